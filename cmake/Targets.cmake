@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# lockstep_room(NAME SOURCES ... USES rooms ... LINK private libraries ...): one room, one static library.
+# lockstep_isa_sources(ROOM files): compiles each file once per instruction-set level (see src/kernels/isa.h).
+
+# Flags of every target of ours. No contraction of a*b+c behind our back: a sum's bits must not depend on
+# where the compiler's vector loop ends (docs/architecture.md, "What keeps the bits").
+add_library(lockstep_flags INTERFACE)
+target_compile_features(lockstep_flags INTERFACE cxx_std_20)
+target_compile_options(lockstep_flags INTERFACE
+  -ffp-contract=off -fno-fast-math
+  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual>)
+if(LOCKSTEP_WERROR)
+  target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
+endif()
+if(LOCKSTEP_NATIVE)
+  target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-march=native>)
+endif()
+if(LOCKSTEP_SANITIZE)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+
+function(lockstep_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LINK" ${ARGN})
+  set(target lockstep_${name})
+  add_library(${target} STATIC ${ROOM_SOURCES})
+  add_library(Lockstep::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/lockstep>)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:lockstep_flags>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  foreach(room IN LISTS ROOM_USES)
+    target_link_libraries(${target} PUBLIC lockstep_${room})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ROOM_LINK})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
+endfunction()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(LOCKSTEP_ISA_LEVELS baseline avx2 avx512)
+else()
+  set(LOCKSTEP_ISA_LEVELS baseline)
+endif()
+set(LOCKSTEP_ISA_FLAGS_baseline "")
+set(LOCKSTEP_ISA_FLAGS_avx2 -mavx2 -mfma -mbmi2)
+set(LOCKSTEP_ISA_FLAGS_avx512 -mavx2 -mfma -mbmi2 -mavx512f -mavx512bw -mavx512dq -mavx512vl
+    -mprefer-vector-width=512)
+
+function(lockstep_isa_sources room)
+  foreach(level IN LISTS LOCKSTEP_ISA_LEVELS)
+    set(target lockstep_${room}_${level})
+    add_library(${target} OBJECT ${ARGN})
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_compile_definitions(${target} PRIVATE LOCKSTEP_ISA=${level})
+    target_compile_options(${target} PRIVATE ${LOCKSTEP_ISA_FLAGS_${level}} -O3 -fno-math-errno -fno-trapping-math)
+    target_link_libraries(${target} PRIVATE lockstep_flags)
+    target_sources(lockstep_${room} PRIVATE $<TARGET_OBJECTS:${target}>)
+  endforeach()
+endfunction()

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpu.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+const char* name_of(IsaLevel level) {
+  switch (level) {
+    case IsaLevel::baseline: return "baseline";
+    case IsaLevel::avx2: return "avx2";
+    case IsaLevel::avx512: return "avx512";
+  }
+  return "unknown";
+}
+
+namespace {
+
+IsaLevel best_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return IsaLevel::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    return IsaLevel::avx2;
+#endif
+  return IsaLevel::baseline;
+}
+
+IsaLevel chosen_level() {
+  const IsaLevel best = best_level();
+  const char* cap = std::getenv("LOCKSTEP_ISA");
+  if (cap == nullptr || *cap == '\0') return best;
+  for (IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512})
+    if (std::string_view(cap) == name_of(level)) return std::min(level, best);
+  throw Error(ErrorKind::config, fmt::format("'{}' is not an instruction-set level", cap), "environment variable LOCKSTEP_ISA",
+              "Use baseline, avx2 or avx512, or unset it.");
+}
+
+}  // namespace
+
+IsaLevel isa_level() {
+  static const IsaLevel level = chosen_level();
+  return level;
+}
+
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::size_t peak_resident_bytes() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::size_t>(usage.ru_maxrss) * 1024 : 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hashes of bytes: XXH3. 64 bits check a dataset on disk, 128 bits are the digest that a person compares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+std::uint64_t hash64(const void* data, std::size_t bytes);
+inline std::uint64_t hash64(std::string_view text) { return hash64(text.data(), text.size()); }
+
+/// A 128-bit hash of everything that was added, in order.
+class Digest {
+ public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  Digest& add(const void* data, std::size_t bytes);
+  /// Adds length and characters, so that neighbouring texts cannot run together.
+  Digest& add(std::string_view text);
+  Digest& add(std::int64_t value);
+  /// 32 hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep

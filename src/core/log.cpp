@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+
+namespace lockstep {
+
+namespace {
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// Standard error: standard output belongs to results (JSON, tables).
+spdlog::logger& logger() {
+  static const auto instance = [] {
+    auto created = std::make_shared<spdlog::logger>("lockstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    created->set_pattern("%v");
+    created->flush_on(spdlog::level::info);
+    return created;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void configure_log(int rank, LogLevel level) {
+  logger().set_level(to_spdlog(rank > 0 && level < LogLevel::warning ? LogLevel::warning : level));
+  logger().sinks().front()->set_pattern(rank > 0 ? fmt::format("rank {}: %v", rank) : "%v");
+}
+
+void log_to_file(const std::string& path) {
+  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, false);
+  sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  logger().sinks().resize(1);
+  logger().sinks().push_back(std::move(sink));
+}
+
+void log_line(LogLevel level, std::string_view text) {
+  if (level >= LogLevel::warning)
+    logger().log(to_spdlog(level), "{}: {}", level == LogLevel::warning ? "warning" : "error", text);
+  else
+    logger().log(to_spdlog(level), "{}", text);
+}
+
+}  // namespace lockstep

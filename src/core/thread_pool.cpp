@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/thread_pool.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/cpu.h"
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+// oneDNN's OpenMP build would start a team in every primitive: one thread each is what keeps microshards apart.
+// The setting is per thread. Looked up at run time: the library may be built on another runtime (TBB, sequential).
+void one_openmp_thread() {
+  using SetNumThreads = void (*)(int);
+  if (auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
+}
+
+inline void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+constexpr int kSpins = 20000;  // about 0.2 to 0.5 ms, longer than the phases between two meetings
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> errors;
+  const FunctionRef<void(int)>* job = nullptr;
+  std::atomic<std::uint64_t> generation{0};
+  std::atomic<int> running{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::condition_variable work, done;
+  int spins = 0;
+
+  template <typename Ready> void wait_until(Ready ready, std::condition_variable& condition) {
+    for (int i = 0; i < spins; ++i) {
+      if (ready()) return;
+      pause_processor();
+    }
+    std::unique_lock lock(mutex);
+    condition.wait(lock, ready);
+  }
+
+  void call(int thread) noexcept {
+    try {
+      (*job)(thread);
+    } catch (...) {
+      errors[static_cast<std::size_t>(thread)] = std::current_exception();
+    }
+  }
+
+  void serve(int thread) {
+    one_openmp_thread();
+    for (std::uint64_t seen = 0;;) {
+      wait_until([&] { return stop.load() || generation.load() != seen; }, work);
+      if (stop.load()) return;
+      seen = generation.load();
+      call(thread);
+      if (running.fetch_sub(1) == 1) {
+        { std::lock_guard lock(mutex); }  // the waiter is before its test or asleep, never between
+        done.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(threads) {
+  LOCKSTEP_CHECK(threads >= 1);
+  one_openmp_thread();
+  impl_->errors.resize(static_cast<std::size_t>(threads));
+  impl_->spins = threads <= available_cores() ? kSpins : 0;
+  for (int thread = 1; thread < threads; ++thread)
+    impl_->threads.emplace_back([this, thread] { impl_->serve(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stop = true;
+  }
+  impl_->work.notify_all();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+void ThreadPool::run(FunctionRef<void(int)> function) {
+  Impl& impl = *impl_;
+  if (size_ == 1) return function(0);
+  std::fill(impl.errors.begin(), impl.errors.end(), nullptr);
+  impl.job = &function;
+  impl.running = size_ - 1;
+  {
+    std::lock_guard lock(impl.mutex);
+    impl.generation.fetch_add(1);
+  }
+  impl.work.notify_all();
+  impl.call(0);
+  impl.wait_until([&] { return impl.running.load() == 0; }, impl.done);
+  for (const std::exception_ptr& error : impl.errors)
+    if (error) std::rethrow_exception(error);
+}
+
+Range part_of(std::int64_t count, int part, int parts, std::int64_t grain) {
+  const std::int64_t grains = (count + grain - 1) / grain;
+  return {std::min(count, grains * part / parts * grain), std::min(count, grains * (part + 1) / parts * grain)};
+}
+
+}  // namespace lockstep
