@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# lockstep_unit_test(NAME SOURCES ... LINK ...): one process, GoogleTest's own main.
+# lockstep_mpi_test(NAME RANKS 1 2 3 4 SOURCES ... LINK ...): the same binary under mpirun for each number of ranks,
+#   with tests/support/mpi_main.cpp as main; each with its number of processors and a time limit.
+
+set(LOCKSTEP_MPIRUN ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none)
+# What every test's environment needs: mpirun as root (containers), several sessions on one machine.
+set(LOCKSTEP_TEST_ENVIRONMENT
+    "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1"
+    "OMPI_MCA_btl_vader_single_copy_mechanism=none;OMPI_MCA_btl_base_warn_component_unused=0"
+    "OMPI_MCA_mpi_yield_when_idle=1;TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/support/tsan.supp"
+    "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/support/lsan.supp")
+
+function(lockstep_unit_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_flags GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT}")
+endfunction()
+
+function(lockstep_mpi_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "RANKS;SOURCES;LINK" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${T_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/mpi_main.cpp)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_comm lockstep_flags MPI::MPI_CXX GTest::gmock GTest::gtest)
+  foreach(ranks IN LISTS T_RANKS)
+    add_test(NAME ${name}.${ranks}_ranks COMMAND ${LOCKSTEP_MPIRUN} -n ${ranks} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT ${T_TIMEOUT} PROCESSORS ${ranks}
+      ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT};LOCKSTEP_TEST_RANKS=${ranks}")
+  endforeach()
+endfunction()
