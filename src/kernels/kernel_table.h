@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of a device, by family. Each family is an abstract class with one implementation per device (and, on
+// the CPU, per instruction-set level): a family without an implementation for a device does not compile.
+#pragma once
+
+#include <string>
+
+#include "core/device.h"
+#include "kernels/elementwise.h"
+#include "kernels/loss.h"
+#include "kernels/norm.h"
+#include "kernels/primitives.h"
+#include "kernels/update.h"
+
+namespace lockstep {
+
+struct KernelTable {
+  const ElementwiseKernels& elementwise;
+  const NormKernels& norm;
+  const LossKernels& loss;
+  const UpdateKernels& update;
+  const PrimitiveFactory& make;
+};
+
+/// The kernels of this process's processor, at core/cpu.h's isa_level().
+const KernelTable& cpu_kernels();
+
+/// "oneDNN 2.6.3 (avx512)": the library behind the primitives, and the level it uses.
+std::string primitive_library_version();
+
+}  // namespace lockstep
