@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Initial values of variables. Element i of variable V is a function of (seed, V's name, i), so every rank computes
+// the same values and nothing is broadcast.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/params.h"
+#include "core/shape.h"
+
+namespace lockstep {
+
+/// Fills values; stateless, shared between variables.
+class Initializer {
+ public:
+  virtual ~Initializer() = default;
+  /// Fills `values` (row-major, shape.num_elements()) of the variable `name`.
+  virtual void fill(std::uint64_t seed, std::string_view name, const Shape& shape, std::span<float> values) const = 0;
+};
+
+/// Fans of a kernel: the last axis is out, the one before in, leading axes the receptive field (Glorot and Bengio 2010).
+struct Fans {
+  double in, out;
+};
+Fans fans_of(const Shape& kernel);
+
+struct InitializerEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  std::shared_ptr<const Initializer> (*make)(const Params&);
+};
+std::span<const InitializerEntry> initializer_table();
+
+/// From a name ("he_normal") or a map of one name to options ({uniform: {low: -0.1, high: 0.1}}).
+std::shared_ptr<const Initializer> make_initializer(const Node& node);
+std::shared_ptr<const Initializer> make_initializer(std::string_view name);
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a layer is. A layer computes for one microshard at a time, on one lane, and its arithmetic never depends on
+// which lane or rank that is. Activations are channels last: n samples of the shape that infer() gave.
+//
+// Order of calls: infer, declare, (fuse_*), prepare for each mode; then in each step refresh_weights once, and forward
+// and backward for each microshard. Nothing is allocated in a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+#include "kernels/kernel_table.h"
+#include "model/variable_store.h"
+
+namespace lockstep {
+
+/// What prepare() gets: everything that can be made ahead.
+struct PrepareContext {
+  const KernelTable& kernels;
+  Device& device;
+  int lanes;
+  bool training;
+  std::span<const std::int64_t> sample_counts;  ///< microshard sizes that will occur, without 0
+  std::span<const bool> wants_input_gradient;   ///< per input; all false in inference
+};
+
+/// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody wants is
+/// null, so is dy2 when there is one gradient contribution only.
+struct Pass {
+  const KernelTable& kernels;
+  const Lane& lane;
+  const VariableStore& variables;
+  bool training;
+  std::int64_t n;              ///< samples of this microshard, > 0
+  int shard;                   ///< its number in the global batch
+  std::uint64_t seed;
+  std::int64_t step;           ///< global step
+  std::int64_t first_sample;   ///< its first sample's position in the global batch
+  const float* const* inputs;
+  float* const* outputs;
+  void* saved;                 ///< the layer's saved_bytes(), from forward to backward of this microshard
+  const float* const* dy;      ///< backward: gradient of each output
+  const float* const* dy2;     ///< a second contribution, if takes_two_gradients()
+  float* const* dx;            ///< backward: gradient of each input, to be overwritten
+  float* gradients;            ///< backward: this microshard's flat gradient block; use gradient()
+
+  const float* value(VariableId id) const { return variables.value(id); }
+  /// Where the gradient of a trainable variable goes, to be overwritten.
+  float* gradient(VariableId id) const { return gradients + variables[id].offset; }
+};
+
+class Layer {
+ public:
+  explicit Layer(std::string name) : name_(std::move(name)) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  const std::string& name() const { return name_; }
+  virtual const char* kind() const = 0;
+
+  /// Shapes of the outputs per sample, from those of the inputs. Throws Error(config) that says what does not fit.
+  virtual std::vector<Shape> infer(std::span<const Shape> inputs) = 0;
+  virtual void declare(VariableStore&) {}
+  /// Makes primitives. Called once per mode.
+  virtual void prepare(const PrepareContext&) {}
+  /// Weights have changed: repack. Called on one lane before a step; different layers on different lanes.
+  virtual void refresh_weights(const KernelTable&, const Lane&, const VariableStore&) {}
+  virtual void forward(const Pass&) = 0;
+  virtual void backward(const Pass&) = 0;
+
+  /// Bytes kept from forward to backward, for n samples.
+  virtual std::size_t saved_bytes(std::int64_t /*n*/) const { return 0; }
+  /// Scratch that a lane must bring.
+  virtual std::size_t scratch_bytes() const { return 0; }
+  /// Multiplications and additions of a forward pass, per sample.
+  virtual double flops_per_sample() const { return 0; }
+  /// What backward reads: decides how long activations live.
+  virtual bool backward_reads_input() const { return true; }
+  virtual bool backward_reads_output() const { return false; }
+  /// backward adds dy2 to dy itself.
+  virtual bool takes_two_gradients() const { return false; }
+  /// The output is the input with another shape (or, in inference, unchanged): no memory, no call.
+  virtual bool is_view(bool /*training*/) const { return false; }
+  /// Takes a following relu into its own pass; false: cannot. What has no true answer here stays a layer of its own.
+  virtual bool fuse_relu() { return false; }
+  /// Takes a following addition of another tensor (which becomes its last input) into its own pass.
+  virtual bool fuse_residual() { return false; }
+
+ private:
+  std::string name_;
+};
+
+/// A layer at which microshards meet, on all ranks: local pass, sums along the tree, second pass.
+class CollectiveLayer : public Layer {
+ public:
+  using Layer::Layer;
+  /// How a leaf's numbers are merged: into = merge(into, right), fixed order.
+  using Merge = void (*)(double* into, const double* right, int width);
+
+  /// Shards per group: 0 means all shards together.
+  virtual int group_size() const = 0;
+  virtual int forward_width() const = 0;
+  virtual int backward_width() const = 0;
+  virtual Merge forward_merge() const = 0;
+  virtual Merge backward_merge() const = 0;
+  /// First pass: fills `leaf` (forward_width() numbers) for a microshard; n == 0 is given too (counts of zero).
+  virtual void forward_local(const Pass&, double* leaf) = 0;
+  /// The totals of all groups, in order; once per step on every rank. May change non-trainable variables.
+  virtual void forward_met(std::span<const double* const> totals, VariableStore&) = 0;
+  virtual void backward_local(const Pass&, double* leaf) = 0;
+  virtual void backward_met(std::span<const double* const> totals, const VariableStore&) = 0;
+};
+
+}  // namespace lockstep

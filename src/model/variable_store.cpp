@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/variable_store.h"
+
+#include <algorithm>
+
+#include "core/hash.h"
+
+namespace lockstep {
+
+namespace {
+std::int64_t padded(std::int64_t elements) {
+  constexpr std::int64_t kStep = VariableStore::kAlignmentElements;
+  return (elements + kStep - 1) / kStep * kStep;
+}
+}  // namespace
+
+VariableId VariableStore::declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
+                                  bool trainable) {
+  LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config, "two variables are named '{}'; give the layers different names",
+                   name);
+  variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0});
+  return static_cast<VariableId>(variables_.size() - 1);
+}
+
+void VariableStore::commit(Device& device) {
+  std::int64_t others = 0;
+  for (auto variable = variables_.rbegin(); variable != variables_.rend(); ++variable) {
+    std::int64_t& end = variable->trainable ? trainable_elements_ : others;
+    variable->offset = end;
+    end += padded(variable->shape.num_elements());
+  }
+  trainable_ = Buffer(device, static_cast<std::size_t>(trainable_elements_) * sizeof(float));
+  others_ = Buffer(device, static_cast<std::size_t>(others) * sizeof(float));
+}
+
+void VariableStore::initialize(std::uint64_t seed) {
+  for (std::size_t i = 0; i < variables_.size(); ++i) {
+    const Variable& variable = variables_[i];
+    const auto elements = static_cast<std::size_t>(variable.shape.num_elements());
+    variable.initializer->fill(seed, variable.name, variable.shape, {value(static_cast<VariableId>(i)), elements});
+  }
+}
+
+VariableId VariableStore::find(std::string_view name) const {
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (variables_[i].name == name) return static_cast<VariableId>(i);
+  return VariableId::none;
+}
+
+float* VariableStore::value(VariableId id) const {
+  const Variable& variable = (*this)[id];
+  return static_cast<float*>((variable.trainable ? trainable_ : others_).data()) + variable.offset;
+}
+
+std::int64_t VariableStore::num_parameters() const {
+  std::int64_t sum = 0;
+  for (const Variable& variable : variables_)
+    if (variable.trainable) sum += variable.shape.num_elements();
+  return sum;
+}
+
+std::vector<std::int64_t> VariableStore::cut_points() const {
+  std::vector<std::int64_t> points;
+  for (const Variable& variable : variables_)
+    if (variable.trainable) points.push_back(variable.offset);
+  points.push_back(trainable_elements_);
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
+std::uint64_t VariableStore::hash() const {
+  const std::uint64_t parts[] = {hash64(trainable_.data(), trainable_.size_bytes()),
+                                 hash64(others_.data(), others_.size_bytes())};
+  return hash64(parts, sizeof parts);
+}
+
+}  // namespace lockstep
