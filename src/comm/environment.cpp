@@ -35,7 +35,7 @@ const char* name_of_thread_level(int level) {
 
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
-const char* process_environment(const char* name) { return std::getenv(name); }
+constexpr auto process_environment = [](const char* name) -> const char* { return std::getenv(name); };
 
 }  // namespace
 
@@ -106,6 +106,9 @@ void CommEnvironment::finalize() {
   if (uses_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");
 }
 
-void CommEnvironment::abort(int code) noexcept { world_->abort(code); }
+void CommEnvironment::abort(int code) noexcept {
+  world_->abort(code);
+  std::_Exit(code);  // not reached; the compiler does not carry [[noreturn]] through a virtual call
+}
 
 }  // namespace lockstep

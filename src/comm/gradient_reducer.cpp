@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/gradient_reducer.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "comm/tree_reduction.h"
@@ -27,7 +28,7 @@ struct GradientReducer::State {
   Options options;
   std::int64_t num_elements;
   std::vector<Range> buckets;
-  std::vector<std::array<char, 32>> names;  // "gradients 3 of 7"
+  std::vector<std::string> names;  // "gradients 3 of 7"
   std::vector<Subtree> subtrees;
   std::vector<Buffer> memory;  // the partials, or one result where there is none
   std::vector<float*> partials;
@@ -54,7 +55,7 @@ struct GradientReducer::State {
 void GradientReducer::State::reduce(int bucket) {
   const Timer timer;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
-  const char* what = names[static_cast<std::size_t>(bucket)].data();
+  const char* what = names[static_cast<std::size_t>(bucket)].c_str();
   if (options.mode == Options::Mode::fast)
     reduce_fast(range, what);
   else
@@ -111,9 +112,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.num_elements = num_elements;
   s.buckets = std::move(buckets);
   for (std::size_t i = 0; i < s.buckets.size(); ++i) {
-    s.names.emplace_back();
-    std::snprintf(s.names.back().data(), s.names.back().size(), "gradients %zu of %zu", i + 1,
-                  s.buckets.size());
+    s.names.push_back(fmt::format("gradients {} of {}", i + 1, s.buckets.size()));
   }
   s.communicator = communicator.duplicate("gradients");
   const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
