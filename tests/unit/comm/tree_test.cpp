@@ -115,8 +115,9 @@ float sum_over_ranges(const std::vector<float>& leaves, const std::vector<Range>
 
 TEST(Tree, SameBitsForEveryNumberOfRanks) {
   int differs_from_left_to_right = 0;
-  for (int shards = 1; shards <= kMost; ++shards) {
-    const std::vector<float> leaves = random_leaves(shards, static_cast<unsigned>(shards));
+  for (int sample = 0; sample < 8 * kMost; ++sample) {
+    const int shards = 1 + sample % kMost;
+    const std::vector<float> leaves = random_leaves(shards, static_cast<unsigned>(sample));
     const float expected = reference(leaves, 0, shards);
     float plain = 0;
     for (float leaf : leaves) plain += leaf;
@@ -125,7 +126,7 @@ TEST(Tree, SameBitsForEveryNumberOfRanks) {
       EXPECT_EQ(bits(sum_over_ranges(leaves, shards_of_all_ranks(ranks, shards))), bits(expected))
           << ranks << " ranks, " << shards << " shards";
   }
-  EXPECT_GT(differs_from_left_to_right, kMost / 2) << "the data must be able to show a wrong order";
+  EXPECT_GT(differs_from_left_to_right, 3 * kMost) << "the data must be able to show a wrong order";
 }
 
 // Threads of a rank: ranges within a range, to the rank's own partials.
