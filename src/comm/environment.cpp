@@ -11,6 +11,7 @@
 
 #include "comm/mpi_communicator.h"
 #include "comm/mpi_error.h"
+#include "comm/mpi_watchdog_peers.h"
 #include "comm/self_communicator.h"
 #include "core/cpu.h"
 #include "core/error.h"
@@ -83,8 +84,11 @@ CommEnvironment::CommEnvironment(CommOptions options) {
     world_ = std::make_unique<SelfCommunicator>("world");
   }
   start_warning_ = lockstep::start_warning(process_environment, world_->size());
-  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds, world_->rank(), world_->size(), host_name(),
-                                         [this](const std::string& message) {
+  std::unique_ptr<WatchdogPeers> peers;
+  if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
+  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds,
+                                         WatchdogIdentity{world_->rank(), world_->size(), host_name()},
+                                         std::move(peers), [this](const std::string& message) {
                                            std::fputs(message.c_str(), stderr);
                                            abort(1);
                                          });

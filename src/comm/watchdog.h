@@ -1,27 +1,67 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watchdog: a thread that ends the run when one communication call stays open for longer than the limit,
-// with one message that says which rank waited where, in which call and in which phase of the program, and
-// what it did before.
+// The watchdog: a thread that ends the run when one communication call stays open for longer than the limit.
+//
+// Its one message says which rank waited where, in which call and in which phase of the program, what it did
+// before, and where the other ranks are: the watchdogs of the ranks answer one another's questions even while
+// the ranks' main threads hang, so a rank that is late is named ("is in no communication call for 300 s"),
+// and one that does not answer is dead or stopped. When several ranks time out, the lowest one speaks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/flight_recorder.h"
 
 namespace lockstep {
 
+/// Where a rank is; sent as bytes between ranks.
+struct RankStatus {
+  std::int32_t in_call = 0;
+  double seconds = 0;  ///< in the call, or since the last one ended
+  std::array<char, 56> call{};
+  std::array<char, 64> phase{}, host{};
+};
+
+/// How the watchdogs talk, on a message space of their own and from their own thread.
+class WatchdogPeers {
+ public:
+  virtual ~WatchdogPeers() = default;
+  /// Answers the questions that have come in. Never waits.
+  virtual void answer(const RankStatus& mine) = 0;
+  /// Asks all other ranks and waits for at most `seconds`; empty where no answer came. `mine` answers others
+  /// meanwhile.
+  virtual std::vector<std::optional<RankStatus>> ask_all(const RankStatus& mine, double seconds) = 0;
+};
+
+struct WatchdogIdentity {
+  int rank = 0, ranks = 1;
+  std::string host;
+};
+
+/// The whole message, with all that is known: `others` has an entry per rank (the own one is ignored), or is
+/// empty.
+std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
+                             double waited_seconds, const std::vector<std::optional<RankStatus>>& others);
+
 class Watchdog {
  public:
-  /// `expired(message)` is called once, from the watchdog's thread; it usually prints and aborts.
-  Watchdog(double timeout_seconds, int rank, int ranks, std::string host,
-           std::function<void(const std::string& message)> expired);
+  using Expired = std::function<void(const std::string& message)>;
+
+  /// `expired(message)` is called once, from the watchdog's thread; it usually prints and aborts. `peers` may
+  /// be null.
+  Watchdog(double timeout_seconds, WatchdogIdentity identity, std::unique_ptr<WatchdogPeers> peers,
+           Expired expired);
   ~Watchdog() { stop(); }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -33,11 +73,13 @@ class Watchdog {
 
  private:
   void serve();
-  std::string message(const FlightRecorder::Call& call, double waited) const;
+  bool look(std::unique_lock<std::mutex>& lock);
+  RankStatus status() const;
+  bool a_lower_rank_speaks(const std::vector<std::optional<RankStatus>>& others, double limit) const;
 
-  int rank_, ranks_;
-  std::string host_;
-  std::function<void(const std::string&)> expired_;
+  WatchdogIdentity identity_;
+  std::unique_ptr<WatchdogPeers> peers_;
+  Expired expired_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
