@@ -105,6 +105,8 @@ void CommEnvironment::set_timeout_seconds(double seconds) { watchdog_->set_timeo
 
 void CommEnvironment::finalize() {
   LOCKSTEP_CHECK(!finalized_, "finalize() twice");
+  world_->barrier(
+      "the end of the run");  // here the watchdog still looks; MPI_Finalize would wait without a limit
   watchdog_->stop();
   finalized_ = true;
   if (uses_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "comm/tree_reduction.h"
 #include "comm/vector_add.h"
@@ -21,6 +22,11 @@
 #include "core/timer.h"
 
 namespace lockstep {
+
+namespace {
+constexpr double kGraceSeconds =
+    10;  // what the watchdog has beyond its limit, to ask around and to end the run
+}
 
 // Shared with the communication thread, so that it outlives a reducer that an exception takes away.
 struct GradientReducer::State {
@@ -184,24 +190,26 @@ void GradientReducer::wait_all() {
   State& s = *state_;
   LOCKSTEP_CHECK(s.queue.size() == s.buckets.size(), "{} of {} buckets were started", s.queue.size(),
                  s.buckets.size());
+  std::exception_ptr error;
   if (s.options.overlap) {
     const Timer timer;
     std::unique_lock lock(s.mutex);
     const auto ended = [&s] { return s.finished == s.queue.size(); };
     if (const double limit = communication_timeout_seconds(); limit > 0)
       // The watchdog ends the run first, unless each single call is short and only the sum of them is late.
-      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(limit + 10), ended),
+      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(limit + kGraceSeconds), ended),
                        ErrorKind::communication,
                        "the gradients were not reduced in {} s: {} of {} buckets are done", limit, s.finished,
                        s.queue.size());
     else
       s.done.wait(lock, ended);
     s.taken = s.finished = 0;
+    error = std::exchange(s.error, nullptr);
     s.seconds_blocked += timer.seconds();
-    if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
   }
   s.queue.clear();
   std::fill(s.started.begin(), s.started.end(), char{0});
+  if (error) std::rethrow_exception(error);
 }
 
 std::size_t GradientReducer::memory_bytes() const {

@@ -16,6 +16,12 @@ namespace {
 constexpr int kQuestion = 1, kAnswer = 2;
 constexpr const char* kWhere = "the watchdog";
 
+// The number of a question comes back with its answer, so that one that is late is not taken for a new one.
+struct Answer {
+  std::int64_t number = 0;
+  RankStatus status;
+};
+
 // All messages are short enough to be sent eagerly: a send does not wait for its receiver.
 class MpiWatchdogPeers final : public WatchdogPeers {
  public:
@@ -36,6 +42,7 @@ class MpiWatchdogPeers final : public WatchdogPeers {
 
   std::vector<std::optional<RankStatus>> ask_all(const RankStatus& mine, double seconds) override {
     using Clock = std::chrono::steady_clock;
+    ++number_;
     for (int rank = 0; rank < size_; ++rank)
       if (rank != rank_)
         check_mpi(MPI_Send(nullptr, 0, MPI_BYTE, rank, kQuestion, comm_), "MPI_Send", kWhere);
@@ -68,6 +75,7 @@ class MpiWatchdogPeers final : public WatchdogPeers {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 0;
+  std::int64_t number_ = 0;
 };
 
 }  // namespace
