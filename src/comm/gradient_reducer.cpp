@@ -161,6 +161,7 @@ Subtree GradientReducer::partial_subtree(int k) const {
 float* GradientReducer::partial(int k) { return state_->partials[static_cast<std::size_t>(k)]; }
 const std::vector<Range>& GradientReducer::buckets() const { return state_->buckets; }
 float* GradientReducer::result() { return state_->result; }
+const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
 bool GradientReducer::overlaps() const { return state_->options.overlap; }
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 double GradientReducer::seconds_reducing() const {

@@ -60,6 +60,8 @@ class GradientReducer {
   float* result();
 
   bool overlaps() const;
+  /// The reducer's own communicator, for its counters.
+  const Communicator& communicator() const;
   /// Memory of partials, result and scratch.
   std::size_t memory_bytes() const;
   /// What this rank sends in one step.

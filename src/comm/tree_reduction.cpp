@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kGrain = 16;                         // elements in a cache line: where ranges are cut
 constexpr std::int64_t kPoolCount = std::int64_t{1} << 16;  // adding fewer is not worth waking the threads
 constexpr std::size_t kScratchLimit = std::size_t{32} << 20;
-constexpr int kRanksAtOnce = 8;  // general way: how many ranks one call exchanges with
+constexpr int kRanksAtOnce = 4;  // general way: how many ranks one call exchanges with
 constexpr int kMostLevels = 31;
 
 bool is_balanced(int ranks, int shards) {
