@@ -10,17 +10,19 @@
 #include <numeric>
 
 #include "comm/gradient_reducer.h"
-#include "core/philox.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {
 namespace {
 
 // Differs per shard and element, with magnitudes far apart, so that another order gives other bits.
+// (MurmurHash3's finaliser: cheap, since every rank computes all leaves.)
 float leaf_value(int shard, std::int64_t element) {
-  const PhiloxBlock words =
-      philox_words(7, 1, 2, static_cast<std::uint32_t>(shard), static_cast<std::uint32_t>(element));
-  return (philox_uniform(words[0]) - 0.5F) * std::ldexp(1.0F, static_cast<int>(words[1] % 16));
+  std::uint32_t hash = static_cast<std::uint32_t>(shard) * 0x9E3779B9U + static_cast<std::uint32_t>(element);
+  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
+  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
+  hash ^= hash >> 16;
+  return static_cast<float>(static_cast<std::int32_t>(hash)) * static_cast<float>(1U << (hash % 16));
 }
 
 float reference(int first, int last, std::int64_t element) {
