@@ -13,10 +13,9 @@ namespace lockstep {
 class Communicator::Call {
  public:
   Call(Communicator& owner, const char* what, std::size_t bytes, int peer = -1)
-      : owner_(owner), bytes_(bytes), ticket_(flight_recorder().begin(what, bytes, peer)) {}
+      : owner_(owner), bytes_(bytes), recorded_(what, bytes, peer) {}
   ~Call() {
     const auto spent = std::chrono::steady_clock::now() - start_;
-    flight_recorder().end(ticket_);
     owner_.nanoseconds_.fetch_add(
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count()),
         std::memory_order_relaxed);
@@ -28,7 +27,7 @@ class Communicator::Call {
  private:
   Communicator& owner_;
   std::size_t bytes_;
-  FlightRecorder::Ticket ticket_;
+  RecordedCall recorded_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -58,6 +58,19 @@ class FlightRecorder {
 
 FlightRecorder& flight_recorder();
 
+/// A call that is open while this object lives.
+class RecordedCall {
+ public:
+  RecordedCall(const char* what, std::size_t bytes, int peer = -1) noexcept
+      : ticket_(flight_recorder().begin(what, bytes, peer)) {}
+  ~RecordedCall() { flight_recorder().end(ticket_); }
+  RecordedCall(const RecordedCall&) = delete;
+  RecordedCall& operator=(const RecordedCall&) = delete;
+
+ private:
+  FlightRecorder::Ticket ticket_;
+};
+
 /// flight_recorder().set_phase(phase): "step 17". No allocation.
 inline void set_phase(const char* phase) noexcept { flight_recorder().set_phase(phase); }
 

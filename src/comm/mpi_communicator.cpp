@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "comm/flight_recorder.h"
 #include "comm/mpi_error.h"
 #include "core/error.h"
 
@@ -56,6 +57,7 @@ std::unique_ptr<MpiCommunicator> MpiCommunicator::world() {
 std::unique_ptr<Communicator> MpiCommunicator::duplicate(std::string name) {
   auto native = std::make_unique<Native>();
   native->max_message_bytes = native_->max_message_bytes;
+  const RecordedCall call(name.c_str(), 0);
   check(MPI_Comm_dup(native_->comm, &native->comm), "MPI_Comm_dup", name.c_str());
   return wrap(std::move(native), std::move(name));
 }
@@ -63,6 +65,7 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate(std::string name) {
 std::unique_ptr<Communicator> MpiCommunicator::split_by_host(std::string name) {
   auto native = std::make_unique<Native>();
   native->max_message_bytes = native_->max_message_bytes;
+  const RecordedCall call(name.c_str(), 0);
   check(MPI_Comm_split_type(native_->comm, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &native->comm),
         "MPI_Comm_split_type", name.c_str());
   return wrap(std::move(native), std::move(name));

@@ -35,11 +35,18 @@ class MpiListener : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.skipped() && private_->rank() == 0) std::printf("skipped: %s\n", result.message());
     if (!result.failed()) return;
-    failures_ += fmt::format("[rank {}] {}:{}\n{}\n", private_->rank(),
-                             result.file_name() == nullptr ? "?" : result.file_name(), result.line_number(),
-                             result.message());
+    std::string text = fmt::format("[rank {}] {}:{}\n{}\n", private_->rank(),
+                                   result.file_name() == nullptr ? "?" : result.file_name(),
+                                   result.line_number(), result.message());
+    if (result.fatally_failed()) {
+      // The test ends here on this rank, and others may wait for it: what is collected might never be
+      // printed.
+      std::fputs(text.c_str(), stderr);
+      text = fmt::format("[rank {}] a fatal failure, printed above\n", private_->rank());
+    }
+    failures_ += text;
     if (std::string(result.message()).find("C++ exception") != std::string::npos) {
-      std::fprintf(stderr, "%sthe ranks are no longer in the same call: abort\n", failures_.c_str());
+      std::fputs("the ranks are no longer in the same call: abort\n", stderr);
       private_->abort(1);
     }
   }
