@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/environment.h"
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "comm/mpi_communicator.h"
+#include "comm/mpi_error.h"
+#include "comm/mpi_watchdog_peers.h"
+#include "comm/self_communicator.h"
+#include "core/cpu.h"
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+const char* name_of_thread_level(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "single";
+    case MPI_THREAD_FUNNELED:
+      return "funneled";
+    case MPI_THREAD_SERIALIZED:
+      return "serialized";
+    case MPI_THREAD_MULTIPLE:
+      return "multiple";
+  }
+  return "unknown";
+}
+
+int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
+
+constexpr auto process_environment = [](const char* name) -> const char* { return std::getenv(name); };
+
+}  // namespace
+
+bool started_by_launcher(GetEnv get_env) {
+  // Open MPI's mpirun; PMIx (srun --mpi=pmix, prun); PMI-1 and PMI-2 (MPICH, Intel MPI, srun --mpi=pmi2).
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI2_RANK"})
+    if (get_env(name) != nullptr) return true;
+  return false;
+}
+
+std::string start_warning(GetEnv get_env, int ranks) {
+  if (const int tasks = number(get_env("SLURM_STEP_NUM_TASKS")); tasks > 1 && tasks != ranks)
+    return fmt::format("Slurm gave {} tasks, MPI sees {}: start with srun --mpi=pmix or mpirun", tasks,
+                       ranks);
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const int processes = number(get_env(name)); processes > 0 && processes != ranks)
+      return fmt::format(
+          "the launcher started {} processes, MPI sees {}: use the mpirun of the MPI library that "
+          "Lockstep was built with ({})",
+          processes, ranks, mpi_library_version());
+  if (const int tasks = number(get_env("SLURM_NTASKS"));
+      tasks > 1 && ranks == 1 && get_env("SLURM_STEP_NUM_TASKS") == nullptr)
+    return fmt::format("Slurm gave {} tasks, MPI sees {}: start with srun --mpi=pmix or mpirun", tasks,
+                       ranks);
+  return {};
+}
+
+std::string mpi_library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", "mpi_library_version");
+  std::string version(text.data(), static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of("\n\r"));
+}
+
+CommEnvironment::CommEnvironment(CommOptions options) {
+  if (started_by_launcher(process_environment)) {
+    int level = MPI_THREAD_SINGLE;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "the start");
+    uses_mpi_ = true;
+    thread_multiple_ = level == MPI_THREAD_MULTIPLE;
+    thread_level_ = name_of_thread_level(level);
+    world_ = MpiCommunicator::world();
+  } else {
+    world_ = std::make_unique<SelfCommunicator>("world");
+  }
+  start_warning_ = lockstep::start_warning(process_environment, world_->size());
+  std::unique_ptr<WatchdogPeers> peers;
+  if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
+  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds,
+                                         WatchdogIdentity{world_->rank(), world_->size(), host_name()},
+                                         std::move(peers), [this](const std::string& message) {
+                                           std::fputs(message.c_str(), stderr);
+                                           abort(1);
+                                         });
+}
+
+CommEnvironment::~CommEnvironment() {
+  watchdog_.reset();
+  if (uses_mpi_ && !finalized_ && std::uncaught_exceptions() == 0)
+    std::fputs("lockstep: the end of a CommEnvironment without finalize() or abort(); MPI stays open\n",
+               stderr);
+}
+
+void CommEnvironment::set_timeout_seconds(double seconds) { watchdog_->set_timeout_seconds(seconds); }
+
+void CommEnvironment::finalize() {
+  LOCKSTEP_CHECK(!finalized_, "finalize() twice");
+  world_->barrier(
+      "the end of the run");  // here the watchdog still looks; MPI_Finalize would wait without a limit
+  watchdog_->stop();
+  finalized_ = true;
+  if (uses_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");
+}
+
+void CommEnvironment::abort(int code) noexcept {
+  world_->abort(code);
+  std::_Exit(code);  // not reached; the compiler does not carry [[noreturn]] through a virtual call
+}
+
+}  // namespace lockstep

@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/gradient_reducer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "comm/tree_reduction.h"
+#include "comm/vector_add.h"
+#include "comm/watchdog.h"
+#include "core/error.h"
+#include "core/timer.h"
+
+namespace lockstep {
+
+namespace {
+constexpr double kGraceSeconds =
+    10;  // what the watchdog has beyond its limit, to ask around and to end the run
+}
+
+// Shared with the communication thread, so that it outlives a reducer that an exception takes away.
+struct GradientReducer::State {
+  std::unique_ptr<Communicator> communicator;
+  Options options;
+  std::int64_t num_elements;
+  std::vector<Range> buckets;
+  std::vector<std::string> names;  // "gradients 3 of 7"
+  std::vector<Subtree> subtrees;
+  std::vector<Buffer> memory;  // the partials, or one result where there is none
+  std::vector<float*> partials;
+  float* result = nullptr;
+  std::optional<TreeReduction> tree;
+  double seconds_blocked = 0;
+  std::atomic<double> seconds_reducing{0};
+
+  // The queue: each bucket enters at most once between two wait_all(), so it never grows.
+  std::mutex mutex;
+  std::condition_variable work, done;
+  std::vector<int> queue;
+  std::vector<char> started;
+  std::size_t taken = 0, finished = 0;
+  bool stop = false;
+  std::exception_ptr error;
+  std::thread thread;
+
+  void reduce(int bucket);
+  void reduce_fast(const Range& range, const char* what);
+  void serve();
+};
+
+void GradientReducer::State::reduce(int bucket) {
+  const Timer timer;
+  const Range range = buckets[static_cast<std::size_t>(bucket)];
+  const char* what = names[static_cast<std::size_t>(bucket)].c_str();
+  if (options.mode == Options::Mode::fast)
+    reduce_fast(range, what);
+  else
+    tree->sum(partials, result, range.first, range.size(), what);
+  seconds_reducing.store(seconds_reducing.load(std::memory_order_relaxed) + timer.seconds(),
+                         std::memory_order_relaxed);
+}
+
+void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
+  if (partials.empty())
+    std::memset(result + range.first, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
+  for (std::size_t k = 1; k < partials.size(); ++k)
+    vector_add(result + range.first, partials[k] + range.first, range.size());
+  communicator->allreduce_sum_fast(result + range.first, static_cast<std::size_t>(range.size()), what);
+}
+
+void GradientReducer::State::serve() {
+  std::unique_lock lock(mutex);
+  while (true) {
+    work.wait(lock, [this] { return stop || taken < queue.size(); });
+    if (stop) return;
+    const int bucket = queue[taken++];
+    if (!error) {
+      lock.unlock();
+      std::exception_ptr caught;
+      try {
+        reduce(bucket);
+      } catch (...) {
+        caught = std::current_exception();
+      }
+      lock.lock();
+      error = caught;
+    }
+    ++finished;
+    done.notify_all();
+  }
+}
+
+GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, int shards,
+                                 std::int64_t num_elements, std::vector<Range> buckets, Options options)
+    : state_(std::make_shared<State>()) {
+  State& s = *state_;
+  std::int64_t reached = 0, largest = 0;
+  for (const Range& bucket : buckets) {
+    LOCKSTEP_CHECK(bucket.first == reached && bucket.last >= reached, "bucket [{}, {}) after {}",
+                   bucket.first, bucket.last, reached);
+    reached = bucket.last;
+    largest = std::max(largest, bucket.size());
+  }
+  LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
+  const bool alone = communicator.size() == 1;
+  if (alone) options.overlap = false;
+  s.options = options;
+  s.num_elements = num_elements;
+  s.buckets = std::move(buckets);
+  for (std::size_t i = 0; i < s.buckets.size(); ++i) {
+    s.names.push_back(fmt::format("gradients {} of {}", i + 1, s.buckets.size()));
+  }
+  s.communicator = communicator.duplicate("gradients");
+  const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
+  s.subtrees = maximal_subtrees(static_cast<int>(mine.first), static_cast<int>(mine.last), shards);
+  for (std::size_t k = 0; k < std::max<std::size_t>(s.subtrees.size(), 1); ++k)
+    s.memory.emplace_back(cpu_device(), static_cast<std::size_t>(num_elements) * sizeof(float));
+  for (std::size_t k = 0; k < s.subtrees.size(); ++k)
+    s.partials.push_back(static_cast<float*>(s.memory[k].data()));
+  s.result = static_cast<float*>(s.memory.front().data());
+  if (options.mode == Options::Mode::tree)
+    s.tree.emplace(*s.communicator, options.overlap ? nullptr : pool, shards, largest, options.piece_bytes);
+  s.queue.reserve(s.buckets.size());
+  s.started.resize(s.buckets.size());
+  // The thread holds the state, not this object.
+  if (options.overlap) s.thread = std::thread([state = state_] { state->serve(); });
+}
+
+GradientReducer::~GradientReducer() {
+  State& s = *state_;
+  if (!s.thread.joinable()) return;
+  bool busy = false;
+  {
+    const std::lock_guard lock(s.mutex);
+    s.stop = true;
+    busy = s.finished < s.taken;
+  }
+  s.work.notify_all();
+  if (busy) {
+    std::fputs("lockstep: gradients are still being reduced while their reducer ends; left alone\n", stderr);
+    s.thread.detach();
+  } else {
+    s.thread.join();
+  }
+}
+
+int GradientReducer::num_partials() const { return static_cast<int>(state_->partials.size()); }
+Subtree GradientReducer::partial_subtree(int k) const {
+  return state_->subtrees[static_cast<std::size_t>(k)];
+}
+float* GradientReducer::partial(int k) { return state_->partials[static_cast<std::size_t>(k)]; }
+const std::vector<Range>& GradientReducer::buckets() const { return state_->buckets; }
+float* GradientReducer::result() { return state_->result; }
+const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
+bool GradientReducer::overlaps() const { return state_->options.overlap; }
+double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
+double GradientReducer::seconds_reducing() const {
+  return state_->seconds_reducing.load(std::memory_order_relaxed);
+}
+
+void GradientReducer::start(int bucket) {
+  State& s = *state_;
+  char& started = s.started[static_cast<std::size_t>(bucket)];
+  LOCKSTEP_CHECK(started == 0, "bucket {} was started twice", bucket);
+  started = 1;
+  const Timer timer;
+  if (s.options.overlap) {
+    {
+      const std::lock_guard lock(s.mutex);
+      s.queue.push_back(bucket);
+    }
+    s.work.notify_one();
+  } else {
+    s.queue.push_back(bucket);
+    s.reduce(bucket);
+  }
+  s.seconds_blocked += timer.seconds();
+}
+
+void GradientReducer::wait_all() {
+  State& s = *state_;
+  LOCKSTEP_CHECK(s.queue.size() == s.buckets.size(), "{} of {} buckets were started", s.queue.size(),
+                 s.buckets.size());
+  std::exception_ptr error;
+  if (s.options.overlap) {
+    const Timer timer;
+    std::unique_lock lock(s.mutex);
+    const auto ended = [&s] { return s.finished == s.queue.size(); };
+    if (const double limit = communication_timeout_seconds(); limit > 0)
+      // The watchdog ends the run first, unless each single call is short and only the sum of them is late.
+      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(limit + kGraceSeconds), ended),
+                       ErrorKind::communication,
+                       "the gradients were not reduced in {} s: {} of {} buckets are done", limit, s.finished,
+                       s.queue.size());
+    else
+      s.done.wait(lock, ended);
+    s.taken = s.finished = 0;
+    error = std::exchange(s.error, nullptr);
+    s.seconds_blocked += timer.seconds();
+  }
+  s.queue.clear();
+  std::fill(s.started.begin(), s.started.end(), char{0});
+  if (error) std::rethrow_exception(error);
+}
+
+std::size_t GradientReducer::memory_bytes() const {
+  std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
+  for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
+  return bytes;
+}
+
+std::int64_t GradientReducer::bytes_per_step() const {
+  const State& s = *state_;
+  const std::int64_t ranks = s.communicator->size();
+  if (!s.tree) return 2 * s.num_elements * std::int64_t{sizeof(float)} / ranks * (ranks - 1);
+  std::int64_t bytes = 0;
+  for (const Range& bucket : s.buckets) bytes += s.tree->bytes_sent(bucket.size());
+  return bytes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group of MPI processes. The only place where data goes through MPI; mpi.h itself stays in the .cpp files.
+//
+// The MPI communicator behind an object lives until MPI_Finalize: freeing one is collective, and a destructor
+// must not wait for other ranks. A run makes a handful of them.
+#pragma once
+
+#include "comm/communicator.h"
+
+namespace lockstep {
+
+class MpiCommunicator final : public Communicator {
+ public:
+  /// All ranks of the run. MPI must be initialised. Errors are returned (and thrown) from now on, not fatal.
+  static std::unique_ptr<MpiCommunicator> world();
+  ~MpiCommunicator() override;
+
+  std::unique_ptr<Communicator> duplicate(std::string name) override;
+  std::unique_ptr<Communicator> split_by_host(std::string name) override;
+  [[noreturn]] void abort(int code) noexcept override;
+
+  /// Messages are cut in pieces of this many bytes (2^30; MPI's own limit is 2^31 - 1). The same on all
+  /// ranks.
+  void set_max_message_bytes(std::size_t bytes);
+
+ private:
+  struct Native;
+  MpiCommunicator(std::unique_ptr<Native> native, int rank, int size, std::string name);
+  static std::unique_ptr<MpiCommunicator> wrap(std::unique_ptr<Native> native, std::string name);
+
+  void do_exchange(const void* send, std::size_t send_bytes, int to, void* recv, std::size_t recv_bytes,
+                   int from, const char* what) override;
+  void do_exchange_pieces(const void* send, std::size_t send_bytes, std::size_t recv_bytes, int peer,
+                          void* ring, std::size_t piece_bytes, Arrived arrived, const char* what) override;
+  void do_exchange_many(std::span<const OutMessage> out, std::span<const InMessage> in,
+                        const char* what) override;
+  void do_allgather(const void* mine, std::size_t bytes, void* all, const char* what) override;
+  void do_broadcast(void* data, std::size_t bytes, int root, const char* what) override;
+  void do_barrier(const char* what) override;
+  void do_allreduce_sum_fast(float* data, std::size_t count, const char* what) override;
+
+  void check(int code, const char* call, const char* what) const;
+  void post_receive(void* data, std::size_t bytes, int from, const char* what);
+  void post_send(const void* data, std::size_t bytes, int to, const char* what);
+  void finish(const char* what);
+
+  std::unique_ptr<Native> native_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi_error.h"
+
+#include <mpi.h>
+
+#include <array>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+static_assert(MPI_SUCCESS == 0);
+
+void throw_mpi_error(int code, const char* call, const std::string& where) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  throw Error(ErrorKind::communication,
+              fmt::format("{} failed in {}: {}", call, where,
+                          length > 0 ? std::string(text.data(), static_cast<std::size_t>(length))
+                                     : fmt::format("MPI error {}", code)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/small_sum.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+// The leaves that `range` and group `g` share, counted from the group's first.
+Range overlap(const Range& range, int g, int group) {
+  const std::int64_t begin = std::int64_t{g} * group;
+  const std::int64_t first = std::clamp<std::int64_t>(range.first - begin, 0, group);
+  const std::int64_t last = std::clamp<std::int64_t>(range.last - begin, 0, group);
+  return {first, std::max(first, last)};
+}
+
+std::vector<Range> one_by_one(const Range& leaves) {
+  std::vector<Range> all;
+  for (std::int64_t leaf = leaves.first; leaf < leaves.last; ++leaf) all.push_back({leaf, leaf + 1});
+  if (all.empty()) all.push_back(leaves);
+  return all;
+}
+
+}  // namespace
+
+SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge)
+    : communicator_(communicator),
+      group_(group == 0 ? shards : group),
+      width_(width),
+      stride_((width + 7) / 8 * 8),
+      merge_(std::move(merge)),
+      mine_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
+  LOCKSTEP_CHECK(shards >= 1 && width >= 1 && group >= 0 && shards % group_ == 0,
+                 "{} shards in groups of {}, width {}", shards, group, width);
+  const int ranks = communicator.size();
+  const std::vector<Range> ranges = shards_of_all_ranks(ranks, shards);
+  groups_.resize(static_cast<std::size_t>(shards / group_));
+  // Partials of a rank: those of its first group, of its second, ...; the same count is sent by all.
+  std::vector<int> used(static_cast<std::size_t>(ranks), 0);
+  std::vector<std::vector<int>> rank_of_input(groups_.size()), index_in_rank(groups_.size());
+  for (int g = 0; g < num_groups(); ++g) {
+    Group& one = groups_[static_cast<std::size_t>(g)];
+    std::vector<Range> parts;
+    for (const Range& range : ranges) parts.push_back(overlap(range, g, group_));
+    one.global = TreePlan(group_, parts);
+    const Range own = parts[static_cast<std::size_t>(communicator.rank())];
+    one.local = TreePlan(group_, one_by_one(own));
+    one.first_leaf = static_cast<int>(std::int64_t{g} * group_ + own.first - mine_.first);
+    for (int rank = 0; rank < ranks; ++rank)
+      for (int input = one.global.first_input(rank); input < one.global.first_input(rank + 1); ++input) {
+        rank_of_input[static_cast<std::size_t>(g)].push_back(rank);
+        index_in_rank[static_cast<std::size_t>(g)].push_back(used[static_cast<std::size_t>(rank)]++);
+      }
+  }
+  partials_per_rank_ = *std::max_element(used.begin(), used.end());
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    for (std::size_t i = 0; i < rank_of_input[g].size(); ++i)
+      groups_[g].slots.push_back(rank_of_input[g][i] * partials_per_rank_ + index_in_rank[g][i]);
+
+  const auto bytes = [&](std::int64_t slots) {
+    return static_cast<std::size_t>(slots) * static_cast<std::size_t>(stride_) * sizeof(double);
+  };
+  leaves_ = Buffer(cpu_device(), bytes(mine_.size()));
+  if (ranks > 1) {
+    sent_ = Buffer(cpu_device(), bytes(partials_per_rank_));
+    gathered_ = Buffer(cpu_device(), bytes(std::int64_t{partials_per_rank_} * ranks));
+  }
+}
+
+double* SmallSum::at(const Buffer& buffer, int slot) const {
+  return static_cast<double*>(buffer.data()) + std::int64_t{slot} * stride_;
+}
+
+double* SmallSum::leaf(int shard) {
+  LOCKSTEP_DCHECK(mine_.first <= shard && shard < mine_.last);
+  return at(leaves_, shard - static_cast<int>(mine_.first));
+}
+
+void SmallSum::merge(double* into, const double* right) const {
+  if (merge_) return merge_(into, right);
+  for (int i = 0; i < width_; ++i) into[i] += right[i];
+}
+
+void SmallSum::reduce(const char* what) {
+  int packed = 0;
+  for (const Group& group : groups_) {
+    tree_combine(group.local, [&](int into, int from) {
+      merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
+    });
+    if (communicator_.size() == 1) continue;
+    for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k)
+      std::memcpy(at(sent_, packed++), at(leaves_, group.first_leaf + group.local.output_slot(k)),
+                  static_cast<std::size_t>(width_) * sizeof(double));
+  }
+  if (communicator_.size() == 1) return;
+  communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
+  for (const Group& group : groups_)
+    tree_combine(group.global, [&](int into, int from) {
+      merge(at(gathered_, group.slots[static_cast<std::size_t>(into)]),
+            at(gathered_, group.slots[static_cast<std::size_t>(from)]));
+    });
+}
+
+const double* SmallSum::total(int group_index) const {
+  const Group& group = groups_[static_cast<std::size_t>(group_index)];
+  if (communicator_.size() == 1) return at(leaves_, group.first_leaf);
+  return at(gathered_, group.slots.front());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small sums over shards that every rank needs at once: batch-norm statistics, loss, metrics, control words.
+//
+// One allgather of the ranks' partials, then every rank merges all of them along the tree: the same bits on
+// every rank and for every number of ranks. With groups, each group of consecutive shards has a sum and a
+// tree of its own, over its own leaves; groups may lie across ranks, and ranks across groups.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/tree.h"
+#include "core/buffer.h"
+
+namespace lockstep {
+
+class SmallSum {
+ public:
+  /// into = into (+) right, over `width` doubles each; `into` is the left operand.
+  using Merge = std::function<void(double* into, const double* right)>;
+
+  /// `shards` leaves in groups of `group` (0: one group of all; else shards % group == 0), `width` doubles
+  /// each. Without `merge`, element-wise addition. All ranks, with the same arguments.
+  SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge = {});
+
+  /// The shards of this rank: [first, last).
+  Range shards() const { return mine_; }
+  int num_groups() const { return static_cast<int>(groups_.size()); }
+  int group_of_shard(int shard) const { return shard / group_; }
+  int width() const { return width_; }
+
+  /// The caller fills `width` doubles for each own shard before each reduce(), which overwrites them.
+  /// Different shards may be filled by different threads.
+  double* leaf(int shard);
+
+  /// All ranks. No allocation; with one rank no communication.
+  void reduce(const char* what);
+
+  /// `width` doubles, valid until leaf() is written for the next reduce().
+  const double* total(int group_index) const;
+
+ private:
+  struct Group {
+    TreePlan local;          // this rank's leaves of the group -> its partials
+    int first_leaf = 0;      // slot of the first own leaf in leaves_
+    TreePlan global;         // all ranks' partials -> the total
+    std::vector<int> slots;  // input of `global` -> slot in gathered_
+  };
+  double* at(const Buffer& buffer, int slot) const;
+  void merge(double* into, const double* right) const;
+
+  Communicator& communicator_;
+  int group_, width_, stride_;
+  Merge merge_;
+  Range mine_;
+  std::vector<Group> groups_;
+  int partials_per_rank_ = 0;
+  Buffer leaves_, sent_, gathered_;
+};
+
+}  // namespace lockstep

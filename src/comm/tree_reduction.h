@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sum of a range of float32 over all ranks along the shard tree, the same bits on every rank and for
+// every number of ranks, over point-to-point messages.
+//
+// Each rank brings the partials of the maximal subtrees of its shards. Two ways:
+//   balanced  R is a power of two and each aligned group of 1, 2, 4 ... ranks owns one subtree. Then
+//   recursive halving
+//             with the nearest neighbour first *is* the upper part of the tree, and recursive doubling brings
+//             the chunks back (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005). Each rank moves 2 (R-1)/R of
+//             the range.
+//   general   any other (R, G): each rank owns one chunk of the range, receives all partials of it, adds them
+//   along
+//             the tree and sends the sum to all.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/tree.h"
+#include "core/buffer.h"
+#include "core/thread_pool.h"
+
+namespace lockstep {
+
+class TreeReduction {
+ public:
+  /// `largest_count`: the most elements of one sum(). Large transfers go in pieces of `piece_bytes`, so that
+  /// adding one overlaps the transfer of the next. `pool` may be null; if not, sum() may not be called inside
+  /// pool->run().
+  TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
+                std::size_t piece_bytes);
+
+  /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree; the total
+  /// comes to `result + offset`. Where this rank has partials, `result` is partials[0]; the partials are
+  /// overwritten.
+  void sum(std::span<float* const> partials, float* result, std::int64_t offset, std::int64_t count,
+           const char* what);
+
+  bool balanced() const { return balanced_; }
+  std::size_t scratch_bytes() const { return scratch_.size_bytes(); }
+  /// Bytes that this rank sends in a sum of `count` elements.
+  std::int64_t bytes_sent(std::int64_t count) const;
+
+  /// Up to this size every rank adds everything itself (recursive doubling): fewer, if larger, messages.
+  static constexpr std::int64_t kSmallCount = 4096;
+
+ private:
+  void sum_balanced(float* data, std::int64_t count, const char* what);
+  void sum_balanced_small(float* data, std::int64_t count, const char* what);
+  void sum_block(std::span<float* const> partials, float* result, std::int64_t offset, std::int64_t count,
+                 const char* what);
+  void add(float* into, const float* from, std::int64_t count);
+  std::int64_t halved(std::int64_t count) const;
+
+  Communicator& communicator_;
+  ThreadPool* pool_;
+  TreePlan plan_;  // all ranks' partials -> the total
+  bool balanced_;
+  std::size_t piece_bytes_;
+  std::int64_t chunk_count_ = 0;  // general: most elements of one rank's chunk of a block
+  Buffer scratch_;
+  std::vector<OutMessage> out_;
+  std::vector<InMessage> in_;
+};
+
+}  // namespace lockstep

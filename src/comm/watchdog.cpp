@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <map>
+
+#include "comm/startup_check.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int kCallsShown = 16;
+constexpr double kLongestNap = 0.5;      // seconds between two looks
+constexpr double kAnswerSeconds = 2;     // how long others may take to answer
+constexpr double kLowerRankSeconds = 4;  // how long a lower rank may take to end the run
+constexpr int kGroupsShown = 20;
+
+std::atomic<double> g_timeout_seconds{0};
+
+template <std::size_t N>
+void put(std::array<char, N>& to, const std::string& text) {
+  const std::size_t length = std::min(text.size(), N - 1);
+  std::memcpy(to.data(), text.data(), length);
+  to[length] = '\0';
+}
+
+double seconds_open(const FlightRecorder::Call& call) {
+  return std::chrono::duration<double>(FlightRecorder::Clock::now() - call.begin).count();
+}
+
+double nap_seconds(double limit) {
+  return limit > 0 ? std::clamp(limit / 8, 0.01, kLongestNap) : kLongestNap;
+}
+
+std::string in_phase(const std::array<char, 64>& phase) {
+  return phase.front() == '\0' ? std::string() : fmt::format(" (phase '{}')", phase.data());
+}
+
+// One line per place where ranks are; those outside any call, the likely culprits, first.
+std::string places(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others) {
+  std::map<std::pair<int, std::string>, std::vector<int>> groups;  // (order, place) -> ranks
+  std::map<std::string, double> longest;
+  for (int rank = 0; rank < static_cast<int>(others.size()); ++rank) {
+    if (rank == identity.rank) continue;
+    const auto& other = others[static_cast<std::size_t>(rank)];
+    if (!other) {
+      groups[{0, "no answer: dead, stopped, or already at its end"}].push_back(rank);
+      continue;
+    }
+    const std::string place = other->in_call != 0
+                                  ? fmt::format("waiting in '{}'{} on host {}", other->call.data(),
+                                                in_phase(other->phase), other->host.data())
+                                  : fmt::format("in no communication call{} on host {}",
+                                                in_phase(other->phase), other->host.data());
+    groups[{other->in_call != 0 ? 2 : 1, place}].push_back(rank);
+    longest[place] = std::max(longest[place], other->seconds);
+  }
+  std::string text;
+  int shown = 0;
+  for (const auto& [key, ranks] : groups) {
+    if (++shown > kGroupsShown) return text + "  ... and other places\n";
+    text += fmt::format("  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), key.second);
+    if (key.first > 0) text += fmt::format(", for {:.0f} s", longest[key.second]);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+double communication_timeout_seconds() { return g_timeout_seconds.load(std::memory_order_relaxed); }
+
+std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
+                             double waited_seconds, const std::vector<std::optional<RankStatus>>& others) {
+  const std::string phase = flight_recorder().phase();
+  std::string text =
+      fmt::format("lockstep: rank {} of {} on host {} has waited {:.0f} s in '{}'", identity.rank,
+                  identity.ranks, identity.host, waited_seconds, call.name.data());
+  if (call.peer >= 0 && call.peer != identity.rank) text += fmt::format(" for rank {}", call.peer);
+  if (!phase.empty()) text += fmt::format(" (phase '{}')", phase);
+  text += "; the run ends here.\n";
+  if (others.empty())
+    text += "  A rank that is late is elsewhere: in its input, in a checkpoint, dead or stopped.\n";
+  else
+    text += "  Where the other ranks are:\n" + places(identity, others);
+  text += fmt::format("  The last calls of rank {}, oldest first:\n{}", identity.rank,
+                      flight_recorder().last_calls(kCallsShown));
+  return text;
+}
+
+Watchdog::Watchdog(double timeout_seconds, WatchdogIdentity identity, std::unique_ptr<WatchdogPeers> peers,
+                   Expired expired)
+    : identity_(std::move(identity)), peers_(std::move(peers)), expired_(std::move(expired)) {
+  g_timeout_seconds = timeout_seconds;
+  thread_ = std::thread([this] { serve(); });
+}
+
+void Watchdog::set_timeout_seconds(double seconds) {
+  g_timeout_seconds = seconds;
+  wake_.notify_all();
+}
+
+void Watchdog::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::serve() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    wake_.wait_for(lock, std::chrono::duration<double>(nap_seconds(communication_timeout_seconds())));
+    if (stop_) return;
+    try {
+      if (look(lock)) return;
+    } catch (const std::exception&) {
+      peers_.reset();  // the watchdogs' own messages fail: go on alone
+    }
+  }
+}
+
+// One look at the calls that are open. True when the run was ended.
+bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
+  if (peers_) peers_->answer(status());
+  const double limit = communication_timeout_seconds();
+  const auto call = flight_recorder().oldest_open();
+  if (limit <= 0 || !call || seconds_open(*call) <= limit) return false;
+  std::vector<std::optional<RankStatus>> others;
+  if (peers_) {
+    others = peers_->ask_all(status(), kAnswerSeconds);
+    if (a_lower_rank_speaks(others, limit)) {
+      const auto until = FlightRecorder::Clock::now() + std::chrono::duration<double>(kLowerRankSeconds);
+      while (!stop_ && FlightRecorder::Clock::now() < until) {
+        wake_.wait_for(lock, std::chrono::milliseconds(50));
+        peers_->answer(status());
+      }
+    }
+  }
+  // The call may have ended while others were asked.
+  const auto now = flight_recorder().oldest_open();
+  if (stop_ || !now || now->number != call->number) return false;
+  expired_(watchdog_message(identity_, *call, seconds_open(*call), others));
+  return true;
+}
+
+RankStatus Watchdog::status() const {
+  RankStatus mine;
+  put(mine.host, identity_.host);
+  put(mine.phase, flight_recorder().phase());
+  if (const auto call = flight_recorder().oldest_open()) {
+    mine.in_call = 1;
+    mine.seconds = seconds_open(*call);
+    mine.call = call->name;
+  } else {
+    mine.seconds = flight_recorder().seconds_since_last_call();
+  }
+  return mine;
+}
+
+bool Watchdog::a_lower_rank_speaks(const std::vector<std::optional<RankStatus>>& others, double limit) const {
+  for (int rank = 0; rank < identity_.rank; ++rank)
+    if (const auto& other = others[static_cast<std::size_t>(rank)];
+        other && other->in_call != 0 && other->seconds > limit - 2 * nap_seconds(limit))
+      return true;
+  return false;
+}
+
+}  // namespace lockstep

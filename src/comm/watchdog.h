@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watchdog: a thread that ends the run when one communication call stays open for longer than the limit.
+//
+// Its one message says which rank waited where, in which call and in which phase of the program, what it did
+// before, and where the other ranks are: the watchdogs of the ranks answer one another's questions even while
+// the ranks' main threads hang, so a rank that is late is named ("is in no communication call for 300 s"),
+// and one that does not answer is dead or stopped. When several ranks time out, the lowest one speaks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/flight_recorder.h"
+
+namespace lockstep {
+
+/// Where a rank is; sent as bytes between ranks.
+struct RankStatus {
+  std::int32_t in_call = 0;
+  double seconds = 0;  ///< in the call, or since the last one ended
+  std::array<char, 56> call{};
+  std::array<char, 64> phase{}, host{};
+};
+
+/// How the watchdogs talk, on a message space of their own and from their own thread.
+class WatchdogPeers {
+ public:
+  virtual ~WatchdogPeers() = default;
+  /// Answers the questions that have come in. Never waits.
+  virtual void answer(const RankStatus& mine) = 0;
+  /// Asks all other ranks and waits for at most `seconds`; empty where no answer came. `mine` answers others
+  /// meanwhile.
+  virtual std::vector<std::optional<RankStatus>> ask_all(const RankStatus& mine, double seconds) = 0;
+};
+
+struct WatchdogIdentity {
+  int rank = 0, ranks = 1;
+  std::string host;
+};
+
+/// The whole message, with all that is known: `others` has an entry per rank (the own one is ignored), or is
+/// empty.
+std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
+                             double waited_seconds, const std::vector<std::optional<RankStatus>>& others);
+
+class Watchdog {
+ public:
+  using Expired = std::function<void(const std::string& message)>;
+
+  /// `expired(message)` is called once, from the watchdog's thread; it usually prints and aborts. `peers` may
+  /// be null.
+  Watchdog(double timeout_seconds, WatchdogIdentity identity, std::unique_ptr<WatchdogPeers> peers,
+           Expired expired);
+  ~Watchdog() { stop(); }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// 0 switches it off.
+  void set_timeout_seconds(double seconds);
+  /// Ends the thread; no call is watched any more.
+  void stop();
+
+ private:
+  void serve();
+  bool look(std::unique_lock<std::mutex>& lock);
+  RankStatus status() const;
+  bool a_lower_rank_speaks(const std::vector<std::optional<RankStatus>>& others, double limit) const;
+
+  WatchdogIdentity identity_;
+  std::unique_ptr<WatchdogPeers> peers_;
+  Expired expired_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+/// The limit of every wait in this process, as set by its watchdog; 0: no limit.
+double communication_timeout_seconds();
+
+}  // namespace lockstep

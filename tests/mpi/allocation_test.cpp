@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step's communication allocates nothing: operator new is counted in this program.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "comm/gradient_reducer.h"
+#include "comm/small_sum.h"
+#include "comm/watchdog.h"
+#include "support/mpi_world.h"
+
+namespace {
+std::atomic<long> g_allocations{0};
+}
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++g_allocations;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace lockstep {
+namespace {
+
+TEST(Allocation, IsCounted) {
+  const long before = g_allocations;
+  const std::vector<int> some(100);
+  EXPECT_GT(g_allocations, before);
+}
+
+TEST(Allocation, NoneInAStep) {
+  const std::int64_t count = 50000;
+  for (const int shards : {8, 5})
+    for (const bool overlap : {false, true}) {
+      GradientReducer reducer(test_world(), nullptr, shards, count, {{0, 20000}, {20000, count}},
+                              {.overlap = overlap});
+      SmallSum sum(test_world(), shards, 0, 3,
+                   [](double* into, const double* right) { into[0] += right[0]; });
+      const auto step = [&](bool chunk) {
+        set_phase("step");
+        reducer.start(0);
+        sum.reduce("small");
+        reducer.start(1);
+        if (chunk) sum.reduce("small again");
+        reducer.wait_all();
+      };
+      step(false);
+      test_world().barrier("before");
+      // The watchdog's thread may allocate when it has a question to answer: there is none here.
+      const long before = g_allocations;
+      for (int i = 0; i < 5; ++i) step(true);
+      EXPECT_EQ(g_allocations, before) << shards << " shards, overlap " << overlap;
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

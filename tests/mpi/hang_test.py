@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""A rank that hangs, stops, throws or dies: the run ends in time, not with 0, and says where.
+
+  hang_test.py FAULT RANKS PROGRAM MPIRUN...
+"""
+import platform
+import re
+import subprocess
+import sys
+import time
+
+fault, ranks, program, *mpirun = sys.argv[1:]
+ranks = int(ranks)
+bad, host = ranks - 1, re.escape(platform.node())
+waiting = rf"rank 0 of {ranks} on host {host} has waited \d+ s in 'batch_norm bn1' \(phase 'step 17'\)"
+
+# fault -> (exit code or None for "not 0", texts that must appear, texts that must not, seconds)
+EXPECTED = {
+    "none": (0, [], ["lockstep:"], 20),
+    "sleep": (1, [waiting, rf"rank {bad}: in no communication call \(phase 'reading data'\) on host {host}, for \d+ s",
+                  r"#\d+ 'the start'"], [], 14),
+    "stop": (1, [waiting, rf"rank {bad}: no answer"], [], 16),
+    "overlap": (1, [rf"has waited \d+ s in 'gradients 1 of 1'", rf"rank {bad}: in no communication call"], [], 14),
+    "throw": (3, [rf"rank {bad}: train.h5: record 7 is torn"], ["has waited"], 10),
+    "exit": (9, [], [], 10),
+}
+code, wanted, unwanted, limit = EXPECTED[fault]
+
+begin = time.monotonic()
+run = subprocess.run([*mpirun, "-n", str(ranks), program, fault], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                     text=True, timeout=90, check=False)
+seconds = time.monotonic() - begin
+print(run.stdout)
+print(f"exit code {run.returncode} after {seconds:.1f} s")
+failures = []
+if run.returncode != code:
+    failures.append(f"exit code {run.returncode}, expected {code}")
+if not seconds < limit:
+    failures.append(f"took {seconds:.1f} s, limit {limit}")
+failures += [f"missing: {text}" for text in wanted if not re.search(text, run.stdout)]
+failures += [f"unexpected: {text}" for text in unwanted if re.search(text, run.stdout)]
+if len(re.findall("; the run ends here", run.stdout)) > 1:
+    failures.append("more than one rank printed the watchdog's message")
+sys.exit("\n".join(failures) if failures else 0)

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradient sum has the bits of a recursive sum in one process, for this number of ranks, for several
+// numbers of shards, bucket layouts and sizes, with and without overlap.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "comm/gradient_reducer.h"
+#include "support/mpi_world.h"
+
+namespace lockstep {
+namespace {
+
+// Differs per shard and element, with magnitudes far apart, so that another order gives other bits.
+// (MurmurHash3's finaliser: cheap, since every rank computes all leaves.)
+float leaf_value(int shard, std::int64_t element) {
+  std::uint32_t hash = static_cast<std::uint32_t>(shard) * 0x9E3779B9U + static_cast<std::uint32_t>(element);
+  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
+  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
+  hash ^= hash >> 16;
+  return static_cast<float>(static_cast<std::int32_t>(hash)) * static_cast<float>(1U << (hash % 16));
+}
+
+float reference(int first, int last, std::int64_t element) {
+  if (last - first == 1) return leaf_value(first, element);
+  int left = 1;
+  while (2 * left < last - first) left *= 2;
+  return reference(first, first + left, element) + reference(first + left, last, element);
+}
+
+std::vector<Range> cut(std::int64_t count, int buckets) {
+  std::vector<Range> all;
+  for (int i = 0; i < buckets; ++i) all.push_back(part_of(count, i, buckets));
+  return all;
+}
+
+void check(int shards, std::int64_t count, int buckets, GradientReducer::Options options, int steps = 2,
+           ThreadPool* pool = nullptr) {
+  Communicator& world = test_world();
+  GradientReducer reducer(world, pool, shards, count, cut(count, buckets), options);
+  ASSERT_TRUE(world.size() > 1 || reducer.num_partials() == 1);
+  for (int step = 0; step < steps; ++step) {
+    for (int k = 0; k < reducer.num_partials(); ++k) {
+      const Subtree subtree = reducer.partial_subtree(k);
+      for (std::int64_t i = 0; i < count; ++i)
+        reducer.partial(k)[i] = reference(subtree.first, subtree.last, i + step);
+    }
+    for (int bucket = buckets - 1; bucket >= 0; --bucket) reducer.start(bucket);
+    reducer.wait_all();
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < count; ++i)
+      wrong += std::bit_cast<std::uint32_t>(reducer.result()[i]) !=
+                       std::bit_cast<std::uint32_t>(reference(0, shards, i + step))
+                   ? 1
+                   : 0;
+    EXPECT_EQ(wrong, 0) << shards << " shards, " << count << " elements, " << buckets << " buckets, step "
+                        << step;
+  }
+}
+
+TEST(Reduction, SameBitsAsOneProcess) {
+  for (const int shards : {8, 5, 12, 1, 16})
+    for (const std::int64_t count :
+         {std::int64_t{1}, std::int64_t{17}, std::int64_t{5003}, std::int64_t{40000}})
+      for (const int buckets : {1, 3})
+        for (const bool overlap : {false, true}) check(shards, count, buckets, {.overlap = overlap});
+}
+
+TEST(Reduction, SmallPieces) {
+  for (const int shards : {8, 5, 12}) check(shards, 100003, 2, {.piece_bytes = 1024});
+}
+
+TEST(Reduction, Large) {
+  for (const int shards : {8, 5, 12})
+    for (const bool overlap : {false, true}) check(shards, 1000003, 4, {.overlap = overlap}, 1);
+}
+
+TEST(Reduction, WithAPool) {
+  ThreadPool pool(3);
+  for (const int shards : {8, 5}) check(shards, 1000003, 2, {}, 1, &pool);
+}
+
+TEST(Reduction, DataCanShowAWrongOrder) {
+  int differs = 0;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    float plain = 0;
+    for (int shard = 0; shard < 8; ++shard) plain += leaf_value(shard, i);
+    differs += plain != reference(0, 8, i) ? 1 : 0;
+  }
+  EXPECT_GT(differs, 100);
+}
+
+// MPI's own order: right to rounding, the same on the ranks of this run.
+TEST(Reduction, FastMode) {
+  Communicator& world = test_world();
+  const std::int64_t count = 30011;
+  for (const int shards : {8, 5})
+    for (const bool overlap : {false, true}) {
+      GradientReducer reducer(world, nullptr, shards, count, cut(count, 3),
+                              {.mode = GradientReducer::Options::Mode::fast, .overlap = overlap});
+      for (int step = 0; step < 2; ++step) {
+        for (int k = 0; k < reducer.num_partials(); ++k) {
+          const Subtree subtree = reducer.partial_subtree(k);
+          for (std::int64_t i = 0; i < count; ++i)
+            reducer.partial(k)[i] = reference(subtree.first, subtree.last, i);
+        }
+        for (int bucket = 0; bucket < 3; ++bucket) reducer.start(bucket);
+        reducer.wait_all();
+        std::int64_t wrong = 0;
+        for (std::int64_t i = 0; i < count; ++i) {
+          double exact = 0, magnitude = 0;
+          for (int shard = 0; shard < shards; ++shard) {
+            exact += leaf_value(shard, i);
+            magnitude += std::fabs(leaf_value(shard, i));
+          }
+          // Each of shards - 1 additions rounds by at most half an ulp of the sum of magnitudes.
+          const double tolerance = shards * 0x1p-24 * magnitude;
+          wrong += !(std::fabs(reducer.result()[i] - exact) <= tolerance) ? 1 : 0;
+        }
+        EXPECT_EQ(wrong, 0) << shards << " shards, step " << step;
+      }
+    }
+}
+
+TEST(Reduction, CountsWhatItSends) {
+  Communicator& world = test_world();
+  const std::int64_t count = 1 << 20;
+  GradientReducer reducer(world, nullptr, 8, count, cut(count, 4));
+  const std::int64_t payload = count * std::int64_t{sizeof(float)};
+  const std::int64_t ranks = world.size();
+  EXPECT_GE(reducer.bytes_per_step(), 2 * payload * (ranks - 1) / ranks - 1024);
+  const bool balanced = ranks == 1 || ranks == 2 || ranks == 4 || ranks == 8;
+  EXPECT_LE(reducer.bytes_per_step(), (balanced ? 2 : 4) * payload * (ranks - 1) / ranks);
+  EXPECT_GE(reducer.memory_bytes(), static_cast<std::size_t>(payload));
+  const std::uint64_t before = reducer.communicator().bytes_moved();
+  for (int bucket = 0; bucket < 4; ++bucket) reducer.start(bucket);
+  reducer.wait_all();
+  const auto moved = static_cast<std::int64_t>(reducer.communicator().bytes_moved() - before);
+  // Sent and received; chunks differ by a cache line per cut.
+  EXPECT_GE(moved, reducer.bytes_per_step());
+  EXPECT_LE(moved, 3 * reducer.bytes_per_step() + 65536);
+  EXPECT_GE(reducer.seconds_blocked(), reducer.seconds_reducing());
+}
+
+// What is not finite reaches every rank.
+TEST(Reduction, InfinityAndNanReachEveryRank) {
+  Communicator& world = test_world();
+  for (const std::int64_t count : {std::int64_t{100}, std::int64_t{20000}}) {
+    GradientReducer reducer(world, nullptr, 8, count, {{0, count}});
+    for (int k = 0; k < reducer.num_partials(); ++k)
+      for (std::int64_t i = 0; i < count; ++i) reducer.partial(k)[i] = 1;
+    const bool last =
+        reducer.num_partials() > 0 && reducer.partial_subtree(reducer.num_partials() - 1).last == 8;
+    if (last) {
+      reducer.partial(reducer.num_partials() - 1)[3] = NAN;
+      reducer.partial(reducer.num_partials() - 1)[count - 1] = INFINITY;
+    }
+    reducer.start(0);
+    reducer.wait_all();
+    EXPECT_TRUE(std::isnan(reducer.result()[3]));
+    EXPECT_TRUE(std::isinf(reducer.result()[count - 1]));
+    EXPECT_TRUE(std::isfinite(reducer.result()[4]));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Flight recorder and watchdog in one process.
+#include "comm/watchdog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RankStatus status(bool in_call, const char* call, const char* phase, double seconds) {
+  RankStatus status;
+  status.in_call = in_call ? 1 : 0;
+  status.seconds = seconds;
+  std::snprintf(status.call.data(), status.call.size(), "%s", call);
+  std::snprintf(status.phase.data(), status.phase.size(), "%s", phase);
+  std::snprintf(status.host.data(), status.host.size(), "b");
+  return status;
+}
+
+TEST(FlightRecorder, KeepsTheLastCalls) {
+  FlightRecorder recorder;
+  for (int i = 0; i < 100; ++i) recorder.end(recorder.begin(("call " + std::to_string(i)).c_str(), 8, -1));
+  EXPECT_EQ(recorder.calls_ended(), 100U);
+  const std::string all = recorder.last_calls(1000);
+  EXPECT_THAT(all, HasSubstr("#100 'call 99' 8 bytes"));
+  EXPECT_THAT(all, HasSubstr("#37 'call 36' 8 bytes"));
+  EXPECT_THAT(all, Not(HasSubstr("'call 35'")));
+  EXPECT_THAT(recorder.last_calls(1), Not(HasSubstr("'call 98'")));
+  EXPECT_FALSE(recorder.oldest_open().has_value());
+}
+
+TEST(FlightRecorder, TellsTheOldestOpenCall) {
+  FlightRecorder recorder;
+  const auto first = recorder.begin("first", 1, 3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto second = recorder.begin("second", 2, -1);
+  ASSERT_TRUE(recorder.oldest_open().has_value());
+  EXPECT_STREQ(recorder.oldest_open()->name.data(), "first");
+  EXPECT_EQ(recorder.oldest_open()->peer, 3);
+  recorder.end(first);
+  EXPECT_STREQ(recorder.oldest_open()->name.data(), "second");
+  recorder.end(second);
+}
+
+TEST(FlightRecorder, CutsLongTextsAndSurvivesTooManyOpenCalls) {
+  FlightRecorder recorder;
+  const std::string longer(200, 'x');
+  recorder.set_phase(longer.c_str());
+  EXPECT_EQ(recorder.phase(), std::string(63, 'x'));
+  std::vector<FlightRecorder::Ticket> tickets;
+  for (int i = 0; i < FlightRecorder::kOpen + 3; ++i)
+    tickets.push_back(recorder.begin(longer.c_str(), 0, -1));
+  EXPECT_EQ(tickets.back(), -1);
+  EXPECT_EQ(std::string(recorder.oldest_open()->name.data()), std::string(55, 'x'));
+  for (const auto ticket : tickets) recorder.end(ticket);
+  EXPECT_FALSE(recorder.oldest_open().has_value());
+}
+
+TEST(Watchdog, BarksAtALongCall) {
+  std::promise<std::string> bark;
+  auto barked = bark.get_future();
+  Watchdog watchdog(0.1, {3, 8, "a"}, nullptr, [&](const std::string& message) { bark.set_value(message); });
+  set_phase("step 17");
+  const auto ticket = flight_recorder().begin("batch_norm bn1", 64, 5);
+  ASSERT_EQ(barked.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  flight_recorder().end(ticket);
+  set_phase("");
+  const std::string message = barked.get();
+  EXPECT_THAT(message, HasSubstr("rank 3 of 8 on host a has waited"));
+  EXPECT_THAT(message, HasSubstr("in 'batch_norm bn1' for rank 5 (phase 'step 17')"));
+}
+
+TEST(Watchdog, IsQuietWhenCallsAreShortOrItIsOff) {
+  std::atomic<int> barks{0};
+  Watchdog watchdog(0.3, {0, 1, "a"}, nullptr, [&](const std::string&) { ++barks; });
+  for (int i = 0; i < 30; ++i) {
+    const auto ticket = flight_recorder().begin("short", 1, -1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    flight_recorder().end(ticket);
+  }
+  watchdog.set_timeout_seconds(0);
+  const auto ticket = flight_recorder().begin("long", 1, -1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  flight_recorder().end(ticket);
+  watchdog.stop();
+  EXPECT_EQ(barks, 0);
+}
+
+// Peers that answer with given statuses, and remember what they were told.
+class FakePeers : public WatchdogPeers {
+ public:
+  explicit FakePeers(std::vector<std::optional<RankStatus>> others) : others_(std::move(others)) {}
+  void answer(const RankStatus&) override {}
+  std::vector<std::optional<RankStatus>> ask_all(const RankStatus&, double) override { return others_; }
+
+ private:
+  std::vector<std::optional<RankStatus>> others_;
+};
+
+double seconds_until_bark(int rank, const RankStatus& rank0) {
+  std::promise<void> bark;
+  auto barked = bark.get_future();
+  auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{rank0, std::nullopt});
+  const auto begin = std::chrono::steady_clock::now();
+  Watchdog watchdog(0.2, {rank, 2, "a"}, std::move(peers), [&](const std::string&) { bark.set_value(); });
+  const auto ticket = flight_recorder().begin("call", 1, -1);
+  EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  flight_recorder().end(ticket);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+TEST(Watchdog, LetsALowerRankSpeakFirstButNotForEver) {
+  EXPECT_LT(seconds_until_bark(1, status(false, "", "reading", 10)), 3);
+  EXPECT_GE(seconds_until_bark(1, status(true, "call", "", 10)), 3.5);
+}
+
+TEST(WatchdogMessage, SaysWhereTheOthersAre) {
+  FlightRecorder::Call call;
+  std::snprintf(call.name.data(), call.name.size(), "gradients 1 of 2");
+  std::vector<std::optional<RankStatus>> others(6);
+  others[0] = others[1] = others[2] = status(true, "gradients 1 of 2", "step 4", 299);
+  others[3] = status(false, "", "reading data", 301);
+  others[5] = status(true, "batch_norm bn1", "step 3", 300);
+  const std::string text = watchdog_message({1, 6, "a"}, call, 300.4, others);
+  EXPECT_THAT(text, HasSubstr("rank 1 of 6 on host a has waited 300 s in 'gradients 1 of 2'"));
+  EXPECT_THAT(
+      text, HasSubstr("  ranks 0, 2: waiting in 'gradients 1 of 2' (phase 'step 4') on host b, for 299 s\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  rank 3: in no communication call (phase 'reading data') on host b, for 301 s\n"));
+  EXPECT_THAT(text, HasSubstr("  rank 4: no answer"));
+  EXPECT_THAT(text, HasSubstr("  rank 5: waiting in 'batch_norm bn1' (phase 'step 3')"));
+  EXPECT_LT(text.find("rank 4: no answer"), text.find("rank 3:")) << "suspects come first";
+  EXPECT_LT(text.find("rank 3:"), text.find("ranks 0, 2:"));
+}
+
+}  // namespace
+}  // namespace lockstep
