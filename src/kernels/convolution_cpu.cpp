@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
+#include "kernels/kernel_table.h"
 #include "kernels/onednn.h"
 
 namespace lockstep {
@@ -77,6 +78,8 @@ class CpuConvolution final : public LinearPrimitive {
       forward_.run(lane, {x, w, y, lane.scratch, bias});
     else
       forward_.run(lane, {x, w, y, lane.scratch});
+    // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
+    if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_h * spec_.out_w * spec_.out_c, y, y);
   }
 
   void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
@@ -122,7 +125,7 @@ class CpuConvolution final : public LinearPrimitive {
                                    {s.pad_bottom, s.pad_right},
                                    s.training};
 
-    const auto forward = onednn::convolution_forward(descs, onednn::attributes(s.relu));
+    const auto forward = onednn::convolution_forward(descs, onednn::attributes());
     forward_weights_ = forward.weights_desc();
     std::vector<Execution::Argument> arguments{{DNNL_ARG_SRC, descs.x},
                                                {DNNL_ARG_WEIGHTS, forward_weights_},

@@ -86,18 +86,9 @@ void Execution::run(const Lane& lane, std::initializer_list<const void*> address
         name_);
 }
 
-dnnl::primitive_attr attributes(bool relu) {
+dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (relu) {
-    dnnl::post_ops after;
-#if DNNL_VERSION_MAJOR >= 3
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-#else
-    after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-#endif
-    attr.set_post_ops(after);
-  }
   return attr;
 }
 
@@ -134,6 +125,10 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const dnnl::convolution_forward::primitive_desc& forward) {
   return {engine(),    kDirect,    d.x,     d.weights, d.y, d.strides, from_zero(d.dilations),
           d.pad_front, d.pad_back, forward, attr};
+}
+
+dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
+  return {engine(), d.x, d.weights, d.bias, d.y, attr};
 }
 
 dnnl::pooling_forward::primitive_desc pool_forward(const PoolDescs& d, const dnnl::primitive_attr& attr) {
@@ -186,6 +181,10 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
           attr,
           engine(),
           forward};
+}
+
+dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
+  return {{d.x, d.weights, d.bias, d.y}, attr, engine()};
 }
 
 dnnl::pooling_forward::primitive_desc pool_forward(const PoolDescs& d, const dnnl::primitive_attr& attr) {

@@ -37,8 +37,8 @@ void check(dnnl_status_t status, const char* what);
 /// float32 of these extents in this layout; Tag::any lets the primitive choose.
 inline Desc f32(const Dims& extents, Tag tag) { return {extents, dnnl::memory::data_type::f32, tag}; }
 
-/// Attributes of all our primitives: scratchpad brought by the lane; relu after the result if asked.
-dnnl::primitive_attr attributes(bool relu = false);
+/// Attributes of all our primitives: the scratchpad is brought by the lane.
+dnnl::primitive_attr attributes();
 
 struct ConvolutionDescs {
   Desc x, weights, bias, y;                      ///< bias of zero size: none
@@ -53,6 +53,12 @@ dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
 dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
     const dnnl::convolution_forward::primitive_desc& forward);
+
+/// y = x weights (+ bias, of zero size: none); matrices, each row-major or transposed.
+struct MatmulDescs {
+  Desc x, weights, bias, y;
+};
+dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr);
 
 struct PoolDescs {
   dnnl::algorithm algorithm;

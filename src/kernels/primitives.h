@@ -24,7 +24,7 @@ struct ConvolutionSpec {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0, groups = 1;
   bool bias = false;
-  bool relu = false;     ///< y = max(conv + bias, 0), fused
+  bool relu = false;     ///< y = max(conv + bias, 0); NaN stays NaN
   bool training = true;  ///< false: forward only
   DType dtype = DType::f32;
 };
