@@ -79,7 +79,8 @@ class CpuConvolution final : public LinearPrimitive {
     else
       forward_.run(lane, {x, w, y, lane.scratch});
     // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
-    if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_h * spec_.out_w * spec_.out_c, y, y);
+    if (spec_.relu)
+      cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_h * spec_.out_w * spec_.out_c, y, y);
   }
 
   void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,

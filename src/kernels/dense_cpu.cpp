@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows times a matrix on the CPU: oneDNN's matmul for all three passes, with bias fused. The weights stay in
-// their plain layout: packing them for inner_product gained at most a few per cent of the forward pass in measurements
-// (bench/kernel_bench), and sgemm lost up to half of the backward pass at small n.
+// their plain layout: packing them for inner_product gained at most a few per cent of the forward pass in
+// measurements (bench/kernel_bench), and sgemm lost up to half of the backward pass at small n.
 #include <algorithm>
 
 #include "core/error.h"
@@ -23,17 +23,18 @@ class CpuDense final : public LinearPrimitive {
   CpuDense(const DenseSpec& spec, int lanes) : spec_(spec) {
     LOCKSTEP_CHECK(spec.dtype == DType::f32, "dense of {}", name_of(spec.dtype));
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
-    onednn::create(fmt::format("a dense layer of {} rows, {} to {} features", spec.n, spec.in, spec.out), [&] {
-      const Desc y = onednn::f32({spec.n, spec.out}, Tag::ab);
-      forward_ = matmul("dense forward", onednn::f32({spec.n, spec.in}, Tag::ab),
-                        onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, lanes);
-      if (!spec.training) return 0;
-      backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba),
-                              onednn::f32({spec.n, spec.in}, Tag::ab), false, lanes);
-      backward_weights_ = matmul("dense backward weights", onednn::f32({spec.in, spec.n}, Tag::ba), y,
-                                 onednn::f32({spec.in, spec.out}, Tag::ab), false, lanes);
-      return 0;
-    });
+    onednn::create(
+        fmt::format("a dense layer of {} rows, {} to {} features", spec.n, spec.in, spec.out), [&] {
+          const Desc y = onednn::f32({spec.n, spec.out}, Tag::ab);
+          forward_ = matmul("dense forward", onednn::f32({spec.n, spec.in}, Tag::ab),
+                            onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, lanes);
+          if (!spec.training) return 0;
+          backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba),
+                                  onednn::f32({spec.n, spec.in}, Tag::ab), false, lanes);
+          backward_weights_ = matmul("dense backward weights", onednn::f32({spec.in, spec.n}, Tag::ba), y,
+                                     onednn::f32({spec.in, spec.out}, Tag::ab), false, lanes);
+          return 0;
+        });
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
@@ -54,7 +55,8 @@ class CpuDense final : public LinearPrimitive {
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*, float* dx) const override {
+  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*,
+                     float* dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     backward_data_.run(lane, {dy, weights, dx, lane.scratch});
@@ -84,8 +86,8 @@ class CpuDense final : public LinearPrimitive {
   }
 
   void require_scratch(const Lane& lane) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed", lane.index,
-                   lane.scratch_bytes, scratch_bytes_);
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes_);
   }
 
   DenseSpec spec_;

@@ -21,6 +21,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
+#include "kernels/pool.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -28,6 +29,7 @@
   const ElementwiseKernels& elementwise_kernels(); \
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
+  const PoolKernels& pool_kernels();               \
   const UpdateKernels& update_kernels();           \
   }
 

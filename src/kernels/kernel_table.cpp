@@ -15,9 +15,23 @@ namespace lockstep {
 ElementwiseKernels::~ElementwiseKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
+PoolKernels::~PoolKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 
 namespace {
+
+const PoolKernels& pool_kernels() {
+  switch (isa_level()) {
+#if defined(__x86_64__)
+    case IsaLevel::avx512:
+      return avx512::pool_kernels();
+    case IsaLevel::avx2:
+      return avx2::pool_kernels();
+#endif
+    default:
+      return baseline::pool_kernels();
+  }
+}
 
 class CpuFactory final : public PrimitiveFactory {
  public:
@@ -27,8 +41,8 @@ class CpuFactory final : public PrimitiveFactory {
   std::unique_ptr<LinearPrimitive> dense(const DenseSpec& spec, int lanes) const override {
     return make_cpu_dense(spec, lanes);
   }
-  std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int lanes) const override {
-    return make_cpu_pool(spec, lanes);
+  std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
+    return make_cpu_pool(spec, pool_kernels());
   }
   std::unique_ptr<ActivationPrimitive> activation(ActivationKind kind, float alpha, std::int64_t count,
                                                   bool training, int lanes) const override {

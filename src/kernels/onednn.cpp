@@ -131,22 +131,6 @@ dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_
   return {engine(), d.x, d.weights, d.bias, d.y, attr};
 }
 
-dnnl::pooling_forward::primitive_desc pool_forward(const PoolDescs& d, const dnnl::primitive_attr& attr) {
-  const Dims dense(d.window.size(), 0);
-  return {engine(),    forward_kind(d.training),
-          d.algorithm, d.x,
-          d.y,         d.strides,
-          d.window,    dense,
-          d.pad_front, d.pad_back,
-          attr};
-}
-dnnl::pooling_backward::primitive_desc pool_backward(const PoolDescs& d, const dnnl::primitive_attr& attr,
-                                                     const dnnl::pooling_forward::primitive_desc& forward) {
-  const Dims dense(d.window.size(), 0);
-  return {engine(), d.algorithm, d.x,        d.y,     d.strides, d.window,
-          dense,    d.pad_front, d.pad_back, forward, attr};
-}
-
 dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
                                                          const dnnl::primitive_attr& attr) {
   return {engine(), forward_kind(d.training), d.algorithm, d.x, d.x, d.alpha, d.beta, attr};
@@ -185,16 +169,6 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
 
 dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
   return {{d.x, d.weights, d.bias, d.y}, attr, engine()};
-}
-
-dnnl::pooling_forward::primitive_desc pool_forward(const PoolDescs& d, const dnnl::primitive_attr& attr) {
-  return {{forward_kind(d.training), d.algorithm, d.x, d.y, d.strides, d.window, d.pad_front, d.pad_back},
-          attr,
-          engine()};
-}
-dnnl::pooling_backward::primitive_desc pool_backward(const PoolDescs& d, const dnnl::primitive_attr& attr,
-                                                     const dnnl::pooling_forward::primitive_desc& forward) {
-  return {{d.algorithm, d.x, d.y, d.strides, d.window, d.pad_front, d.pad_back}, attr, engine(), forward};
 }
 
 dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,

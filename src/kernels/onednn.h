@@ -60,16 +60,6 @@ struct MatmulDescs {
 };
 dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr);
 
-struct PoolDescs {
-  dnnl::algorithm algorithm;
-  Desc x, y;
-  Dims window, strides, pad_front, pad_back;
-  bool training;
-};
-dnnl::pooling_forward::primitive_desc pool_forward(const PoolDescs& d, const dnnl::primitive_attr& attr);
-dnnl::pooling_backward::primitive_desc pool_backward(const PoolDescs& d, const dnnl::primitive_attr& attr,
-                                                     const dnnl::pooling_forward::primitive_desc& forward);
-
 struct ActivationDescs {
   dnnl::algorithm algorithm;
   Desc x;

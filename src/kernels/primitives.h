@@ -14,6 +14,7 @@
 
 #include "core/dtype.h"
 #include "kernels/lane.h"
+#include "kernels/pool.h"
 
 namespace lockstep {
 
@@ -60,17 +61,6 @@ class LinearPrimitive {
   virtual void backward_weights(const Lane&, const float* x, const float* dy, float* dweights) const = 0;
   /// Multiplications and additions of one forward pass.
   virtual double flops() const = 0;
-};
-
-enum class PoolKind { max, average };
-/// Windows over n images, channels last. Padding counts as -inf for max and is left out of the mean for
-/// average.
-struct PoolSpec {
-  PoolKind kind = PoolKind::max;
-  std::int64_t n = 0, in_h = 0, in_w = 0, channels = 0, out_h = 0, out_w = 0;
-  std::int64_t window_h = 1, window_w = 1, stride_h = 1, stride_w = 1;
-  std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
-  bool training = true;
 };
 
 class PoolPrimitive {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels should compute: plain loops in double over std::vector<double>. Images are N,H,W,C, kernels H,W,I,O
-// (I: input channels of one group), matrices rows x channels, as everywhere in Lockstep. Slow and obvious.
+// What the kernels should compute: plain loops in double over std::vector<double>. Images are N,H,W,C,
+// kernels H,W,I,O (I: input channels of one group), matrices rows x channels, as everywhere in Lockstep. Slow
+// and obvious.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,8 @@ inline std::size_t at4(std::int64_t n, std::int64_t h, std::int64_t w, std::int6
 inline Values zeros(std::int64_t count) { return Values(static_cast<std::size_t>(count), 0.0); }
 
 /// Calls f(index in x, index in kernel, index in y) for every product of a convolution.
-template <typename F> void for_each_product(const ConvolutionSpec& s, const F& f) {
+template <typename F>
+void for_each_product(const ConvolutionSpec& s, const F& f) {
   const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
   for (std::int64_t n = 0; n < s.n; ++n)
     for (std::int64_t oh = 0; oh < s.out_h; ++oh)
@@ -39,12 +41,14 @@ template <typename F> void for_each_product(const ConvolutionSpec& s, const F& f
             for (std::int64_t o = 0; o < s.out_c; ++o)
               for (std::int64_t i = 0; i < group_in; ++i)
                 f(at4(n, ih, iw, o / group_out * group_in + i, s.in_h, s.in_w, s.in_c),
-                  at4(kh, kw, i, o, s.kernel_w, group_in, s.out_c), at4(n, oh, ow, o, s.out_h, s.out_w, s.out_c));
+                  at4(kh, kw, i, o, s.kernel_w, group_in, s.out_c),
+                  at4(n, oh, ow, o, s.out_h, s.out_w, s.out_c));
           }
 }
 
 /// y = conv(x) (+ bias if not empty), then max(y, 0) if s.relu.
-inline Values convolution(const ConvolutionSpec& s, const Values& x, const Values& weights, const Values& bias) {
+inline Values convolution(const ConvolutionSpec& s, const Values& x, const Values& weights,
+                          const Values& bias) {
   Values y = zeros(s.n * s.out_h * s.out_w * s.out_c);
   for_each_product(s, [&](std::size_t in, std::size_t w, std::size_t out) { y[out] += x[in] * weights[w]; });
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -56,7 +60,8 @@ inline Values convolution(const ConvolutionSpec& s, const Values& x, const Value
 /// dx from dy (already masked by relu).
 inline Values convolution_backward_data(const ConvolutionSpec& s, const Values& dy, const Values& weights) {
   Values dx = zeros(s.n * s.in_h * s.in_w * s.in_c);
-  for_each_product(s, [&](std::size_t in, std::size_t w, std::size_t out) { dx[in] += dy[out] * weights[w]; });
+  for_each_product(s,
+                   [&](std::size_t in, std::size_t w, std::size_t out) { dx[in] += dy[out] * weights[w]; });
   return dx;
 }
 inline Values convolution_backward_weights(const ConvolutionSpec& s, const Values& x, const Values& dy) {
@@ -72,8 +77,9 @@ inline Values matrix_product(std::int64_t m, std::int64_t n, std::int64_t k, con
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t l = 0; l < k; ++l)
-        c[static_cast<std::size_t>(i * n + j)] += a[static_cast<std::size_t>(transposed_a ? l * m + i : i * k + l)] *
-                                                  b[static_cast<std::size_t>(transposed_b ? j * k + l : l * n + j)];
+        c[static_cast<std::size_t>(i * n + j)] +=
+            a[static_cast<std::size_t>(transposed_a ? l * m + i : i * k + l)] *
+            b[static_cast<std::size_t>(transposed_b ? j * k + l : l * n + j)];
   return c;
 }
 /// y = x W (+ bias if not empty), then max(y, 0) if s.relu.
@@ -103,7 +109,8 @@ void for_each_in_window(const PoolSpec& s, std::int64_t n, std::int64_t oh, std:
     }
 }
 /// Calls f(n, oh, ow, c, index in y) for every output.
-template <typename F> void for_each_output(const PoolSpec& s, const F& f) {
+template <typename F>
+void for_each_output(const PoolSpec& s, const F& f) {
   for (std::int64_t n = 0; n < s.n; ++n)
     for (std::int64_t oh = 0; oh < s.out_h; ++oh)
       for (std::int64_t ow = 0; ow < s.out_w; ++ow)
@@ -130,7 +137,8 @@ inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy
     std::vector<std::size_t> window;
     for_each_in_window(s, n, oh, ow, c, [&](std::size_t in) { window.push_back(in); });
     if (s.kind == PoolKind::max) {
-      dx[*std::max_element(window.begin(), window.end(), [&](auto a, auto b) { return x[a] < x[b]; })] += dy[out];
+      dx[*std::max_element(window.begin(), window.end(), [&](auto a, auto b) { return x[a] < x[b]; })] +=
+          dy[out];
     } else {
       for (std::size_t in : window) dx[in] += dy[out] / static_cast<double>(window.size());
     }
@@ -146,7 +154,8 @@ inline Moments moments(std::int64_t rows, std::int64_t channels, const Values& x
   Moments result{zeros(channels), zeros(channels)};
   const std::size_t width = static_cast<std::size_t>(channels);
   for (std::size_t i = 0; i < x.size(); ++i) result.mean[i % width] += x[i] / static_cast<double>(rows);
-  for (std::size_t i = 0; i < x.size(); ++i) result.m2[i % width] += std::pow(x[i] - result.mean[i % width], 2);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    result.m2[i % width] += std::pow(x[i] - result.mean[i % width], 2);
   return result;
 }
 /// Batch normalisation in training: y = (x - mean) / sqrt(variance + epsilon) * gamma + beta.
@@ -188,7 +197,8 @@ inline BatchNormGradients batch_norm_backward(std::int64_t rows, std::int64_t ch
 inline Values softmax(std::int64_t rows, std::int64_t channels, const Values& x) {
   Values y(x.size());
   for (std::int64_t r = 0; r < rows; ++r) {
-    const auto first = static_cast<std::size_t>(r * channels), last = static_cast<std::size_t>((r + 1) * channels);
+    const auto first = static_cast<std::size_t>(r * channels),
+               last = static_cast<std::size_t>((r + 1) * channels);
     double largest = -std::numeric_limits<double>::infinity(), sum = 0.0;
     for (std::size_t i = first; i < last; ++i) largest = std::max(largest, x[i]);
     for (std::size_t i = first; i < last; ++i) sum += std::exp(x[i] - largest);
@@ -200,16 +210,24 @@ inline Values softmax(std::int64_t rows, std::int64_t channels, const Values& x)
 /// The activations of ActivationKind.
 inline double activation(ActivationKind kind, double alpha, double x) {
   switch (kind) {
-    case ActivationKind::leaky_relu: return x > 0 ? x : alpha * x;
-    case ActivationKind::relu6: return std::min(std::max(x, 0.0), 6.0);
-    case ActivationKind::elu: return x > 0 ? x : alpha * std::expm1(x);
+    case ActivationKind::leaky_relu:
+      return x > 0 ? x : alpha * x;
+    case ActivationKind::relu6:
+      return std::min(std::max(x, 0.0), 6.0);
+    case ActivationKind::elu:
+      return x > 0 ? x : alpha * std::expm1(x);
     case ActivationKind::gelu_tanh:
       return 0.5 * x * (1.0 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-    case ActivationKind::gelu_erf: return 0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440));
-    case ActivationKind::silu: return x / (1.0 + std::exp(-x));
-    case ActivationKind::tanh: return std::tanh(x);
-    case ActivationKind::sigmoid: return 1.0 / (1.0 + std::exp(-x));
-    case ActivationKind::softplus: return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case ActivationKind::gelu_erf:
+      return 0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440));
+    case ActivationKind::silu:
+      return x / (1.0 + std::exp(-x));
+    case ActivationKind::tanh:
+      return std::tanh(x);
+    case ActivationKind::sigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
+    case ActivationKind::softplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

@@ -53,8 +53,8 @@ TEST(Elementwise, ReluKeepsNan) {
 struct Size {
   std::int64_t rows, channels;
 };
-const std::vector<Size> kSizes{{1, 1},  {5, 3},    {128, 10}, {4000, 16}, {65, 17},
-                               {64, 64}, {300, 100}, {16, 1000}, {1000, 1}, {33, 192}};
+const std::vector<Size> kSizes{{1, 1},   {5, 3},     {128, 10},  {4000, 16}, {65, 17},
+                               {64, 64}, {300, 100}, {16, 1000}, {1000, 1},  {33, 192}};
 
 TEST(Elementwise, MaskAndSumRows) {
   for (const Level& level : levels())
@@ -74,7 +74,8 @@ TEST(Elementwise, MaskAndSumRows) {
           const float* mask = masked ? ys.data() : nullptr;
           level.elementwise.mask_and_sum_rows(TestLane(), size.rows, size.channels, dys.data(), mask,
                                               write ? out.data() : nullptr, column_sums.data());
-          const std::string what = level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.channels);
+          const std::string what =
+              level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.channels);
           expect_close(column_sums.values(), sums, magnitude, kSumError, 0.0, what);
           if (!write) continue;
           expect_close(out.values(), g, g, 0.0, 0.0, what);
@@ -102,7 +103,8 @@ TEST(Elementwise, GlobalAverageAndItsGradient) {
       const Floats xs(x), dys(dy);
       Floats ys(n * size.channels), dxs(count);
       level.elementwise.global_average(TestLane(), n, size.rows, size.channels, xs.data(), ys.data());
-      level.elementwise.global_average_backward(TestLane(), n, size.rows, size.channels, dys.data(), dxs.data());
+      level.elementwise.global_average_backward(TestLane(), n, size.rows, size.channels, dys.data(),
+                                                dxs.data());
       expect_close(ys.values(), y, magnitude, kSumError, 0.0, "average " + level.name);
       expect_close(dxs.values(), dx, dx, 3 * kRounding, 0.0, "gradient " + level.name);
     }
@@ -121,15 +123,16 @@ TEST(Elementwise, DropoutDrawsPhiloxOfTheGlobalSample) {
                                   y.data());
         for (std::int64_t s = 0; s < n; ++s)
           for (std::int64_t e = 0; e < features; ++e) {
-            const auto block = philox_words(kSeed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
-                                            static_cast<std::uint32_t>(e / 4));
+            const auto block =
+                philox_words(kSeed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
+                             static_cast<std::uint32_t>(e / 4));
             const bool kept = philox_uniform(block[static_cast<std::size_t>(e % 4)]) >= rate;
             const auto i = static_cast<std::size_t>(s * features + e);
             EXPECT_EQ(y[i], kept ? x[i] * (1.0F / (1.0F - rate)) : 0.0F) << s << " " << e;
           }
         // Another microshard: samples 3 and 4 alone.
-        level.elementwise.dropout(TestLane(), 2, features, x.data() + 3 * features, rate, kSeed, purpose, step,
-                                  first_sample + 3, tail.data());
+        level.elementwise.dropout(TestLane(), 2, features, x.data() + 3 * features, rate, kSeed, purpose,
+                                  step, first_sample + 3, tail.data());
         EXPECT_EQ(std::memcmp(tail.data(), y.data() + 3 * features, tail.size() * sizeof(float)), 0);
       }
 }
@@ -144,8 +147,8 @@ TEST(Elementwise, SameBitsAtEveryLevelAndAddress) {
       for (int shift : {0, 1, 5, 16}) {
         const Floats dys(dy, shift), ys(y, shift);
         Floats sums(size.channels), average(size.channels);
-        level.elementwise.mask_and_sum_rows(TestLane(), size.rows, size.channels, dys.data(), ys.data(), nullptr,
-                                            sums.data());
+        level.elementwise.mask_and_sum_rows(TestLane(), size.rows, size.channels, dys.data(), ys.data(),
+                                            nullptr, sums.data());
         level.elementwise.global_average(TestLane(), 1, size.rows, size.channels, dys.data(), average.data());
         if (first) {
           std::memcpy(first_sums.data(), sums.data(), sums.size() * sizeof(float));

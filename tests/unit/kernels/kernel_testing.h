@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel tests share: aligned memory, reproducible numbers, lanes, the instruction-set levels of this
-// machine, and comparisons that a NaN fails.
+// What the kernel tests share: aligned memory, reproducible numbers, lanes, the instruction-set levels of
+// this machine, and comparisons that a NaN fails.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,16 +67,16 @@ inline Values absolute(Values values) {
 }
 
 /// Every |actual - expected| <= relative * |magnitude| + absolute; NaN fails.
-inline void expect_close(const Values& actual, const Values& expected, const Values& magnitude, double relative,
-                         double absolute, const std::string& what) {
+inline void expect_close(const Values& actual, const Values& expected, const Values& magnitude,
+                         double relative, double absolute, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   ASSERT_EQ(magnitude.size(), expected.size()) << what;
   int reported = 0;
   for (std::size_t i = 0; i < actual.size() && reported < 5; ++i) {
     const double tolerance = relative * std::abs(magnitude[i]) + absolute;
     if (std::abs(actual[i] - expected[i]) <= tolerance) continue;
-    ADD_FAILURE() << what << ": element " << i << " is " << actual[i] << ", not " << expected[i] << " (tolerance "
-                  << tolerance << ")";
+    ADD_FAILURE() << what << ": element " << i << " is " << actual[i] << ", not " << expected[i]
+                  << " (tolerance " << tolerance << ")";
     ++reported;
   }
 }
@@ -84,7 +84,8 @@ inline void expect_close(const Values& actual, const Values& expected, const Val
 /// A lane with scratch of its own.
 class TestLane {
  public:
-  explicit TestLane(std::size_t scratch_bytes = 0, int index = 0) : scratch_(cpu_device(), scratch_bytes + 64) {
+  explicit TestLane(std::size_t scratch_bytes = 0, int index = 0)
+      : scratch_(cpu_device(), scratch_bytes + 64) {
     lane_.index = index;
     lane_.scratch = scratch_.data();
     lane_.scratch_bytes = scratch_bytes;

@@ -16,7 +16,8 @@ struct Size {
 };
 const std::vector<Size> kSizes{{0, 10}, {1, 1}, {7, 2}, {64, 10}, {33, 16}, {5, 17}, {12, 100}, {4, 1000}};
 
-/// Error of an exponential relative to itself: 2 units in the last place, and x - max was rounded once (|x - max| < 32).
+/// Error of an exponential relative to itself: 2 units in the last place, and x - max was rounded once (|x -
+/// max| < 32).
 constexpr double exponential_error(double largest_difference) {
   return 4 * kRounding + largest_difference * kRounding;
 }
@@ -59,9 +60,10 @@ TEST(Loss, SoftmaxCrossEntropyForwardAndBackward) {
       std::int64_t correct = -1, correct_only = -1;
       level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, xs.data(), labels.data(), kScale,
                                        dx.data(), &loss, &correct);
-      level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, xs.data(), labels.data(), kScale, nullptr,
-                                       &loss_only, &correct_only);
-      const std::string what = level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.classes);
+      level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, xs.data(), labels.data(), kScale,
+                                       nullptr, &loss_only, &correct_only);
+      const std::string what =
+          level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.classes);
       const double error = softmax_error(size.classes, 16.0);
       EXPECT_NEAR(loss, expected_loss, static_cast<double>(size.rows) * error) << what;
       EXPECT_EQ(loss, loss_only) << what;
@@ -70,8 +72,8 @@ TEST(Loss, SoftmaxCrossEntropyForwardAndBackward) {
       expect_close(dx.values(), expected_dx, expected_dx, 0.0, error * static_cast<double>(kScale), what);
       // In place.
       const Floats over = xs.copy();
-      level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, over.data(), labels.data(), kScale,
-                                       over.data(), &loss, &correct);
+      level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, over.data(), labels.data(),
+                                       kScale, over.data(), &loss, &correct);
       EXPECT_TRUE(same_bits(over, dx)) << what;
 
       // The same labels, dense.
@@ -80,8 +82,8 @@ TEST(Loss, SoftmaxCrossEntropyForwardAndBackward) {
         dense[r * static_cast<std::size_t>(size.classes) + static_cast<std::size_t>(labels[r])] = 1.0F;
       double dense_loss = -1.0;
       std::int64_t dense_correct = -1;
-      level.loss.softmax_cross_entropy_dense(TestLane(), size.rows, size.classes, xs.data(), dense.data(), kScale,
-                                             dense_dx.data(), &dense_loss, &dense_correct);
+      level.loss.softmax_cross_entropy_dense(TestLane(), size.rows, size.classes, xs.data(), dense.data(),
+                                             kScale, dense_dx.data(), &dense_loss, &dense_correct);
       EXPECT_NEAR(dense_loss, loss, 1e-12 * static_cast<double>(size.rows + 1) * 16) << what;
       EXPECT_EQ(dense_correct, expected_correct) << what;
       expect_close(dense_dx.values(), expected_dx, expected_dx, 0.0, (error + 2 * kRounding) * 0.125, what);
@@ -91,7 +93,8 @@ TEST(Loss, SoftmaxCrossEntropyForwardAndBackward) {
 TEST(Loss, DenseLabelsOfAnyMass) {
   for (const Level& level : levels()) {
     const std::int64_t rows = 6, classes = 21;
-    const Values x = random_values(rows * classes, 2, -4.0, 4.0), t = random_values(rows * classes, 3, 0.0, 0.2);
+    const Values x = random_values(rows * classes, 2, -4.0, 4.0),
+                 t = random_values(rows * classes, 3, 0.0, 0.2);
     Values shifted = x;
     const auto loss_of = [&](const Values& logits) {
       const Values y = reference::softmax(rows, classes, logits);
@@ -103,8 +106,8 @@ TEST(Loss, DenseLabelsOfAnyMass) {
     Floats dx(rows * classes);
     double loss = 0.0;
     std::int64_t correct = 0;
-    level.loss.softmax_cross_entropy_dense(TestLane(), rows, classes, xs.data(), ts.data(), 1.0F, dx.data(), &loss,
-                                           &correct);
+    level.loss.softmax_cross_entropy_dense(TestLane(), rows, classes, xs.data(), ts.data(), 1.0F, dx.data(),
+                                           &loss, &correct);
     EXPECT_NEAR(loss, loss_of(x), 2.1 * 21 * 0.1 * softmax_error(classes, 8.0) * rows);
     for (std::size_t i = 0; i < x.size(); ++i) {  // central differences
       shifted[i] = x[i] + 1e-4;
@@ -118,15 +121,16 @@ TEST(Loss, DenseLabelsOfAnyMass) {
 }
 
 TEST(Loss, ExtremeLogits) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
   const std::int32_t label = 1;
   for (const Level& level : levels()) {
     double loss = 0.0;
     std::int64_t correct = 0;
     const auto run = [&](Values logits, Floats& dx) {
       const Floats x(logits);
-      level.loss.softmax_cross_entropy(TestLane(), 1, static_cast<std::int64_t>(logits.size()), x.data(), &label, 1.0F,
-                                       dx.data(), &loss, &correct);
+      level.loss.softmax_cross_entropy(TestLane(), 1, static_cast<std::int64_t>(logits.size()), x.data(),
+                                       &label, 1.0F, dx.data(), &loss, &correct);
     };
     Floats dx(3);
     run({3e38, -3e38, 0.0}, dx);  // improbable, not infinite
@@ -201,7 +205,8 @@ TEST(Loss, SoftmaxAndItsGradient) {
       const Floats over_x = xs.copy(), over_dy = dys.copy();
       level.loss.softmax(TestLane(), size.rows, size.classes, over_x.data(), over_x.data());
       EXPECT_TRUE(same_bits(over_x, ys));
-      level.loss.softmax_backward(TestLane(), size.rows, size.classes, ys.data(), over_dy.data(), over_dy.data());
+      level.loss.softmax_backward(TestLane(), size.rows, size.classes, ys.data(), over_dy.data(),
+                                  over_dy.data());
       EXPECT_TRUE(same_bits(over_dy, dxs));
     }
 }

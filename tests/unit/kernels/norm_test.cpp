@@ -13,9 +13,9 @@ struct Size {
   std::int64_t rows, channels;
 };
 // Few and many channels, multiples of 64 or not, rows that fill blocks (64 panel rows) or not.
-const std::vector<Size> kSizes{{0, 5},   {1, 1},    {1, 16},    {7, 3},    {65, 1},    {130, 10}, {1000, 16},
-                               {333, 16}, {517, 32}, {300, 64},  {129, 96}, {70, 100},  {16, 1000}, {5, 512},
-                               {4100, 3}, {64, 64},  {8192, 16}, {97, 130}};
+const std::vector<Size> kSizes{{0, 5},     {1, 1},    {1, 16},   {7, 3},    {65, 1},    {130, 10},
+                               {1000, 16}, {333, 16}, {517, 32}, {300, 64}, {129, 96},  {70, 100},
+                               {16, 1000}, {5, 512},  {4100, 3}, {64, 64},  {8192, 16}, {97, 130}};
 
 std::string describe(const Level& level, Size size) {
   return level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.channels);
@@ -34,7 +34,8 @@ TEST(Norm, StatisticsMatchTwoPassesInDouble) {
       level.norm.statistics(TestLane(), size.rows, size.channels, data.data(), mean.data(), m2.data());
       const Values span(mean.size(), 3.0);
       expect_close(mean, expected.mean, span, kSumError, 0.0, "mean " + describe(level, size));
-      expect_close(m2, expected.m2, expected.m2, 2 * kSumError, 9.0 * kSumError * kSumError, "m2 " + describe(level, size));
+      expect_close(m2, expected.m2, expected.m2, 2 * kSumError, 9.0 * kSumError * kSumError,
+                   "m2 " + describe(level, size));
     }
 }
 
@@ -48,7 +49,8 @@ TEST(Norm, StatisticsSurviveALargeMean) {
       Values mean(static_cast<std::size_t>(channels)), m2 = mean;
       const Floats data(x);
       level.norm.statistics(TestLane(), rows, channels, data.data(), mean.data(), m2.data());
-      // A block's mean is off by at most kSumError * 4097 = 0.017, which adds its square to a variance of 1/3.
+      // A block's mean is off by at most kSumError * 4097 = 0.017, which adds its square to a variance of
+      // 1/3.
       const double shift = kSumError * 4097.0;
       expect_close(mean, expected.mean, expected.mean, kSumError, 0.0, "mean");
       expect_close(m2, expected.m2, expected.m2, 2 * kSumError + 3 * shift * shift, 0.0, "m2");
@@ -94,30 +96,34 @@ TEST(Norm, NormalizeWithAndWithoutResidualAndRelu) {
                                add ? rs.data() : nullptr, relu, over_x.data());
           EXPECT_TRUE(same_bits(y, over_x)) << describe(level, size);
           if (!add) continue;
-          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), as.data(), bs.data(), over_r.data(),
-                               relu, over_r.data());
+          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), as.data(), bs.data(),
+                               over_r.data(), relu, over_r.data());
           EXPECT_TRUE(same_bits(y, over_r)) << describe(level, size);
         }
 }
 
-/// A batch norm's forward and backward pass on one microshard, as the layer does it, with every option of Gradient.
+/// A batch norm's forward and backward pass on one microshard, as the layer does it, with every option of
+/// Gradient.
 struct Case {
   bool second, write, relu, mask_from_x;
 };
 
 void check_backward(const Level& level, Size size, Case option) {
-  const std::string what = describe(level, size) + (option.second ? " dy2" : "") + (option.write ? " g_out" : "") +
-                           (option.relu ? " relu" : "") + (option.mask_from_x ? " from x" : "");
+  const std::string what = describe(level, size) + (option.second ? " dy2" : "") +
+                           (option.write ? " g_out" : "") + (option.relu ? " relu" : "") +
+                           (option.mask_from_x ? " from x" : "");
   constexpr double kEpsilon = 1e-3;
   const std::int64_t count = size.rows * size.channels;
   const std::size_t width = static_cast<std::size_t>(size.channels);
-  const Values x = random_values(count, 11, -1.0, 2.0), dy = random_values(count, 12), dy2 = random_values(count, 13);
+  const Values x = random_values(count, 11, -1.0, 2.0), dy = random_values(count, 12),
+               dy2 = random_values(count, 13);
   const Values gamma = random_values(size.channels, 14, 0.5, 1.5), beta = random_values(size.channels, 15);
   const auto m = reference::moments(size.rows, size.channels, x);
   Values mean(width), inverse(width), scale(width), shift(width);
   for (std::size_t c = 0; c < width; ++c) {
     mean[c] = static_cast<float>(m.mean[c]);
-    inverse[c] = static_cast<float>(1.0 / std::sqrt(m.m2[c] / static_cast<double>(std::max<std::int64_t>(size.rows, 1)) + kEpsilon));
+    inverse[c] = static_cast<float>(
+        1.0 / std::sqrt(m.m2[c] / static_cast<double>(std::max<std::int64_t>(size.rows, 1)) + kEpsilon));
     scale[c] = static_cast<float>(gamma[c] * inverse[c]);
     shift[c] = static_cast<float>(beta[c] - mean[c] * scale[c]);
   }
@@ -127,7 +133,8 @@ void check_backward(const Level& level, Size size, Case option) {
                        option.relu, y.data());
   Values expected_g(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
-    expected_g[i] = option.relu && !(y[i] > 0.0F) ? 0.0 : static_cast<float>(dy[i] + (option.second ? dy2[i] : 0.0));
+    expected_g[i] =
+        option.relu && !(y[i] > 0.0F) ? 0.0 : static_cast<float>(dy[i] + (option.second ? dy2[i] : 0.0));
 
   NormKernels::Gradient gradient;
   gradient.dy = dys.data();
@@ -169,14 +176,16 @@ void check_backward(const Level& level, Size size, Case option) {
     magnitude_dx[i] = std::abs(a[c] * expected_g[i]) + std::abs(b[c] * (x[i] - mean[c])) + std::abs(d[c]);
   }
   const Floats as(a), bs(b), ds(d);
-  level.norm.backward_apply(TestLane(), size.rows, size.channels, gradient, as.data(), bs.data(), ds.data(), dx.data());
+  level.norm.backward_apply(TestLane(), size.rows, size.channels, gradient, as.data(), bs.data(), ds.data(),
+                            dx.data());
   expect_close(dx.values(), expected_dx, magnitude_dx, 4 * kRounding, 0.0, "dx " + what);
   if (option.write) {  // from the written g, in place
     NormKernels::Gradient written;
     written.dy = g.data();
     written.x = xs.data();
     written.mean = means.data();
-    level.norm.backward_apply(TestLane(), size.rows, size.channels, written, as.data(), bs.data(), ds.data(), g.data());
+    level.norm.backward_apply(TestLane(), size.rows, size.channels, written, as.data(), bs.data(), ds.data(),
+                              g.data());
     EXPECT_TRUE(same_bits(dx, g)) << what;
   }
 }
@@ -220,7 +229,8 @@ TEST(Norm, SameBitsAtEveryLevelAddressAndTime) {
   for (Size size : kSizes) {
     const std::int64_t count = size.rows * size.channels;
     const std::size_t width = static_cast<std::size_t>(size.channels);
-    const Values x = random_values(count, 31), dy = random_values(count, 32), per = random_values(size.channels, 33);
+    const Values x = random_values(count, 31), dy = random_values(count, 32),
+                 per = random_values(size.channels, 33);
     Values mean0, m20, g0, gx0;
     Floats dx0(count), y0(count);
     bool first = true;
@@ -230,16 +240,17 @@ TEST(Norm, SameBitsAtEveryLevelAddressAndTime) {
         Floats y(count, shift), dx(count, shift);
         Values mean(width), m2(width), g(width), gx(width);
         level.norm.statistics(TestLane(), size.rows, size.channels, xs.data(), mean.data(), m2.data());
-        level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), p.data(), p.data(), dys.data(), true,
-                             y.data());
+        level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), p.data(), p.data(), dys.data(),
+                             true, y.data());
         NormKernels::Gradient gradient;
         gradient.dy = dys.data();
         gradient.y = y.data();
         gradient.x = xs.data();
         gradient.mean = gradient.inverse_std = p.data();
-        level.norm.backward_sums(TestLane(), size.rows, size.channels, gradient, nullptr, g.data(), gx.data());
-        level.norm.backward_apply(TestLane(), size.rows, size.channels, gradient, p.data(), p.data(), p.data(),
-                                  dx.data());
+        level.norm.backward_sums(TestLane(), size.rows, size.channels, gradient, nullptr, g.data(),
+                                 gx.data());
+        level.norm.backward_apply(TestLane(), size.rows, size.channels, gradient, p.data(), p.data(),
+                                  p.data(), dx.data());
         if (first) {
           mean0 = mean, m20 = m2, g0 = g, gx0 = gx;
           std::memcpy(dx0.data(), dx.data(), dx.size() * sizeof(float));

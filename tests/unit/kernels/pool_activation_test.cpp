@@ -28,16 +28,18 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
 }
 
 std::vector<PoolSpec> pool_specs(PoolKind kind) {
-  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),  pool(kind, 1, 7, 9, 3, 3, 2, 1, 1), pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),
-          pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),  pool(kind, 1, 7, 7, 64, 3, 2, 0, 1), pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
+  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),  pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
+          pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),   pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
+          pool(kind, 1, 7, 7, 64, 3, 2, 0, 1),  pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
           pool(kind, 2, 300, 2, 5, 2, 2, 0, 0), pool(kind, 1, 40, 40, 4, 20, 20, 0, 0)};
 }
 
 TEST(Pool, ForwardAndBackwardMatchTheReference) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : pool_specs(kind)) {
-      const std::string what = fmt::format("{} {}x{}x{}x{} window {}", kind == PoolKind::max ? "max" : "average", s.n,
-                                           s.in_h, s.in_w, s.channels, s.window_h);
+      const std::string what =
+          fmt::format("{} {}x{}x{}x{} window {}", kind == PoolKind::max ? "max" : "average", s.n, s.in_h,
+                      s.in_w, s.channels, s.window_h);
       const std::int64_t xs = s.n * s.in_h * s.in_w * s.channels, ys = s.n * s.out_h * s.out_w * s.channels;
       const Values x = random_values(xs, 1), dy = random_values(ys, 2);
       const auto primitive = cpu_kernels().make.pool(s, 1);
@@ -49,10 +51,11 @@ TEST(Pool, ForwardAndBackwardMatchTheReference) {
       primitive->backward(lane, dy_data.data(), saved.data(), dx.data());
       const double window = static_cast<double>(s.window_h * s.window_w);
       const double error = kind == PoolKind::max ? 0.0 : (window + 2) * kRounding;
-      expect_close(y.values(), reference::pool(s, x), reference::pool(s, absolute(x)), error, 0.0, "y " + what);
+      expect_close(y.values(), reference::pool(s, x), reference::pool(s, absolute(x)), error, 0.0,
+                   "y " + what);
       // A position of dx sums the gradients of the windows that overlap there.
-      expect_close(dx.values(), reference::pool_backward(s, x, dy), Values(x.size(), 1.0), window * 4 * kRounding, 0.0,
-                   "dx " + what);
+      expect_close(dx.values(), reference::pool_backward(s, x, dy), Values(x.size(), 1.0),
+                   window * 4 * kRounding, 0.0, "dx " + what);
       PoolSpec inference = s;
       inference.training = false;
       const auto forward_only = cpu_kernels().make.pool(inference, 1);
@@ -80,7 +83,8 @@ TEST(Pool, NanReachesTheOutput) {
       for (std::int64_t at = 0; at < 4; ++at) {  // each position of the first window
         const PoolSpec s = pool(kind, 1, 4, 4, channels, 2, 2, 0, 0);
         Floats x(random_values(16 * channels, 3));
-        x[static_cast<std::size_t>((at / 2 * 4 + at % 2) * channels)] = std::numeric_limits<float>::quiet_NaN();
+        x[static_cast<std::size_t>((at / 2 * 4 + at % 2) * channels)] =
+            std::numeric_limits<float>::quiet_NaN();
         Floats y(4 * channels);
         const auto primitive = cpu_kernels().make.pool(s, 1);
         const Buffer saved(cpu_device(), primitive->saved_bytes());
@@ -90,10 +94,14 @@ TEST(Pool, NanReachesTheOutput) {
 }
 
 const std::vector<std::pair<ActivationKind, const char*>> kActivations{
-    {ActivationKind::leaky_relu, "leaky_relu"}, {ActivationKind::relu6, "relu6"},
-    {ActivationKind::elu, "elu"},               {ActivationKind::gelu_tanh, "gelu_tanh"},
-    {ActivationKind::gelu_erf, "gelu_erf"},     {ActivationKind::silu, "silu"},
-    {ActivationKind::tanh, "tanh"},             {ActivationKind::sigmoid, "sigmoid"},
+    {ActivationKind::leaky_relu, "leaky_relu"},
+    {ActivationKind::relu6, "relu6"},
+    {ActivationKind::elu, "elu"},
+    {ActivationKind::gelu_tanh, "gelu_tanh"},
+    {ActivationKind::gelu_erf, "gelu_erf"},
+    {ActivationKind::silu, "silu"},
+    {ActivationKind::tanh, "tanh"},
+    {ActivationKind::sigmoid, "sigmoid"},
     {ActivationKind::softplus, "softplus"}};
 
 TEST(Activation, ForwardAndBackwardMatchTheReference) {
@@ -116,12 +124,15 @@ TEST(Activation, ForwardAndBackwardMatchTheReference) {
       primitive->forward(TestLane(), x_data.data(), y_data.data());
       primitive->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data());
       // oneDNN's polynomials: a few 1e-7 relative to the largest of value and input.
-      expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, 8 * 16 * kRounding, std::string("y ") + name);
-      expect_close(dx_data.values(), dx, Values(y.size(), 1.0), 0.0, 16 * 16 * kRounding, std::string("dx ") + name);
+      expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, 8 * 16 * kRounding,
+                   std::string("y ") + name);
+      expect_close(dx_data.values(), dx, Values(y.size(), 1.0), 0.0, 16 * 16 * kRounding,
+                   std::string("dx ") + name);
       const Floats in_place = dy_data.copy();
       primitive->backward(TestLane(), in_place.data(), x_data.data(), in_place.data());
       EXPECT_TRUE(same_bits(in_place, dx_data)) << name;
-      EXPECT_THROW(cpu_kernels().make.activation(kind, alpha, count, false, 1)
+      EXPECT_THROW(cpu_kernels()
+                       .make.activation(kind, alpha, count, false, 1)
                        ->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data()),
                    Error);
     }

@@ -14,7 +14,8 @@ namespace {
 /// A rule applied to [first, first + count) of w with gradient g and two slots; t counts from 1.
 struct Rule {
   const char* name;
-  std::function<void(const UpdateKernels&, std::int64_t count, float* w, const float* g, float* a, float* b, int t)>
+  std::function<void(const UpdateKernels&, std::int64_t count, float* w, const float* g, float* a, float* b,
+                     int t)>
       apply;
   double w[3];  ///< from w = 1 with gradients 0.1, 0.2, -0.3
 };
@@ -22,16 +23,23 @@ struct Rule {
 std::vector<Rule> rules() {
   const Lane lane;
   return {
-      {"sgd", [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float*, float*,
-                  int) { k.gradient_descent(lane, n, w, g, 0.1F); },
+      {"sgd",
+       [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float*, float*, int) {
+         k.gradient_descent(lane, n, w, g, 0.1F);
+       },
        {0.99, 0.97, 1.0}},
-      {"momentum", [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* a, float*,
-                       int) { k.momentum(lane, n, w, g, a, 0.1F, 0.9F, false); },
+      {"momentum",
+       [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* a, float*, int) {
+         k.momentum(lane, n, w, g, a, 0.1F, 0.9F, false);
+       },
        {0.99, 0.961, 0.9649}},
-      {"nesterov", [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* a, float*,
-                       int) { k.momentum(lane, n, w, g, a, 0.1F, 0.9F, true); },
+      {"nesterov",
+       [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* a, float*, int) {
+         k.momentum(lane, n, w, g, a, 0.1F, 0.9F, true);
+       },
        {0.981, 0.9349, 0.96841}},
-      {"adam", [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* m, float* v, int t) {
+      {"adam",
+       [=](const UpdateKernels& k, std::int64_t n, float* w, const float* g, float* m, float* v, int t) {
          const double alpha = 0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
          k.adam(lane, n, w, g, m, v, static_cast<float>(alpha), 0.9F, 0.999F, 1e-8F);
        },
@@ -48,7 +56,8 @@ TEST(Update, FollowsTheReferenceVectors) {
       for (int t = 1; t <= 3; ++t) {
         for (std::size_t i = 0; i < kCount; ++i) g[i] = kGradients[t - 1];
         rule.apply(level.update, kCount, w.data(), g.data(), a.data(), b.data(), t);
-        // Each step rounds a few numbers near 1; Adam divides by a root whose argument (1 - beta2) is off by 2^-10.
+        // Each step rounds a few numbers near 1; Adam divides by a root whose argument (1 - beta2) is off by
+        // 2^-10.
         const double tolerance = rule.name == std::string("adam") ? 2e-6 : 3.0 * t * 2 * kRounding;
         for (std::size_t i = 0; i < kCount; ++i)
           EXPECT_NEAR(w[i], rule.w[t - 1], tolerance) << level.name << " " << rule.name << " step " << t;
@@ -66,7 +75,8 @@ TEST(Update, AnyCutGivesTheSameBits) {
         Floats w(random_values(kCount, 1)), g(random_values(kCount, 2)), a(random_values(kCount, 3)),
             b(random_values(kCount, 4, 0.0, 1.0));
         rule.apply(level.update, cut, w.data(), g.data(), a.data(), b.data(), 2);
-        rule.apply(level.update, kCount - cut, w.data() + cut, g.data() + cut, a.data() + cut, b.data() + cut, 2);
+        rule.apply(level.update, kCount - cut, w.data() + cut, g.data() + cut, a.data() + cut, b.data() + cut,
+                   2);
         if (first) {
           std::memcpy(whole_w.data(), w.data(), kCount * sizeof(float));
           std::memcpy(whole_a.data(), a.data(), kCount * sizeof(float));
