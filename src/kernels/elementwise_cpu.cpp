@@ -5,6 +5,10 @@
 // compiler's to vectorise: every element goes through the same operations wherever it lies.
 #include "kernels/elementwise.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>  // its functions are always inlined, never emitted
+#endif
+
 #include "kernels/isa.h"
 #include "kernels/vec.h"
 
@@ -59,36 +63,74 @@ inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, fl
     for (std::int64_t c = 0; c < channels; ++c) result[c] = static_cast<float>(few[c] * factor);
 }
 
+using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
+using UnalignedWide =
+    std::uint64_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(8), may_alias));
+constexpr int kWide = kLanes / 2;  ///< 64-bit lanes of a register
+
+using UnalignedWords =
+    std::uint32_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+using Integers =
+    std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));  // converts to float in one step
+
+/// Products of the low 32 bits of each lane, 64 bits each.
+inline Wide multiply_low_halves(Wide a, Wide b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Wide>(
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Wide>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__SSE2__)
+  return reinterpret_cast<Wide>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return (a & 0xFFFFFFFFU) * (b & 0xFFFFFFFFU);
+#endif
+}
+
 /// Philox4x32-10 (core/philox.h) for kBlocks consecutive blocks at once; words[4 * i + k] is word k of block
-/// i.
+/// i. A word is the low half of a lane; what the upper half holds is never read.
 constexpr int kBlocks = 16;
+constexpr std::uint64_t kOrdinals[kBlocks] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t sample,
                    std::uint32_t first_block, std::uint32_t* words) {
-  std::uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-  for (std::uint32_t i = 0; i < kBlocks; ++i) {
-    c0[i] = first_block + i;
-    c1[i] = sample;
-    c2[i] = step;
-    c3[i] = purpose;
-  }
-  std::uint32_t key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kBlocks; ++i) {
-      const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * c0[i];
-      const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * c2[i];
-      c0[i] = static_cast<std::uint32_t>(product1 >> 32) ^ c1[i] ^ key0;
-      c1[i] = static_cast<std::uint32_t>(product1);
-      c2[i] = static_cast<std::uint32_t>(product0 >> 32) ^ c3[i] ^ key1;
-      c3[i] = static_cast<std::uint32_t>(product0);
+  const Wide zero = {};
+  for (int first = 0; first < kBlocks;
+       first += 2 * kWide) {  // two registers at a time: one's latency hides the other's
+    Wide c0[2], c1[2], c2[2], c3[2];
+    for (int k = 0; k < 2; ++k) {
+      c0[k] = *reinterpret_cast<const UnalignedWide*>(kOrdinals + first + k * kWide) + first_block;
+      c1[k] = zero + sample;
+      c2[k] = zero + step;
+      c3[k] = zero + purpose;
     }
-    key0 += 0x9E3779B9U;
-    key1 += 0xBB67AE85U;
-  }
-  for (int i = 0; i < kBlocks; ++i) {
-    words[4 * i] = c0[i];
-    words[4 * i + 1] = c1[i];
-    words[4 * i + 2] = c2[i];
-    words[4 * i + 3] = c3[i];
+    std::uint32_t key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; ++k) {
+        const Wide product0 = multiply_low_halves(c0[k], zero + 0xD2511F53U);
+        const Wide product1 = multiply_low_halves(c2[k], zero + 0xCD9E8D57U);
+        c0[k] = (product1 >> 32) ^ c1[k] ^ key0;
+        c1[k] = product1;
+        c2[k] = (product0 >> 32) ^ c3[k] ^ key1;
+        c3[k] = product0;
+      }
+      key0 += 0x9E3779B9U;
+      key1 += 0xBB67AE85U;
+    }
+    for (int k = 0; k < 2; ++k) {
+      // Words 0 and 1 of a block in one lane, words 2 and 3 in another.
+      const Wide low = (c0[k] & 0xFFFFFFFFU) | (c1[k] << 32), high = (c2[k] & 0xFFFFFFFFU) | (c3[k] << 32);
+      std::uint64_t pairs[2][kWide];
+      *reinterpret_cast<UnalignedWide*>(pairs[0]) = low;
+      *reinterpret_cast<UnalignedWide*>(pairs[1]) = high;
+      for (int i = 0; i < kWide; ++i) {
+        std::uint32_t* block = words + 4 * (first + k * kWide + i);
+        block[0] = static_cast<std::uint32_t>(pairs[0][i]);
+        block[1] = static_cast<std::uint32_t>(pairs[0][i] >> 32);
+        block[2] = static_cast<std::uint32_t>(pairs[1][i]);
+        block[3] = static_cast<std::uint32_t>(pairs[1][i] >> 32);
+      }
+    }
   }
 }
 
@@ -176,8 +218,15 @@ class Elementwise final : public ElementwiseKernels {
         const std::int64_t count = features - e < kElements ? features - e : kElements;
         const float* from = x + s * features + e;
         float* to = y + s * features + e;
-        for (std::int64_t i = 0; i < count; ++i) {
-          const float uniform = static_cast<float>(static_cast<std::int32_t>(words[i] >> 8)) * 0x1p-24F;
+        std::int64_t i = 0;
+        for (; i + kLanes <= count; i += kLanes) {
+          const auto bits =
+              reinterpret_cast<Integers>(*reinterpret_cast<const UnalignedWords*>(words + i) >> 8);
+          const Vec uniform = __builtin_convertvector(bits, Vec) * 0x1p-24F;
+          Lanes<Vec>::store(to + i, uniform >= rate ? Lanes<Vec>::load(from + i) * kept : Vec{});
+        }
+        for (; i < count; ++i) {
+          const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24F;
           to[i] = uniform >= rate ? from[i] * kept : 0.0F;
         }
       }
