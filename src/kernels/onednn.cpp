@@ -89,6 +89,9 @@ void Execution::run(const Lane& lane, std::initializer_list<const void*> address
 dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+#if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 4)
+  attr.set_deterministic(true);
+#endif
   return attr;
 }
 

@@ -11,12 +11,8 @@
 
 #include <cstdint>
 
-#ifndef LOCKSTEP_ISA
-#error "vec.h is for files compiled by lockstep_isa_sources() only"
-#endif
-
-namespace lockstep::LOCKSTEP_ISA {
-namespace {
+namespace lockstep {
+namespace {  // each file's own: its width is that of the level it is compiled for
 
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
@@ -97,4 +93,4 @@ inline void gather_columns(const Panel& panel, std::int64_t channels, const floa
 }
 
 }  // namespace
-}  // namespace lockstep::LOCKSTEP_ISA
+}  // namespace lockstep
