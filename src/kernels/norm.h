@@ -3,8 +3,9 @@
 //
 // Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) in pieces, so that ranks can meet between
 // them: statistics of a microshard, normalise (+ residual + relu) in one pass, two sums of the backward pass,
-// its result. Matrices are rows x channels, row-major. Plain types only (compiled for several instruction
-// sets).
+// its result. Matrices are rows x channels, row-major. NaN stays NaN, through relu too.
+// Every instruction-set level gives the same bits at any address. Plain types only (compiled for several
+// instruction sets).
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,10 @@
 // then executed by any lane without allocation or locks. Weights are kept in the variable's plain layout and
 // packed once per step into the layout that the primitive prefers; the pack is shared by all lanes.
 //
-// A primitive's arithmetic depends on its shape alone: it is created and executed with one thread.
+// A primitive's arithmetic depends on its shape alone: it is created and executed with one OpenMP thread
+// (both set the calling thread's count to one). Activations, weights, packs and scratch are 64-byte aligned.
+// NaN in gives NaN out. On the CPU, oneDNN itself makes about seven small allocations (under 400 bytes in
+// all) per call, on the calling thread; Lockstep adds none.
 #pragma once
 
 #include <cstddef>
