@@ -50,14 +50,19 @@ set(LOCKSTEP_ISA_FLAGS_avx2 -mavx2 -mfma -mbmi2)
 set(LOCKSTEP_ISA_FLAGS_avx512 -mavx2 -mfma -mbmi2 -mavx512f -mavx512bw -mavx512dq -mavx512vl
     -mprefer-vector-width=512)
 
+# After lockstep_flags, whose -fno-fast-math would undo them. Neither changes a result: no errno from sqrtf, no
+# floating-point traps to keep apart.
+add_library(lockstep_isa_flags INTERFACE)
+target_compile_options(lockstep_isa_flags INTERFACE -O3 -fno-math-errno -fno-trapping-math)
+
 function(lockstep_isa_sources room)
   foreach(level IN LISTS LOCKSTEP_ISA_LEVELS)
     set(target lockstep_${room}_${level})
     add_library(${target} OBJECT ${ARGN})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ISA=${level})
-    target_compile_options(${target} PRIVATE ${LOCKSTEP_ISA_FLAGS_${level}} -O3 -fno-math-errno -fno-trapping-math)
-    target_link_libraries(${target} PRIVATE lockstep_flags)
+    target_compile_options(${target} PRIVATE ${LOCKSTEP_ISA_FLAGS_${level}})
+    target_link_libraries(${target} PRIVATE lockstep_flags lockstep_isa_flags)
     target_sources(lockstep_${room} PRIVATE $<TARGET_OBJECTS:${target}>)
   endforeach()
 endfunction()

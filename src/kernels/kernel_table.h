@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of a device, by family. Each family is an abstract class with one implementation per device (and, on
-// the CPU, per instruction-set level): a family without an implementation for a device does not compile.
+// The kernels of a device, by family. Each family is an abstract class with one implementation per device
+// (and, on the CPU, per instruction-set level): a family without an implementation for a device does not
+// compile.
 #pragma once
 
 #include <string>

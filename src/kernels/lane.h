@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lane is where one microshard's work runs: a compute thread of the rank on the CPU, a stream on a GPU. Lanes are
-// numbered 0 .. lanes-1; a primitive keeps what it needs per lane, so lanes never share state.
+// A lane is where one microshard's work runs: a compute thread of the rank on the CPU, a stream on a GPU.
+// Lanes are numbered 0 .. lanes-1; a primitive keeps what it needs per lane, so lanes never share state.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace lockstep {
 
 struct Lane {
   int index = 0;
-  void* stream = nullptr;            ///< the device's queue; null on the CPU (work is done when a call returns)
-  void* scratch = nullptr;           ///< 64-byte aligned; contents do not survive a call
-  std::size_t scratch_bytes = 0;     ///< at least the largest scratch_bytes() of all primitives in use
+  void* stream = nullptr;         ///< the device's queue; null on the CPU (work is done when a call returns)
+  void* scratch = nullptr;        ///< 64-byte aligned; contents do not survive a call
+  std::size_t scratch_bytes = 0;  ///< at least the largest scratch_bytes() of all primitives in use
 };
 
 }  // namespace lockstep

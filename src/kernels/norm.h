@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) in pieces, so that ranks can meet between them:
-// statistics of a microshard, normalise (+ residual + relu) in one pass, two sums of the backward pass, its result.
-// Matrices are rows x channels, row-major. Plain types only (compiled for several instruction sets).
+// Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) in pieces, so that ranks can meet between
+// them: statistics of a microshard, normalise (+ residual + relu) in one pass, two sums of the backward pass,
+// its result. Matrices are rows x channels, row-major. NaN stays NaN, through relu too.
+// Every instruction-set level gives the same bits at any address. Plain types only (compiled for several
+// instruction sets).
 #pragma once
 
 #include <cstdint>
@@ -14,39 +16,41 @@ namespace lockstep {
 
 class NormKernels {
  public:
-  virtual ~NormKernels() = default;
+  virtual ~NormKernels();
 
-  /// mean[c] and m2[c] = sum of (x - mean)^2 over the rows; rows == 0 gives zeros. One pass over memory: blocks of
-  /// rows that stay in the first-level cache are centred on their own mean, blocks are merged by Chan, Golub and
-  /// LeVeque 1979 in double. Never E[x^2] - E[x]^2.
+  /// mean[c] and m2[c] = sum of (x - mean)^2 over the rows; rows == 0 gives zeros. One pass over memory:
+  /// blocks of rows that stay in the first-level cache are centred on their own mean, blocks are merged by
+  /// Chan, Golub and LeVeque 1979 in double. Never E[x^2] - E[x]^2.
   virtual void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
                           double* m2) const = 0;
 
   /// y = x * scale[c] + shift[c] (+ residual), then max(y, 0) if relu. y may alias x or residual.
-  virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, const float* scale,
-                         const float* shift, const float* residual, bool relu, float* y) const = 0;
+  virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+                         const float* scale, const float* shift, const float* residual, bool relu,
+                         float* y) const = 0;
 
   /// What the backward pass reads.
   struct Gradient {
-    const float* dy = nullptr;        ///< gradient of the output
-    const float* dy2 = nullptr;       ///< a second contribution to it, or null
-    const float* y = nullptr;         ///< the output: with relu, the gradient passes where y > 0; null: no relu,
-                                      ///< or (mask_from_x) relu without residual, where y > 0 is x*scale+shift > 0
+    const float* dy = nullptr;   ///< gradient of the output
+    const float* dy2 = nullptr;  ///< a second contribution to it, or null
+    const float* y = nullptr;    ///< the output: with relu, the gradient passes where y > 0; null: no relu,
+                                 ///< or (mask_from_x) relu without residual, where y > 0 is x*scale+shift > 0
     bool mask_from_x = false;
-    const float* x = nullptr;         ///< the input
-    const float* scale = nullptr;     ///< as in normalize (used by mask_from_x)
+    const float* x = nullptr;      ///< the input
+    const float* scale = nullptr;  ///< as in normalize (used by mask_from_x)
     const float* shift = nullptr;
-    const float* mean = nullptr;      ///< per channel
+    const float* mean = nullptr;  ///< per channel
     const float* inverse_std = nullptr;
   };
 
   /// g = (dy + dy2) masked; if g_out is not null it is written there (may alias dy or dy2).
-  /// sum_g[c] = sum g, sum_gx[c] = sum g * (x - mean) * inverse_std: float32 in blocks of rows, double across blocks.
-  virtual void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient, float* g_out,
-                             double* sum_g, double* sum_gx) const = 0;
+  /// sum_g[c] = sum g, sum_gx[c] = sum g * (x - mean) * inverse_std: float32 in blocks of rows, double across
+  /// blocks.
+  virtual void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
+                             float* g_out, double* sum_g, double* sum_gx) const = 0;
 
-  /// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], with g as above (recomputed from `gradient`; after a backward_sums that wrote
-  /// g_out, give that as dy and no mask). dx may alias dy.
+  /// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], with g as above (recomputed from `gradient`; after a
+  /// backward_sums that wrote g_out, give that as dy and no mask). dx may alias dy.
   virtual void backward_apply(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
                               const float* a, const float* b, const float* d, float* dx) const = 0;
 };

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer updates, each one fused pass over a flat range. Element-wise with a fixed rounding order, so any cut of
-// the range gives the same bits. Rules as in the reference table of docs/optimizers.md. Plain types only.
+// Optimizer updates, each one fused pass over a flat range. Element-wise with a fixed rounding order, so any
+// cut of the range gives the same bits. Rules as in the reference table of docs/optimizers.md. Plain types
+// only.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,20 @@ namespace lockstep {
 
 class UpdateKernels {
  public:
-  virtual ~UpdateKernels() = default;
+  virtual ~UpdateKernels();
 
   /// w -= lr * g.
-  virtual void gradient_descent(const Lane&, std::int64_t count, float* w, const float* g, float lr) const = 0;
-  /// a = mu * a + g; w -= lr * a, or with nesterov w -= lr * g + lr * mu * a (the new a). Sutskever et al. 2013.
-  virtual void momentum(const Lane&, std::int64_t count, float* w, const float* g, float* a, float lr, float mu,
-                        bool nesterov) const = 0;
+  virtual void gradient_descent(const Lane&, std::int64_t count, float* w, const float* g,
+                                float lr) const = 0;
+  /// a = mu * a + g; w -= lr * a, or with nesterov w -= lr * g + lr * mu * a (the new a). Sutskever et al.
+  /// 2013.
+  virtual void momentum(const Lane&, std::int64_t count, float* w, const float* g, float* a, float lr,
+                        float mu, bool nesterov) const = 0;
   /// m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v); w -= alpha * m / (sqrt(v) + epsilon), where
-  /// alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t) is the caller's. Kingma and Ba 2015, arXiv:1412.6980, section 2, last paragraph.
-  virtual void adam(const Lane&, std::int64_t count, float* w, const float* g, float* m, float* v, float alpha, float beta1,
-                    float beta2, float epsilon) const = 0;
+  /// alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t) is the caller's. Kingma and Ba 2015, arXiv:1412.6980,
+  /// section 2, last paragraph.
+  virtual void adam(const Lane&, std::int64_t count, float* w, const float* g, float* m, float* v,
+                    float alpha, float beta1, float beta2, float epsilon) const = 0;
 };
 
 }  // namespace lockstep

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution on the CPU: oneDNN's direct algorithms on channels-last activations. Only weights change
+// layout: pack() reorders them once per step for the forward and for the backward pass, and a weight gradient
+// that oneDNN leaves in a layout of its own is reordered into the plain one.
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "kernels/factory_cpu.h"
+#include "kernels/kernel_table.h"
+#include "kernels/onednn.h"
+
+namespace lockstep {
+namespace {
+
+using onednn::Desc;
+using onednn::Dims;
+using onednn::Execution;
+using onednn::Tag;
+
+constexpr std::size_t kAlignment = 64;
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+void require_valid(const ConvolutionSpec& s) {
+  LOCKSTEP_CHECK(s.dtype == DType::f32, "convolution of {}", name_of(s.dtype));
+  LOCKSTEP_CHECK(s.n > 0 && s.in_h > 0 && s.in_w > 0 && s.in_c > 0 && s.out_c > 0,
+                 "n {} in {}x{}x{} out_c {}", s.n, s.in_h, s.in_w, s.in_c, s.out_c);
+  LOCKSTEP_CHECK(s.groups > 0 && s.in_c % s.groups == 0 && s.out_c % s.groups == 0,
+                 "{} groups of {} and {} channels", s.groups, s.in_c, s.out_c);
+  const auto extent = [](std::int64_t in, std::int64_t pads, std::int64_t kernel, std::int64_t dilation,
+                         std::int64_t stride) {
+    return (in + pads - (kernel - 1) * dilation - 1) / stride + 1;
+  };
+  LOCKSTEP_CHECK(extent(s.in_h, s.pad_top + s.pad_bottom, s.kernel_h, s.dilation_h, s.stride_h) == s.out_h,
+                 "out_h {} for in_h {}", s.out_h, s.in_h);
+  LOCKSTEP_CHECK(extent(s.in_w, s.pad_left + s.pad_right, s.kernel_w, s.dilation_w, s.stride_w) == s.out_w,
+                 "out_w {} for in_w {}", s.out_w, s.in_w);
+}
+
+std::string describe(const ConvolutionSpec& s) {
+  return fmt::format(
+      "a {}x{} convolution of {}x{}x{}x{} to {} channels, stride {}x{}, dilation {}x{}, {} group(s)",
+      s.kernel_h, s.kernel_w, s.n, s.in_h, s.in_w, s.in_c, s.out_c, s.stride_h, s.stride_w, s.dilation_h,
+      s.dilation_w, s.groups);
+}
+
+class CpuConvolution final : public LinearPrimitive {
+ public:
+  CpuConvolution(const ConvolutionSpec& spec, int lanes) : spec_(spec) {
+    require_valid(spec);
+    onednn::create(describe(spec), [&] {
+      build(lanes);
+      return 0;
+    });
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t packed_bytes() const override { return backward_offset_ + backward_packed_bytes_; }
+
+  bool same_packing(const LinearPrimitive& other) const override {
+    const auto* o = dynamic_cast<const CpuConvolution*>(&other);
+    return o != nullptr && plain_ == o->plain_ && forward_weights_ == o->forward_weights_ &&
+           spec_.training == o->spec_.training && backward_weights_in_ == o->backward_weights_in_;
+  }
+
+  void pack(const Lane& lane, const float* weights, void* packed) const override {
+    if (pack_forward_) pack_forward_->run(lane, {weights, packed, lane.scratch});
+    if (pack_backward_) pack_backward_->run(lane, {weights, backward_part(packed), lane.scratch});
+  }
+
+  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
+               float* y) const override {
+    require_scratch(lane);
+    const void* w = pack_forward_ ? packed : weights;
+    if (spec_.bias)
+      forward_.run(lane, {x, w, y, lane.scratch, bias});
+    else
+      forward_.run(lane, {x, w, y, lane.scratch});
+    // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
+    if (spec_.relu)
+      cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_h * spec_.out_w * spec_.out_c, y, y);
+  }
+
+  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
+                     float* dx) const override {
+    LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
+    require_scratch(lane);
+    const void* w = weights;
+    if (pack_backward_) w = static_cast<const char*>(packed) + backward_offset_;
+    backward_data_.run(lane, {dy, w, dx, lane.scratch});
+  }
+
+  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+    LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
+    require_scratch(lane);
+    if (!unpack_gradient_) {
+      backward_weights_.run(lane, {x, dy, dweights, lane.scratch});
+      return;
+    }
+    char* rest = static_cast<char*>(lane.scratch) + gradient_bytes_;
+    backward_weights_.run(lane, {x, dy, lane.scratch, rest});
+    unpack_gradient_->run(lane, {lane.scratch, dweights, rest});
+  }
+
+  double flops() const override {
+    return 2.0 * static_cast<double>(spec_.n * spec_.out_h * spec_.out_w * spec_.out_c) *
+           static_cast<double>(spec_.kernel_h * spec_.kernel_w * (spec_.in_c / spec_.groups));
+  }
+
+ private:
+  void build(int lanes) {
+    const ConvolutionSpec& s = spec_;
+    const Dims kernel = s.groups == 1
+                            ? Dims{s.out_c, s.in_c, s.kernel_h, s.kernel_w}
+                            : Dims{s.groups, s.out_c / s.groups, s.in_c / s.groups, s.kernel_h, s.kernel_w};
+    plain_ = onednn::f32(kernel, s.groups == 1 ? Tag::hwio : Tag::hwigo);
+    onednn::ConvolutionDescs descs{onednn::f32({s.n, s.in_c, s.in_h, s.in_w}, Tag::nhwc),
+                                   onednn::f32(kernel, Tag::any),
+                                   s.bias ? onednn::f32({s.out_c}, Tag::x) : Desc(),
+                                   onednn::f32({s.n, s.out_c, s.out_h, s.out_w}, Tag::nhwc),
+                                   {s.stride_h, s.stride_w},
+                                   {s.dilation_h, s.dilation_w},
+                                   {s.pad_top, s.pad_left},
+                                   {s.pad_bottom, s.pad_right},
+                                   s.training};
+
+    const auto forward = onednn::convolution_forward(descs, onednn::attributes());
+    forward_weights_ = forward.weights_desc();
+    std::vector<Execution::Argument> arguments{{DNNL_ARG_SRC, descs.x},
+                                               {DNNL_ARG_WEIGHTS, forward_weights_},
+                                               {DNNL_ARG_DST, descs.y},
+                                               {DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc()}};
+    if (s.bias) arguments.push_back({DNNL_ARG_BIAS, descs.bias});
+    forward_ = Execution(dnnl::convolution_forward(forward), "convolution forward", arguments, lanes);
+    need_scratch(forward.scratchpad_desc().get_size());
+    if (forward_weights_ != plain_) {
+      pack_forward_ = reorder(plain_, forward_weights_, 0, lanes);
+      backward_offset_ = aligned(forward_weights_.get_size());
+    }
+    if (s.training) build_backward(descs, forward, lanes);
+  }
+
+  void build_backward(onednn::ConvolutionDescs descs, const dnnl::convolution_forward::primitive_desc& hint,
+                      int lanes) {
+    descs.bias = Desc();
+    const auto data = onednn::convolution_backward_data(descs, onednn::attributes(), hint);
+    backward_weights_in_ = data.weights_desc();
+    backward_data_ = Execution(dnnl::convolution_backward_data(data), "convolution backward data",
+                               {{DNNL_ARG_DIFF_DST, descs.y},
+                                {DNNL_ARG_WEIGHTS, backward_weights_in_},
+                                {DNNL_ARG_DIFF_SRC, descs.x},
+                                {DNNL_ARG_SCRATCHPAD, data.scratchpad_desc()}},
+                               lanes);
+    need_scratch(data.scratchpad_desc().get_size());
+    if (backward_weights_in_ != plain_) {
+      pack_backward_ = reorder(plain_, backward_weights_in_, 0, lanes);
+      backward_packed_bytes_ = aligned(backward_weights_in_.get_size());
+    }
+
+    const auto weights = onednn::convolution_backward_weights(descs, onednn::attributes(), hint);
+    const Desc gradient = weights.diff_weights_desc();
+    backward_weights_ = Execution(dnnl::convolution_backward_weights(weights), "convolution backward weights",
+                                  {{DNNL_ARG_SRC, descs.x},
+                                   {DNNL_ARG_DIFF_DST, descs.y},
+                                   {DNNL_ARG_DIFF_WEIGHTS, gradient},
+                                   {DNNL_ARG_SCRATCHPAD, weights.scratchpad_desc()}},
+                                  lanes);
+    if (gradient != plain_) {
+      gradient_bytes_ = aligned(gradient.get_size());
+      unpack_gradient_ = reorder(gradient, plain_, gradient_bytes_, lanes);
+    }
+    need_scratch(gradient_bytes_ + weights.scratchpad_desc().get_size());
+  }
+
+  Execution reorder(const Desc& from, const Desc& to, std::size_t scratch_before, int lanes) {
+    const dnnl::reorder::primitive_desc desc(onednn::engine(), from, onednn::engine(), to,
+                                             onednn::attributes());
+    need_scratch(scratch_before + desc.scratchpad_desc().get_size());
+    return {dnnl::reorder(desc),
+            "reorder of convolution weights",
+            {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}},
+            lanes};
+  }
+
+  void need_scratch(std::size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+  void require_scratch(const Lane& lane) const {
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes_);
+  }
+  void* backward_part(void* packed) const { return static_cast<char*>(packed) + backward_offset_; }
+
+  ConvolutionSpec spec_;
+  Desc plain_, forward_weights_, backward_weights_in_;
+  Execution forward_, backward_data_, backward_weights_;
+  std::optional<Execution> pack_forward_, pack_backward_, unpack_gradient_;
+  std::size_t scratch_bytes_ = 0, backward_offset_ = 0, backward_packed_bytes_ = 0, gradient_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes) {
+  return std::make_unique<CpuConvolution>(spec, lanes);
+}
+
+}  // namespace lockstep

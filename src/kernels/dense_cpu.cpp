@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows times a matrix on the CPU: oneDNN's matmul for all three passes, with bias fused. The weights stay in
+// their plain layout: packing them for inner_product gained at most a few per cent of the forward pass in
+// measurements (bench/kernel_bench), and sgemm lost up to half of the backward pass at small n.
+#include <algorithm>
+
+#include "core/error.h"
+#include "kernels/factory_cpu.h"
+#include "kernels/kernel_table.h"
+#include "kernels/onednn.h"
+
+namespace lockstep {
+namespace {
+
+using onednn::Desc;
+using onednn::Execution;
+using onednn::Tag;
+
+class CpuDense final : public LinearPrimitive {
+ public:
+  CpuDense(const DenseSpec& spec, int lanes) : spec_(spec) {
+    LOCKSTEP_CHECK(spec.dtype == DType::f32, "dense of {}", name_of(spec.dtype));
+    LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
+    onednn::create(
+        fmt::format("a dense layer of {} rows, {} to {} features", spec.n, spec.in, spec.out), [&] {
+          const Desc y = onednn::f32({spec.n, spec.out}, Tag::ab);
+          forward_ = matmul("dense forward", onednn::f32({spec.n, spec.in}, Tag::ab),
+                            onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, lanes);
+          if (!spec.training) return 0;
+          backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba),
+                                  onednn::f32({spec.n, spec.in}, Tag::ab), false, lanes);
+          backward_weights_ = matmul("dense backward weights", onednn::f32({spec.in, spec.n}, Tag::ba), y,
+                                     onednn::f32({spec.in, spec.out}, Tag::ab), false, lanes);
+          return 0;
+        });
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t packed_bytes() const override { return 0; }
+  bool same_packing(const LinearPrimitive& other) const override {
+    return dynamic_cast<const CpuDense*>(&other) != nullptr;
+  }
+  void pack(const Lane&, const float*, void*) const override {}
+
+  void forward(const Lane& lane, const float* x, const float* weights, const void*, const float* bias,
+               float* y) const override {
+    require_scratch(lane);
+    if (spec_.bias)
+      forward_.run(lane, {x, weights, y, lane.scratch, bias});
+    else
+      forward_.run(lane, {x, weights, y, lane.scratch});
+    // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
+    if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
+  }
+
+  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*,
+                     float* dx) const override {
+    LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
+    require_scratch(lane);
+    backward_data_.run(lane, {dy, weights, dx, lane.scratch});
+  }
+
+  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+    LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
+    require_scratch(lane);
+    backward_weights_.run(lane, {x, dy, dweights, lane.scratch});
+  }
+
+  double flops() const override {
+    return 2.0 * static_cast<double>(spec_.n * spec_.in) * static_cast<double>(spec_.out);
+  }
+
+ private:
+  Execution matmul(const char* name, const Desc& a, const Desc& b, const Desc& c, bool bias, int lanes) {
+    const Desc bias_row = bias ? onednn::f32({1, spec_.out}, Tag::ab) : Desc();
+    const auto desc = onednn::matmul({a, b, bias_row, c}, onednn::attributes());
+    std::vector<Execution::Argument> arguments{{DNNL_ARG_SRC, a},
+                                               {DNNL_ARG_WEIGHTS, b},
+                                               {DNNL_ARG_DST, c},
+                                               {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}};
+    if (bias) arguments.push_back({DNNL_ARG_BIAS, bias_row});
+    scratch_bytes_ = std::max(scratch_bytes_, desc.scratchpad_desc().get_size());
+    return {dnnl::matmul(desc), name, arguments, lanes};
+  }
+
+  void require_scratch(const Lane& lane) const {
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes_);
+  }
+
+  DenseSpec spec_;
+  Execution forward_, backward_data_, backward_weights_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes) {
+  return std::make_unique<CpuDense>(spec, lanes);
+}
+
+}  // namespace lockstep

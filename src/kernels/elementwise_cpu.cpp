@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element-wise kernels and row sums on the CPU, per instruction-set level (isa.h). Plain loops are the
+// compiler's to vectorise: every element goes through the same operations wherever it lies.
+#include "kernels/elementwise.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>  // its functions are always inlined, never emitted
+#endif
+
+#include "kernels/isa.h"
+#include "kernels/vec.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+/// Rows of a panel that are summed in float32 before their sum is added in double.
+constexpr std::int64_t kBlockRows = 64;
+
+inline float positive_part(float value) { return value < 0.0F ? 0.0F : value; }  // NaN stays NaN
+
+/// Sums over a panel's rows of value(offset of the piece), in double, per column.
+template <typename V, typename Value>
+inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
+  using L = Lanes<V>;
+  const int count = pieces<V>(panel);
+  for (int i = 0; i < panel.width; ++i) totals[i] = 0.0;
+  for (std::int64_t first = 0; first < panel.rows; first += kBlockRows) {
+    const std::int64_t last = first + kBlockRows < panel.rows ? first + kBlockRows : panel.rows;
+    V sum[kMaxPieces<V>] = {};
+    for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t row = panel.offset + r * panel.stride;
+#pragma GCC unroll 16
+      for (int k = 0; k < count; ++k) sum[k] += value(row + k * L::kWidth);
+    }
+    float columns[kPanelColumns];
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) L::store(columns + k * L::kWidth, sum[k]);
+    for (int i = 0; i < panel.width; ++i) totals[i] += static_cast<double>(columns[i]);
+  }
+}
+
+/// result[c] = factor * sum over rows; value as in sum_panel, generic over its second argument's type.
+template <typename Value>
+inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, float* result,
+                     const Value& value) {
+  double totals[kPanelColumns], few[kPanelColumns] = {};
+  for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V tag) {
+    sum_panel<V>(panel, totals, [&](std::int64_t at) { return value(at, tag); });
+    if (channels >= kPanelColumns) {
+      for (int i = 0; i < panel.width; ++i)
+        result[panel.channel + i] = static_cast<float>(totals[i] * factor);
+      return;
+    }
+    std::int64_t channel = panel.channel;
+    for (int i = 0; i < panel.width; ++i) {
+      few[channel] += totals[i];
+      if (++channel == channels) channel = 0;
+    }
+  });
+  if (channels < kPanelColumns)
+    for (std::int64_t c = 0; c < channels; ++c) result[c] = static_cast<float>(few[c] * factor);
+}
+
+using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
+using UnalignedWide =
+    std::uint64_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(8), may_alias));
+constexpr int kWide = kLanes / 2;  ///< 64-bit lanes of a register
+
+using UnalignedWords =
+    std::uint32_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+using Integers =
+    std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));  // converts to float in one step
+
+/// Products of the low 32 bits of each lane, 64 bits each.
+inline Wide multiply_low_halves(Wide a, Wide b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Wide>(
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Wide>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__SSE2__)
+  return reinterpret_cast<Wide>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return (a & 0xFFFFFFFFU) * (b & 0xFFFFFFFFU);
+#endif
+}
+
+/// Philox4x32-10 (core/philox.h) for kBlocks consecutive blocks at once; words[4 * i + k] is word k of block
+/// i. A word is the low half of a lane; what the upper half holds is never read.
+constexpr int kBlocks = 16;
+constexpr std::uint64_t kOrdinals[kBlocks] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t sample,
+                   std::uint32_t first_block, std::uint32_t* words) {
+  const Wide zero = {};
+  for (int first = 0; first < kBlocks;
+       first += 2 * kWide) {  // two registers at a time: one's latency hides the other's
+    Wide c0[2], c1[2], c2[2], c3[2];
+    for (int k = 0; k < 2; ++k) {
+      c0[k] = *reinterpret_cast<const UnalignedWide*>(kOrdinals + first + k * kWide) + first_block;
+      c1[k] = zero + sample;
+      c2[k] = zero + step;
+      c3[k] = zero + purpose;
+    }
+    std::uint32_t key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; ++k) {
+        const Wide product0 = multiply_low_halves(c0[k], zero + 0xD2511F53U);
+        const Wide product1 = multiply_low_halves(c2[k], zero + 0xCD9E8D57U);
+        c0[k] = (product1 >> 32) ^ c1[k] ^ key0;
+        c1[k] = product1;
+        c2[k] = (product0 >> 32) ^ c3[k] ^ key1;
+        c3[k] = product0;
+      }
+      key0 += 0x9E3779B9U;
+      key1 += 0xBB67AE85U;
+    }
+    for (int k = 0; k < 2; ++k) {
+      // Words 0 and 1 of a block in one lane, words 2 and 3 in another.
+      const Wide low = (c0[k] & 0xFFFFFFFFU) | (c1[k] << 32), high = (c2[k] & 0xFFFFFFFFU) | (c3[k] << 32);
+      std::uint64_t pairs[2][kWide];
+      *reinterpret_cast<UnalignedWide*>(pairs[0]) = low;
+      *reinterpret_cast<UnalignedWide*>(pairs[1]) = high;
+      for (int i = 0; i < kWide; ++i) {
+        std::uint32_t* block = words + 4 * (first + k * kWide + i);
+        block[0] = static_cast<std::uint32_t>(pairs[0][i]);
+        block[1] = static_cast<std::uint32_t>(pairs[0][i] >> 32);
+        block[2] = static_cast<std::uint32_t>(pairs[1][i]);
+        block[3] = static_cast<std::uint32_t>(pairs[1][i] >> 32);
+      }
+    }
+  }
+}
+
+class Elementwise final : public ElementwiseKernels {
+ public:
+  void accumulate(const Lane&, std::int64_t count, float* into, const float* from) const override {
+    for (std::int64_t i = 0; i < count; ++i) into[i] += from[i];
+  }
+
+  void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,
+           bool relu) const override {
+    if (relu)
+      for (std::int64_t i = 0; i < count; ++i) y[i] = positive_part(a[i] + b[i]);
+    else
+      for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+  }
+
+  void scale(const Lane&, std::int64_t count, float a, const float* x, float* y) const override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = a * x[i];
+  }
+
+  void relu(const Lane&, std::int64_t count, const float* x, float* y) const override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = positive_part(x[i]);
+  }
+
+  void relu_backward(const Lane&, std::int64_t count, const float* dy, const float* y,
+                     float* dx) const override {
+    for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  }
+
+  void mask_and_sum_rows(const Lane&, std::int64_t rows, std::int64_t channels, const float* dy,
+                         const float* y, float* g, float* column_sums) const override {
+    const auto masked = [=]<typename V>(std::int64_t at, V zero) {
+      const V value = Lanes<V>::load(dy + at);
+      return Lanes<V>::load(y + at) > zero ? value : zero;
+    };
+    const auto written = [=]<typename V>(std::int64_t at, V value) {
+      Lanes<V>::store(g + at, value);
+      return value;
+    };
+    const auto plain = []<typename V>(const float* p, V) { return Lanes<V>::load(p); };
+    if (y == nullptr && (g == nullptr || g == dy))
+      sum_rows(rows, channels, 1.0, column_sums,
+               [=](std::int64_t at, auto tag) { return plain(dy + at, tag); });
+    else if (y == nullptr)
+      sum_rows(rows, channels, 1.0, column_sums,
+               [=](std::int64_t at, auto tag) { return written(at, plain(dy + at, tag)); });
+    else if (g == nullptr)
+      sum_rows(rows, channels, 1.0, column_sums, masked);
+    else
+      sum_rows(rows, channels, 1.0, column_sums,
+               [=](std::int64_t at, auto tag) { return written(at, masked(at, tag)); });
+  }
+
+  void global_average(const Lane&, std::int64_t n, std::int64_t positions, std::int64_t channels,
+                      const float* x, float* y) const override {
+    for (std::int64_t s = 0; s < n; ++s) {
+      const float* sample = x + s * positions * channels;
+      sum_rows(positions, channels, 1.0 / static_cast<double>(positions), y + s * channels,
+               [=]<typename V>(std::int64_t at, V) { return Lanes<V>::load(sample + at); });
+    }
+  }
+
+  void global_average_backward(const Lane&, std::int64_t n, std::int64_t positions, std::int64_t channels,
+                               const float* dy, float* dx) const override {
+    const float share = static_cast<float>(1.0 / static_cast<double>(positions));
+    for (std::int64_t s = 0; s < n; ++s)
+      for (std::int64_t p = 0; p < positions; ++p) {
+        const float* from = dy + s * channels;
+        float* to = dx + (s * positions + p) * channels;
+        for (std::int64_t c = 0; c < channels; ++c) to[c] = from[c] * share;
+      }
+  }
+
+  void dropout(const Lane&, std::int64_t n, std::int64_t features, const float* x, float rate,
+               std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
+               float* y) const override {
+    constexpr std::int64_t kElements = 4 * kBlocks;
+    const float kept = 1.0F / (1.0F - rate);
+    std::uint32_t words[kElements];
+    for (std::int64_t s = 0; s < n; ++s)
+      for (std::int64_t e = 0; e < features; e += kElements) {
+        philox(seed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
+               static_cast<std::uint32_t>(e / 4), words);
+        const std::int64_t count = features - e < kElements ? features - e : kElements;
+        const float* from = x + s * features + e;
+        float* to = y + s * features + e;
+        std::int64_t i = 0;
+        for (; i + kLanes <= count; i += kLanes) {
+          const auto bits =
+              reinterpret_cast<Integers>(*reinterpret_cast<const UnalignedWords*>(words + i) >> 8);
+          const Vec uniform = __builtin_convertvector(bits, Vec) * 0x1p-24F;
+          Lanes<Vec>::store(to + i, uniform >= rate ? Lanes<Vec>::load(from + i) * kept : Vec{});
+        }
+        for (; i < count; ++i) {
+          const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24F;
+          to[i] = uniform >= rate ? from[i] * kept : 0.0F;
+        }
+      }
+  }
+};
+
+}  // namespace
+
+const ElementwiseKernels& elementwise_kernels() {
+  static const Elementwise kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU's primitives, one function per family (private to this room); kernel_table.cpp makes a
+// PrimitiveFactory of them.
+#pragma once
+
+#include <memory>
+
+#include "kernels/primitives.h"
+
+namespace lockstep {
+
+std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes);
+std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes);
+std::unique_ptr<PoolPrimitive> make_cpu_pool(const PoolSpec& spec, const PoolKernels& kernels);
+std::unique_ptr<ActivationPrimitive> make_cpu_activation(ActivationKind kind, float alpha, std::int64_t count,
+                                                         bool training, int lanes);
+
+}  // namespace lockstep

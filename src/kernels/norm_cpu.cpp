@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batch normalisation on the CPU, per instruction-set level (isa.h): each function is one pass over memory.
+// Sums run in float32 over kBlockRows rows of a panel (vec.h), and in double across blocks and panels.
+#include "kernels/norm.h"
+
+#include "kernels/isa.h"
+#include "kernels/vec.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+/// Rows of a panel that are summed in float32: 64 x 64 floats, 16 KiB, half of the first-level cache.
+constexpr std::int64_t kBlockRows = 64;
+
+/// Mean and sum of squared deviations of `count` values, to be merged.
+struct Moments {
+  double mean[kPanelColumns];
+  double m2[kPanelColumns];
+};
+
+/// Chan, Golub and LeVeque 1979, equation 2.1, column by column: `into` (of `count_a` values) takes `from`
+/// (`count_b`).
+inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, const Moments& from, int width) {
+  const double a = static_cast<double>(count_a), b = static_cast<double>(count_b);
+  const double share = b / (a + b), weight = a * share;
+  for (int i = 0; i < width; ++i) {
+    const double delta = from.mean[i] - into.mean[i];
+    into.mean[i] += delta * share;
+    into.m2[i] += from.m2[i] + delta * delta * weight;
+  }
+}
+
+/// Mean and M2 of one block of rows: two passes, the second of which finds the block in the first-level
+/// cache.
+template <typename V>
+inline void block_moments(const Panel& panel, const float* x, std::int64_t rows, Moments& block) {
+  using L = Lanes<V>;
+  const int count = pieces<V>(panel);
+  V sum[kMaxPieces<V>] = {}, square[kMaxPieces<V>] = {};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * panel.stride;
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) sum[k] += L::load(row + k * L::kWidth);
+  }
+  const float inverse = 1.0F / static_cast<float>(rows);
+#pragma GCC unroll 16
+  for (int k = 0; k < count; ++k) sum[k] *= inverse;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * panel.stride;
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) {
+      const V deviation = L::load(row + k * L::kWidth) - sum[k];
+      square[k] += deviation * deviation;
+    }
+  }
+  float mean[kPanelColumns] = {}, m2[kPanelColumns] = {};
+#pragma GCC unroll 16
+  for (int k = 0; k < count; ++k) {
+    L::store(mean + k * L::kWidth, sum[k]);
+    L::store(m2 + k * L::kWidth, square[k]);
+  }
+  for (int i = 0; i < panel.width; ++i) {
+    block.mean[i] = static_cast<double>(mean[i]);
+    block.m2[i] = static_cast<double>(m2[i]);
+  }
+}
+
+template <typename V>
+inline void panel_moments(const Panel& panel, const float* x, Moments& total) {
+  Moments block;
+  for (std::int64_t r = 0; r < panel.rows; r += kBlockRows) {
+    const std::int64_t rows = panel.rows - r < kBlockRows ? panel.rows - r : kBlockRows;
+    block_moments<V>(panel, x + panel.offset + r * panel.stride, rows, r == 0 ? total : block);
+    if (r > 0) merge(r, total, rows, block, panel.width);
+  }
+}
+
+/// A panel's per-channel numbers in registers.
+template <typename V>
+struct Columns {
+  V at[kMaxPieces<V>] = {};
+  void gather(const Panel& panel, std::int64_t channels, const float* values) {
+    float columns[kPanelColumns] = {};
+    gather_columns(panel, channels, values, columns);
+    for (int k = 0; k < pieces<V>(panel); ++k) at[k] = Lanes<V>::load(columns + k * Lanes<V>::kWidth);
+  }
+};
+
+template <typename V, bool kResidual, bool kRelu>
+inline void normalize_panel(const Panel& panel, std::int64_t channels, const float* x, const float* scale,
+                            const float* shift, const float* residual, float* y) {
+  using L = Lanes<V>;
+  const int count = pieces<V>(panel);
+  Columns<V> factor, constant;
+  factor.gather(panel, channels, scale);
+  constant.gather(panel, channels, shift);
+  const V zero = {};
+  for (std::int64_t r = 0; r < panel.rows; ++r) {
+    const std::int64_t at = panel.offset + r * panel.stride;
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) {
+      V value = L::load(x + at + k * L::kWidth) * factor.at[k] + constant.at[k];
+      if constexpr (kResidual) value = value + L::load(residual + at + k * L::kWidth);
+      if constexpr (kRelu) value = value < zero ? zero : value;
+      L::store(y + at + k * L::kWidth, value);
+    }
+  }
+}
+
+enum class Mask { none, from_y, from_x };
+
+/// g of norm.h's Gradient, for one piece of one row.
+template <typename V, bool kSecond, Mask kMask>
+inline V gradient_at(const NormKernels::Gradient& gradient, std::int64_t at, V x, V scale, V shift) {
+  using L = Lanes<V>;
+  const V zero = {};
+  V g = L::load(gradient.dy + at);
+  if constexpr (kSecond) g = g + L::load(gradient.dy2 + at);
+  if constexpr (kMask == Mask::from_y) g = L::load(gradient.y + at) > zero ? g : zero;
+  if constexpr (kMask == Mask::from_x) g = x * scale + shift > zero ? g : zero;
+  return g;
+}
+
+template <typename V, bool kSecond, Mask kMask, bool kWrite>
+inline void backward_sums_panel(const Panel& panel, std::int64_t channels,
+                                const NormKernels::Gradient& gradient, float* g_out, double* sum_g,
+                                double* sum_gx) {
+  using L = Lanes<V>;
+  const int count = pieces<V>(panel);
+  Columns<V> mean, scale, shift;
+  mean.gather(panel, channels, gradient.mean);
+  if constexpr (kMask == Mask::from_x) {
+    scale.gather(panel, channels, gradient.scale);
+    shift.gather(panel, channels, gradient.shift);
+  }
+  for (std::int64_t first = 0; first < panel.rows; first += kBlockRows) {
+    const std::int64_t last = first + kBlockRows < panel.rows ? first + kBlockRows : panel.rows;
+    V g_sum[kMaxPieces<V>] = {}, gx_sum[kMaxPieces<V>] = {};
+    for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t row = panel.offset + r * panel.stride;
+#pragma GCC unroll 16
+      for (int k = 0; k < count; ++k) {
+        const std::int64_t at = row + k * L::kWidth;
+        const V x = L::load(gradient.x + at);
+        const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
+        if constexpr (kWrite) L::store(g_out + at, g);
+        g_sum[k] += g;
+        gx_sum[k] += g * (x - mean.at[k]);
+      }
+    }
+    float g_columns[kPanelColumns] = {}, gx_columns[kPanelColumns] = {};
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) {
+      L::store(g_columns + k * L::kWidth, g_sum[k]);
+      L::store(gx_columns + k * L::kWidth, gx_sum[k]);
+    }
+    std::int64_t channel = panel.channel;
+    for (int i = 0; i < panel.width; ++i) {
+      sum_g[channel] += static_cast<double>(g_columns[i]);
+      sum_gx[channel] += static_cast<double>(gx_columns[i]);
+      if (++channel == channels) channel = 0;
+    }
+  }
+}
+
+template <typename V, bool kSecond, Mask kMask>
+inline void backward_apply_panel(const Panel& panel, std::int64_t channels,
+                                 const NormKernels::Gradient& gradient, const float* a, const float* b,
+                                 const float* d, float* dx) {
+  using L = Lanes<V>;
+  const int count = pieces<V>(panel);
+  Columns<V> mean, scale, shift, factor, slope, constant;
+  mean.gather(panel, channels, gradient.mean);
+  factor.gather(panel, channels, a);
+  slope.gather(panel, channels, b);
+  constant.gather(panel, channels, d);
+  if constexpr (kMask == Mask::from_x) {
+    scale.gather(panel, channels, gradient.scale);
+    shift.gather(panel, channels, gradient.shift);
+  }
+  for (std::int64_t r = 0; r < panel.rows; ++r) {
+    const std::int64_t row = panel.offset + r * panel.stride;
+#pragma GCC unroll 16
+    for (int k = 0; k < count; ++k) {
+      const std::int64_t at = row + k * L::kWidth;
+      const V x = L::load(gradient.x + at);
+      const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
+      L::store(dx + at, factor.at[k] * g + slope.at[k] * (x - mean.at[k]) + constant.at[k]);
+    }
+  }
+}
+
+template <bool kValue>
+struct Flag {
+  static constexpr bool value = kValue;
+};
+template <Mask kValue>
+struct MaskOf {
+  static constexpr Mask value = kValue;
+};
+
+/// Calls f with the booleans and the mask as types.
+template <typename F>
+inline void with_flag(bool flag, const F& f) {
+  if (flag)
+    f(Flag<true>{});
+  else
+    f(Flag<false>{});
+}
+template <typename F>
+inline void with_mask(const NormKernels::Gradient& gradient, const F& f) {
+  if (gradient.mask_from_x)
+    f(MaskOf<Mask::from_x>{});
+  else if (gradient.y != nullptr)
+    f(MaskOf<Mask::from_y>{});
+  else
+    f(MaskOf<Mask::none>{});
+}
+
+class Norm final : public NormKernels {
+ public:
+  void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
+                  double* m2) const override {
+    for (std::int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0.0;
+    std::int64_t counts[kPanelColumns] =
+        {};  // only with fewer channels do several columns meet in one channel
+    for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+      Moments total;
+      if (panel.rows == 0) return;
+      panel_moments<V>(panel, x, total);
+      if (channels >= kPanelColumns) {
+        for (int i = 0; i < panel.width; ++i) {
+          mean[panel.channel + i] = total.mean[i];
+          m2[panel.channel + i] = total.m2[i];
+        }
+        return;
+      }
+      std::int64_t channel = panel.channel;
+      for (int i = 0; i < panel.width; ++i) {
+        const double a = static_cast<double>(counts[channel]), b = static_cast<double>(panel.rows);
+        const double delta = total.mean[i] - mean[channel], share = b / (a + b);
+        mean[channel] += delta * share;
+        m2[channel] += total.m2[i] + delta * delta * (a * share);
+        counts[channel] += panel.rows;
+        if (++channel == channels) channel = 0;
+      }
+    });
+  }
+
+  void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, const float* scale,
+                 const float* shift, const float* residual, bool relu, float* y) const override {
+    with_flag(residual != nullptr, [&]<typename R>(R) {
+      with_flag(relu, [&]<typename A>(A) {
+        for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+          normalize_panel<V, R::value, A::value>(panel, channels, x, scale, shift, residual, y);
+        });
+      });
+    });
+  }
+
+  void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
+                     float* g_out, double* sum_g, double* sum_gx) const override {
+    for (std::int64_t c = 0; c < channels; ++c) sum_g[c] = sum_gx[c] = 0.0;
+    with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
+      with_flag(g_out != nullptr, [&]<typename W>(W) {
+        with_mask(gradient, [&]<typename M>(M) {
+          for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+            backward_sums_panel<V, S::value, M::value, W::value>(panel, channels, gradient, g_out, sum_g,
+                                                                 sum_gx);
+          });
+        });
+      });
+    });
+    for (std::int64_t c = 0; c < channels; ++c) sum_gx[c] *= static_cast<double>(gradient.inverse_std[c]);
+  }
+
+  void backward_apply(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
+                      const float* a, const float* b, const float* d, float* dx) const override {
+    with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
+      with_mask(gradient, [&]<typename M>(M) {
+        for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+          backward_apply_panel<V, S::value, M::value>(panel, channels, gradient, a, b, d, dx);
+        });
+      });
+    });
+  }
+};
+
+}  // namespace
+
+const NormKernels& norm_kernels() {
+  static const Norm kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/onednn.h"
+
+#include <dlfcn.h>
+
+#include "core/cpu.h"
+#include "core/error.h"
+
+namespace lockstep::onednn {
+namespace {
+
+dnnl::engine make_engine() {
+  dnnl::cpu_isa isa = dnnl::cpu_isa::sse41;
+  if (isa_level() == IsaLevel::avx2) isa = dnnl::cpu_isa::avx2;
+  if (isa_level() == IsaLevel::avx512) isa = dnnl::cpu_isa::avx512_core;
+#if defined(__x86_64__)
+  LOCKSTEP_REQUIRE(
+      dnnl::set_max_cpu_isa(isa) == dnnl::status::success, ErrorKind::device,
+      "oneDNN's instruction set cannot be capped at {}: it was in use before Lockstep's first kernel",
+      name_of(isa_level()));
+#endif
+  return {dnnl::engine::kind::cpu, 0};
+}
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu = make_engine();
+  return cpu;
+}
+
+std::string version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
+}
+
+void use_one_thread() {
+  // Of whichever OpenMP run time oneDNN was linked with; none: oneDNN is sequential or has a pool of its own.
+  static const auto set_num_threads =
+      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set_num_threads != nullptr) set_num_threads(1);
+}
+
+void check(dnnl_status_t status, const char* what) {
+  LOCKSTEP_REQUIRE(status == dnnl_success, ErrorKind::device, "oneDNN failed in {} with status {}", what,
+                   static_cast<int>(status));
+}
+
+void throw_creation_failure(const std::string& subject, const dnnl::error& error) {
+  throw Error(ErrorKind::device,
+              fmt::format("oneDNN {} cannot create {}: {}", version(), subject, error.what()));
+}
+
+Execution::Execution(const dnnl::primitive& primitive, const char* name,
+                     const std::vector<Argument>& arguments, int lanes)
+    : primitive_(primitive), name_(name), lanes_(static_cast<std::size_t>(lanes)) {
+  LOCKSTEP_CHECK(arguments.size() <= kMaxArguments, "{} arguments", arguments.size());
+  for (LaneState& lane : lanes_) {
+    lane.stream = dnnl::stream(engine());
+    lane.memories.reserve(arguments.size());
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      lane.memories.emplace_back(arguments[i].desc, engine(), nullptr);
+      lane.arguments[i] = {arguments[i].index, lane.memories.back().get()};
+    }
+  }
+}
+
+void Execution::run(const Lane& lane, std::initializer_list<const void*> addresses) const {
+  LOCKSTEP_CHECK(lane.index >= 0 && static_cast<std::size_t>(lane.index) < lanes_.size(), "{}: lane {} of {}",
+                 name_, lane.index, lanes_.size());
+  LaneState& state = lanes_[static_cast<std::size_t>(lane.index)];
+  LOCKSTEP_CHECK(addresses.size() == state.memories.size(), "{}: {} addresses for {} arguments", name_,
+                 addresses.size(), state.memories.size());
+  use_one_thread();
+  std::size_t i = 0;
+  for (const void* address : addresses) {
+    if (state.addresses[i] != address) {
+      check(dnnl_memory_set_data_handle(state.memories[i].get(), const_cast<void*>(address)), name_);
+      state.addresses[i] = address;
+    }
+    ++i;
+  }
+  check(dnnl_primitive_execute(primitive_.get(), state.stream.get(), static_cast<int>(addresses.size()),
+                               state.arguments.data()),
+        name_);
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+#if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 4)
+  attr.set_deterministic(true);
+#endif
+  return attr;
+}
+
+namespace {
+
+dnnl::prop_kind forward_kind(bool training) {
+  return training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+}
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+/// oneDNN counts dilation from 0.
+Dims from_zero(Dims dilations) {
+  for (auto& dilation : dilations) dilation -= 1;
+  return dilations;
+}
+
+}  // namespace
+
+#if DNNL_VERSION_MAJOR >= 3
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const ConvolutionDescs& d,
+                                                              const dnnl::primitive_attr& attr) {
+  return {engine(),  forward_kind(d.training), kDirect,     d.x,        d.weights, d.bias, d.y,
+          d.strides, from_zero(d.dilations),   d.pad_front, d.pad_back, attr};
+}
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
+    const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine(),    kDirect,    d.x,     d.weights, d.y, d.strides, from_zero(d.dilations),
+          d.pad_front, d.pad_back, forward, attr};
+}
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
+    const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {engine(),    kDirect,    d.x,     d.weights, d.y, d.strides, from_zero(d.dilations),
+          d.pad_front, d.pad_back, forward, attr};
+}
+
+dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
+  return {engine(), d.x, d.weights, d.bias, d.y, attr};
+}
+
+dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
+                                                         const dnnl::primitive_attr& attr) {
+  return {engine(), forward_kind(d.training), d.algorithm, d.x, d.x, d.alpha, d.beta, attr};
+}
+dnnl::eltwise_backward::primitive_desc activation_backward(
+    const ActivationDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::eltwise_forward::primitive_desc& forward) {
+  return {engine(), d.algorithm, d.x, d.x, d.x, d.alpha, d.beta, forward, attr};
+}
+
+#else
+
+dnnl::convolution_forward::primitive_desc convolution_forward(const ConvolutionDescs& d,
+                                                              const dnnl::primitive_attr& attr) {
+  return {{forward_kind(d.training), kDirect, d.x, d.weights, d.bias, d.y, d.strides, from_zero(d.dilations),
+           d.pad_front, d.pad_back},
+          attr,
+          engine()};
+}
+dnnl::convolution_backward_data::primitive_desc convolution_backward_data(
+    const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {{kDirect, d.x, d.weights, d.y, d.strides, from_zero(d.dilations), d.pad_front, d.pad_back},
+          attr,
+          engine(),
+          forward};
+}
+dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
+    const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  return {{kDirect, d.x, d.weights, d.y, d.strides, from_zero(d.dilations), d.pad_front, d.pad_back},
+          attr,
+          engine(),
+          forward};
+}
+
+dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
+  return {{d.x, d.weights, d.bias, d.y}, attr, engine()};
+}
+
+dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
+                                                         const dnnl::primitive_attr& attr) {
+  return {{forward_kind(d.training), d.algorithm, d.x, d.alpha, d.beta}, attr, engine()};
+}
+dnnl::eltwise_backward::primitive_desc activation_backward(
+    const ActivationDescs& d, const dnnl::primitive_attr& attr,
+    const dnnl::eltwise_forward::primitive_desc& forward) {
+  return {{d.algorithm, d.x, d.x, d.alpha, d.beta}, attr, engine(), forward};
+}
+
+#endif
+
+}  // namespace lockstep::onednn

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling windows over images, channels last: the shape, and the arithmetic behind PoolPrimitive
+// (primitives.h). Plain types only (compiled for several instruction sets).
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+enum class PoolKind { max, average };
+/// Windows over n images, channels last. Padding counts as -inf for max and is left out of the mean for
+/// average.
+struct PoolSpec {
+  PoolKind kind = PoolKind::max;
+  std::int64_t n = 0, in_h = 0, in_w = 0, channels = 0, out_h = 0, out_w = 0;
+  std::int64_t window_h = 1, window_w = 1, stride_h = 1, stride_w = 1;
+  std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
+  bool training = true;
+};
+
+/// x is n x in_h x in_w x channels, y is n x out_h x out_w x channels; no aliasing. Every window has a
+/// position in the image (the caller checked). Positions of a window count row by row, from 0, padding
+/// included.
+class PoolKernels {
+ public:
+  virtual ~PoolKernels();
+
+  /// y = the largest value of each window; a NaN is larger than any number. positions (as y; may be null) =
+  /// where it is first found.
+  virtual void max_forward(const PoolSpec& spec, const float* x, float* y, std::int32_t* positions) const = 0;
+  /// dx (overwritten) = sums of dy at the positions.
+  virtual void max_backward(const PoolSpec& spec, const float* dy, const std::int32_t* positions,
+                            float* dx) const = 0;
+  /// y = the mean of each window's positions in the image, summed row by row.
+  virtual void average_forward(const PoolSpec& spec, const float* x, float* y) const = 0;
+  /// dx (overwritten) = sums of dy / positions in the image.
+  virtual void average_backward(const PoolSpec& spec, const float* dy, float* dx) const = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,280 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution and dense primitives of cpu_kernels(), at the level that LOCKSTEP_ISA allows.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/error.h"
+#include "kernels/kernel_table.h"
+#include "unit/kernels/kernel_testing.h"
+
+namespace lockstep {
+namespace {
+
+/// A convolution whose output extents follow from the rest.
+ConvolutionSpec convolution(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t in_c,
+                            std::int64_t out_c, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                            std::int64_t groups = 1, std::int64_t dilation = 1) {
+  ConvolutionSpec s;
+  s.n = n, s.in_h = h, s.in_w = w, s.in_c = in_c, s.out_c = out_c;
+  s.kernel_h = s.kernel_w = kernel;
+  s.stride_h = s.stride_w = stride;
+  s.pad_top = s.pad_bottom = s.pad_left = s.pad_right = pad;
+  s.dilation_h = s.dilation_w = dilation;
+  s.groups = groups;
+  s.out_h = (h + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
+  s.out_w = (w + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
+  return s;
+}
+
+/// Bottom and right get one more row of padding ("same" with stride 2), and the kernel is not square.
+ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c) {
+  ConvolutionSpec s = convolution(n, 8, 10, in_c, out_c, 3, 2, 0);
+  s.kernel_w = 5;
+  s.pad_bottom = 1;
+  s.pad_left = 1, s.pad_right = 2;
+  s.out_h = (8 + 1 - 3) / 2 + 1;
+  s.out_w = (10 + 3 - 5) / 2 + 1;
+  return s;
+}
+
+std::vector<ConvolutionSpec> convolution_specs() {
+  return {convolution(2, 8, 8, 16, 16, 3, 1, 1),
+          convolution(3, 9, 7, 3, 16, 3, 1, 1),
+          convolution(1, 28, 28, 1, 32, 5, 1, 2),
+          convolution(2, 16, 16, 16, 32, 3, 2, 1),
+          convolution(2, 8, 8, 32, 64, 1, 1, 0),
+          convolution(2, 9, 9, 16, 32, 1, 2, 0),
+          convolution(2, 7, 5, 5, 7, 3, 1, 1),
+          convolution(1, 6, 6, 17, 33, 3, 2, 1),
+          convolution(2, 10, 10, 16, 16, 3, 1, 2, 1, 2),
+          convolution(2, 8, 8, 16, 32, 3, 1, 1, 4),
+          convolution(2, 8, 8, 32, 32, 3, 1, 1, 32),
+          convolution(1, 9, 9, 6, 6, 3, 2, 1, 6),
+          convolution(2, 6, 6, 6, 9, 3, 1, 1, 3),
+          convolution(1, 1, 1, 64, 10, 1, 1, 0),
+          convolution(1, 32, 32, 3, 8, 7, 2, 3),
+          convolution(1, 5, 5, 64, 64, 3, 1, 1),
+          asymmetric(2, 16, 16),
+          asymmetric(1, 3, 5)};
+}
+
+std::string describe(const ConvolutionSpec& s) {
+  return fmt::format("n {} in {}x{}x{} out_c {} kernel {}x{} stride {} groups {} dilation {} bias {} relu {}",
+                     s.n, s.in_h, s.in_w, s.in_c, s.out_c, s.kernel_h, s.kernel_w, s.stride_h, s.groups,
+                     s.dilation_h, s.bias, s.relu);
+}
+
+std::int64_t x_count(const ConvolutionSpec& s) { return s.n * s.in_h * s.in_w * s.in_c; }
+std::int64_t y_count(const ConvolutionSpec& s) { return s.n * s.out_h * s.out_w * s.out_c; }
+std::int64_t w_count(const ConvolutionSpec& s) {
+  return s.kernel_h * s.kernel_w * (s.in_c / s.groups) * s.out_c;
+}
+
+/// What a primitive computes from x, dy, weights, bias.
+struct Results {
+  Floats y, dx, dw;
+};
+Results run(const LinearPrimitive& primitive, int lane_index, std::int64_t xs, std::int64_t ys,
+            std::int64_t ws, const Floats& x, const Floats& dy, const Floats& w, const Floats& b,
+            bool training = true) {
+  const TestLane lane(primitive.scratch_bytes(), lane_index);
+  const Buffer packed(cpu_device(), primitive.packed_bytes());
+  Results r{Floats(ys), Floats(xs), Floats(ws)};
+  primitive.pack(lane, w.data(), packed.data());
+  primitive.forward(lane, x.data(), w.data(), packed.data(), b.data(), r.y.data());
+  if (!training) return r;
+  primitive.backward_data(lane, dy.data(), w.data(), packed.data(), r.dx.data());
+  primitive.backward_weights(lane, x.data(), dy.data(), r.dw.data());
+  return r;
+}
+
+/// A sum of k products in any order, with fused or separate rounding: (k + 2) roundings of the sum of
+/// magnitudes (Higham 2002, section 3.1).
+double dot_error(std::int64_t k) { return static_cast<double>(k + 2) * kRounding; }
+
+void check_convolution(const ConvolutionSpec& s) {
+  const std::string what = describe(s);
+  const Values x = random_values(x_count(s), 1), w = random_values(w_count(s), 2),
+               dy = random_values(y_count(s), 3), b = random_values(s.out_c, 4), no_bias;
+  const auto primitive = cpu_kernels().make.convolution(s, 1);
+  const Results r =
+      run(*primitive, 0, x_count(s), y_count(s), w_count(s), Floats(x), Floats(dy), Floats(w), Floats(b));
+  const std::int64_t window = s.kernel_h * s.kernel_w * s.in_c / s.groups;
+  expect_close(r.y.values(), reference::convolution(s, x, w, s.bias ? b : no_bias),
+               reference::convolution(s, absolute(x), absolute(w), s.bias ? absolute(b) : no_bias),
+               dot_error(window + 1), 0.0, "y " + what);
+  expect_close(r.dx.values(), reference::convolution_backward_data(s, dy, w),
+               reference::convolution_backward_data(s, absolute(dy), absolute(w)),
+               dot_error(s.kernel_h * s.kernel_w * s.out_c / s.groups), 0.0, "dx " + what);
+  expect_close(r.dw.values(), reference::convolution_backward_weights(s, x, dy),
+               reference::convolution_backward_weights(s, absolute(x), absolute(dy)),
+               dot_error(s.n * s.out_h * s.out_w), 0.0, "dw " + what);
+  const double outputs = static_cast<double>(y_count(s));
+  EXPECT_EQ(primitive->flops(), 2.0 * outputs * static_cast<double>(window)) << what;
+}
+
+TEST(Convolution, MatchesTheReference) {
+  for (ConvolutionSpec s : convolution_specs()) check_convolution(s);
+}
+
+TEST(Convolution, FusesBiasAndRelu) {
+  for (ConvolutionSpec s : convolution_specs()) {
+    s.bias = true;
+    check_convolution(s);
+    s.relu = true;
+    check_convolution(s);
+  }
+}
+
+TEST(Convolution, ForwardOnlyGivesTheSameResult) {
+  for (ConvolutionSpec s : convolution_specs()) {
+    s.training = false;
+    const Values x = random_values(x_count(s), 1), w = random_values(w_count(s), 2);
+    const Floats none(s.out_c);
+    const auto primitive = cpu_kernels().make.convolution(s, 1);
+    const Results r =
+        run(*primitive, 0, x_count(s), y_count(s), w_count(s), Floats(x), none, Floats(w), none, false);
+    expect_close(r.y.values(), reference::convolution(s, x, w, {}),
+                 reference::convolution(s, absolute(x), absolute(w), {}),
+                 dot_error(s.kernel_h * s.kernel_w * s.in_c / s.groups), 0.0, describe(s));
+    EXPECT_THROW(primitive->backward_weights(TestLane(1 << 20), none.data(), none.data(), none.data()),
+                 Error);
+  }
+}
+
+TEST(Convolution, ReferenceGradientsAreTheTransposes) {
+  // <dy, conv(x, w)> = <dx, x> = <dw, w>: guards the reference that layers' gradient checks use.
+  for (const ConvolutionSpec& s : convolution_specs()) {
+    const Values x = random_values(x_count(s), 1), w = random_values(w_count(s), 2),
+                 dy = random_values(y_count(s), 3);
+    const auto dot = [](const Values& a, const Values& b) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+      return sum;
+    };
+    const double forward = dot(dy, reference::convolution(s, x, w, {}));
+    const double scale = 1e-12 * static_cast<double>(y_count(s) + x_count(s));
+    EXPECT_NEAR(dot(reference::convolution_backward_data(s, dy, w), x), forward, scale);
+    EXPECT_NEAR(dot(reference::convolution_backward_weights(s, x, dy), w), forward, scale);
+  }
+}
+
+TEST(Convolution, SameBitsOnEveryLaneAndRun) {
+  for (ConvolutionSpec s : convolution_specs()) {
+    s.bias = s.relu = true;
+    const auto primitive = cpu_kernels().make.convolution(s, 2), alone = cpu_kernels().make.convolution(s, 1);
+    const Floats x(random_values(x_count(s), 1)), w(random_values(w_count(s), 2)),
+        dy(random_values(y_count(s), 3)), b(random_values(s.out_c, 4));
+    EXPECT_TRUE(primitive->same_packing(*alone));
+    const Results expected = run(*alone, 0, x_count(s), y_count(s), w_count(s), x, dy, w, b);
+    const auto work = [&](int lane) {
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const Results r = run(*primitive, lane, x_count(s), y_count(s), w_count(s), x, dy, w, b);
+        EXPECT_TRUE(same_bits(r.y, expected.y)) << describe(s);
+        EXPECT_TRUE(same_bits(r.dx, expected.dx)) << describe(s);
+        EXPECT_TRUE(same_bits(r.dw, expected.dw)) << describe(s);
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+  }
+}
+
+TEST(Convolution, OneSampleOfManyHasTheBitsOfThatSampleAlone) {
+  // Not promised for every shape (a kernel may cut its work by n), but a microshard's padding rests on it
+  // nowhere; what is promised: another number of samples may share the pack.
+  const ConvolutionSpec many = convolution(4, 8, 8, 16, 16, 3, 1, 1),
+                        few = convolution(3, 8, 8, 16, 16, 3, 1, 1);
+  const ConvolutionSpec wider = convolution(4, 8, 8, 16, 32, 3, 1, 1);
+  const auto& make = cpu_kernels().make;
+  EXPECT_TRUE(make.convolution(many, 1)->same_packing(*make.convolution(few, 1)));
+  EXPECT_FALSE(make.convolution(many, 1)->same_packing(*make.convolution(wider, 1)));
+}
+
+TEST(Convolution, RefusesWhatDoesNotFit) {
+  ConvolutionSpec s = convolution(2, 8, 8, 16, 16, 3, 1, 1);
+  s.out_h = 7;
+  EXPECT_THROW(cpu_kernels().make.convolution(s, 1), Error);
+  const auto primitive = cpu_kernels().make.convolution(convolution(2, 8, 8, 16, 16, 3, 1, 1), 1);
+  const Floats some(2 * 64 * 16);
+  EXPECT_THROW(primitive->forward(TestLane(primitive->scratch_bytes(), 1), some.data(), some.data(),
+                                  some.data(), nullptr, some.data()),
+               Error);  // lane 1 of 1
+}
+
+std::vector<DenseSpec> dense_specs() {
+  std::vector<DenseSpec> specs;
+  for (auto [n, in, out] : std::vector<std::array<std::int64_t, 3>>{
+           {1, 1, 1}, {16, 784, 512}, {5, 3, 7}, {64, 512, 10}, {17, 33, 65}, {1, 100, 1}, {33, 1, 9}}) {
+    DenseSpec s;
+    s.n = n, s.in = in, s.out = out;
+    specs.push_back(s);
+  }
+  return specs;
+}
+
+TEST(Dense, MatchesTheReference) {
+  for (DenseSpec s : dense_specs())
+    for (auto [bias, relu] : {std::pair{false, false}, {true, false}, {true, true}, {false, true}}) {
+      s.bias = bias, s.relu = relu;
+      const Values x = random_values(s.n * s.in, 1), w = random_values(s.in * s.out, 2),
+                   dy = random_values(s.n * s.out, 3), b = random_values(s.out, 4), no_bias;
+      const auto primitive = cpu_kernels().make.dense(s, 1);
+      const Results r = run(*primitive, 0, s.n * s.in, s.n * s.out, s.in * s.out, Floats(x), Floats(dy),
+                            Floats(w), Floats(b));
+      const std::string what = fmt::format("{}x{}x{} bias {} relu {}", s.n, s.in, s.out, bias, relu);
+      expect_close(r.y.values(), reference::dense(s, x, w, bias ? b : no_bias),
+                   reference::dense(s, absolute(x), absolute(w), bias ? absolute(b) : no_bias),
+                   dot_error(s.in + 1), 0.0, "y " + what);
+      expect_close(r.dx.values(), reference::dense_backward_data(s, dy, w),
+                   reference::dense_backward_data(s, absolute(dy), absolute(w)), dot_error(s.out), 0.0,
+                   "dx " + what);
+      expect_close(r.dw.values(), reference::dense_backward_weights(s, x, dy),
+                   reference::dense_backward_weights(s, absolute(x), absolute(dy)), dot_error(s.n), 0.0,
+                   "dw " + what);
+      EXPECT_EQ(primitive->flops(), 2.0 * static_cast<double>(s.n * s.in * s.out));
+    }
+}
+
+TEST(Dense, SameBitsOnEveryLaneAndRun) {
+  for (DenseSpec s : dense_specs()) {
+    s.bias = s.relu = true;
+    const auto primitive = cpu_kernels().make.dense(s, 2), alone = cpu_kernels().make.dense(s, 1);
+    const Floats x(random_values(s.n * s.in, 1)), w(random_values(s.in * s.out, 2)),
+        dy(random_values(s.n * s.out, 3)), b(random_values(s.out, 4));
+    const Results expected = run(*alone, 0, s.n * s.in, s.n * s.out, s.in * s.out, x, dy, w, b);
+    const auto work = [&](int lane) {
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const Results r = run(*primitive, lane, s.n * s.in, s.n * s.out, s.in * s.out, x, dy, w, b);
+        EXPECT_TRUE(same_bits(r.y, expected.y));
+        EXPECT_TRUE(same_bits(r.dx, expected.dx));
+        EXPECT_TRUE(same_bits(r.dw, expected.dw));
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+  }
+}
+
+TEST(Linear, NanOfTheInputReachesTheOutput) {
+  ConvolutionSpec c = convolution(1, 4, 4, 16, 16, 1, 1, 0);
+  DenseSpec d;
+  d.n = 4, d.in = 16, d.out = 16;
+  for (bool relu : {false, true}) {
+    c.relu = d.relu = relu;
+    Floats x(random_values(16 * 16, 1)), w(random_values(16 * 16, 2)), none(16);
+    x[3] = std::nanf("");
+    const Results conv = run(*cpu_kernels().make.convolution(c, 1), 0, 256, 256, 256, x, x, w, none);
+    EXPECT_TRUE(std::isnan(conv.y[0])) << "convolution, relu " << relu;
+    const Results dense = run(*cpu_kernels().make.dense(d, 1), 0, 64, 64, 256, x, x, w, none);
+    EXPECT_TRUE(std::isnan(dense.y[0])) << "dense, relu " << relu;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

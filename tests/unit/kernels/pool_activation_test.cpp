@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling and activation primitives of cpu_kernels(), at the level that LOCKSTEP_ISA allows.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+#include "kernels/kernel_table.h"
+#include "unit/kernels/kernel_testing.h"
+
+namespace lockstep {
+namespace {
+
+PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t channels,
+              std::int64_t window, std::int64_t stride, std::int64_t pad_front, std::int64_t pad_back) {
+  PoolSpec s;
+  s.kind = kind;
+  s.n = n, s.in_h = h, s.in_w = w, s.channels = channels;
+  s.window_h = s.window_w = window;
+  s.stride_h = s.stride_w = stride;
+  s.pad_top = s.pad_left = pad_front;
+  s.pad_bottom = s.pad_right = pad_back;
+  s.out_h = (h + pad_front + pad_back - window) / stride + 1;
+  s.out_w = (w + pad_front + pad_back - window) / stride + 1;
+  return s;
+}
+
+std::vector<PoolSpec> pool_specs(PoolKind kind) {
+  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),  pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
+          pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),   pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
+          pool(kind, 1, 7, 7, 64, 3, 2, 0, 1),  pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
+          pool(kind, 2, 300, 2, 5, 2, 2, 0, 0), pool(kind, 1, 40, 40, 4, 20, 20, 0, 0)};
+}
+
+TEST(Pool, ForwardAndBackwardMatchTheReference) {
+  for (PoolKind kind : {PoolKind::max, PoolKind::average})
+    for (const PoolSpec& s : pool_specs(kind)) {
+      const std::string what =
+          fmt::format("{} {}x{}x{}x{} window {}", kind == PoolKind::max ? "max" : "average", s.n, s.in_h,
+                      s.in_w, s.channels, s.window_h);
+      const std::int64_t xs = s.n * s.in_h * s.in_w * s.channels, ys = s.n * s.out_h * s.out_w * s.channels;
+      const Values x = random_values(xs, 1), dy = random_values(ys, 2);
+      const auto primitive = cpu_kernels().make.pool(s, 1);
+      const TestLane lane(primitive->scratch_bytes());
+      const Buffer saved(cpu_device(), primitive->saved_bytes());
+      const Floats x_data(x), dy_data(dy);
+      Floats y(ys), dx(xs);
+      primitive->forward(lane, x_data.data(), y.data(), saved.data());
+      primitive->backward(lane, dy_data.data(), saved.data(), dx.data());
+      const double window = static_cast<double>(s.window_h * s.window_w);
+      const double error = kind == PoolKind::max ? 0.0 : (window + 2) * kRounding;
+      expect_close(y.values(), reference::pool(s, x), reference::pool(s, absolute(x)), error, 0.0,
+                   "y " + what);
+      // A position of dx sums the gradients of the windows that overlap there.
+      expect_close(dx.values(), reference::pool_backward(s, x, dy), Values(x.size(), 1.0),
+                   window * 4 * kRounding, 0.0, "dx " + what);
+      PoolSpec inference = s;
+      inference.training = false;
+      const auto forward_only = cpu_kernels().make.pool(inference, 1);
+      EXPECT_EQ(forward_only->saved_bytes(), 0U);
+      Floats again(ys);
+      forward_only->forward(TestLane(forward_only->scratch_bytes()), x_data.data(), again.data(), nullptr);
+      EXPECT_TRUE(same_bits(again, y)) << what;
+      EXPECT_THROW(forward_only->backward(lane, dy_data.data(), nullptr, dx.data()), Error);
+    }
+}
+
+TEST(Pool, AllNegativeWindowsBesidePadding) {
+  const PoolSpec s = pool(PoolKind::max, 1, 4, 4, 16, 3, 1, 1, 1);
+  const Floats x(Values(256, -5.0));
+  Floats y(256);
+  const auto primitive = cpu_kernels().make.pool(s, 1);
+  const Buffer saved(cpu_device(), primitive->saved_bytes());
+  primitive->forward(TestLane(primitive->scratch_bytes()), x.data(), y.data(), saved.data());
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], -5.0F);
+}
+
+TEST(Pool, NanReachesTheOutput) {
+  for (PoolKind kind : {PoolKind::max, PoolKind::average})
+    for (std::int64_t channels : {1, 16, 20})
+      for (std::int64_t at = 0; at < 4; ++at) {  // each position of the first window
+        const PoolSpec s = pool(kind, 1, 4, 4, channels, 2, 2, 0, 0);
+        Floats x(random_values(16 * channels, 3));
+        x[static_cast<std::size_t>((at / 2 * 4 + at % 2) * channels)] =
+            std::numeric_limits<float>::quiet_NaN();
+        Floats y(4 * channels);
+        const auto primitive = cpu_kernels().make.pool(s, 1);
+        const Buffer saved(cpu_device(), primitive->saved_bytes());
+        primitive->forward(TestLane(primitive->scratch_bytes()), x.data(), y.data(), saved.data());
+        EXPECT_TRUE(std::isnan(y[0])) << channels << " channels, position " << at << ": " << y[0];
+      }
+}
+
+const std::vector<std::pair<ActivationKind, const char*>> kActivations{
+    {ActivationKind::leaky_relu, "leaky_relu"},
+    {ActivationKind::relu6, "relu6"},
+    {ActivationKind::elu, "elu"},
+    {ActivationKind::gelu_tanh, "gelu_tanh"},
+    {ActivationKind::gelu_erf, "gelu_erf"},
+    {ActivationKind::silu, "silu"},
+    {ActivationKind::tanh, "tanh"},
+    {ActivationKind::sigmoid, "sigmoid"},
+    {ActivationKind::softplus, "softplus"}};
+
+TEST(Activation, ForwardAndBackwardMatchTheReference) {
+  for (auto [kind, name] : kActivations)
+    for (std::int64_t count : {1, 16, 33, 1000}) {
+      const float alpha = kind == ActivationKind::elu ? 0.7F : 0.2F;
+      const Values x = random_values(count, 4, -8.0, 8.0), dy = random_values(count, 5);
+      Values y(x.size()), dx(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        constexpr double kStep = 1e-6;
+        y[i] = reference::activation(kind, static_cast<double>(alpha), x[i]);
+        dx[i] = dy[i] *
+                (reference::activation(kind, static_cast<double>(alpha), x[i] + kStep) -
+                 reference::activation(kind, static_cast<double>(alpha), x[i] - kStep)) /
+                (2 * kStep);
+      }
+      const auto primitive = cpu_kernels().make.activation(kind, alpha, count, true, 1);
+      const Floats x_data(x), dy_data(dy);
+      Floats y_data(count), dx_data(count);
+      primitive->forward(TestLane(), x_data.data(), y_data.data());
+      primitive->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data());
+      // oneDNN's polynomials: a few 1e-7 relative to the largest of value and input.
+      expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, 8 * 16 * kRounding,
+                   std::string("y ") + name);
+      expect_close(dx_data.values(), dx, Values(y.size(), 1.0), 0.0, 16 * 16 * kRounding,
+                   std::string("dx ") + name);
+      const Floats in_place = dy_data.copy();
+      primitive->backward(TestLane(), in_place.data(), x_data.data(), in_place.data());
+      EXPECT_TRUE(same_bits(in_place, dx_data)) << name;
+      EXPECT_THROW(cpu_kernels()
+                       .make.activation(kind, alpha, count, false, 1)
+                       ->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data()),
+                   Error);
+    }
+}
+
+TEST(PrimitiveLibrary, SaysVersionAndLevel) {
+  EXPECT_EQ(primitive_library_version().rfind("oneDNN ", 0), 0U);
+  EXPECT_NE(primitive_library_version().find('('), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
