@@ -338,6 +338,17 @@ Error Params::error(std::string_view name, std::string what_happened, std::strin
                std::move(advice));
 }
 
+Node with_defaults(const Node& written, std::span<const ParamSpec> table) {
+  Node node = is_null(written) ? Node{} : written;
+  node.kind = Node::Kind::map;
+  for (const ParamSpec& spec : table) {
+    if (spec.fallback == kRequired || node.find(spec.name) != nullptr) continue;
+    node.entries.emplace_back(std::string(spec.name), parse_fallback(spec.fallback));
+    node.entry_where.push_back(node.where);
+  }
+  return node;
+}
+
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates) {
   // Levenshtein distance; a swap of neighbours counts once (optimal string alignment).
   const auto distance = [](std::string_view a, std::string_view b) {

@@ -101,6 +101,9 @@ class Params {
   std::string where_, subject_;
 };
 
+/// `written` (a map or null) with every option of `table` that it lacks put behind, at its default.
+Node with_defaults(const Node& written, std::span<const ParamSpec> table);
+
 /// The candidate nearest to `word` (edit distance of at most a third of its length), or empty.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
 
