@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What the scripts share; to be sourced. Leaves the shell in the repository's root.
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck shell=bash
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 say() { printf '\n==> %s\n' "$*"; }
 fail() {

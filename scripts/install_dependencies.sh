@@ -15,7 +15,7 @@ packages=(
   build-essential cmake ninja-build pkg-config
   libopenmpi-dev openmpi-bin            # MPI
   libhdf5-dev                           # checkpoints and data
-  libdnnl-dev                           # oneDNN: matrix products and convolutions
+  libdnnl-dev ocl-icd-opencl-dev        # oneDNN: matrix products, convolutions (its CMake files ask for OpenCL)
   libyaml-cpp-dev libcli11-dev          # configuration, command line
   libspdlog-dev libfmt-dev              # log
   libprotobuf-dev protobuf-compiler     # event files
@@ -26,6 +26,7 @@ test_packages=(libgtest-dev libgmock-dev libbenchmark-dev ccache)
 optional_test_packages=(python3-h5py)   # reads a checkpoint from outside; a test skips without it
 
 check=no
+optional=()
 for argument in "$@"; do
   case "$argument" in
     --test) packages+=("${test_packages[@]}"); optional=("${optional_test_packages[@]}") ;;
@@ -35,7 +36,8 @@ for argument in "$@"; do
   esac
 done
 
-system="$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}" || uname -s)"
+system="$(uname -s)"
+[ ! -r /etc/os-release ] || system="$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")"
 case "$system" in
   "debian 12" | "ubuntu 22.04" | "ubuntu 24.04") ;;
   debian* | ubuntu*) echo "note: '$system' is not one of the systems that this was tried on (Debian 12, Ubuntu 22.04 and 24.04)" ;;
@@ -58,9 +60,7 @@ if [ "$check" = yes ]; then
 fi
 
 wanted=("${missing[@]}")
-for package in "${optional[@]-}"; do
-  if [ -n "$package" ] && ! is_installed "$package"; then wanted+=("$package"); fi
-done
+for package in "${optional[@]}"; do is_installed "$package" || wanted+=("$package"); done
 if [ ${#wanted[@]} -eq 0 ]; then
   echo "All packages are installed."
   exit 0
