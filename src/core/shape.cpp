@@ -3,6 +3,7 @@
 #include "core/shape.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

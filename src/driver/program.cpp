@@ -18,7 +18,8 @@ namespace {
 
 void print_error(const std::string& message) {
   std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", message);
+  // Not fmt::print, which throws when standard error is closed: the exit code must still be the right one.
+  std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
 int print_help(const CommandLine& line) {

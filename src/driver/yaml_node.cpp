@@ -3,6 +3,8 @@
 #include "driver/yaml_node.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "core/scalar.h"
@@ -79,6 +82,29 @@ class Converter {
   const std::string& name_;
   int count_ = 0;
 };
+
+// Where a second document begins. Not YAML::LoadAll: that never ends, and takes all memory, after a stray
+// "]".
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  struct Ignore : YAML::EventHandler {
+    YAML::Mark start;
+    void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+    void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                         YAML::EmitterStyle::value) override {}
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                    YAML::EmitterStyle::value) override {}
+    void OnMapEnd() override {}
+  } handler;
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  if (parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler)) return handler.start;
+  return std::nullopt;
+}
 
 // Plain only where every YAML reader, also of version 1.1 (where `on` is true), sees the same text.
 bool plain_is_safe(const std::string& text) {
@@ -192,12 +218,12 @@ Node* item_of(Node& list, std::string_view segment) {
 
 Node parse_yaml(std::string_view text, const std::string& name) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1)
-      throw Error(ErrorKind::config, "more than one YAML document", position(name, documents[1].Mark()),
-                  "Remove the '---' between them.");
-    Node node = documents.empty() ? Node{} : Converter(name).convert(documents[0], name);
-    if (node.where.empty()) node.where = name;
+    const std::string copy(text);
+    if (const auto mark = second_document(copy))
+      throw Error(
+          ErrorKind::config, "there is more behind the end of the YAML document", position(name, *mark),
+          "Look for a bracket too many; if there is a '---' between two documents, keep one of them.");
+    Node node = Converter(name).convert(YAML::Load(copy), name);
     return node;
   } catch (const YAML::Exception& error) {
     throw Error(
