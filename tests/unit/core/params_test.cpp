@@ -164,6 +164,8 @@ TEST(Nearest, AThirdOfTheLengthAtMost) {
   EXPECT_EQ(nearest("bacth_size", words), "batch_size");
   EXPECT_EQ(nearest("epoch", words), "epochs");
   EXPECT_EQ(nearest("stpes", words), "steps");
+  EXPECT_EQ(nearest("stps", words), "steps");
+  EXPECT_EQ(nearest("sps", words), "");
   EXPECT_EQ(nearest("xyz", words), "");
   EXPECT_EQ(nearest("", words), "");
 }

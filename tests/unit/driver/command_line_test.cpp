@@ -52,6 +52,8 @@ TEST(CommandLine, PositionalAfterSet) {
   const CommandLine line = parse({"train", "--set", "seed=1", "a.yaml"});
   EXPECT_EQ(line.target, "a.yaml");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--set", "seed=1", "b.yaml"}),
+              HasSubstr("one argument too many: 'b.yaml'"));
 }
 
 TEST(CommandLine, TheOtherCommands) {
