@@ -72,6 +72,10 @@ std::string resolve_path(const Config& config, const std::string& path) {
   return (std::filesystem::path(config.base_directory) / path).lexically_normal().string();
 }
 
+std::string default_run_directory(const std::string& config_path) {
+  return (std::filesystem::path("runs") / std::filesystem::path(config_path).stem()).string();
+}
+
 Node resolved_config(const Config& config) {
   Node root = with_defaults(config.root, config_section("").table);
   for (const ConfigSection& section : config_sections())

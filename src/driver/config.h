@@ -32,6 +32,8 @@ Config config_from_text(std::string_view text, const std::string& name,
 
 /// `path` as the configuration means it: absolute, or relative to base_directory.
 std::string resolve_path(const Config& config, const std::string& path);
+/// Where `train CONFIG` puts its results without --run-dir: "runs/digits" for "examples/digits.yaml".
+std::string default_run_directory(const std::string& config_path);
 /// The configuration as run: every option of the driver's sections with its value, base_directory absolute.
 /// A run directory's config.yaml is to_yaml() of it.
 Node resolved_config(const Config& config);

@@ -165,7 +165,7 @@ TEST(Nearest, AThirdOfTheLengthAtMost) {
   EXPECT_EQ(nearest("epoch", words), "epochs");
   EXPECT_EQ(nearest("stpes", words), "steps");
   EXPECT_EQ(nearest("stps", words), "steps");
-  EXPECT_EQ(nearest("sps", words), "");
+  EXPECT_EQ(nearest("xtps", words), "");
   EXPECT_EQ(nearest("xyz", words), "");
   EXPECT_EQ(nearest("", words), "");
 }

@@ -91,6 +91,8 @@ TEST(Config, RelativePathsBeginAtTheFile) {
   EXPECT_EQ(resolve_path(moved, "d.csv"), (folder.path() / "elsewhere/d.csv").string());
 }
 
+TEST(Config, DefaultRunDirectory) { EXPECT_EQ(default_run_directory("examples/digits.yaml"), "runs/digits"); }
+
 // What a run directory holds must give the same run again, from another folder too.
 TEST(Config, ResolvedConfigurationIsCompleteAndReadsBack) {
   const TemporaryFolder folder;
