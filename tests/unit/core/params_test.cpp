@@ -131,6 +131,20 @@ TEST(Params, RangesAreEnforced) {
               HasSubstr("'vaild' is not one of same, valid\n  Did you mean 'valid'?"));
 }
 
+TEST(Params, RangesWithRemarks) {
+  constexpr ParamSpec table[] = {{"rows", ParamType::integers, "null", "[first, last)", ""},
+                                 {"std", ParamType::reals, "null", "> 0; one per channel, or one", ""},
+                                 {"share", ParamType::real, "null", "(0, 1e-1] of the batch", ""}};
+  const auto check = [&](const std::string& key, std::vector<std::string> texts) {
+    return Params(map({{key, list(std::move(texts))}}), table, "reader");
+  };
+  EXPECT_THAT(check("rows", {"-5", "7"}).integers("rows"), ElementsAre(-5, 7));
+  EXPECT_THAT(check("std", {"0.5"}).reals("std"), ElementsAre(0.5));
+  EXPECT_THROW(check("std", {"0.5", "0"}), Error);
+  EXPECT_EQ(Params(map({{"share", Node::scalar("0.1")}}), table, "reader").real("share"), 0.1);
+  EXPECT_THROW(Params(map({{"share", Node::scalar("0.11")}}), table, "reader"), Error);
+}
+
 TEST(Params, NullOnlyWhereItIsAllowed) {
   EXPECT_FALSE(read("steps", "null").has("steps"));
   EXPECT_FALSE(read("every", "~").has("every"));
