@@ -8,190 +8,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/param_reader.h"
 #include "core/scalar.h"
 
 namespace lockstep {
-
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-template <typename Piece>
-void split(std::string_view text, char separator, Piece piece) {
-  while (true) {
-    const auto end = text.find(separator);
-    piece(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
-
-// A table's default: a scalar or a flat list. Tables are ours, so a broken one is a bug, found by the type
-// check.
-Node parse_fallback(std::string_view text) {
-  Node node;
-  if (text == "{}") {
-    node.kind = Node::Kind::map;
-  } else if (text.starts_with('[') && text.ends_with(']')) {
-    node.kind = Node::Kind::list;
-    const std::string_view inside = trimmed(text.substr(1, text.size() - 2));
-    if (!inside.empty())
-      split(inside, ',',
-            [&](std::string_view item) { node.items.push_back(Node::scalar(std::string(item))); });
-  } else {
-    node = Node::scalar(std::string(text));
-    // "" as a default of text is the empty text, not null.
-    node.quoted = text.empty();
-  }
-  return node;
-}
-
-bool is_null(const Node& node) {
-  return node.kind == Node::Kind::null ||
-         (node.kind == Node::Kind::scalar && !node.quoted && kind_of_scalar(node.text) == ScalarKind::null);
-}
-
-bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.ends_with("or null"); }
-
-std::string description(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::null:
-      return "null";
-    case Node::Kind::list:
-      return fmt::format("a list of {}", node.items.size());
-    case Node::Kind::map:
-      return "a map";
-    case Node::Kind::scalar:
-      break;
-  }
-  return node.quoted ? fmt::format("the text \"{}\"", node.text) : fmt::format("'{}'", node.text);
-}
-
-// The number that `text` begins with: "0; one per channel" gives 0.
-std::optional<double> leading_number(std::string_view text) {
-  text = trimmed(text);
-  return parse_real(text.substr(0, text.find_first_not_of("+-.0123456789eE")));
-}
-
-// True also if `range` says nothing about numbers: a unit, a remark, "[first, last)".
-bool within(double value, std::string_view range) {
-  for (const std::string_view sign : {">=", "<=", ">", "<"}) {
-    if (!range.starts_with(sign)) continue;
-    const auto bound = leading_number(range.substr(sign.size()));
-    if (!bound) return true;
-    return sign == ">="   ? value >= *bound
-           : sign == "<=" ? value <= *bound
-           : sign == ">"  ? value > *bound
-                          : value < *bound;
-  }
-  if (!range.starts_with('[') && !range.starts_with('(')) return true;
-  const auto comma = range.find(','), close = range.find_first_of("])");
-  if (comma == std::string_view::npos || close == std::string_view::npos || comma > close) return true;
-  const auto low = leading_number(range.substr(1)), high = leading_number(range.substr(comma + 1));
-  if (!low || !high) return true;
-  return (range.front() == '[' ? value >= *low : value > *low) &&
-         (range[close] == ']' ? value <= *high : value < *high);
-}
-
-// The words of "a|b|c"; none if the range is something else.
-std::vector<std::string_view> choices_of(std::string_view range) {
-  std::vector<std::string_view> choices;
-  if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
-  if (range.find('|') != std::string_view::npos)
-    split(range, '|', [&](std::string_view choice) { choices.push_back(choice); });
-  return choices;
-}
-
-// Reads the value of one option; `fail(what, advice, where)` throws.
-class ValueReader {
- public:
-  ValueReader(const ParamSpec& spec, const std::string& subject, const std::string& where_of_map)
-      : spec_(spec), subject_(subject), where_(where_of_map) {}
-
-  bool boolean(const Node& node) const {
-    if (kind_of(node) != ScalarKind::boolean) wrong_type(node, "true or false");
-    return node.text[0] == 't' || node.text[0] == 'T';
-  }
-
-  std::int64_t integer(const Node& node) const {
-    if (kind_of(node) != ScalarKind::integer) wrong_type(node, "a whole number");
-    const auto value = parse_integer(node.text);
-    if (!value) fail(node, fmt::format("{} does not fit into 64 bits", node.text));
-    check_number(node, static_cast<double>(*value));
-    return *value;
-  }
-
-  double real(const Node& node) const {
-    const ScalarKind kind = kind_of(node);
-    if (kind == ScalarKind::integer) return static_cast<double>(integer(node));
-    if (kind != ScalarKind::real) wrong_type(node, "a finite number");
-    const auto value = parse_real(node.text);
-    if (!value) fail(node, fmt::format("{} is out of the range of a double", node.text));
-    check_number(node, *value);
-    return *value;
-  }
-
-  std::string string(const Node& node) const {
-    if (kind_of(node) != ScalarKind::text)
-      wrong_type(node, "text",
-                 node.kind == Node::Kind::scalar ? "If it is meant as text, put it in quotes." : "");
-    check_choice(node, node.text);
-    return node.text;
-  }
-
-  template <typename T, typename Read>
-  std::vector<T> list(const Node& node, Read read) const {
-    std::vector<T> values;
-    if (node.kind != Node::Kind::list) {
-      values.push_back((this->*read)(node));
-    } else {
-      for (const Node& item : node.items) values.push_back((this->*read)(item));
-    }
-    return values;
-  }
-
-  [[noreturn]] void fail(const Node& node, std::string what, std::string advice = {}) const {
-    throw Error(ErrorKind::config, fmt::format("{}, {}: {}", subject_, spec_.name, what),
-                node.where.empty() ? where_ : node.where, std::move(advice));
-  }
-
- private:
-  // Lists and maps count as no scalar at all: `non_finite` fits no type.
-  static ScalarKind kind_of(const Node& node) {
-    if (node.kind == Node::Kind::null) return ScalarKind::null;
-    if (node.kind != Node::Kind::scalar) return ScalarKind::non_finite;
-    return node.quoted ? ScalarKind::text : kind_of_scalar(node.text);
-  }
-
-  [[noreturn]] void wrong_type(const Node& node, std::string_view wanted, std::string advice = {}) const {
-    if (advice.empty()) advice = std::string(spec_.help);
-    fail(node, fmt::format("must be {}, but is {}", wanted, description(node)), std::move(advice));
-  }
-
-  void check_number(const Node& node, double value) const {
-    if (!choices_of(spec_.range).empty()) return check_choice(node, node.text);
-    if (!within(value, spec_.range))
-      fail(node, fmt::format("must be {}, but is {}", spec_.range, node.text), std::string(spec_.help));
-  }
-
-  void check_choice(const Node& node, const std::string& value) const {
-    const std::vector<std::string_view> choices = choices_of(spec_.range);
-    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-    const std::string close = nearest(value, choices);
-    fail(node, fmt::format("'{}' is not one of {}", value, fmt::join(choices, ", ")),
-         close.empty() ? std::string(spec_.help) : fmt::format("Did you mean '{}'?", close));
-  }
-
-  const ParamSpec& spec_;
-  const std::string& subject_;
-  const std::string& where_;
-};
-
-}  // namespace
 
 const Node* Node::find(std::string_view key) const {
   for (const auto& [name, value] : entries)
@@ -205,6 +25,11 @@ Node Node::scalar(std::string text, std::string where) {
   node.text = std::move(text);
   node.where = std::move(where);
   return node;
+}
+
+bool is_null(const Node& node) {
+  return node.kind == Node::Kind::null ||
+         (node.kind == Node::Kind::scalar && !node.quoted && kind_of_scalar(node.text) == ScalarKind::null);
 }
 
 std::string_view name_of(ParamType type) {
@@ -259,7 +84,7 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
     const Node value = written != nullptr ? *written : parse_fallback(spec.fallback);
     Entry entry{
         {}, written != nullptr && !written->where.empty() ? written->where : where_, written != nullptr};
-    const ValueReader reader(spec, subject_, where_);
+    const ParamReader reader(spec, subject_, where_);
     if (is_null(value)) {
       if (!may_be_null(spec)) reader.fail(value, "needs a value", std::string(spec.help));
       if (spec.type == ParamType::node) entry.value = Node{};
@@ -278,13 +103,13 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
           entry.value = reader.string(value);
           break;
         case ParamType::integers:
-          entry.value = reader.list<std::int64_t>(value, &ValueReader::integer);
+          entry.value = reader.list<std::int64_t>(value, &ParamReader::integer);
           break;
         case ParamType::reals:
-          entry.value = reader.list<double>(value, &ValueReader::real);
+          entry.value = reader.list<double>(value, &ParamReader::real);
           break;
         case ParamType::strings:
-          entry.value = reader.list<std::string>(value, &ValueReader::string);
+          entry.value = reader.list<std::string>(value, &ParamReader::string);
           break;
         case ParamType::node:
           entry.value = value;

@@ -39,6 +39,9 @@ struct Node {
   static Node scalar(std::string text, std::string where = {});
 };
 
+/// Null, or unquoted text that means null ("~", "null").
+bool is_null(const Node& node);
+
 enum class ParamType { boolean, integer, real, string, integers, reals, strings, node };
 /// "whole number", "list of numbers" ...: for messages and the reference.
 std::string_view name_of(ParamType type);

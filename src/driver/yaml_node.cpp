@@ -265,8 +265,7 @@ void set_value(Node& root, std::string_view path, Node value) {
     if (segment.empty())
       throw Error(ErrorKind::config, fmt::format("'{}' is not a path of keys", path), where,
                   "Write it as in 'train.batch_size'.");
-    if (node->kind == Node::Kind::null || (node->kind == Node::Kind::scalar && !node->quoted &&
-                                           kind_of_scalar(node->text) == ScalarKind::null)) {
+    if (is_null(*node)) {
       *node = Node{};
       node->kind = Node::Kind::map;
       node->where = where;

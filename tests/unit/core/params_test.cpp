@@ -145,6 +145,12 @@ TEST(Params, RangesWithRemarks) {
   EXPECT_THROW(Params(map({{"share", Node::scalar("0.11")}}), table, "reader"), Error);
 }
 
+TEST(Params, AChoiceMayLookLikeSomethingElse) {
+  constexpr ParamSpec table[] = {{"bias", ParamType::string, "auto", "auto|true|false", ""}};
+  EXPECT_EQ(Params(map({{"bias", Node::scalar("true")}}), table, "layer").string("bias"), "true");
+  EXPECT_THROW(Params(map({{"bias", Node::scalar("TRUE")}}), table, "layer"), Error);
+}
+
 TEST(Params, NullOnlyWhereItIsAllowed) {
   EXPECT_FALSE(read("steps", "null").has("steps"));
   EXPECT_FALSE(read("every", "~").has("every"));
