@@ -45,15 +45,22 @@ if ! command -v debootstrap >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends debootstrap
 fi
 
-# The host's sources that hold Debian 12, as "URL suite components": main archive, updates, security.
-host_sources="$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-  awk -v release="$release" '$3 == "Debian" && index($2, release) == 1 && $4 == "main" { print $1, $2 }' | sort -u || true)"
+# The host's sources that hold Debian 12, as "URL suite": main archive, updates, security.
+find_host_sources() {
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+    awk -v release="$release" '$3 == "Debian" && index($2, release) == 1 && $4 == "main" { print $1, $2 }' | sort -u
+}
 if [ -n "$mirror" ]; then
   sources="$mirror $release"
 else
-  sources="$host_sources"
+  sources="$(find_host_sources || true)"
+  if [ -z "$sources" ]; then  # a fresh container has no package lists yet
+    apt-get update -q
+    sources="$(find_host_sources || true)"
+  fi
   mirror="$(awk -v release="$release" '$2 == release { print $1; exit }' <<<"$sources")"
-  [ -n "$mirror" ] || fail "the host's apt sources have no Debian 12 archive; name one with --mirror URL (and run 'apt-get update' if they should)"
+  [ -n "$mirror" ] || fail "the host's apt sources have no Debian 12 archive; name one with --mirror URL"
 fi
 
 root="$(mktemp -d "${TMPDIR:-/tmp}/lockstep-bare-debian.XXXXXX")"
