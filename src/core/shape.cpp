@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/shape.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -37,10 +40,7 @@ Shape Shape::without_front() const {
 }
 
 std::string Shape::to_string() const {
-  if (rank_ == 0) return "scalar";
-  std::string text;
-  for (std::int64_t extent : extents()) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text;
+  return rank_ == 0 ? "scalar" : fmt::format("{}", fmt::join(extents(), "x"));
 }
 
 bool operator==(const Shape& a, const Shape& b) {

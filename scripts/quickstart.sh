@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# From nothing to a trained network: installs the packages that are missing, builds, trains examples/digits.yaml on two
+# ranks and evaluates it on the held-out digits. A second call continues, or finds the run finished.
+#
+#   scripts/quickstart.sh [options of 'lockstep train', such as --set optimizer.learning_rate=0.01]
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case "${1-}" in
+  -h | --help) print_help; exit 0 ;;
+esac
+lockstep=build/release/bin/lockstep
+run=runs/digits
+
+scripts/install_dependencies.sh
+scripts/build.sh release
+allow_mpirun_as_root
+
+say "Training examples/digits.yaml on 2 ranks into $run"
+# No binding: two ranks on a machine with one core, or beside other work, run too.
+mpirun -n 2 --oversubscribe --bind-to none "$lockstep" train examples/digits.yaml --run-dir "$run" "$@"
+
+say "Evaluating on the held-out digits"
+metrics="$("$lockstep" evaluate "$run")"
+accuracy="$(sed -n 's/.*"accuracy": *\([0-9.eE+-]*\).*/\1/p' <<<"$metrics" | head -n 1)"
+
+say "Done"
+[ -z "$accuracy" ] || echo "Held-out accuracy:  $accuracy"
+echo "All metrics:        $metrics"
+echo "Run directory:      $run"
+echo "Look at it:         $lockstep inspect $run"
+echo "                    $lockstep events $run"
+echo "                    tensorboard --logdir $run"
+echo "The same command on another number of ranks ends with the same bits: try 'mpirun -n 3', another --run-dir,"
+echo "and compare with '$lockstep inspect RUN_DIR --digest'."

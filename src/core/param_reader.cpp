@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/param_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace lockstep {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+template <typename Piece>
+void split(std::string_view text, char separator, Piece piece) {
+  while (true) {
+    const auto end = text.find(separator);
+    piece(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// The number that `text` begins with: "0; one per channel" gives 0.
+std::optional<double> leading_number(std::string_view text) {
+  text = trimmed(text);
+  return parse_real(text.substr(0, text.find_first_not_of("+-.0123456789eE")));
+}
+
+// True also if `range` says nothing about numbers: a unit, a remark, "[first, last)".
+bool within(double value, std::string_view range) {
+  for (const std::string_view sign : {">=", "<=", ">", "<"}) {
+    if (!range.starts_with(sign)) continue;
+    const auto bound = leading_number(range.substr(sign.size()));
+    if (!bound) return true;
+    return sign == ">="   ? value >= *bound
+           : sign == "<=" ? value <= *bound
+           : sign == ">"  ? value > *bound
+                          : value < *bound;
+  }
+  if (!range.starts_with('[') && !range.starts_with('(')) return true;
+  const auto comma = range.find(','), close = range.find_first_of("])");
+  if (comma == std::string_view::npos || close == std::string_view::npos || comma > close) return true;
+  const auto low = leading_number(range.substr(1)), high = leading_number(range.substr(comma + 1));
+  if (!low || !high) return true;
+  return (range.front() == '[' ? value >= *low : value > *low) &&
+         (range[close] == ']' ? value <= *high : value < *high);
+}
+
+// The words of "a|b|c"; none if the range is something else.
+std::vector<std::string_view> choices_of(std::string_view range) {
+  std::vector<std::string_view> choices;
+  if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
+  if (range.find('|') != std::string_view::npos)
+    split(range, '|', [&](std::string_view choice) { choices.push_back(choice); });
+  return choices;
+}
+
+// Lists and maps count as no scalar at all: `non_finite` fits no type.
+ScalarKind kind_of(const Node& node) {
+  if (node.kind == Node::Kind::null) return ScalarKind::null;
+  if (node.kind != Node::Kind::scalar) return ScalarKind::non_finite;
+  return node.quoted ? ScalarKind::text : kind_of_scalar(node.text);
+}
+
+}  // namespace
+
+// A table's default: a scalar or a flat list. Tables are ours, so a broken one is a bug, found by the type
+// check.
+Node parse_fallback(std::string_view text) {
+  Node node;
+  if (text == "{}") {
+    node.kind = Node::Kind::map;
+  } else if (text.starts_with('[') && text.ends_with(']')) {
+    node.kind = Node::Kind::list;
+    const std::string_view inside = trimmed(text.substr(1, text.size() - 2));
+    if (!inside.empty())
+      split(inside, ',',
+            [&](std::string_view item) { node.items.push_back(Node::scalar(std::string(item))); });
+  } else {
+    node = Node::scalar(std::string(text));
+    // "" as a default of text is the empty text, not null.
+    node.quoted = text.empty();
+  }
+  return node;
+}
+
+bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.ends_with("or null"); }
+
+std::string description(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::list:
+      return fmt::format("a list of {}", node.items.size());
+    case Node::Kind::map:
+      return "a map";
+    case Node::Kind::scalar:
+      break;
+  }
+  return node.quoted ? fmt::format("the text \"{}\"", node.text) : fmt::format("'{}'", node.text);
+}
+
+bool ParamReader::boolean(const Node& node) const {
+  if (kind_of(node) != ScalarKind::boolean) wrong_type(node, "true or false");
+  return node.text[0] == 't' || node.text[0] == 'T';
+}
+
+std::int64_t ParamReader::integer(const Node& node) const {
+  if (kind_of(node) != ScalarKind::integer) wrong_type(node, "a whole number");
+  const auto value = parse_integer(node.text);
+  if (!value) fail(node, fmt::format("{} does not fit into 64 bits", node.text));
+  check_number(node, static_cast<double>(*value));
+  return *value;
+}
+
+double ParamReader::real(const Node& node) const {
+  const ScalarKind kind = kind_of(node);
+  if (kind == ScalarKind::integer) return static_cast<double>(integer(node));
+  if (kind != ScalarKind::real) wrong_type(node, "a finite number");
+  const auto value = parse_real(node.text);
+  if (!value) fail(node, fmt::format("{} is out of the range of a double", node.text));
+  check_number(node, *value);
+  return *value;
+}
+
+std::string ParamReader::string(const Node& node) const {
+  // A choice is meant as text even where it looks like something else: "true|false|auto".
+  const std::vector<std::string_view> choices = choices_of(spec_.range);
+  if (node.kind == Node::Kind::scalar &&
+      std::find(choices.begin(), choices.end(), node.text) != choices.end())
+    return node.text;
+  if (kind_of(node) != ScalarKind::text)
+    wrong_type(node, "text",
+               node.kind == Node::Kind::scalar ? "If it is meant as text, put it in quotes." : "");
+  check_choice(node, node.text);
+  return node.text;
+}
+
+void ParamReader::fail(const Node& node, std::string what, std::string advice) const {
+  throw Error(ErrorKind::config, fmt::format("{}, {}: {}", subject_, spec_.name, what),
+              node.where.empty() ? where_ : node.where, std::move(advice));
+}
+
+void ParamReader::wrong_type(const Node& node, std::string_view wanted, std::string advice) const {
+  if (advice.empty()) advice = std::string(spec_.help);
+  fail(node, fmt::format("must be {}, but is {}", wanted, description(node)), std::move(advice));
+}
+
+void ParamReader::check_number(const Node& node, double value) const {
+  if (!choices_of(spec_.range).empty()) return check_choice(node, node.text);
+  if (!within(value, spec_.range))
+    fail(node, fmt::format("must be {}, but is {}", spec_.range, node.text), std::string(spec_.help));
+}
+
+void ParamReader::check_choice(const Node& node, const std::string& value) const {
+  const std::vector<std::string_view> choices = choices_of(spec_.range);
+  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  const std::string close = nearest(value, choices);
+  fail(node, fmt::format("'{}' is not one of {}", value, fmt::join(choices, ", ")),
+       close.empty() ? std::string(spec_.help) : fmt::format("Did you mean '{}'?", close));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How one value is read against its ParamSpec: type, range, choices. An internal of Params.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params.h"
+#include "core/scalar.h"
+
+namespace lockstep {
+
+/// A table's default as a node: a scalar, or a flat list.
+Node parse_fallback(std::string_view text);
+/// "null", "a map", "a list of 3", "'abc'": for messages.
+std::string description(const Node& node);
+/// Null is a value of this option.
+bool may_be_null(const ParamSpec& spec);
+
+/// Reads values of one option; each function throws Error(config) with the value's position, or the map's if
+/// it has none.
+class ParamReader {
+ public:
+  /// Keeps references to all three.
+  ParamReader(const ParamSpec& spec, const std::string& subject, const std::string& where_of_map)
+      : spec_(spec), subject_(subject), where_(where_of_map) {}
+
+  bool boolean(const Node& node) const;
+  std::int64_t integer(const Node& node) const;
+  double real(const Node& node) const;
+  std::string string(const Node& node) const;
+  /// A list, or one value as a list of one; `read` is one of the above.
+  template <typename T>
+  std::vector<T> list(const Node& node, T (ParamReader::*read)(const Node&) const) const {
+    std::vector<T> values;
+    if (node.kind != Node::Kind::list) {
+      values.push_back((this->*read)(node));
+    } else {
+      for (const Node& item : node.items) values.push_back((this->*read)(item));
+    }
+    return values;
+  }
+
+  [[noreturn]] void fail(const Node& node, std::string what, std::string advice = {}) const;
+
+ private:
+  [[noreturn]] void wrong_type(const Node& node, std::string_view wanted, std::string advice = {}) const;
+  void check_number(const Node& node, double value) const;
+  void check_choice(const Node& node, const std::string& value) const;
+
+  const ParamSpec& spec_;
+  const std::string& subject_;
+  const std::string& where_;
+};
+
+}  // namespace lockstep

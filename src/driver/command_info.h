@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep info`: what was built, with what, and what this machine offers.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/command_line.h"
+
+namespace lockstep {
+
+/// One row: "oneDNN", "2.6.3".
+using InfoRow = std::pair<std::string, std::string>;
+
+/// Build, processor and threads as rows; needs no other room than core. Libraries, devices and MPI come from
+/// the rooms that use them.
+std::vector<InfoRow> build_info();
+/// Rows as aligned text, one a line: "oneDNN      2.6.3".
+std::string info_text(std::span<const InfoRow> rows);
+
+int command_info(const CommandLine& line);
+
+}  // namespace lockstep

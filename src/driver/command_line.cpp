@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "core/error.h"
+#include "core/params.h"
+#include "core/scalar.h"
+#include "driver/version.h"
+
+namespace lockstep {
+
+namespace {
+
+CLI::Validator positive_whole_number() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto value = parse_integer(text);
+        return value && *value >= 1 ? std::string()
+                                    : fmt::format("'{}' is not a whole number of at least 1", text);
+      },
+      "");
+}
+
+// The parser and the variables that it writes into.
+struct Parser {
+  CLI::App app{"Trains neural networks data-parallel over MPI: the same bits on any number of ranks.",
+               "lockstep"};
+  CommandLine line;
+  std::map<const CLI::App*, Command> commands;
+  std::vector<std::string> set;
+  std::optional<std::int64_t> steps, threads;
+  std::string resume = "auto";
+
+  Parser() {
+    app.set_version_flag("--version", fmt::format("lockstep {}", kVersion), "Print the version");
+    app.require_subcommand(1);
+    app.footer("Help of a command: lockstep COMMAND --help. Documentation: docs/index.md");
+    add_train();
+    add_evaluate();
+    add_predict();
+    add_inspect();
+    add_events();
+    add_check();
+    add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
+    add(Command::config_reference, "config-reference",
+        "Print the reference of all configuration options as Markdown",
+        "lockstep config-reference > docs/config.md");
+  }
+
+ private:
+  CLI::App* add(Command command, const std::string& name, const std::string& help,
+                const std::string& example) {
+    CLI::App* sub = app.add_subcommand(name, help);
+    sub->footer("Example:\n  " + example);
+    commands[sub] = command;
+    return sub;
+  }
+
+  void add_target(CLI::App* sub, const char* name, const char* help) {
+    sub->add_option(name, line.target, help)->required()->type_name("");
+  }
+  void add_overrides(CLI::App* sub) {
+    sub->add_option("--set", set, "Override one configuration key, as section.key=value; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    sub->add_option("--threads", threads, "Compute threads per rank")
+        ->type_name("N")
+        ->check(positive_whole_number());
+  }
+  void add_checkpoint(CLI::App* sub) {
+    sub->add_option("--checkpoint", line.checkpoint, "The checkpoint to use; default: the newest intact one")
+        ->type_name("FILE");
+  }
+  void add_verbosity(CLI::App* sub) {
+    CLI::Option* quiet = sub->add_flag("--quiet", line.quiet, "Warnings and errors only");
+    sub->add_flag("--verbose", line.verbose, "Details too")->excludes(quiet);
+  }
+
+  void add_train() {
+    CLI::App* sub = add(Command::train, "train", "Train, or continue a run that was interrupted",
+                        "mpirun -n 2 lockstep train examples/digits.yaml --run-dir runs/digits");
+    add_target(sub, "CONFIG", "Configuration file (YAML)");
+    sub->add_option("--run-dir", line.run_dir,
+                    "Where checkpoints, summaries and the log go; default: runs/<name of CONFIG>")
+        ->type_name("DIR");
+    add_overrides(sub);
+    sub->add_option("--steps", steps,
+                    "Train until this global step, in place of train.epochs and train.steps")
+        ->type_name("N")
+        ->check(positive_whole_number());
+    sub->add_option("--resume", resume,
+                    "auto: continue if there is a checkpoint; never: refuse if there is one; must: fail if "
+                    "there is none")
+        ->type_name("auto|never|must")
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              return text == "auto" || text == "never" || text == "must"
+                         ? std::string()
+                         : fmt::format("'{}' is not one of auto, never, must", text);
+            },
+            ""));
+    add_verbosity(sub);
+  }
+
+  void add_evaluate() {
+    CLI::App* sub =
+        add(Command::evaluate, "evaluate", "Compute exact metrics over the whole evaluation set; prints JSON",
+            "lockstep evaluate runs/digits");
+    add_target(sub, "RUN_DIR|CONFIG", "Run directory, or a configuration file with --run-dir");
+    add_checkpoint(sub);
+    add_overrides(sub);
+    sub->add_option("--run-dir", line.run_dir,
+                    "The run whose checkpoint to use, when a configuration file is given")
+        ->type_name("DIR");
+    add_verbosity(sub);
+  }
+
+  void add_predict() {
+    CLI::App* sub = add(Command::predict, "predict", "Write the model's outputs for the samples of a file",
+                        "lockstep predict runs/digits --input new.csv --output predictions.csv");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_option("--input", line.input, "The samples")->required()->type_name("FILE");
+    sub->add_option("--output", line.output, "Where the outputs go")->required()->type_name("FILE");
+    add_checkpoint(sub);
+    add_verbosity(sub);
+  }
+
+  void add_inspect() {
+    CLI::App* sub =
+        add(Command::inspect, "inspect", "Print what a checkpoint holds: variables, shapes, statistics",
+            "lockstep inspect runs/digits --digest");
+    add_target(sub, "CHECKPOINT|RUN_DIR", "Checkpoint file, or a run directory for its newest checkpoint");
+    sub->add_flag("--digest", line.digest, "Print one hash of all bits instead");
+    sub->add_flag("--json", line.json, "Print JSON");
+  }
+
+  void add_events() {
+    CLI::App* sub = add(Command::events, "events", "Print what an event file holds, one JSON object per line",
+                        "lockstep events runs/digits --tag loss");
+    add_target(sub, "DIR|FILE", "Event file, or a directory with event files");
+    sub->add_option("--tag", line.tag, "Only this tag")->type_name("T");
+  }
+
+  void add_check() {
+    CLI::App* sub = add(Command::check, "check",
+                        "Validate a configuration; print its layers, memory and bytes per step; runs nothing",
+                        "lockstep check examples/digits.yaml --set train.batch_size=64");
+    add_target(sub, "CONFIG", "Configuration file (YAML)");
+    add_overrides(sub);
+  }
+};
+
+Error usage_error(std::string what, std::string advice) {
+  return Error(ErrorKind::usage, std::move(what), "lockstep", std::move(advice));
+}
+
+std::string with_suggestion(std::string_view word, const std::vector<std::string>& known,
+                            const std::string& otherwise) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string close = nearest(word, views);
+  return close.empty() ? otherwise : fmt::format("Did you mean '{}'? {}", close, otherwise);
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// CLI11 says that something was left over; this says what was probably meant.
+Error leftover_error(const CLI::App& sub) {
+  const std::vector<std::string> rest = sub.remaining();
+  std::string word = rest.empty() ? "" : rest.front();
+  for (const std::string& candidate : rest)
+    if (candidate.starts_with('-')) {
+      word = candidate.substr(0, candidate.find('='));
+      break;
+    }
+  const std::string help = fmt::format("See: lockstep {} --help", sub.get_name());
+  if (!word.starts_with('-'))
+    return usage_error(fmt::format("{}: one argument too many: '{}'", sub.get_name(), word), help);
+  return usage_error(fmt::format("{}: unknown option '{}'", sub.get_name(), word),
+                     with_suggestion(word, option_names(sub), help));
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  Parser parser;
+  CLI::App& app = parser.app;
+  const std::vector<std::string> names = command_names(app);
+  const std::string commands = fmt::format("Commands: {}. See: lockstep --help", fmt::join(names, ", "));
+  if (argc < 2) throw usage_error("a command is missing", commands);
+  const std::string first = argv[1];
+  CommandLine help;
+  if (first == "help") {
+    help.text = app.help();
+    return help;
+  }
+  if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end())
+    throw usage_error(fmt::format("unknown command '{}'", first), with_suggestion(first, names, commands));
+
+  if (first.starts_with('-') && first != "-h" && first != "--help" && first != "--version")
+    throw usage_error(fmt::format("'{}': a command comes first", first),
+                      with_suggestion(first, {"--help", "--version"}, commands));
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    help.text = chosen.empty() ? app.help() : chosen.front()->help("lockstep");
+    return help;
+  } catch (const CLI::CallForVersion& version) {
+    help.text = std::string(version.what()) + "\n";
+    return help;
+  } catch (const CLI::ExtrasError&) {
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty()) throw usage_error(fmt::format("'{}' is followed by too much", first), commands);
+    throw leftover_error(*chosen.front());
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty()) throw usage_error(error.what(), commands);
+    const std::string name = chosen.front()->get_name();
+    // A misspelt option leaves what it stood for missing too: name the cause.
+    if (!chosen.front()->remaining().empty() && chosen.front()->remaining().front().starts_with("--"))
+      throw leftover_error(*chosen.front());
+    throw usage_error(fmt::format("{}: {}", name, error.what()),
+                      fmt::format("See: lockstep {} --help", name));
+  }
+
+  CommandLine line = std::move(parser.line);
+  line.command = parser.commands.at(app.get_subcommands().front());
+  line.overrides = std::move(parser.set);
+  line.resume = parser.resume == "auto"   ? Resume::automatic
+                : parser.resume == "must" ? Resume::must
+                                          : Resume::never;
+  if (parser.steps) {
+    line.overrides.push_back(fmt::format("train.steps={}", *parser.steps));
+    line.overrides.emplace_back("train.epochs=null");
+  }
+  if (parser.threads) line.overrides.push_back(fmt::format("threads={}", *parser.threads));
+  return line;
+}
+
+int launcher_rank_hint() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* text = std::getenv(name))
+      if (const auto rank = parse_integer(text)) return static_cast<int>(*rank);
+  return 0;
+}
+
+}  // namespace lockstep

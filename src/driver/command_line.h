@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line as a plain struct. Parsing touches neither files nor MPI, so wrong usage is answered at
+// once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+enum class Command { help, train, evaluate, predict, inspect, events, check, info, config_reference };
+/// `automatic` continues if the run directory has a checkpoint; `must` fails without one; `never` fails with
+/// one.
+enum class Resume { automatic, never, must };
+
+/// What the user asked for. Fields that a command does not have keep their defaults.
+struct CommandLine {
+  Command command = Command::help;
+  std::string text;        ///< help: what to print
+  std::string target;      ///< the positional argument: CONFIG, RUN_DIR, CHECKPOINT, DIR or FILE
+  std::string run_dir;     ///< --run-dir; empty: not given
+  std::string checkpoint;  ///< --checkpoint; empty: the newest
+  std::string input;       ///< predict --input
+  std::string output;      ///< predict --output
+  std::string tag;         ///< events --tag; empty: all
+  /// --set, in order; --steps N adds train.steps=N and train.epochs=null, --threads N adds threads=N.
+  std::vector<std::string> overrides;
+  Resume resume = Resume::automatic;
+  bool quiet = false, verbose = false, digest = false, json = false;
+};
+
+/// Throws Error(usage), with the nearest known command or option if one is misspelt. `--help`, `--version`
+/// and `help` give Command::help with the text to print.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+/// The rank that a launcher (Open MPI, PMIx, PMI, Slurm) put into the environment; 0 without one. A hint, for
+/// messages before MPI_Init only: the truth is MPI_Comm_rank.
+int launcher_rank_hint();
+
+}  // namespace lockstep

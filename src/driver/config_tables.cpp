@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/config_tables.h"
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kGeneral[] = {
+    {"seed", integer, "0", ">= 0",
+     "Seed of everything random: initial values, order of samples, dropout, augmentation."},
+    {"shards", integer, "null", ">= 1 or null",
+     "Microshards per global batch, fixed for the life of a run: the most ranks x threads that can compute "
+     "at once. "
+     "null: the number of cores of the first launch."},
+    {"threads", integer, "null", ">= 1 or null",
+     "Compute threads per rank. null: the cores that the rank may use, shared fairly among the ranks of a "
+     "node."},
+    {"base_directory", string, "null", "or null",
+     "Where relative paths in this file begin. null: the folder of this file. A run directory's config.yaml "
+     "has it written."},
+    {"data", node, kRequired, "", "What to read, and how: see the readers."},
+    {"model", node, kRequired, "", "What to learn: see the layers."},
+    {"optimizer", node, kRequired, "", "How variables move: see the optimizers."},
+    {"train", node, "null", "", "The training loop."},
+    {"eval", node, "null", "", "Evaluation during and after training."},
+    {"checkpoint", node, "null", "", "Checkpoints."},
+    {"summary", node, "null", "", "Event files and metrics.jsonl."},
+    {"comm", node, "null", "", "Communication between ranks."},
+    {"precision", node, "null", "", "Types of numbers."},
+};
+
+constexpr ParamSpec kTrain[] = {
+    {"batch_size", integer, kRequired, "> 0 samples", "Samples per global step, over all ranks together."},
+    {"epochs", integer, "null", ">= 1 or null",
+     "How many passes over the training set. Give either epochs or steps."},
+    {"steps", integer, "null", ">= 1 or null", "How many global steps. Give either epochs or steps."},
+    {"shuffle", boolean, "true", "",
+     "A new order of the samples in each epoch; the order depends on the seed only."},
+    {"drop_remainder", boolean, "false", "",
+     "Leave out an epoch's last batch if it is smaller than the others."},
+    {"stop_on_nan", boolean, "true", "",
+     "Stop when the loss is not finite. The last checkpoint before it is kept."},
+};
+
+constexpr ParamSpec kEval[] = {
+    {"batch_size", integer, "null", "> 0 samples or null",
+     "Samples per step of evaluation. null: train's batch_size."},
+    {"every_epochs", integer, "1", ">= 0 or null",
+     "Evaluate after so many epochs. 0 or null: only at the end."},
+    {"every_steps", integer, "null", ">= 1 or null", "Evaluate after so many steps, too."},
+};
+
+constexpr ParamSpec kCheckpoint[] = {
+    {"every_steps", integer, "null", ">= 1 or null", "Write a checkpoint after so many steps, too."},
+    {"every_epochs", integer, "1", ">= 0 or null",
+     "Write a checkpoint after so many epochs. 0 or null: never for this reason. One is always written at "
+     "the end."},
+    {"keep", integer, "5", ">= 0", "How many of the newest checkpoints to keep. 0: all."},
+};
+
+constexpr ParamSpec kSummary[] = {
+    {"every_steps", integer, "10", ">= 1", "Record loss, metrics and speed after so many steps."},
+    {"events", boolean, "true", "", "Write event files for TensorBoard."},
+    {"metrics", boolean, "true", "", "Write metrics.jsonl."},
+};
+
+constexpr ParamSpec kComm[] = {
+    {"reduction", string, "tree", "tree|fast",
+     "tree: the same bits on any number of ranks. fast: the MPI library's own sum, whose bits may depend on "
+     "it."},
+    {"overlap", string, "auto", "auto|on|off",
+     "Sum gradients while others are still being computed, in a thread of its own. auto: if the rank has a "
+     "core to spare."},
+    {"bucket_first_mb", real, "1.0", "> 0 MB",
+     "Size of the first gradient bucket: small, so that communication starts early."},
+    {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
+    {"timeout_seconds", real, "300", ">= 0 seconds",
+     "A wait for other ranks that takes longer ends the run with a message. 0: wait for ever."},
+    {"check_every_steps", integer, "100", ">= 0",
+     "Compare a hash of the variables of all ranks after so many steps. 0: never."},
+};
+
+constexpr ParamSpec kPrecision[] = {
+    {"compute", string, "float32", "float32 is the only choice", "Type of activations and gradients."},
+};
+
+constexpr ConfigSection kSections[] = {
+    {"", "Keys at the top level.", kGeneral},
+    {"train", "The training loop.", kTrain},
+    {"eval", "Evaluation: exact metrics over the whole evaluation set.", kEval},
+    {"checkpoint", "Checkpoints, written in the background by the chief.", kCheckpoint},
+    {"summary", "What is recorded during training.", kSummary},
+    {"comm", "Communication between ranks.", kComm},
+    {"precision", "Types of numbers.", kPrecision},
+};
+
+}  // namespace
+
+std::span<const ConfigSection> config_sections() { return kSections; }
+
+const ConfigSection& config_section(std::string_view name) {
+  for (const ConfigSection& section : kSections)
+    if (section.name == name) return section;
+  LOCKSTEP_CHECK(false, "no section '{}'", name);
+  return kSections[0];
+}
+
+}  // namespace lockstep

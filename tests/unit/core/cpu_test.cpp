@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpu.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Cpu, TellsAboutThisMachine) {
+  EXPECT_GE(available_cores(), 1);
+  EXPECT_FALSE(host_name().empty());
+  EXPECT_FALSE(processor_name().empty());
+  EXPECT_GT(peak_resident_bytes(), std::size_t{1} << 20);
+}
+
+TEST(Cpu, CoresAreThoseOfTheAffinityMask) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &before)) {
+      CPU_SET(core, &one);
+      break;
+    }
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(available_cores(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(available_cores(), CPU_COUNT(&before));
+}
+
+// isa_level() keeps its first answer, so each case asks in a process of its own.
+TEST(CpuDeathTest, IsaLevelIsCappedByTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("LOCKSTEP_ISA", "baseline", 1);
+        std::exit(isa_level() == IsaLevel::baseline ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        setenv("LOCKSTEP_ISA", "sse9", 1);
+        try {
+          isa_level();
+        } catch (const Error& error) {
+          std::exit(error.kind() == ErrorKind::config ? 7 : 1);
+        }
+        std::exit(1);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace lockstep

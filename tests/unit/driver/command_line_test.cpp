@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/command_line.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "unit/driver/driver_test_support.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+CommandLine parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "lockstep");
+  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+std::string usage_error(std::vector<const char*> arguments) {
+  return message_of([&] { parse(arguments); }, ErrorKind::usage);
+}
+
+TEST(CommandLine, TrainWithEverything) {
+  const CommandLine line =
+      parse({"train", "a.yaml", "--run-dir", "runs/a", "--set", "seed=1", "--set=train.batch_size=-2",
+             "--steps", "50", "--threads=3", "--resume", "must", "--verbose"});
+  EXPECT_EQ(line.command, Command::train);
+  EXPECT_EQ(line.target, "a.yaml");
+  EXPECT_EQ(line.run_dir, "runs/a");
+  EXPECT_THAT(line.overrides, ElementsAre("seed=1", "train.batch_size=-2", "train.steps=50",
+                                          "train.epochs=null", "threads=3"));
+  EXPECT_EQ(line.resume, Resume::must);
+  EXPECT_TRUE(line.verbose);
+  EXPECT_FALSE(line.quiet);
+}
+
+TEST(CommandLine, Defaults) {
+  const CommandLine line = parse({"train", "a.yaml"});
+  EXPECT_EQ(line.resume, Resume::automatic);
+  EXPECT_TRUE(line.overrides.empty());
+  EXPECT_EQ(line.run_dir, "");
+  EXPECT_FALSE(line.quiet || line.verbose);
+}
+
+// One --set takes one value, so that the positional argument may follow.
+TEST(CommandLine, PositionalAfterSet) {
+  const CommandLine line = parse({"train", "--set", "seed=1", "a.yaml"});
+  EXPECT_EQ(line.target, "a.yaml");
+  EXPECT_THAT(line.overrides, ElementsAre("seed=1"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--set", "seed=1", "b.yaml"}),
+              HasSubstr("one argument too many: 'b.yaml'"));
+}
+
+TEST(CommandLine, TheOtherCommands) {
+  EXPECT_EQ(parse({"evaluate", "runs/a", "--checkpoint", "c.h5"}).checkpoint, "c.h5");
+  EXPECT_EQ(parse({"evaluate", "a.yaml", "--run-dir", "runs/a"}).run_dir, "runs/a");
+  const CommandLine predict = parse({"predict", "runs/a", "--input", "i.csv", "--output", "o.csv"});
+  EXPECT_EQ(predict.input, "i.csv");
+  EXPECT_EQ(predict.output, "o.csv");
+  const CommandLine inspect = parse({"inspect", "c.h5", "--digest", "--json"});
+  EXPECT_TRUE(inspect.digest && inspect.json);
+  EXPECT_EQ(parse({"events", "runs/a", "--tag", "loss"}).tag, "loss");
+  EXPECT_EQ(parse({"check", "a.yaml"}).command, Command::check);
+  EXPECT_EQ(parse({"info"}).command, Command::info);
+  EXPECT_EQ(parse({"config-reference"}).command, Command::config_reference);
+}
+
+TEST(CommandLine, HelpOfEachCommandHasAnExample) {
+  for (const char* command :
+       {"train", "evaluate", "predict", "inspect", "events", "check", "info", "config-reference"}) {
+    const CommandLine line = parse({command, "--help"});
+    EXPECT_EQ(line.command, Command::help);
+    EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
+    EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));
+  }
+  for (const auto& arguments : {std::vector<const char*>{"--help"}, {"-h"}, {"help"}})
+    EXPECT_THAT(parse(arguments).text, HasSubstr("config-reference"));
+}
+
+TEST(CommandLine, Version) {
+  EXPECT_THAT(parse({"--version"}).text, ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(CommandLine, MisspeltCommand) {
+  EXPECT_THAT(usage_error({"trian", "a.yaml"}),
+              StartsWith("lockstep: unknown command 'trian'\n  Did you mean 'train'? Commands: train, "));
+  EXPECT_THAT(usage_error({"xyzzy"}), Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(usage_error({}), HasSubstr("a command is missing"));
+  EXPECT_THAT(usage_error({"--verison"}), HasSubstr("Did you mean '--version'?"));
+}
+
+TEST(CommandLine, MisspeltOption) {
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--stpes=3"}),
+              StartsWith("lockstep: train: unknown option '--stpes'\n  Did you mean '--steps'?"));
+  // The misspelt option is the cause, not the required one that is missing for it.
+  EXPECT_THAT(usage_error({"predict", "r", "--inptu", "x", "--output", "y"}),
+              HasSubstr("Did you mean '--input'?"));
+  EXPECT_THAT(usage_error({"info", "--digest"}), HasSubstr("info: unknown option '--digest'"));
+}
+
+TEST(CommandLine, MissingAndWrongValues) {
+  EXPECT_THAT(usage_error({"train"}), HasSubstr("train: CONFIG is required"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "b.yaml"}), HasSubstr("one argument too many: 'b.yaml'"));
+  EXPECT_THAT(usage_error({"predict", "r", "--input", "x"}), HasSubstr("--output is required"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--steps", "0"}),
+              HasSubstr("'0' is not a whole number of at least 1"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--threads", "1.5"}), HasSubstr("'1.5' is not a whole number"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--resume", "maybe"}),
+              HasSubstr("'maybe' is not one of auto, never, must"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--set"}), HasSubstr("--set"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--quiet", "--verbose"}), HasSubstr("excludes"));
+}
+
+TEST(LauncherRank, FirstKnownVariableCounts) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) unsetenv(name);
+  EXPECT_EQ(launcher_rank_hint(), 0);
+  setenv("SLURM_PROCID", "3", 1);
+  EXPECT_EQ(launcher_rank_hint(), 3);
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  EXPECT_EQ(launcher_rank_hint(), 1);
+  setenv("OMPI_COMM_WORLD_RANK", "nonsense", 1);
+  EXPECT_EQ(launcher_rank_hint(), 3);
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("SLURM_PROCID");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/program.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "driver/command_info.h"
+#include "driver/version.h"
+#include "unit/driver/driver_test_support.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::CaptureStdout;
+using ::testing::internal::GetCapturedStderr;
+using ::testing::internal::GetCapturedStdout;
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+Outcome run(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "lockstep");
+  CaptureStdout();
+  CaptureStderr();
+  const int code = run_program(static_cast<int>(arguments.size()), arguments.data());
+  return {code, GetCapturedStdout(), GetCapturedStderr()};
+}
+
+TEST(Program, WrongUsageIsSaidOnceAndExitsWithTwo) {
+  const Outcome outcome = run({"trian"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, ::testing::StartsWith("error: lockstep: unknown command 'trian'\n"));
+}
+
+TEST(Program, OtherRanksStaySilentButExitAlike) {
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  const Outcome outcome = run({"trian"});
+  const Outcome help = run({"--help"});
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out, "");
+}
+
+TEST(Program, HelpGoesToStandardOutput) {
+  const Outcome outcome = run({"train", "--help"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("--run-dir"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Program, ReferenceAndInfo) {
+  EXPECT_THAT(run({"config-reference"}).out, HasSubstr("# Configuration reference"));
+  const Outcome info = run({"info"});
+  EXPECT_EQ(info.code, 0);
+  EXPECT_THAT(info.out, HasSubstr(std::string(kVersion)));
+}
+
+TEST(Info, RowsAreAligned) {
+  const std::vector<InfoRow> rows{{"a", "1"}, {"longer", "2"}};
+  EXPECT_EQ(info_text(rows), "a       1\nlonger  2\n");
+}
+
+}  // namespace
+}  // namespace lockstep
