@@ -92,6 +92,9 @@ class Layer {
   virtual bool fuse_relu() { return false; }
   /// Takes a following addition of another tensor (which becomes its last input) into its own pass.
   virtual bool fuse_residual() { return false; }
+  /// What the graph looks for when it fuses.
+  virtual bool is_relu() const { return false; }
+  virtual bool is_addition() const { return false; }
 
  private:
   std::string name_;
