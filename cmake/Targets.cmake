@@ -53,7 +53,12 @@ set(LOCKSTEP_ISA_FLAGS_avx512 -mavx2 -mfma -mbmi2 -mavx512f -mavx512bw -mavx512d
 # After lockstep_flags, whose -fno-fast-math would undo them. Neither changes a result: no errno from sqrtf, no
 # floating-point traps to keep apart.
 add_library(lockstep_isa_flags INTERFACE)
-target_compile_options(lockstep_isa_flags INTERFACE -O3 -fno-math-errno -fno-trapping-math)
+target_compile_options(lockstep_isa_flags INTERFACE -fno-math-errno -fno-trapping-math)
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(lockstep_isa_flags INTERFACE -O1)  # checks in unrolled loops take -O3 many minutes a file
+else()
+  target_compile_options(lockstep_isa_flags INTERFACE -O3)
+endif()
 
 function(lockstep_isa_sources room)
   foreach(level IN LISTS LOCKSTEP_ISA_LEVELS)
