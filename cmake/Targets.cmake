@@ -10,7 +10,8 @@ add_library(lockstep_flags INTERFACE)
 target_compile_features(lockstep_flags INTERFACE cxx_std_20)
 target_compile_options(lockstep_flags INTERFACE
   -ffp-contract=off -fno-fast-math
-  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual>)
+  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wno-missing-field-initializers>)
 if(LOCKSTEP_WERROR)
   target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()

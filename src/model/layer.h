@@ -48,11 +48,12 @@ struct Pass {
   const float* const* dy;      ///< backward: gradient of each output
   const float* const* dy2;     ///< a second contribution, if takes_two_gradients()
   float* const* dx;            ///< backward: gradient of each input, to be overwritten
-  float* gradients;            ///< backward: this microshard's flat gradient block; use gradient()
+  float* gradients;            ///< backward: this microshard's gradients of the flat range from gradient_base on
+  std::int64_t gradient_base;
 
   const float* value(VariableId id) const { return variables.value(id); }
   /// Where the gradient of a trainable variable goes, to be overwritten.
-  float* gradient(VariableId id) const { return gradients + variables[id].offset; }
+  float* gradient(VariableId id) const { return gradients + (variables[id].offset - gradient_base); }
 };
 
 class Layer {
