@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/input_file.h"
+
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr unsigned kGzipBufferBytes = 1U << 17;
+constexpr std::size_t kLineBlockBytes = std::size_t{1} << 18;
+/// Deflate's greatest ratio (zlib.net/zlib_tech.html).
+constexpr std::int64_t kMaxGzipRatio = 1032;
+
+std::string errno_text(int code) { return code == 0 ? "unknown reason" : std::strerror(code); }
+
+}  // namespace
+
+struct InputFile::Stream {
+  gzFile file = nullptr;
+  ~Stream() {
+    if (file != nullptr) gzclose_r(file);  // read only: nothing can be lost
+  }
+};
+
+InputFile::InputFile(std::string path) : path_(std::move(path)), stream_(std::make_unique<Stream>()) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot open: {}", errno_text(errno)), path_,
+                "Check that the file exists and that the path is spelled right.");
+  if (!S_ISREG(status.st_mode))
+    throw Error(ErrorKind::data, "is not a regular file", path_,
+                "Give the path of a file, not of a folder or device.");
+  file_bytes_ = status.st_size;
+  errno = 0;
+  stream_->file = gzopen(path_.c_str(), "rb");
+  if (stream_->file == nullptr)
+    throw Error(ErrorKind::data, fmt::format("cannot open: {}", errno_text(errno)), path_,
+                "Check the file's permissions.");
+  if (gzbuffer(stream_->file, kGzipBufferBytes) != 0)
+    throw Error(ErrorKind::data, "cannot read: no memory for a buffer", path_);
+}
+
+InputFile::~InputFile() = default;
+
+std::int64_t InputFile::max_bytes() const {
+  return gzdirect(stream_->file) != 0 ? file_bytes_ : (file_bytes_ + 1) * kMaxGzipRatio;
+}
+
+std::size_t InputFile::read(void* data, std::size_t bytes) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const auto wanted = static_cast<unsigned>(std::min<std::size_t>(bytes - done, std::size_t{1} << 30));
+    errno = 0;
+    const int got = gzread(stream_->file, static_cast<char*>(data) + done, wanted);
+    const int errno_now = errno;
+    int code = Z_OK;
+    const char* const text = gzerror(stream_->file, &code);
+    if (code == Z_BUF_ERROR)
+      throw Error(ErrorKind::data, "the gzip stream ends early: truncated?", path_,
+                  "Copy or download the file again; `gzip -t` checks it.");
+    if (got < 0)
+      throw Error(ErrorKind::data,
+                  fmt::format("cannot read: {}", code == Z_ERRNO ? errno_text(errno_now) : text), path_,
+                  "The file may be damaged; `gzip -t` checks a compressed one.");
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+bool InputFile::skip(std::int64_t bytes) {
+  std::array<char, 65536> block;
+  while (bytes > 0) {
+    const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(bytes, std::int64_t{block.size()}));
+    if (!read_exactly(block.data(), wanted)) return false;
+    bytes -= static_cast<std::int64_t>(wanted);
+  }
+  return true;
+}
+
+LineReader::LineReader(InputFile& file) : file_(file), block_(kLineBlockBytes) {
+  fill();
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (std::string_view(block_.data(), last_).starts_with(byte_order_mark)) first_ = byte_order_mark.size();
+}
+
+/// Moves what is unread to the front and reads more behind it; a line longer than the block doubles it.
+void LineReader::fill() {
+  std::copy(block_.begin() + static_cast<std::ptrdiff_t>(first_),
+            block_.begin() + static_cast<std::ptrdiff_t>(last_), block_.begin());
+  last_ -= first_;
+  first_ = 0;
+  if (last_ == block_.size()) block_.resize(block_.size() * 2);
+  const std::size_t room = block_.size() - last_;
+  const std::size_t got = file_.read(block_.data() + last_, room);
+  at_end_ = got < room;
+  last_ += got;
+}
+
+bool LineReader::next(std::string_view& line) {
+  std::size_t searched = 0;
+  for (;;) {
+    const char* const begin = block_.data() + first_;
+    const std::size_t unread = last_ - first_;
+    const void* const found =
+        unread > searched ? std::memchr(begin + searched, '\n', unread - searched) : nullptr;
+    if (found == nullptr && !at_end_) {
+      searched = unread;
+      fill();
+      continue;
+    }
+    if (found == nullptr && unread == 0) return false;
+    const std::size_t length =
+        found == nullptr ? unread : static_cast<std::size_t>(static_cast<const char*>(found) - begin);
+    first_ += length + (found == nullptr ? 0 : 1);
+    line = {begin, length > 0 && begin[length - 1] == '\r' ? length - 1 : length};
+    ++line_number_;
+    return true;
+  }
+}
+
+}  // namespace lockstep
