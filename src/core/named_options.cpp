@@ -5,7 +5,11 @@
 namespace lockstep {
 
 NamedOptions named_options(const Node& node, std::string_view what) {
-  if (node.kind == Node::Kind::scalar) return {node.text, node.where, Node{.where = node.where}};
+  if (node.kind == Node::Kind::scalar) {
+    Node no_options;
+    no_options.where = node.where;
+    return {node.text, node.where, no_options};
+  }
   if (node.kind == Node::Kind::map && node.entries.size() == 1)
     return {node.entries[0].first, node.entry_where.empty() ? node.where : node.entry_where[0], node.entries[0].second};
   throw Error(ErrorKind::config, fmt::format("expected the name of one {}, alone or with its options", what), node.where,
