@@ -91,7 +91,7 @@ std::vector<std::int64_t> StepPlan::distinct_shard_sizes(Cursor start) const {
 }
 
 // A Feistel network with alternating, possibly unequal halves over [0, 2^bits), the smallest such range (from
-// 2^2 on) that holds all indices; an index that falls outside is sent through again (cycle walking: Black and
+// 2^6 on) that holds all indices; an index that falls outside is sent through again (cycle walking: Black and
 // Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Fewer than two passes on average from 33
 // samples on.
 std::int64_t StepPlan::sample_at(std::int64_t epoch, std::int64_t position) const {

@@ -198,6 +198,11 @@ TEST(Dataset, FingerprintIsOverContentNotName) {
   std.transform.std = {2};
   for (DatasetParts* changed : {&value, &label, &shape, &scale, &mean, &std})
     EXPECT_NE(Dataset(std::move(*changed)).fingerprint(), reference);
+  DatasetParts other_mean = parts();
+  mean = parts();
+  mean.transform.mean = {2};
+  other_mean.transform.mean = {3};
+  EXPECT_NE(Dataset(std::move(mean)).fingerprint(), Dataset(std::move(other_mean)).fingerprint());
 }
 
 TEST(Dataset, CheckedRows) {

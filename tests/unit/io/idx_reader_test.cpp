@@ -162,6 +162,10 @@ TEST_F(IdxReaderTest, HugePromisesTakeNoMemory) {
   expect_data_error([&] { open(); }, images(), "promises more data");
   write_gzip("set/images", idx<std::uint8_t>(0x08, {0x00FFFFFF, 100, 100}, {1}));
   expect_data_error([&] { open(); }, images(), "promises more data");
+  // A product beyond 64 bits, in a (sparse) file that is large enough for the first axis.
+  write("set/images", idx<std::uint8_t>(0x08, {0xFFFFFFFF, 0xFFFFFFFF}, {1}));
+  std::filesystem::resize_file(images(), std::uintmax_t{1} << 33);
+  expect_data_error([&] { open(); }, images(), "promises more data");
 }
 
 TEST_F(IdxReaderTest, MoreThanPromised) {
