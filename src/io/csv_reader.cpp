@@ -183,18 +183,17 @@ Shape shape_option(const Params& params, const CsvFile& file, std::int64_t colum
   return shape;
 }
 
-/// Reads the rows into a dataset. `arrange(file, columns)` is called at the first row, to call
+/// Reads the rows, and the labels to `labels`. `arrange(columns)` is called at the first row, to call
 /// file.set_columns() and return a sample's shape.
 template <typename Arrange>
-std::unique_ptr<Dataset> read_rows(CsvFile& file, const std::string& path,
-                                   const std::optional<RowRange>& rows, const CsvFormat& format,
-                                   const Params& params, Arrange arrange) {
+DatasetParts read_rows(CsvFile& file, const std::string& path, const std::optional<RowRange>& rows,
+                       const CsvFormat& format, const Params& params, std::vector<double>& labels,
+                       Arrange arrange) {
   DatasetParts parts;
   parts.source = path;
   parts.record_word = "line";
   parts.transform = transform_options(params);
   std::vector<float> features;
-  std::vector<double> labels;
   std::int64_t row = 0;
   for (std::string_view line; (!rows || row < rows->last) && file.next_row(line); ++row) {
     if (rows && row < rows->first) continue;
@@ -210,9 +209,7 @@ std::unique_ptr<Dataset> read_rows(CsvFile& file, const std::string& path,
   checked_rows(rows, row, path);
   parts.features = Buffer(cpu_device(), features.size() * sizeof(float));
   std::copy(features.begin(), features.end(), parts.features.as<float>().begin());
-  parts.num_label_columns = labels.empty() ? 0 : 1;
-  set_labels_by_value(parts, labels);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
@@ -220,11 +217,15 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   const CsvFormat format = format_options(params);
   const std::optional<RowRange> rows = rows_option(params);
   CsvFile file(path, format);
-  return read_rows(file, path, rows, format, params, [&](std::int64_t columns) {
+  std::vector<double> labels;
+  DatasetParts parts = read_rows(file, path, rows, format, params, labels, [&](std::int64_t columns) {
     const std::int64_t label = label_index(file, format, columns);
     file.set_columns(columns, label);
     return shape_option(params, file, label < 0 ? columns : columns - 1);
   });
+  parts.num_label_columns = labels.empty() ? 0 : 1;
+  set_labels_by_value(parts, labels);
+  return std::make_unique<Dataset>(std::move(parts));
 }
 
 std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
@@ -232,8 +233,9 @@ std::unique_ptr<Dataset> make_features(const Params& params, const std::string& 
   const CsvFormat format = format_options(params);
   const std::int64_t features = feature_shape.num_elements();
   CsvFile file(path, format);
-  std::unique_ptr<Dataset> dataset =
-      read_rows(file, path, std::nullopt, format, params, [&](std::int64_t columns) {
+  std::vector<double> dropped;
+  return std::make_unique<Dataset>(
+      read_rows(file, path, std::nullopt, format, params, dropped, [&](std::int64_t columns) {
         const bool labelled = columns == features + 1 && format.label_column != kNoLabel;
         if (columns != features && !labelled)
           file.fail(
@@ -243,8 +245,7 @@ std::unique_ptr<Dataset> make_features(const Params& params, const std::string& 
               "Give a file with the feature columns of the training data, with or without its label column.");
         file.set_columns(columns, labelled ? label_index(file, format, columns) : -1);
         return feature_shape;
-      });
-  return dataset;
+      }));
 }
 
 }  // namespace

@@ -53,6 +53,14 @@ bool Graph::only_consumer(int producer, int consumer) const {
 }
 
 void Graph::finish(VariableStore& variables) {
+  LOCKSTEP_REQUIRE(!nodes_.empty(), ErrorKind::config, "the model has no layers");
+  for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
+    const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return std::find(other.inputs.begin(), other.inputs.end(), static_cast<int>(i)) != other.inputs.end();
+    });
+    LOCKSTEP_REQUIRE(used, ErrorKind::config, "layer {} is read by no other layer; remove it, or name it in the `inputs` of one",
+                     nodes_[i].layer->name());
+  }
   for (Node& node : nodes_) {
     const std::int64_t before = variables.num_parameters();
     node.first_variable = static_cast<int>(variables.variables().size());

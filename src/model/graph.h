@@ -75,8 +75,16 @@ class Graph {
   std::vector<Node> nodes_;
 };
 
+/// A layer of a configuration, its options checked, not yet in a graph.
+struct LayerDraft {
+  std::unique_ptr<Layer> layer;
+  std::vector<std::string> inputs;
+  std::string where;
+};
 /// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a layer's
-/// own options. Throws Error(config) with positions.
+/// own options. Needs no data. Throws Error(config) with positions.
+std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
+/// The same, put together for samples of a shape.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
 /// The options that every layer takes beside its own: name, inputs.
 std::span<const ParamSpec> common_layer_table();

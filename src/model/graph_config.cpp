@@ -20,10 +20,10 @@ constexpr ParamSpec kCommonTable[] = {
 
 std::span<const ParamSpec> common_layer_table() { return kCommonTable; }
 
-Graph graph_from_config(const Node& layers, const Shape& features) {
-  LOCKSTEP_REQUIRE(layers.kind == Node::Kind::list && !layers.items.empty(), ErrorKind::config, "{}: model.layers must be a list of layers",
-                   layers.where);
-  Graph graph(features);
+std::vector<LayerDraft> layers_from_config(const Node& layers) {
+  if (layers.kind != Node::Kind::list || layers.items.empty())
+    throw Error(ErrorKind::config, "model.layers must be a list of layers", layers.where);
+  std::vector<LayerDraft> drafts;
   std::map<std::string, int> count;
   for (const Node& item : layers.items) {
     const NamedOptions named = named_options(item, "layer");
@@ -33,10 +33,18 @@ Graph graph_from_config(const Node& layers, const Shape& features) {
     const Params params(named.options, table, "layer " + named.name);
     const int number = ++count[named.name];
     std::string name = params.has("name") ? params.string("name") : fmt::format("{}{}", named.name, number);
-    LOCKSTEP_REQUIRE(!name.empty() && name.find_first_of(" \t\n") == std::string::npos && name.front() != '/', ErrorKind::config,
-                     "{}: '{}' is not a layer name: it must not be empty, hold blanks or begin with '/'", params.where("name"), name);
-    graph.add(entry.make(std::move(name), params), params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{}, named.where);
+    if (name.empty() || name.find_first_of(" \t\n") != std::string::npos || name.front() == '/' || name.back() == '/')
+      throw params.error("name", fmt::format("'{}' is not a layer name", name),
+                         "A name is not empty, has no blanks, and neither begins nor ends with '/'.");
+    drafts.push_back({entry.make(std::move(name), params),
+                      params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{}, named.where});
   }
+  return drafts;
+}
+
+Graph graph_from_config(const Node& layers, const Shape& features) {
+  Graph graph(features);
+  for (LayerDraft& draft : layers_from_config(layers)) graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where);
   return graph;
 }
 
