@@ -79,8 +79,9 @@ struct Batch {
 Batch batch_of(const Case& test) {
   Batch batch;
   for (std::int64_t n : test.sizes) batch.n += n;
-  batch.features = random_floats(static_cast<std::size_t>(batch.n * 72),
-                                 static_cast<std::uint32_t>(test.sizes.size()), -1, 3);
+  batch.features = random_floats(
+      static_cast<std::size_t>(batch.n * 72),
+      static_cast<std::uint32_t>(20 * test.sizes.size() + static_cast<std::size_t>(test.group) + 1), -1, 3);
   for (std::int64_t i = 0; i < batch.n; ++i) batch.labels.push_back(static_cast<std::int32_t>(i * i % 3));
   return batch;
 }
