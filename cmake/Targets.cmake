@@ -10,7 +10,8 @@ add_library(lockstep_flags INTERFACE)
 target_compile_features(lockstep_flags INTERFACE cxx_std_20)
 target_compile_options(lockstep_flags INTERFACE
   -ffp-contract=off -fno-fast-math
-  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual>)
+  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wno-missing-field-initializers>)
 if(LOCKSTEP_WERROR)
   target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()
@@ -53,7 +54,12 @@ set(LOCKSTEP_ISA_FLAGS_avx512 -mavx2 -mfma -mbmi2 -mavx512f -mavx512bw -mavx512d
 # After lockstep_flags, whose -fno-fast-math would undo them. Neither changes a result: no errno from sqrtf, no
 # floating-point traps to keep apart.
 add_library(lockstep_isa_flags INTERFACE)
-target_compile_options(lockstep_isa_flags INTERFACE -O3 -fno-math-errno -fno-trapping-math)
+target_compile_options(lockstep_isa_flags INTERFACE -fno-math-errno -fno-trapping-math)
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(lockstep_isa_flags INTERFACE -O1)  # checks in unrolled loops take -O3 many minutes a file
+else()
+  target_compile_options(lockstep_isa_flags INTERFACE -O3)
+endif()
 
 function(lockstep_isa_sources room)
   foreach(level IN LISTS LOCKSTEP_ISA_LEVELS)

@@ -68,6 +68,7 @@ clean_up() {
   local code=$?
   trap - EXIT
   # All mounts live in a mount namespace of their own and are gone by now; --one-file-system is the second lock.
+  rm -f "$root.log"
   if [ "$keep" = yes ]; then
     echo "The folder is kept: $root"
   else
@@ -88,7 +89,6 @@ case "$mirror" in https:*) include=(--include=ca-certificates) ;; esac
 unshare --mount --propagation private \
   debootstrap --variant=minbase "${include[@]}" "$release" "$root" "$mirror" >"$root.log" 2>&1 || {
   tail -n 20 "$root.log" >&2
-  rm -f "$root.log"
   fail "debootstrap failed"
 }
 rm -f "$root.log"

@@ -68,7 +68,7 @@ std::string mpi_library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", "mpi_library_version");
-  std::string version(text.data(), static_cast<std::size_t>(length));
+  const std::string version = text.data();  // up to the zero byte, which some libraries count
   return version.substr(0, version.find_first_of("\n\r"));
 }
 

@@ -18,8 +18,7 @@ void throw_mpi_error(int code, const char* call, const std::string& where) {
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   throw Error(ErrorKind::communication,
               fmt::format("{} failed in {}: {}", call, where,
-                          length > 0 ? std::string(text.data(), static_cast<std::size_t>(length))
-                                     : fmt::format("MPI error {}", code)));
+                          length > 0 ? std::string(text.data()) : fmt::format("MPI error {}", code)));
 }
 
 }  // namespace lockstep

@@ -2,13 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/commands.h"
 
+#include "driver/command_check.h"
 #include "driver/command_config_reference.h"
+#include "driver/command_evaluate.h"
 #include "driver/command_info.h"
+#include "driver/command_predict.h"
+#include "driver/command_train.h"
 
 namespace lockstep {
 
 namespace {
 constexpr CommandEntry kCommands[] = {
+    {Command::train, command_train},
+    {Command::evaluate, command_evaluate},
+    {Command::predict, command_predict},
+    {Command::check, command_check},
     {Command::info, command_info},
     {Command::config_reference, command_config_reference},
 };

@@ -48,11 +48,12 @@ struct Pass {
   const float* const* dy;      ///< backward: gradient of each output
   const float* const* dy2;     ///< a second contribution, if takes_two_gradients()
   float* const* dx;            ///< backward: gradient of each input, to be overwritten
-  float* gradients;            ///< backward: this microshard's flat gradient block; use gradient()
+  float* gradients;            ///< backward: this microshard's gradients of the flat range from gradient_base on
+  std::int64_t gradient_base;
 
   const float* value(VariableId id) const { return variables.value(id); }
   /// Where the gradient of a trainable variable goes, to be overwritten.
-  float* gradient(VariableId id) const { return gradients + variables[id].offset; }
+  float* gradient(VariableId id) const { return gradients + (variables[id].offset - gradient_base); }
 };
 
 class Layer {
@@ -92,6 +93,9 @@ class Layer {
   virtual bool fuse_relu() { return false; }
   /// Takes a following addition of another tensor (which becomes its last input) into its own pass.
   virtual bool fuse_residual() { return false; }
+  /// What the graph looks for when it fuses.
+  virtual bool is_relu() const { return false; }
+  virtual bool is_addition() const { return false; }
 
  private:
   std::string name_;

@@ -184,9 +184,7 @@ TEST(Convolution, SameBitsOnEveryLaneAndRun) {
   }
 }
 
-TEST(Convolution, OneSampleOfManyHasTheBitsOfThatSampleAlone) {
-  // Not promised for every shape (a kernel may cut its work by n), but a microshard's padding rests on it
-  // nowhere; what is promised: another number of samples may share the pack.
+TEST(Convolution, PackIsSharedAcrossNumbersOfSamples) {
   const ConvolutionSpec many = convolution(4, 8, 8, 16, 16, 3, 1, 1),
                         few = convolution(3, 8, 8, 16, 16, 3, 1, 1);
   const ConvolutionSpec wider = convolution(4, 8, 8, 16, 32, 3, 1, 1);

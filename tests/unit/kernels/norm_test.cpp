@@ -102,6 +102,19 @@ TEST(Norm, NormalizeWithAndWithoutResidualAndRelu) {
         }
 }
 
+TEST(Norm, NanGoesThroughReluInNormalize) {
+  for (const Level& level : levels())
+    for (std::int64_t channels : {3, 16, 100}) {
+      const Floats x(random_values(40 * channels, 8)), ones(Values(static_cast<std::size_t>(channels), 1.0));
+      const std::size_t at = static_cast<std::size_t>(17 * channels + 2);
+      x[at] = std::nanf("");
+      level.norm.normalize(TestLane(), 40, channels, x.data(), ones.data(), ones.data(), nullptr, true,
+                           x.data());
+      for (std::size_t i = 0; i < x.size(); ++i)
+        EXPECT_EQ(std::isnan(x[i]), i == at) << level.name << " " << i;
+    }
+}
+
 /// A batch norm's forward and backward pass on one microshard, as the layer does it, with every option of
 /// Gradient.
 struct Case {

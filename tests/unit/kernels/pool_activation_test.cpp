@@ -77,6 +77,22 @@ TEST(Pool, AllNegativeWindowsBesidePadding) {
   for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], -5.0F);
 }
 
+TEST(Pool, OfEqualValuesTheFirstTakesTheGradient) {
+  for (std::int64_t channels : {1, 16, 21})
+    for (const PoolSpec& s : {pool(PoolKind::max, 1, 4, 4, channels, 2, 2, 0, 0),
+                              pool(PoolKind::max, 1, 5, 5, channels, 3, 2, 1, 1)}) {
+      const std::int64_t xs = s.in_h * s.in_w * channels, ys = s.out_h * s.out_w * channels;
+      const Values x(static_cast<std::size_t>(xs), 1.5), dy(static_cast<std::size_t>(ys), 1.0);
+      const Floats x_data(x), dy_data(dy);
+      Floats y(ys), dx(xs);
+      const auto primitive = cpu_kernels().make.pool(s, 1);
+      const Buffer saved(cpu_device(), primitive->saved_bytes());
+      primitive->forward(TestLane(), x_data.data(), y.data(), saved.data());
+      primitive->backward(TestLane(), dy_data.data(), saved.data(), dx.data());
+      expect_close(dx.values(), reference::pool_backward(s, x, dy), x, 0.0, 0.0, "ties");
+    }
+}
+
 TEST(Pool, NanReachesTheOutput) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (std::int64_t channels : {1, 16, 20})

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a data set and its step plan to the microshards that an executor asks for. Allocates nothing in a step.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "driver/executor.h"
+#include "io/dataset.h"
+#include "io/step_plan.h"
+
+namespace lockstep {
+
+class BatchSource {
+ public:
+  BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes, int slots);
+
+  void set_batch(const Batch& batch) { batch_ = batch; }
+  Microshard extent(int shard) const;
+  /// Gathers features and labels; `slot` numbers a label buffer that lives until the microshard's loss.
+  Labels fetch(const Microshard& microshard, int lane, int slot, float* features);
+  /// Time that lane 0 spent in fetch().
+  double seconds() const { return seconds_; }
+
+ private:
+  const Dataset& dataset_;
+  const StepPlan& plan_;
+  Batch batch_{0, 0, 0};
+  std::vector<std::vector<std::int64_t>> samples_;  ///< per lane
+  std::vector<std::vector<std::int32_t>> indices_;  ///< per slot
+  std::vector<std::vector<float>> rows_;            ///< per slot
+  double seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/command_train.h"
+
+#include <filesystem>
+
+#include "comm/agree.h"
+#include "comm/startup_check.h"
+#include "core/log.h"
+#include "driver/launch.h"
+#include "driver/run_reports.h"
+#include "driver/session.h"
+#include "driver/trainer.h"
+#include "driver/version.h"
+#include "driver/yaml_node.h"
+#include "io/atomic_file.h"
+#include "io/checkpoint_store.h"
+#include "io/run_lock.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Every `n` of something, where null and 0 mean never.
+bool due(const Params& params, std::string_view name, std::int64_t count) {
+  if (!params.has(name)) return false;
+  const std::int64_t every = params.integer(name);
+  return every > 0 && count % every == 0;
+}
+
+TrainerOptions trainer_options(const Config& config, const Session& session, int ranks, int threads) {
+  TrainerOptions options;
+  const Params& comm = config.comm;
+  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
+  const std::string& overlap = comm.string("overlap");
+  const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
+  options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
+  if (overlap == "on" && ranks > 1 && !session.may_overlap())
+    log_warning("comm.overlap is on, but this MPI library does not allow a communication thread (MPI_THREAD_MULTIPLE)");
+  options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
+  options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
+  options.stop_on_nan = config.train.boolean("stop_on_nan");
+  return options;
+}
+
+/// One training run, from the session to the last checkpoint. All ranks.
+class TrainingRun {
+ public:
+  TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir, bool quiet)
+      : session_(session),
+        config_(session.config()),
+        plan_({.num_samples = session.train_data().size(), .batch_size = config_.train.integer("batch_size"), .shards = session.shards(),
+               .seed = session.seed(), .shuffle = config_.train.boolean("shuffle"), .drop_remainder = config_.train.boolean("drop_remainder")}),
+        optimizer_(make_optimizer(config_.optimizer)),
+        store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))) {
+    optimizer_->create_slots(cpu_device(), *session.model().variables);
+    if (found.exists()) restore_state(session.world(), found, *session.model().variables, optimizer_.get());
+    const int ranks = session.world().size(), threads = session.workers().pool().size();
+    trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(), session.train_data(), plan_,
+                                         *optimizer_, trainer_options(config_, session, ranks, threads));
+    if (found.exists()) trainer_->set_position(found.header.global_step, {found.header.epoch, found.header.samples_consumed});
+    if (session.eval_data() != nullptr)
+      evaluation_ = std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
+                                                 config_.eval.has("batch_size") ? config_.eval.integer("batch_size") : config_.train.integer("batch_size"));
+    session.workers().grow_scratch(std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
+    saved_step_ = found.exists() ? found.header.global_step : -1;
+    reports_ = std::make_unique<RunReports>(session.is_chief(), config_, run_dir, trainer_->global_step(), session.model().accuracy, quiet);
+    config_text_ = to_yaml(resolved_config(config_));
+  }
+
+  bool finished() const {
+    if (config_.train.has("steps")) return trainer_->global_step() >= config_.train.integer("steps");
+    return trainer_->cursor().epoch >= config_.train.integer("epochs");
+  }
+
+  int run() {
+    describe();
+    reports_->begin(progress());
+    StepResult last{.step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
+    std::int64_t evaluated_step = -1;
+    const std::int64_t check_every = config_.comm.integer("check_every_steps");
+    while (!finished()) {
+      set_phase(trainer_->global_step());
+      last = shared_numeric([&] { return trainer_->step(); });
+      samples_ += last.samples;
+      loss_ = last.loss;
+      reports_->step(last, progress());
+      if (check_every > 0 && last.step % check_every == 0) check_drift(last.step);
+      const std::int64_t epochs_done = last.epoch + 1;
+      if (evaluation_ && ((last.epoch_ended && due(config_.eval, "every_epochs", epochs_done)) || due(config_.eval, "every_steps", last.step))) {
+        reports_->evaluated(last, evaluation_->run());
+        evaluated_step = last.step;
+      }
+      if ((last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step))
+        save(false);
+    }
+    if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
+    if (saved_step_ != last.step) {
+      check_drift(last.step);
+      save(true);
+    }
+    reports_->finish(progress());
+    return 0;
+  }
+
+ private:
+  template <typename Body> static StepResult shared_numeric(Body&& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::numeric) throw;
+      throw SharedError(error);  // judged on the reduced value: the same on all ranks
+    }
+  }
+
+  void check_drift(std::int64_t step) {
+    shared([&] { require_same_bits(session_.control(), session_.model().variables->hash(), fmt::format("the variables after step {}", step).c_str()); });
+  }
+
+  static void set_phase(std::int64_t step) {
+    char text[40];
+    *fmt::format_to_n(text, sizeof text - 1, "step {}", step + 1).out = '\0';
+    lockstep::set_phase(text);
+  }
+
+  /// All ranks; the chief writes. A failure is a warning while the run goes on, and an error at its end.
+  void save(bool final) {
+    const auto body = [&] {
+      if (!session_.is_chief()) return;
+      const CheckpointHeader header{.global_step = trainer_->global_step(), .epoch = trainer_->cursor().epoch,
+                                    .samples_consumed = trainer_->cursor().samples_consumed, .shards = session_.shards(), .seed = session_.seed(),
+                                    .config = config_text_, .lockstep_version = std::string(kVersion)};
+      try {
+        const std::string path = store_.save(header, state_tensors(*session_.model().variables, optimizer_.get()));
+        if (final) reports_->note(fmt::format("checkpoint {}", path));
+      } catch (const Error& error) {
+        if (final) throw;
+        log_warning("the checkpoint of step {} could not be written, training goes on: {}", header.global_step, error.what());
+      }
+    };
+    if (final)
+      shared([&] { agree(session_.control(), body, "writing the last checkpoint"); });
+    else
+      body();
+    saved_step_ = trainer_->global_step();
+  }
+
+  ProgressSample progress() const {
+    ProgressSample sample;
+    sample.step = trainer_->global_step();
+    const std::int64_t per_epoch = plan_.steps_per_epoch();
+    const bool by_steps = config_.train.has("steps");
+    sample.epochs = by_steps ? 0 : config_.train.integer("epochs");
+    sample.total_steps = by_steps ? config_.train.integer("steps") : sample.epochs * per_epoch;
+    sample.epoch = std::min(trainer_->cursor().epoch + 1, by_steps ? trainer_->cursor().epoch + 1 : sample.epochs);
+    sample.loss = loss_;
+    sample.samples = samples_;
+    sample.communication_seconds = trainer_->reduction_seconds() + session_.meetings().seconds_waited() + session_.control().seconds_waited();
+    sample.input_seconds = trainer_->input_seconds();
+    return sample;
+  }
+
+  void describe() const {
+    if (!session_.is_chief()) return;
+    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} ranks x {} threads{}", kVersion,
+             session_.model().variables->num_parameters(), session_.train_data().size(), plan_.spec().batch_size, session_.shards(),
+             session_.world().size(), session_.workers().pool().size(), trainer_->overlaps() ? ", communication overlapped" : "");
+    if (trainer_->global_step() > 0)
+      log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(), trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
+  }
+
+  Session& session_;
+  const Config& config_;
+  StepPlan plan_;
+  std::unique_ptr<Optimizer> optimizer_;
+  CheckpointStore store_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<RunReports> reports_;
+  std::string config_text_;
+  std::int64_t saved_step_ = -1, samples_ = 0;
+  double loss_ = 0;
+};
+
+/// The chief makes the run directory and locks it. All ranks.
+std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::string& run_dir) {
+  std::unique_ptr<RunLock> lock;
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() != 0) return;
+          std::error_code failed;
+          std::filesystem::create_directories(run_dir, failed);
+          if (failed) throw Error(ErrorKind::config, fmt::format("the run directory cannot be made: {}", failed.message()), run_dir, "Choose another with --run-dir.");
+          lock = std::make_unique<RunLock>(run_dir);
+          CheckpointStore(run_dir, 0).clean();
+        },
+        "taking the run directory");
+  });
+  return lock;
+}
+
+void check_resume(const CommandLine& line, const Config& config, const FoundCheckpoint& found, const std::string& run_dir) {
+  if (line.resume == Resume::never && found.exists())
+    throw Error(ErrorKind::config, "the run directory already holds a run, and --resume never was given", run_dir,
+                "Choose another with --run-dir, remove this one, or continue it with --resume auto.");
+  if (line.resume == Resume::must && !found.exists())
+    throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given", run_dir,
+                "Check --run-dir, or start the run without --resume must.");
+  if (found.exists() && found.header.seed != static_cast<std::uint64_t>(config.general.integer("seed")))
+    throw config.general.error("seed", fmt::format("seed is {}, but the run began with {}", config.general.integer("seed"), found.header.seed),
+                               "The order of the samples depends on it: leave it as it was, or start a new run directory.");
+}
+
+}  // namespace
+
+int command_train(const CommandLine& line) {
+  const Config config = load_config(line.target, line.overrides);
+  check_config(config);
+  const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
+  return run_on_ranks(config.comm.real("timeout_seconds"), [&](CommEnvironment& environment) {
+    Communicator& world = environment.world();
+    const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
+    const FoundCheckpoint found = shared([&] {
+      const FoundCheckpoint checkpoint = find_checkpoint(world, run_dir, "");
+      check_resume(line, config, checkpoint, run_dir);
+      return checkpoint;
+    });
+    if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
+    Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt, true, true);
+    TrainingRun run = shared([&] { return TrainingRun(session, found, run_dir, line.quiet); });
+    shared([&] {
+      agree(
+          world, [&] { if (world.rank() == 0) write_file_atomically(run_dir + "/config.yaml", to_yaml(resolved_config(config))); },
+          "writing config.yaml");
+    });
+    if (run.finished() && found.exists()) {
+      if (session.is_chief()) log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
+      return 0;
+    }
+    return run.run();
+  });
+}
+
+}  // namespace lockstep

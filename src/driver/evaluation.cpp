@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/evaluation.h"
+
+namespace lockstep {
+
+namespace {
+StepPlan evaluation_plan(const Dataset& dataset, std::int64_t batch_size, int shards) {
+  return StepPlan({.num_samples = dataset.size(), .batch_size = batch_size, .shards = shards, .shuffle = false});
+}
+}  // namespace
+
+Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset, std::int64_t batch_size)
+    : plan_(evaluation_plan(dataset, batch_size, context.shards)),
+      executor_(context, false, plan_.distinct_shard_sizes()),
+      source_(dataset, plan_, context.pool.size(), executor_.num_slots()),
+      sums_(control, context.shards, 0, 2) {}
+
+EvaluationResult Evaluation::run() {
+  executor_.refresh_weights();
+  EvaluationResult result;
+  double loss = 0, correct = 0;
+  for (Cursor cursor; cursor.epoch == 0; cursor = plan_.advance(cursor)) {
+    const Batch batch = plan_.batch(cursor);
+    source_.set_batch(batch);
+    auto extent = [&](int shard) { return source_.extent(shard); };
+    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) { return source_.fetch(m, lane, slot, features); };
+    auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
+      double* leaf = sums_.leaf(m.shard);
+      leaf[0] = sums.loss;
+      leaf[1] = static_cast<double>(sums.correct);
+    };
+    executor_.run({.count = batch.count, .extent = extent, .fetch = fetch, .done = done});
+    sums_.reduce("sums of the evaluation");
+    loss += sums_.total(0)[0];
+    correct += sums_.total(0)[1];
+    result.samples += batch.count;
+  }
+  result.loss = loss / static_cast<double>(result.samples);
+  result.accuracy = correct / static_cast<double>(result.samples);
+  return result;
+}
+
+}  // namespace lockstep

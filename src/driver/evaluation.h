@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exact metrics over a whole data set: every sample once, on any number of ranks, sums along the tree.
+#pragma once
+
+#include <memory>
+
+#include "comm/small_sum.h"
+#include "driver/batch_source.h"
+#include "driver/executor.h"
+
+namespace lockstep {
+
+struct EvaluationResult {
+  std::int64_t samples = 0;
+  double loss = 0;      ///< mean over samples
+  double accuracy = 0;  ///< share of samples whose largest output is the label's class
+};
+
+class Evaluation {
+ public:
+  /// `control`: for the sums, once per batch. References outlive it.
+  Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset, std::int64_t batch_size);
+
+  std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
+  std::size_t activation_bytes() const { return executor_.activation_bytes(); }
+  /// All ranks.
+  EvaluationResult run();
+
+ private:
+  StepPlan plan_;
+  Executor executor_;
+  BatchSource source_;
+  SmallSum sums_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,271 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+
+/// One microshard in flight: its arena and, per operation, the addresses in it.
+struct Executor::Slot {
+  int index = 0;
+  Buffer arena;
+  Microshard microshard{};
+  Labels labels;
+  struct Call {
+    std::vector<const float*> inputs;
+    std::vector<float*> dx;
+    float* output;
+    const float* dy;
+    const float* dy2;
+    void* saved;
+  };
+  std::vector<Call> calls;
+  float* features;
+  const float* outputs;
+  float* d_outputs;
+};
+
+struct Executor::Meeting {
+  SmallSum forward, backward;
+  std::vector<const double*> totals;
+  std::string forward_name, backward_name;
+};
+
+namespace {
+
+Graph::Calls prepared(const ExecutorContext& context, bool training, std::span<const std::int64_t> sample_counts) {
+  Graph::Calls calls = context.graph.calls(training);
+  for (const Graph::Operation& operation : calls.operations) {
+    // std::vector<bool> is no span
+    const std::size_t inputs = operation.inputs.size();
+    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);
+    for (std::size_t i = 0; i < inputs; ++i) wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
+    operation.layer->prepare({context.kernels, context.device, context.pool.size(), training, sample_counts, {wants.get(), inputs}});
+  }
+  return calls;
+}
+
+template <typename T> T* at(const Buffer& arena, std::size_t offset) {
+  return offset == MemoryPlan::kNone ? nullptr : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
+}
+
+}  // namespace
+
+Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts)
+    : context_(context),
+      training_(training),
+      own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
+      calls_(prepared(context, training, sample_counts)),
+      plan_(calls_, training, sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())) {
+  for (const Graph::Operation& operation : calls_.operations) {
+    scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
+    meetings_.emplace_back();
+    if (!training || operation.collective == nullptr) continue;
+    per_shard_slots_ = true;
+    CollectiveLayer& layer = *operation.collective;
+    const int group = layer.group_size();
+    LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
+                     "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all", layer.name(), group, context.shards);
+    const auto sum = [&](int width, CollectiveLayer::Merge merge) {
+      return SmallSum(context_.meetings, context_.shards, group, width,
+                      [merge, width](double* into, const double* right) { merge(into, right, width); });
+    };
+    meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
+                                                         sum(layer.backward_width(), layer.backward_merge()), {},
+                                                         "batch statistics of " + layer.name(), "batch gradient sums of " + layer.name()});
+    meetings_.back()->totals.resize(static_cast<std::size_t>(meetings_.back()->forward.num_groups()));
+  }
+  build_phases();
+  const std::int64_t slots = per_shard_slots_ ? own_.size() : std::min<std::int64_t>(context_.pool.size(), std::max<std::int64_t>(1, own_.size()));
+  for (std::int64_t s = 0; s < slots; ++s) {
+    auto slot = std::make_unique<Slot>();
+    slot->index = static_cast<int>(s);
+    slot->arena = Buffer(context_.device, plan_.total_bytes());
+    slot->features = at<float>(slot->arena, plan_.value(0));
+    slot->outputs = at<float>(slot->arena, plan_.value(calls_.output));
+    slot->d_outputs = at<float>(slot->arena, plan_.value_gradient(calls_.output));
+    for (std::size_t i = 0; i < calls_.operations.size(); ++i) {
+      const Graph::Operation& operation = calls_.operations[i];
+      Slot::Call call{};
+      for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+        call.inputs.push_back(at<float>(slot->arena, plan_.value(operation.inputs[input])));
+        call.dx.push_back(at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
+      }
+      call.output = at<float>(slot->arena, plan_.value(operation.output));
+      call.dy = at<float>(slot->arena, plan_.value_gradient(operation.output));
+      call.dy2 = at<float>(slot->arena, plan_.second_gradient(operation.output));
+      call.saved = at<char>(slot->arena, plan_.saved(static_cast<int>(i)));
+      slot->calls.push_back(std::move(call));
+    }
+    slots_.push_back(std::move(slot));
+  }
+}
+
+Executor::~Executor() = default;
+
+int Executor::num_slots() const { return static_cast<int>(slots_.size()); }
+std::size_t Executor::scratch_bytes() const { return scratch_bytes_; }
+std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
+
+void Executor::build_phases() {
+  const int K = static_cast<int>(calls_.operations.size());
+  phases_.emplace_back();
+  phases_.back().actions.push_back({Act::fetch, -1});
+  auto meet_at = [&](int operation, bool backward) {
+    phases_.back().meeting = operation;
+    phases_.back().backward_meeting = backward;
+    phases_.emplace_back();
+  };
+  for (int i = 0; i < K; ++i) {
+    if (training_ && calls_.operations[static_cast<std::size_t>(i)].collective != nullptr) {
+      phases_.back().actions.push_back({Act::forward_local, i});
+      meet_at(i, false);
+    }
+    phases_.back().actions.push_back({Act::forward, i});
+  }
+  phases_.back().actions.push_back({Act::loss, -1});
+  if (!training_) return;
+  for (int i = K - 1; i >= 0; --i) {
+    const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
+    if (!calls_.values[static_cast<std::size_t>(operation.output)].wants_gradient) continue;
+    if (operation.collective != nullptr) {
+      phases_.back().actions.push_back({Act::backward_local, i});
+      add_gradients(phases_.back(), operation);
+      meet_at(i, true);
+      phases_.back().actions.push_back({Act::backward, i});
+    } else {
+      phases_.back().actions.push_back({Act::backward, i});
+      add_gradients(phases_.back(), operation);
+    }
+  }
+}
+
+void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
+  const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
+  for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
+    const Variable& variable = context_.variables[static_cast<VariableId>(id)];
+    if (!variable.trainable) continue;
+    const std::int64_t used = variable.offset + variable.shape.num_elements();
+    constexpr std::int64_t kStep = VariableStore::kAlignmentElements;
+    const std::int64_t end = (used + kStep - 1) / kStep * kStep;
+    if (phase.gradients.size() == 0) phase.gradients = {variable.offset, variable.offset};
+    LOCKSTEP_CHECK(phase.gradients.last == variable.offset, "gradients are not finished in the variables' order at {}", variable.name);
+    phase.gradients.last = end;
+    if (end > used) phase.gaps.push_back({used, end});
+  }
+}
+
+void Executor::attach(GradientReducer& reducer) {
+  std::int64_t largest = 0;
+  for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
+  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer, context_.shards, own_, largest);
+}
+
+void Executor::refresh_weights() {
+  context_.pool.run([&](int t) {
+    for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size(); i += static_cast<std::size_t>(context_.pool.size()))
+      calls_.operations[i].layer->refresh_weights(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
+  });
+}
+
+void Executor::run(const BatchView& batch) { run_phases(batch, nullptr); }
+
+void Executor::train(const BatchView& batch, GradientReducer& reducer) {
+  LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
+  run_phases(batch, &reducer);
+}
+
+Executor::Slot& Executor::slot_of(int thread, int shard) const {
+  return *slots_[static_cast<std::size_t>(per_shard_slots_ ? shard - own_.first : thread)];
+}
+
+void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
+  int next_bucket = 0;
+  for (const Phase& phase : phases_) {
+    context_.pool.run([&](int thread) {
+      const Range part = part_of(own_.size(), thread, context_.pool.size());
+      for (std::int64_t i = part.first; i < part.last; ++i) run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
+    });
+    if (phase.gradients.size() > 0) {
+      accumulator_->combine(context_.lanes, phase.gradients);
+      const std::vector<Range>& buckets = reducer->buckets();
+      while (next_bucket < static_cast<int>(buckets.size()) && buckets[static_cast<std::size_t>(next_bucket)].last <= phase.gradients.last)
+        reducer->start(next_bucket++);
+    }
+    if (phase.meeting >= 0) meet(phase);
+  }
+}
+
+void Executor::run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard) {
+  Slot& slot = slot_of(thread, shard);
+  if (&phase == &phases_.front()) slot.microshard = batch.extent(shard);
+  for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
+  if (phase.gradients.size() == 0) return;
+  float* leaf = accumulator_->leaf(thread, shard, phase.gradients);
+  if (slot.microshard.n == 0) std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
+  for (const Range& gap : phase.gaps)
+    std::memset(leaf + (gap.first - phase.gradients.first), 0, static_cast<std::size_t>(gap.size()) * sizeof(float));
+  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients);
+}
+
+void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread, Slot& slot,
+                       const Phase& phase) {
+  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
+  if (action.act == Act::fetch) {
+    if (microshard.n > 0) slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    return;
+  }
+  if (action.act == Act::loss) {
+    LossSums sums;
+    const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
+    if (microshard.n > 0 && has_labels)
+      sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs, slot.labels,
+                               static_cast<float>(1.0 / static_cast<double>(batch.count)), training_ ? slot.d_outputs : nullptr);
+    batch.done(microshard, sums, lane, slot.outputs);
+    return;
+  }
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
+  Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
+  const bool backward = action.act == Act::backward || action.act == Act::backward_local;
+  const Pass pass{context_.kernels, lane, context_.variables, training_, microshard.n, microshard.shard, context_.seed, batch.step,
+                  microshard.first_sample, call.inputs.data(), &call.output, call.saved, &call.dy, &call.dy2, call.dx.data(),
+                  backward && phase.gradients.size() > 0 ? accumulator_->leaf(thread, microshard.shard, phase.gradients) : nullptr,
+                  phase.gradients.first};
+  const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
+  switch (action.act) {
+    case Act::forward_local:
+      operation.collective->forward_local(pass, const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
+      return;
+    case Act::backward_local:
+      operation.collective->backward_local(pass, const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      return;
+    case Act::forward:
+      if (microshard.n > 0) operation.layer->forward(pass);
+      return;
+    default: break;
+  }
+  if (microshard.n == 0) return;
+  operation.layer->backward(pass);
+  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+    if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
+    const int value = operation.inputs[input];
+    context_.kernels.elementwise.accumulate(lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
+                                            at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
+  }
+}
+
+void Executor::meet(const Phase& phase) {
+  Meeting& meeting = *meetings_[static_cast<std::size_t>(phase.meeting)];
+  CollectiveLayer& layer = *calls_.operations[static_cast<std::size_t>(phase.meeting)].collective;
+  SmallSum& sum = phase.backward_meeting ? meeting.backward : meeting.forward;
+  sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
+  for (int group = 0; group < sum.num_groups(); ++group) meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
+  if (phase.backward_meeting)
+    layer.backward_met(meeting.totals, context_.variables);
+  else
+    layer.forward_met(meeting.totals, context_.variables);
+}
+
+}  // namespace lockstep

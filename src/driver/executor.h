@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the graph on this rank's microshards: forward for evaluation, forward and backward for training. The layers see
+// one microshard at a time; at a collective layer all microshards of all ranks meet (SmallSum along the tree).
+//
+// A phase is what lies between two meetings: each thread runs a whole phase for one of its microshards after the other,
+// which keeps it in cache. Without meetings there is one phase, and the activations of only as many microshards as there
+// are threads are alive. Nothing is allocated in run().
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/small_sum.h"
+#include "core/buffer.h"
+#include "core/function_ref.h"
+#include "core/thread_pool.h"
+#include "driver/gradient_accumulator.h"
+#include "model/graph.h"
+#include "model/loss.h"
+#include "model/memory_plan.h"
+
+namespace lockstep {
+
+/// What the executor runs on: made once per process, shared by the modes. All references outlive it.
+struct ExecutorContext {
+  Graph& graph;
+  VariableStore& variables;
+  const Loss& loss;
+  const KernelTable& kernels;
+  Device& device;
+  ThreadPool& pool;
+  std::span<Lane> lanes;           ///< one per thread; grow_scratch() was called after prepare
+  Communicator& meetings;          ///< for batch norm; its own duplicate
+  int shards;
+  std::uint64_t seed;
+};
+
+/// One microshard's samples, as the batch has them.
+struct Microshard {
+  int shard;
+  std::int64_t first_sample;  ///< position in the global batch
+  std::int64_t n;
+};
+
+/// One global batch, from this rank's point of view.
+struct BatchView {
+  std::int64_t step = 0;
+  std::int64_t count = 0;  ///< samples of the whole global batch
+  /// The microshard's extent; called for own shards.
+  FunctionRef<Microshard(int shard)> extent;
+  /// Fills features (n samples) and returns the labels; runs on a lane. The labels must live until the loss of this
+  /// microshard: `slot` (< num_slots()) numbers a buffer for them.
+  FunctionRef<Labels(const Microshard&, int lane, int slot, float* features)> fetch;
+  /// Takes the microshard's loss sums (also of empty ones), and its outputs.
+  FunctionRef<void(const Microshard&, const LossSums&, const Lane&, const float* outputs)> done;
+};
+
+class Executor {
+ public:
+  /// Prepares the layers for the microshard sizes `sample_counts` and plans memory. Collective only in training (each
+  /// meeting has its own buffers, no communication yet).
+  Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts);
+  ~Executor();
+
+  /// After all executors are made: scratch that every lane needs.
+  std::size_t scratch_bytes() const;
+  /// Evaluation: forward and loss. No communication.
+  void run(const BatchView& batch);
+  /// Training: forward, loss / count, backward; starts every bucket of the reducer when it is complete. All ranks.
+  void train(const BatchView& batch, GradientReducer& reducer);
+  /// For training, once: where gradients are summed.
+  void attach(GradientReducer& reducer);
+
+  /// Weights changed: layers repack theirs.
+  void refresh_weights();
+  /// Activations of all microshards in flight.
+  std::size_t activation_bytes() const;
+  /// Bytes of one microshard's arena.
+  std::size_t arena_bytes() const { return plan_.total_bytes(); }
+  std::size_t accumulator_bytes() const { return accumulator_ ? accumulator_->memory_bytes() : 0; }
+  /// Microshards in flight at one time.
+  int num_slots() const;
+
+ private:
+  enum class Act { fetch, forward, forward_local, loss, backward_local, backward };
+  struct Action {
+    Act act;
+    int operation;
+  };
+  /// Actions of one phase, then a meeting (or none), and the range of gradients that it completes.
+  struct Phase {
+    std::vector<Action> actions;
+    int meeting = -1;
+    bool backward_meeting = false;
+    Range gradients{0, 0};
+    std::vector<Range> gaps;  ///< alignment gaps in it, kept at zero
+  };
+  struct Slot;
+  struct Meeting;
+
+  void build_phases();
+  void add_gradients(Phase& phase, const Graph::Operation& operation) const;
+  void run_phases(const BatchView& batch, GradientReducer* reducer);
+  void run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard);
+  void perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread, Slot& slot, const Phase& phase);
+  void meet(const Phase& phase);
+  Slot& slot_of(int thread, int shard) const;
+
+  ExecutorContext context_;
+  bool training_;
+  Range own_;
+  Graph::Calls calls_;
+  MemoryPlan plan_;
+  std::vector<Phase> phases_;
+  bool per_shard_slots_ = false;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Meeting>> meetings_;  ///< by operation
+  std::unique_ptr<GradientAccumulator> accumulator_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace lockstep

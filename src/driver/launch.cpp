@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/launch.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "core/log.h"
+
+namespace lockstep {
+
+namespace {
+
+/// How long ranks other than 0 hold their message back: if the chief has the same error, it speaks for all.
+constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
+
+[[noreturn]] void print_and_abort(CommEnvironment& environment, const std::string& message, int code) {
+  const int rank = environment.world().rank();
+  if (rank != 0) std::this_thread::sleep_for(kChiefSpeaksFirst);
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s%s\n", rank == 0 ? "" : fmt::format("rank {}: ", rank).c_str(), message.c_str());
+  std::fflush(stderr);
+  environment.abort(code);
+}
+
+}  // namespace
+
+int run_on_ranks(double timeout_seconds, FunctionRef<int(CommEnvironment&)> body) {
+  CommEnvironment environment({.timeout_seconds = timeout_seconds});
+  Communicator& world = environment.world();
+  configure_log(world.size() > 1 ? world.rank() : -1, LogLevel::info);
+  if (world.rank() == 0 && !environment.start_warning().empty()) log_warning("{}", environment.start_warning());
+  const bool alone = world.size() == 1;
+  try {
+    const int code = body(environment);
+    environment.finalize();
+    return code;
+  } catch (const SharedError& error) {
+    if (world.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    environment.finalize();
+    return exit_code(error.kind());
+  } catch (const Error& error) {
+    if (!alone) print_and_abort(environment, error.what(), exit_code(error.kind()));
+    environment.finalize();
+    throw;
+  } catch (const std::exception& error) {
+    if (!alone) print_and_abort(environment, error.what(), 1);
+    environment.finalize();
+    throw;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a configuration to what a run is made of: data sets, step plan, graph, variables, loss, optimizer. Local to each
+// rank: no communication. Every rank gets the same.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driver/config.h"
+#include "io/dataset.h"
+#include "io/step_plan.h"
+#include "model/graph.h"
+#include "model/loss.h"
+#include "model/variable_store.h"
+#include "optim/optimizer.h"
+
+namespace lockstep {
+
+/// Options of the section `model`.
+std::span<const ParamSpec> model_table();
+/// The part of the section `data` that a reader gets for a split ("train" or "eval"): the common options, overridden by
+/// the split's own.
+Node split_options(const Node& data, std::string_view split);
+/// Name of the reader.
+std::string data_format(const Node& data);
+
+/// Checks everything that needs no data: names and options of reader, layers, loss, metrics, optimizer. Before MPI.
+void check_config(const Config& config);
+
+/// One data set of the configuration; null if the split is not there. Reads files.
+std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split);
+
+struct Model {
+  std::unique_ptr<Graph> graph;
+  std::unique_ptr<VariableStore> variables;
+  std::unique_ptr<Loss> loss;
+  bool accuracy = true;  ///< reported
+};
+/// Builds the graph for samples of this shape, with allocated but uninitialised variables.
+Model make_model(const Config& config, const Shape& features);
+/// Checks that a data set fits the model: label form and range.
+void check_labels(const Model& model, const Dataset& dataset);
+
+/// What the drift check and the start-up check call "the model": names, shapes and order of the variables.
+std::string variable_table_text(const VariableStore& variables);
+
+/// Shards of a run: the configuration's, or the checkpoint's, or one per core of the first launch.
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
+
+}  // namespace lockstep

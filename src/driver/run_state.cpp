@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/run_state.h"
+
+#include <algorithm>
+
+#include "comm/agree.h"
+#include "core/log.h"
+#include "io/checkpoint_store.h"
+
+namespace lockstep {
+
+std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer) {
+  std::vector<CheckpointTensor> tensors;
+  for (std::size_t i = 0; i < variables.variables().size(); ++i) {
+    const auto id = static_cast<VariableId>(i);
+    tensors.push_back({"variables/" + variables[id].name, variables.tensor(id)});
+  }
+  if (optimizer == nullptr) return tensors;
+  for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
+    for (const Variable& variable : variables.variables())
+      if (variable.trainable)
+        tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name), optimizer->slot_tensor(slot, variable)});
+  return tensors;
+}
+
+namespace {
+
+void broadcast_text(Communicator& world, std::string& text, const char* what) {
+  std::uint64_t size = text.size();
+  world.broadcast(&size, sizeof size, 0, what);
+  text.resize(size);
+  if (size > 0) world.broadcast(text.data(), size, 0, what);
+}
+
+}  // namespace
+
+FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
+  FoundCheckpoint found;
+  agree(
+      world,
+      [&] {
+        if (world.rank() != 0) return;
+        if (file.empty()) {
+          std::vector<std::string> damaged;
+          found.path = CheckpointStore(run_dir, 0).newest_intact(&damaged).value_or("");
+          for (const std::string& what : damaged) log_warning("skipped a damaged checkpoint: {}", what);
+          if (found.path.empty() && !damaged.empty())
+            throw Error(ErrorKind::checkpoint, fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
+                        "Restore one from a backup, or start over with another --run-dir.");
+        } else {
+          found.path = file;
+        }
+        if (found.exists()) found.header = CheckpointFile(found.path).header();
+      },
+      "looking for a checkpoint");
+  broadcast_text(world, found.path, "path of the checkpoint");
+  std::int64_t numbers[] = {found.header.global_step, found.header.epoch, found.header.samples_consumed, found.header.shards,
+                            static_cast<std::int64_t>(found.header.seed)};
+  world.broadcast(numbers, sizeof numbers, 0, "header of the checkpoint");
+  found.header.global_step = numbers[0];
+  found.header.epoch = numbers[1];
+  found.header.samples_consumed = numbers[2];
+  found.header.shards = numbers[3];
+  found.header.seed = static_cast<std::uint64_t>(numbers[4]);
+  broadcast_text(world, found.header.config, "configuration in the checkpoint");
+  return found;
+}
+
+void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables, const Optimizer* optimizer) {
+  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
+  agree(
+      world,
+      [&] {
+        if (world.rank() != 0) return;
+        const CheckpointFile file(found.path);
+        std::string wrong;
+        for (const CheckpointTensor& wanted : tensors) {
+          const auto& entries = file.entries();
+          const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.path == wanted.path; });
+          if (entry == entries.end())
+            wrong += fmt::format("\n  {} is not in it", wanted.path);
+          else if (!(entry->shape == wanted.tensor.shape()))
+            wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(), wanted.tensor.shape().to_string());
+        }
+        for (const CheckpointEntry& entry : file.entries())
+          if (entry.path.starts_with("variables/") &&
+              std::none_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.path == entry.path; }))
+            wrong += fmt::format("\n  {} is not in this model", entry.path);
+        if (!wrong.empty())
+          throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong, found.path,
+                      "Use the configuration that the run began with (config.yaml in its run directory), or another --run-dir.");
+        for (const CheckpointTensor& wanted : tensors) file.read_into(wanted.path, wanted.tensor);
+      },
+      "reading the checkpoint");
+  for (const CheckpointTensor& tensor : tensors)
+    world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/session.h"
+
+#include "comm/agree.h"
+#include "comm/startup_check.h"
+#include "core/cpu.h"
+#include "driver/launch.h"
+#include "driver/version.h"
+#include "driver/yaml_node.h"
+
+namespace lockstep {
+
+Session::Session(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint, bool wants_train,
+                 bool wants_eval)
+    : environment_(environment), config_(std::move(config)) {
+  shared([&] {
+    agree(
+        world(),
+        [&] {
+          if (wants_train) train_data_ = open_split(config_, "train");
+          if (wants_eval) eval_data_ = open_split(config_, "eval");
+          LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config, "section data has no evaluation set: add `eval:` with its options");
+          const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
+          model_ = make_model(config_, first.feature_shape());
+          if (train_data_) check_labels(model_, *train_data_);
+          if (eval_data_) check_labels(model_, *eval_data_);
+          if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
+            throw Error(ErrorKind::data, fmt::format("training samples are {}, evaluation samples {}", train_data_->feature_shape().to_string(),
+                                                     eval_data_->feature_shape().to_string()));
+        },
+        "reading data and building the model");
+    const int ranks_on_host = ranks_on_this_host(world());
+    cores_ = lockstep::cores_per_rank(ranks_on_host);
+    int total_cores = 0;
+    std::vector<int> all(static_cast<std::size_t>(world().size()));
+    world().allgather(&cores_, sizeof cores_, all.data(), "cores of each rank");
+    for (int cores : all) total_cores += cores;
+    shards_ = choose_shards(config_, shards_from_checkpoint, std::max(total_cores, world().size()));
+    if (world().size() > shards_)
+      throw Error(ErrorKind::config, fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one", world().size(), shards_),
+                  config_.general.where("shards"), fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
+    const Range own = shards_of_rank(world().rank(), world().size(), shards_);
+    workers_ = std::make_unique<Workers>(choose_threads(config_, world(), ranks_on_host, static_cast<int>(own.size())));
+    model_.variables->initialize(seed());
+    check_same_everywhere();
+  });
+  gradients_ = world().duplicate("gradients");
+  meetings_ = world().duplicate("batch norm");
+  control_ = world().duplicate("control");
+}
+
+void Session::check_same_everywhere() {
+  Node root = config_.root;
+  std::vector<NamedText> fields = {
+      {"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
+      {"instruction set", name_of(isa_level())},
+      {"oneDNN", primitive_library_version()},
+      {"MPI library", mpi_library_version()},
+      {"configuration", to_yaml(root)},
+      {"training data", train_data_ ? train_data_->fingerprint() : ""},
+      {"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
+      {"shards", std::to_string(shards_)},
+      {"variables", variable_table_text(*model_.variables)},
+      {"initial values", std::to_string(model_.variables->hash())},
+  };
+  require_same(world(), fields);
+}
+
+ExecutorContext Session::executor_context() {
+  return {*model_.graph, *model_.variables, *model_.loss, cpu_kernels(), cpu_device(), workers_->pool(), workers_->lanes(), *meetings_, shards_, seed()};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What train, evaluate and predict have in common: ranks, data, model, threads, put together in the same order on all
+// ranks, with every error the same on all of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/environment.h"
+#include "driver/config.h"
+#include "driver/executor.h"
+#include "driver/model_setup.h"
+#include "driver/run_state.h"
+#include "driver/workers.h"
+
+namespace lockstep {
+
+class Session {
+ public:
+  /// All ranks. Reads the splits that are asked for, builds the model for their features, chooses shards and threads, and
+  /// checks that all ranks have the same build, configuration, data and variables. Variables hold their initial values.
+  Session(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval);
+
+  Communicator& world() { return environment_.world(); }
+  bool is_chief() { return world().rank() == 0; }
+  const Config& config() const { return config_; }
+  const Dataset& train_data() const { return *train_data_; }
+  /// Null if there is none.
+  const Dataset* eval_data() const { return eval_data_.get(); }
+  Model& model() { return model_; }
+  Workers& workers() { return *workers_; }
+  int shards() const { return shards_; }
+  int cores_per_rank() const { return cores_; }
+  std::uint64_t seed() const { return static_cast<std::uint64_t>(config_.general.integer("seed")); }
+
+  /// One duplicate of the world per purpose.
+  Communicator& gradients() { return *gradients_; }
+  Communicator& meetings() { return *meetings_; }
+  Communicator& control() { return *control_; }
+  ExecutorContext executor_context();
+  bool may_overlap() const { return environment_.thread_multiple(); }
+
+ private:
+  void check_same_everywhere();
+
+  CommEnvironment& environment_;
+  Config config_;
+  std::unique_ptr<Dataset> train_data_, eval_data_;
+  Model model_;
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  int shards_ = 0, cores_ = 1;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing checkpoints.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <numeric>
+
+#include "io/atomic_file.h"
+#include "io/checkpoint_format.h"
+#include "io/file_descriptor.h"
+#include "io/hdf5_attribute.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kBytesPerDataset = 1024;  // more than HDF5's own structures take
+constexpr std::size_t kBytesPerFile = 65536;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::vector<std::size_t> order_of_paths(std::span<const CheckpointTensor> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return tensors[a].path < tensors[b].path; });
+  return order;
+}
+
+void check_paths(std::span<const CheckpointTensor> tensors, const std::vector<std::size_t>& order) {
+  const std::string* previous = nullptr;
+  for (std::size_t i : order) {
+    const std::string& path = tensors[i].path;
+    LOCKSTEP_CHECK(!path.empty() && path.front() != '/' && path.back() != '/' &&
+                       path.find("//") == std::string::npos && path.find('\0') == std::string::npos &&
+                       ('/' + path + '/').find("/./") == std::string::npos,
+                   "the path of a tensor is '{}'", path);
+    LOCKSTEP_CHECK(previous == nullptr || *previous != path, "two tensors have the path '{}'", path);
+    previous = &path;
+  }
+}
+
+std::size_t bytes_needed(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
+  std::size_t bytes = kBytesPerFile + header.config.size();
+  for (const CheckpointTensor& entry : tensors)
+    bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
+  return bytes;
+}
+
+/// Bytes that an ordinary user may still write in the folder of `path`; all that there are if it cannot be
+/// told.
+std::size_t bytes_free(const std::string& path) {
+  struct statvfs status {};
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return SIZE_MAX;
+  return static_cast<std::size_t>(status.f_bavail) * status.f_frsize;
+}
+
+Error disk_full(const std::string& path, std::size_t needed) {
+  return Error(ErrorKind::checkpoint,
+               fmt::format("the disk is full: a checkpoint needs {:.1f} MB, {:.1f} MB are free",
+                           static_cast<double>(needed) / 1e6, static_cast<double>(bytes_free(path)) / 1e6),
+               path, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
+}
+
+/// Asks for the disk space before anything is written: HDF5 does not recover well from a disk that fills up.
+/// File systems that cannot reserve are left to fail later.
+void reserve(const FileDescriptor& file, const std::string& path, std::size_t needed) {
+#ifdef FALLOC_FL_KEEP_SIZE
+  int result;
+  do {
+    result = ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(needed));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && (errno == ENOSPC || errno == EDQUOT)) throw disk_full(path, needed);
+#else
+  (void)file;
+  (void)path;
+  (void)needed;
+#endif
+}
+
+/// Gives back what was reserved and not used.
+void trim(const FileDescriptor& file, const std::string& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw file_error(ErrorKind::checkpoint, "look at", path, errno);
+  if (::ftruncate(file.get(), status.st_size) != 0)
+    throw file_error(ErrorKind::checkpoint, "trim", path, errno);
+}
+
+Hdf5Handle create_file(const std::string& name, const Hdf5Context& context) {
+  const Hdf5Lock lock;
+  const Hdf5Handle access = hdf5_access_properties(context);
+  // The file format of HDF5 1.8: its structures have checksums, and every HDF5 since 2008 reads it.
+  hdf5_checked(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST), context,
+               "choose the format");
+  return {hdf5_checked(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), context, "create"),
+          H5Fclose};
+}
+
+void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, const Hdf5Context& file_context) {
+  const Tensor& tensor = entry.tensor;
+  const Hdf5Context context{file_context.kind, file_context.where + ", dataset " + entry.path,
+                            file_context.advice};
+  const std::uint64_t checksum = hash64(tensor.raw(), tensor.size_bytes());
+
+  const Hdf5Lock lock;
+  const Hdf5Handle links(hdf5_checked(H5Pcreate(H5P_LINK_CREATE), context, "create properties"), H5Pclose);
+  hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "ask for groups");
+  const Hdf5Handle layout(hdf5_checked(H5Pcreate(H5P_DATASET_CREATE), context, "create properties"),
+                          H5Pclose);
+  hdf5_checked(H5Pset_layout(layout.get(), H5D_CONTIGUOUS), context, "set the layout");
+  hdf5_checked(H5Pset_fill_time(layout.get(), H5D_FILL_TIME_NEVER), context, "switch off filling");
+  hdf5_checked(H5Pset_obj_track_times(layout.get(), false), context, "switch off times");
+
+  std::array<hsize_t, Shape::kMaxRank> extents{};
+  const Shape& shape = tensor.shape();
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    extents[static_cast<std::size_t>(axis)] = static_cast<hsize_t>(shape[axis]);
+  const Hdf5Handle space(
+      hdf5_checked(
+          shape.rank() == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(shape.rank(), extents.data(), nullptr),
+          context, "describe the shape"),
+      H5Sclose);
+  Hdf5Handle dataset(hdf5_checked(H5Dcreate2(file.get(), entry.path.c_str(), hdf5_file_type(tensor.dtype()),
+                                             space.get(), links.get(), layout.get(), H5P_DEFAULT),
+                                  context, "create"),
+                     H5Dclose);
+  if (tensor.num_elements() > 0)
+    hdf5_checked(H5Dwrite(dataset.get(), hdf5_memory_type(tensor.dtype()), H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                          tensor.raw()),
+                 context, "write");
+  write_attribute(dataset.get(), "dtype", std::string(name_of(tensor.dtype())), context);
+  write_attribute(dataset.get(), "checksum", checksum, context);
+  hdf5_checked(dataset.close(), context, "close");
+}
+
+void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const Hdf5Context& context) {
+  write_attribute(file.get(), "format", std::string(kCheckpointFormat), context);
+  write_attribute(file.get(), "version", kCheckpointVersion, context);
+  write_attribute(file.get(), "global_step", header.global_step, context);
+  write_attribute(file.get(), "epoch", header.epoch, context);
+  write_attribute(file.get(), "samples_consumed", header.samples_consumed, context);
+  write_attribute(file.get(), "shards", header.shards, context);
+  write_attribute(file.get(), "seed", header.seed, context);
+  write_attribute(file.get(), "config", header.config, context);
+  write_attribute(file.get(), "lockstep_version", header.lockstep_version, context);
+  write_attribute(file.get(), "created", header.created, context);
+  write_attribute(file.get(), "digest", header.digest, context);
+  write_attribute(file.get(), "header_checksum", checkpoint_header_checksum(header, kCheckpointVersion),
+                  context);
+}
+
+void write_file(const std::string& name, const CheckpointHeader& header,
+                std::span<const CheckpointTensor> tensors, const std::string& path, std::size_t needed) {
+  const Hdf5Context context{ErrorKind::checkpoint, path, "Older checkpoints are untouched."};
+  Hdf5Handle file = create_file(name, context);
+  const FileDescriptor reserved(::open(name.c_str(), O_RDWR | O_CLOEXEC));
+  if (!reserved.is_open()) throw file_error(ErrorKind::checkpoint, "open", name, errno);
+  reserve(reserved, path, needed);
+  for (const CheckpointTensor& entry : tensors) write_dataset(file, entry, context);
+  write_header(file, header, context);
+  {
+    const Hdf5Lock lock;
+    hdf5_checked(H5Fflush(file.get(), H5F_SCOPE_LOCAL), context, "flush");
+    hdf5_checked(file.close(), context, "close");
+  }
+  trim(reserved, name);
+}
+
+}  // namespace
+
+std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::int64_t version) {
+  std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", kCheckpointFormat, version, header.global_step,
+                  header.epoch, header.samples_consumed, header.shards, header.seed);
+  for (const std::string* part : {&header.config, &header.lockstep_version, &header.created, &header.digest})
+    text += fmt::format("{}\n{}\n", part->size(), *part);
+  return hash64(text);
+}
+
+void CheckpointDigest::add(const std::string& path, const Tensor& tensor) {
+  digest_.add(path)
+      .add(static_cast<std::int64_t>(tensor.dtype()))
+      .add(static_cast<std::int64_t>(tensor.shape().rank()));
+  for (std::int64_t extent : tensor.shape().extents()) digest_.add(extent);
+  digest_.add(tensor.raw(), tensor.size_bytes());
+}
+
+std::string CheckpointDigest::finish(const CheckpointHeader& header) {
+  digest_.add(header.global_step).add(header.epoch).add(header.samples_consumed).add(header.shards);
+  digest_.add(static_cast<std::int64_t>(header.seed));
+  return digest_.hex();
+}
+
+std::string checkpoint_digest(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
+  CheckpointDigest digest;
+  for (std::size_t i : order_of_paths(tensors)) digest.add(tensors[i].path, tensors[i].tensor);
+  return digest.finish(header);
+}
+
+void write_checkpoint(const std::string& path, CheckpointHeader header,
+                      std::span<const CheckpointTensor> tensors) {
+  check_paths(tensors, order_of_paths(tensors));
+  if (header.created.empty()) header.created = utc_now();
+  header.digest = checkpoint_digest(header, tensors);
+
+  const std::size_t needed = bytes_needed(header, tensors);
+  const std::string temporary = temporary_name(path);
+  RemoveOnFailure cleanup(temporary);
+  try {
+    write_file(temporary, header, tensors, path, needed);
+  } catch (const Error& error) {
+    // A file system that cannot reserve: HDF5 met the full disk.
+    if (error.kind() != ErrorKind::bug && bytes_free(path) < needed) throw disk_full(path, needed);
+    throw;
+  }
+  publish_file(temporary, path, ErrorKind::checkpoint);
+  cleanup.keep();
+}
+
+}  // namespace lockstep

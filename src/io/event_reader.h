@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads event files, record by record, with every CRC verified.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// One value of a summary. `kind` says what it is: "scalar", "histogram", "image", "audio", "tensor" or
+/// "unknown"; only scalars have a `number`.
+struct EventValue {
+  std::string tag;
+  std::string kind;
+  double number = 0;
+};
+
+struct EventRecord {
+  double wall_time = 0;  ///< seconds since 1970
+  std::int64_t step = 0;
+  std::string file_version;  ///< first record only: "brain.Event:2"
+  bool restart = false;      ///< what earlier files say of `step` and later is void
+  std::vector<EventValue> values;
+};
+
+class EventReader {
+ public:
+  /// Throws Error(data) if the file cannot be opened.
+  explicit EventReader(const std::string& path);
+  ~EventReader();
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+
+  /// The next record; nullopt at the end. A record that is cut short by the end of the file (of a killed run)
+  /// is an end, and note() says so. A damaged record throws Error(data) with its offset.
+  std::optional<EventRecord> next();
+  /// What was odd about the end; empty if nothing.
+  const std::string& note() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

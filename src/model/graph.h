@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model as a graph of named layers, in topological order, with fusions made: what remains are operations on values.
+// A value is one activation (per sample shape); view layers (flatten; dropout in inference) make no value of their own.
+//
+// Build it from a configuration (graph_from_config) or in C++ with add(). finish() infers, declares, fuses.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/layer.h"
+
+namespace lockstep {
+
+class Graph {
+ public:
+  /// `features`: the shape of one sample. Its node name is "features".
+  explicit Graph(Shape features);
+
+  /// Adds a layer. `inputs` are names of earlier nodes; empty means the last one added. `where` is for messages.
+  void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {});
+  /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
+  void finish(VariableStore& variables);
+
+  /// One row of the table: a layer as the user wrote it.
+  struct Node {
+    std::unique_ptr<Layer> layer;
+    std::vector<int> inputs;  ///< nodes; -1 is the features
+    Shape output;
+    int fused_into = -1;      ///< the node that does its work, or -1
+    std::int64_t parameters = 0;
+    int first_variable = 0, last_variable = 0;  ///< its variables' numbers in the store: [first, last)
+  };
+  std::span<const Node> nodes() const { return nodes_; }
+  const Shape& features() const { return features_; }
+  /// The output of the last node: what the loss gets.
+  const Shape& output() const;
+
+  /// One call: a layer with its values. Value 0 is the features.
+  struct Operation {
+    Layer* layer;
+    CollectiveLayer* collective;  ///< the same, if it is one
+    std::vector<int> inputs;
+    int output;
+    int node;                     ///< the node that it comes from
+  };
+  struct Value {
+    Shape shape;                 ///< per sample
+    int producer = -1;           ///< operation; -1 for the features
+    std::vector<int> consumers;  ///< operations, ascending; one that reads it twice stands twice
+    bool wants_gradient = false;
+  };
+  /// The graph as calls and values, for one mode.
+  struct Calls {
+    std::vector<Operation> operations;
+    std::vector<Value> values;
+    int output = 0;  ///< the last node's value
+  };
+  Calls calls(bool training) const;
+
+  /// Multiplications and additions per sample of a forward pass.
+  double flops_per_sample() const;
+
+ private:
+  int find(const std::string& name) const;
+  bool only_consumer(int producer, int consumer) const;
+  void fuse();
+
+  Shape features_;
+  std::vector<Node> nodes_;
+};
+
+/// A layer of a configuration, its options checked, not yet in a graph.
+struct LayerDraft {
+  std::unique_ptr<Layer> layer;
+  std::vector<std::string> inputs;
+  std::string where;
+};
+/// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a layer's
+/// own options. Needs no data. Throws Error(config) with positions.
+std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
+/// The same, put together for samples of a shape.
+Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
+/// The options that every layer takes beside its own: name, inputs.
+std::span<const ParamSpec> common_layer_table();
+
+}  // namespace lockstep

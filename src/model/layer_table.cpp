@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layer_table.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+extern const LayerEntry kDenseLayer, kConv2dLayer, kMaxPoolLayer, kAvgPoolLayer, kGlobalAvgPoolLayer, kFlattenLayer, kAddLayer,
+    kBatchNormLayer, kDropoutLayer, kReluLayer, kLeakyReluLayer, kRelu6Layer, kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer,
+    kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer;
+
+namespace {
+std::vector<LayerEntry>& entries() {
+  static std::vector<LayerEntry> table = {
+      kDenseLayer, kConv2dLayer,   kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer, kFlattenLayer, kAddLayer,
+      kBatchNormLayer, kDropoutLayer, kReluLayer,   kLeakyReluLayer, kRelu6Layer, kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer,
+      kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer,
+  };
+  return table;
+}
+}  // namespace
+
+std::span<const LayerEntry> layer_table() { return entries(); }
+
+void register_layer(const LayerEntry& entry) {
+  LOCKSTEP_REQUIRE(std::none_of(entries().begin(), entries().end(), [&](const LayerEntry& other) { return other.name == entry.name; }),
+                   ErrorKind::config, "a layer named '{}' exists already", entry.name);
+  entries().push_back(entry);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of layers: name in a configuration, help, options, factory. To add a layer: one file, one line in
+// layer_table.cpp, one test, one line in the documentation (docs/adding_a_layer.md).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/params.h"
+#include "model/layer.h"
+
+namespace lockstep {
+
+struct LayerEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  std::unique_ptr<Layer> (*make)(std::string name, const Params&);
+};
+
+/// Lockstep's own layers and those that register_layer() added.
+std::span<const LayerEntry> layer_table();
+/// Adds a user's layer, before a graph is built. Throws Error(config) if the name is taken.
+void register_layer(const LayerEntry& entry);
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/linear.h"
+#include "model/layer_table.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"units", ParamType::integer, kRequired, ">= 1", "number of outputs"},
+    {"bias", ParamType::boolean, "true", "", "add a bias"},
+    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernel (in x units)"},
+    {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+};
+
+/// y = x W + b; x: F features per sample, W: F x units.
+class Dense final : public LinearLayer {
+ public:
+  Dense(std::string name, const Params& p)
+      : LinearLayer(std::move(name), p.boolean("bias"), make_initializer(p.node("kernel_initializer")),
+                    make_initializer(p.node("bias_initializer"))),
+        units_(p.integer("units")) {}
+
+  const char* kind() const override { return "dense"; }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 1, ErrorKind::config,
+                     "layer {}: dense takes one input of rank 1 per sample, not {}; put a flatten before it", name(),
+                     inputs.empty() ? "nothing" : inputs[0].to_string());
+    in_ = inputs[0][0];
+    output_ = Shape{units_};
+    return {output_};
+  }
+
+  double flops_per_sample() const override { return 2.0 * static_cast<double>(in_) * static_cast<double>(units_); }
+
+ protected:
+  Shape kernel_shape() const override { return Shape{in_, units_}; }
+  const Shape& output_shape() const override { return output_; }
+  std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context, std::int64_t n) const override {
+    return context.kernels.make.dense(
+        {.n = n, .in = in_, .out = units_, .bias = bias_, .relu = relu_, .training = context.training}, context.lanes);
+  }
+
+ private:
+  std::int64_t units_, in_ = 0;
+  Shape output_;
+};
+
+}  // namespace
+
+const LayerEntry kDenseLayer = {
+    "dense", "fully connected: y = x W + b", kTable,
+    [](std::string name, const Params& p) -> std::unique_ptr<Layer> { return std::make_unique<Dense>(std::move(name), p); }};
+
+}  // namespace lockstep

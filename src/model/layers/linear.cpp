@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/linear.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+void LinearLayer::declare(VariableStore& variables) {
+  kernel_id_ = variables.declare(name() + "/kernel", kernel_shape(), kernel_initializer_);
+  if (bias_) bias_id_ = variables.declare(name() + "/bias", Shape{kernel_shape().last()}, bias_initializer_);
+}
+
+void LinearLayer::prepare(const PrepareContext& context) {
+  for (std::int64_t n : context.sample_counts) {
+    auto primitive = make_primitive(context, n);
+    scratch_bytes_ = std::max(scratch_bytes_, primitive->scratch_bytes());
+    std::size_t pack = 0;
+    while (pack < packs_.size() && !primitive->same_packing(*packs_[pack].owner)) ++pack;
+    if (pack == packs_.size())
+      packs_.push_back({primitive.get(), Buffer(context.device, primitive->packed_bytes())});
+    sized_.push_back({n, context.training, std::move(primitive), pack});
+  }
+}
+
+void LinearLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables) {
+  for (const Pack& pack : packs_)
+    if (pack.buffer.size_bytes() > 0) pack.owner->pack(lane, variables.value(kernel_id_), pack.buffer.data());
+}
+
+const LinearLayer::Sized& LinearLayer::sized(const Pass& pass) const {
+  for (const Sized& candidate : sized_)
+    if (candidate.n == pass.n && candidate.training == pass.training) return candidate;
+  LOCKSTEP_CHECK(false, "layer {} was not prepared for {} samples", name(), pass.n);
+  return sized_.front();
+}
+
+void LinearLayer::forward(const Pass& pass) {
+  const Sized& made = sized(pass);
+  made.primitive->forward(pass.lane, pass.inputs[0], pass.value(kernel_id_), packs_[made.pack].buffer.data(),
+                          bias_ ? pass.value(bias_id_) : nullptr, pass.outputs[0]);
+}
+
+void LinearLayer::backward(const Pass& pass) {
+  const Sized& made = sized(pass);
+  const std::int64_t channels = output_shape().last();
+  const std::int64_t rows = pass.n * output_shape().num_elements() / channels;
+  // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
+  float* g = const_cast<float*>(pass.dy[0]);
+  if (bias_)
+    pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g, relu_ ? pass.outputs[0] : nullptr,
+                                               relu_ ? g : nullptr, pass.gradient(bias_id_));
+  else if (relu_)
+    pass.kernels.elementwise.relu_backward(pass.lane, rows * channels, g, pass.outputs[0], g);
+  made.primitive->backward_weights(pass.lane, pass.inputs[0], g, pass.gradient(kernel_id_));
+  if (pass.dx[0] != nullptr)
+    made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack].buffer.data(), pass.dx[0]);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What dense and conv2d share: a kernel, a bias, an optional fused relu, and one primitive per microshard size.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/buffer.h"
+#include "model/layer.h"
+
+namespace lockstep {
+
+class LinearLayer : public Layer {
+ public:
+  LinearLayer(std::string name, bool bias, std::shared_ptr<const Initializer> kernel_initializer,
+              std::shared_ptr<const Initializer> bias_initializer)
+      : Layer(std::move(name)),
+        bias_(bias),
+        kernel_initializer_(std::move(kernel_initializer)),
+        bias_initializer_(std::move(bias_initializer)) {}
+
+  void declare(VariableStore& variables) override;
+  void prepare(const PrepareContext& context) override;
+  void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables) override;
+  void forward(const Pass& pass) override;
+  void backward(const Pass& pass) override;
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  bool backward_reads_output() const override { return relu_; }
+  bool fuse_relu() override {
+    const bool fused = !relu_;
+    relu_ = true;
+    return fused;
+  }
+
+ protected:
+  virtual Shape kernel_shape() const = 0;
+  virtual std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context, std::int64_t n) const = 0;
+  /// The shape of one output sample; its last axis is the bias's.
+  virtual const Shape& output_shape() const = 0;
+
+  bool bias_, relu_ = false;
+
+ private:
+  struct Sized {
+    std::int64_t n;
+    bool training;
+    std::unique_ptr<LinearPrimitive> primitive;
+    std::size_t pack;  ///< index of the packed weights that it uses
+  };
+  struct Pack {
+    const LinearPrimitive* owner;
+    Buffer buffer;
+  };
+  const Sized& sized(const Pass& pass) const;
+
+  std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
+  VariableId kernel_id_ = VariableId::none, bias_id_ = VariableId::none;
+  std::vector<Sized> sized_;
+  std::vector<Pack> packs_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace lockstep

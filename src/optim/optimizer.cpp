@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/optimizer.h"
+
+#include <array>
+#include <cmath>
+
+#include "core/named_options.h"
+
+namespace lockstep {
+
+void Optimizer::create_slots(Device& device, const VariableStore& variables) {
+  for (std::size_t i = 0; i < slot_names().size(); ++i)
+    slots_.emplace_back(device, static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float));
+}
+
+namespace {
+
+class GradientDescent final : public Optimizer {
+ public:
+  explicit GradientDescent(const Params& p) : Optimizer(make_schedule(p.node("learning_rate"))) {}
+  const char* kind() const override { return "gradient_descent"; }
+  std::span<const std::string_view> slot_names() const override { return {}; }
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
+              std::int64_t step) const override {
+    kernels.update.gradient_descent(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
+                                    static_cast<float>(learning_rate(step)));
+  }
+};
+
+class Momentum final : public Optimizer {
+ public:
+  explicit Momentum(const Params& p)
+      : Optimizer(make_schedule(p.node("learning_rate"))), momentum_(static_cast<float>(p.real("momentum"))), nesterov_(p.boolean("nesterov")) {}
+  const char* kind() const override { return "momentum"; }
+  std::span<const std::string_view> slot_names() const override {
+    static constexpr std::string_view kNames[] = {"momentum"};
+    return kNames;
+  }
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
+              std::int64_t step) const override {
+    kernels.update.momentum(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
+                            slot(0) + range.first, static_cast<float>(learning_rate(step)), momentum_, nesterov_);
+  }
+
+ private:
+  float momentum_;
+  bool nesterov_;
+};
+
+class Adam final : public Optimizer {
+ public:
+  explicit Adam(const Params& p)
+      : Optimizer(make_schedule(p.node("learning_rate"))), beta1_(p.real("beta1")), beta2_(p.real("beta2")), epsilon_(p.real("epsilon")) {}
+  const char* kind() const override { return "adam"; }
+  std::span<const std::string_view> slot_names() const override {
+    static constexpr std::string_view kNames[] = {"m", "v"};
+    return kNames;
+  }
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
+              std::int64_t step) const override {
+    const auto t = static_cast<double>(step + 1);
+    const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    kernels.update.adam(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
+                        slot(0) + range.first, slot(1) + range.first, static_cast<float>(alpha), static_cast<float>(beta1_),
+                        static_cast<float>(beta2_), static_cast<float>(epsilon_));
+  }
+
+ private:
+  double beta1_, beta2_, epsilon_;
+};
+
+constexpr std::string_view kRateHelp = "a number, or a schedule with its options";
+constexpr ParamSpec kGradientDescentTable[] = {{"learning_rate", ParamType::node, kRequired, "", kRateHelp}};
+constexpr ParamSpec kMomentumTable[] = {
+    {"learning_rate", ParamType::node, kRequired, "", kRateHelp},
+    {"momentum", ParamType::real, "0.9", "[0, 1)", "what is kept of the accumulated gradient"},
+    {"nesterov", ParamType::boolean, "false", "", "look ahead: w -= lr * (g + momentum * a)"},
+};
+constexpr ParamSpec kAdamTable[] = {
+    {"learning_rate", ParamType::node, "0.001", "", kRateHelp},
+    {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"},
+    {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"},
+    {"epsilon", ParamType::real, "1e-8", "> 0", "added to the root of the second moment, after bias correction of the rate"},
+};
+
+constexpr std::array kTable = {
+    OptimizerEntry{"gradient_descent", "w -= lr * g", kGradientDescentTable,
+                   [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<GradientDescent>(p); }},
+    OptimizerEntry{"momentum", "a = momentum * a + g; w -= lr * a", kMomentumTable,
+                   [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Momentum>(p); }},
+    OptimizerEntry{"adam", "Kingma and Ba 2015, with epsilon outside the bias correction", kAdamTable,
+                   [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(p); }},
+};
+
+}  // namespace
+
+std::span<const OptimizerEntry> optimizer_table() { return kTable; }
+
+std::unique_ptr<Optimizer> make_optimizer(const Node& node) {
+  const NamedOptions named = named_options(node, "optimizer");
+  const OptimizerEntry& entry = find_entry(optimizer_table(), named, "optimizer");
+  return entry.make(Params(named.options, entry.table, "optimizer " + named.name));
+}
+
+}  // namespace lockstep

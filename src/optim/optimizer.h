@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How variables move. An optimizer has slots, flat allocations of the same layout as the trainable variables, and one
+// fused update per range: any cut of the range gives the same bits, so threads and ranks may share the work.
+//
+// Rules and defaults are those of the classic training library (docs/optimizers.md). To add one: one file or class, one
+// line in the table, one test with a check vector, one line in the documentation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/buffer.h"
+#include "core/params.h"
+#include "core/thread_pool.h"
+#include "kernels/kernel_table.h"
+#include "model/variable_store.h"
+#include "optim/schedule.h"
+
+namespace lockstep {
+
+class Optimizer {
+ public:
+  explicit Optimizer(std::unique_ptr<Schedule> schedule) : schedule_(std::move(schedule)) {}
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  virtual const char* kind() const = 0;
+  /// Names of the slots, as in checkpoints: slots/<name>/<variable>.
+  virtual std::span<const std::string_view> slot_names() const = 0;
+
+  /// Allocates the slots, filled with their initial values.
+  void create_slots(Device& device, const VariableStore& variables);
+  /// The whole slot, flat like VariableStore::trainable_values().
+  float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
+  /// The part of a slot that belongs to a variable; host memory.
+  Tensor slot_tensor(std::size_t index, const Variable& variable) const {
+    return {slot(index) + variable.offset, DType::f32, variable.shape};
+  }
+
+  double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
+
+  /// Applies `gradients` (flat; element range.first is its first used one) to the values of the range. `step` is the
+  /// global step before the update. Different lanes may update different ranges at once.
+  virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients,
+                      Range range, std::int64_t step) const = 0;
+
+ private:
+  std::unique_ptr<Schedule> schedule_;
+  std::vector<Buffer> slots_;
+};
+
+struct OptimizerEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  std::unique_ptr<Optimizer> (*make)(const Params&);
+};
+std::span<const OptimizerEntry> optimizer_table();
+
+/// From the configuration: a name, or a map of one name to its options.
+std::unique_ptr<Optimizer> make_optimizer(const Node& node);
+
+}  // namespace lockstep
