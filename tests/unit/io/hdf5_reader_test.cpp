@@ -4,7 +4,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <random>
+#include <thread>
 
 #include "io/hdf5_handle.h"
 #include "unit/io/reader_test_support.h"
@@ -18,10 +22,13 @@ using Extents = std::vector<hsize_t>;
 
 constexpr H5Z_filter_t kCountingFilter = 400;  // 256 to 511 are for tests
 int chunks_read = 0;
+std::function<void()> at_chunk;
 
 std::size_t count_chunk(unsigned flags, std::size_t, const unsigned*, std::size_t bytes, std::size_t*,
                         void**) {
-  if ((flags & H5Z_FLAG_REVERSE) != 0) ++chunks_read;
+  if ((flags & H5Z_FLAG_REVERSE) == 0) return bytes;
+  ++chunks_read;
+  if (at_chunk) at_chunk();
   return bytes;
 }
 
@@ -303,6 +310,29 @@ TEST_F(Hdf5ReaderTest, ReadsAFileThatAnotherProcessHasLocked) {
   ASSERT_EQ(::flock(descriptor, LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(open()->size(), 3);
   ::close(descriptor);
+}
+
+// The library need not be safe between threads. While it decodes a chunk, another thread tries to take the
+// lock: with 200 ms it would get it if the reader did not hold it.
+TEST_F(Hdf5ReaderTest, HoldsTheProcessWideLockWhileReading) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3}, {3}, false, true);
+  std::atomic<bool> taken = false;
+  bool taken_while_reading = true;
+  std::thread other;
+  at_chunk = [&] {
+    other = std::thread([&] {
+      const Hdf5Lock lock;
+      taken = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    taken_while_reading = taken;
+  };
+  EXPECT_EQ(open()->size(), 3);
+  at_chunk = nullptr;
+  ASSERT_TRUE(other.joinable()) << "no chunk was decoded";
+  other.join();
+  EXPECT_FALSE(taken_while_reading);
+  EXPECT_TRUE(taken);
 }
 
 TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {
