@@ -5,7 +5,9 @@
 #include "driver/command_check.h"
 #include "driver/command_config_reference.h"
 #include "driver/command_evaluate.h"
+#include "driver/command_events.h"
 #include "driver/command_info.h"
+#include "driver/command_inspect.h"
 #include "driver/command_predict.h"
 #include "driver/command_train.h"
 
@@ -17,6 +19,8 @@ constexpr CommandEntry kCommands[] = {
     {Command::evaluate, command_evaluate},
     {Command::predict, command_predict},
     {Command::check, command_check},
+    {Command::inspect, command_inspect},
+    {Command::events, command_events},
     {Command::info, command_info},
     {Command::config_reference, command_config_reference},
 };

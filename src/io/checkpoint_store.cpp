@@ -136,7 +136,7 @@ std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::strin
       return path;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::checkpoint) throw;
-      if (damaged != nullptr) damaged->push_back(error.what());
+      if (damaged != nullptr) damaged->push_back(fmt::format("{}: {}", error.where(), error.what_happened()));
     }
   }
   return std::nullopt;

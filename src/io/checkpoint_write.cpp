@@ -18,6 +18,7 @@
 #include "io/checkpoint_format.h"
 #include "io/file_descriptor.h"
 #include "io/hdf5_attribute.h"
+#include "io/hdf5_output.h"
 
 namespace lockstep {
 
@@ -103,14 +104,21 @@ void trim(const FileDescriptor& file, const std::string& path) {
     throw file_error(ErrorKind::checkpoint, "trim", path, errno);
 }
 
-Hdf5Handle create_file(const std::string& name, const Hdf5Context& context) {
+Hdf5Handle create_hdf5(const std::string& name, Hdf5Output& output, const Hdf5Context& context) {
   const Hdf5Lock lock;
   const Hdf5Handle access = hdf5_access_properties(context);
   // The file format of HDF5 1.8: its structures have checksums, and every HDF5 since 2008 reads it.
   hdf5_checked(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST), context,
                "choose the format");
+  hdf5_write_to(access, output, context);
   return {hdf5_checked(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), context, "create"),
           H5Fclose};
+}
+
+/// The error that HDF5 was not told of.
+void check_output(const Hdf5Output& output, const std::string& path, std::size_t needed) {
+  if (output.error == ENOSPC || output.error == EDQUOT) throw disk_full(path, needed);
+  if (output.error != 0) throw file_error(ErrorKind::checkpoint, "write", path, output.error);
 }
 
 void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, const Hdf5Context& file_context) {
@@ -166,21 +174,28 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
                   context);
 }
 
-void write_file(const std::string& name, const CheckpointHeader& header,
-                std::span<const CheckpointTensor> tensors, const std::string& path, std::size_t needed) {
+void write_file(const FileDescriptor& to, const CheckpointHeader& header,
+                std::span<const CheckpointTensor> tensors, const std::string& path) {
+  const std::size_t needed = bytes_needed(header, tensors);
+  reserve(to, path, needed);
   const Hdf5Context context{ErrorKind::checkpoint, path, "Older checkpoints are untouched."};
-  Hdf5Handle file = create_file(name, context);
-  const FileDescriptor reserved(::open(name.c_str(), O_RDWR | O_CLOEXEC));
-  if (!reserved.is_open()) throw file_error(ErrorKind::checkpoint, "open", name, errno);
-  reserve(reserved, path, needed);
-  for (const CheckpointTensor& entry : tensors) write_dataset(file, entry, context);
-  write_header(file, header, context);
-  {
+  Hdf5Output output{.descriptor = to.get()};
+  Hdf5Handle file = create_hdf5(path, output, context);
+  try {
+    for (const CheckpointTensor& entry : tensors) {
+      write_dataset(file, entry, context);
+      if (output.error != 0) break;
+    }
+    write_header(file, header, context);
     const Hdf5Lock lock;
     hdf5_checked(H5Fflush(file.get(), H5F_SCOPE_LOCAL), context, "flush");
     hdf5_checked(file.close(), context, "close");
+  } catch (const Error&) {
+    check_output(output, path, needed);  // what HDF5 stumbled over
+    throw;
   }
-  trim(reserved, name);
+  check_output(output, path, needed);
+  trim(to, path);
 }
 
 }  // namespace
@@ -220,16 +235,12 @@ void write_checkpoint(const std::string& path, CheckpointHeader header,
   if (header.created.empty()) header.created = utc_now();
   header.digest = checkpoint_digest(header, tensors);
 
-  const std::size_t needed = bytes_needed(header, tensors);
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
-  try {
-    write_file(temporary, header, tensors, path, needed);
-  } catch (const Error& error) {
-    // A file system that cannot reserve: HDF5 met the full disk.
-    if (error.kind() != ErrorKind::bug && bytes_free(path) < needed) throw disk_full(path, needed);
-    throw;
-  }
+  FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a file beside it", path, errno);
+  write_file(file, header, tensors, path);
+  if (file.close() != 0) throw file_error(ErrorKind::checkpoint, "close", path, errno);
   publish_file(temporary, path, ErrorKind::checkpoint);
   cleanup.keep();
 }

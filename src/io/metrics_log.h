@@ -34,7 +34,7 @@ class MetricsLog {
   void drop_after(std::int64_t step);
 
   /// The first error, or empty.
-  const std::string& error() const;
+  std::string error() const;
 
  private:
   struct Impl;

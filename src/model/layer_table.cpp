@@ -4,11 +4,9 @@
 
 #include <algorithm>
 
-namespace lockstep {
+#include "model/layers/entries.h"
 
-extern const LayerEntry kDenseLayer, kConv2dLayer, kMaxPoolLayer, kAvgPoolLayer, kGlobalAvgPoolLayer, kFlattenLayer, kAddLayer,
-    kBatchNormLayer, kDropoutLayer, kReluLayer, kLeakyReluLayer, kRelu6Layer, kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer,
-    kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer;
+namespace lockstep {
 
 namespace {
 std::vector<LayerEntry>& entries() {

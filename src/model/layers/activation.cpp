@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Activations other than relu: element-wise, through the device's primitives.
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 
 namespace lockstep {
 

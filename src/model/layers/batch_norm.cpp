@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 
 namespace lockstep {
 

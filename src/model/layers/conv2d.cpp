@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 #include "model/layers/linear.h"
 #include "model/layers/window.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "model/layers/linear.h"
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 #include "model/layers/window.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 //
 // Layers without variables or primitives: flatten, global_avg_pool, add, relu, dropout, softmax.
 #include "core/philox.h"
-#include "model/layer_table.h"
+#include "model/layers/entries.h"
 
 namespace lockstep {
 

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep events`: what event files hold.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "driver/command_line.h"
+
+namespace lockstep {
+
+/// Prints one JSON object per line to `out` for every value in the event file `path`, or in all those in the
+/// folder `path` and below it, in order of their names:
+///
+///   {"file":"eval/events.out.tfevents...","wall_time":1700000000.5,"step":200,"tag":"loss","value":0.25}
+///
+/// `file` is relative to a folder. NaN and infinities are null. Other values than scalars have a `kind`
+/// ("histogram", "image" ...) in place of `value`. Only values of `tag` are printed, or, if it is empty, all,
+/// and besides them the marks {"file_version":...} and {"restart":true} (what earlier files say of this step
+/// and later is void). A record that is cut short ends its file with a warning. Returns the exit code 0;
+/// throws Error(data) for a damaged record, after what stands before it, and where there is no event file.
+int print_events(const std::string& path, const std::string& tag, std::FILE* out);
+
+int command_events(const CommandLine& line);
+
+}  // namespace lockstep

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/command_inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "core/log.h"
+#include "io/checkpoint.h"
+#include "io/checkpoint_store.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Statistics {
+  double min = std::numeric_limits<double>::quiet_NaN();
+  double max = min, mean = min, standard_deviation = min;
+  std::int64_t num_nan = 0;
+};
+
+struct Row {
+  CheckpointEntry entry;
+  Statistics statistics;
+};
+
+double from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+/// IEEE 754 binary16.
+double from_f16(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const int fraction = bits & 1023;
+  double value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  if (exponent == 31)
+    value =
+        fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  return (bits >> 15) != 0 ? -value : value;
+}
+
+template <typename T>
+std::vector<double> to_double(const void* data, std::size_t count) {
+  const T* values = static_cast<const T*>(data);
+  return std::vector<double>(values, values + count);
+}
+
+std::vector<double> to_double(const void* data, std::size_t count, double (*convert)(std::uint16_t)) {
+  const auto* values = static_cast<const std::uint16_t*>(data);
+  std::vector<double> result(count);
+  std::transform(values, values + count, result.begin(), convert);
+  return result;
+}
+
+std::vector<double> values_of(const void* data, DType type, std::size_t count) {
+  switch (type) {
+    case DType::f32:
+      return to_double<float>(data, count);
+    case DType::f64:
+      return to_double<double>(data, count);
+    case DType::bf16:
+      return to_double(data, count, from_bf16);
+    case DType::f16:
+      return to_double(data, count, from_f16);
+    case DType::i32:
+      return to_double<std::int32_t>(data, count);
+    case DType::i64:
+      return to_double<std::int64_t>(data, count);
+    case DType::u8:
+      return to_double<std::uint8_t>(data, count);
+    case DType::i8:
+      return to_double<std::int8_t>(data, count);
+    case DType::i16:
+      return to_double<std::int16_t>(data, count);
+    case DType::u16:
+      return to_double<std::uint16_t>(data, count);
+  }
+  LOCKSTEP_CHECK(false, "dtype {}", static_cast<int>(type));
+}
+
+Statistics statistics_of(std::vector<double> values) {
+  Statistics result;
+  const std::size_t all = values.size();
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  result.num_nan = static_cast<std::int64_t>(all - values.size());
+  if (values.empty()) return result;
+  const auto count = static_cast<double>(values.size());
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  result.min = *min;
+  result.max = *max;
+  double sum = 0;
+  for (double value : values) sum += value;
+  result.mean = sum / count;
+  double squares = 0;
+  for (double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.standard_deviation = std::sqrt(squares / count);
+  return result;
+}
+
+std::vector<Row> read_rows(const CheckpointFile& file) {
+  std::vector<Row> rows;
+  std::vector<std::uint64_t> block;  // of integers: aligned for every dtype
+  for (const CheckpointEntry& entry : file.entries()) {
+    const Tensor shape_only(nullptr, entry.dtype, entry.shape);
+    block.resize(shape_only.size_bytes() / sizeof(std::uint64_t) + 1);
+    file.read_into(entry.path, Tensor(block.data(), entry.dtype, entry.shape));
+    const auto count = static_cast<std::size_t>(shape_only.num_elements());
+    rows.push_back({entry, statistics_of(values_of(block.data(), entry.dtype, count))});
+  }
+  return rows;
+}
+
+std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
+  const CheckpointHeader& header = file.header();
+  std::string text = fmt::format(
+      "{}\n  global step       {}\n  epoch             {}\n  samples consumed  {}\n  shards            {}\n"
+      "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
+      file.path(), header.global_step, header.epoch, header.samples_consumed, header.shards, header.seed,
+      header.created, header.lockstep_version, header.digest);
+  std::size_t path_width = 6, shape_width = 5;
+  for (const Row& row : rows) {
+    path_width = std::max(path_width, row.entry.path.size());
+    shape_width = std::max(shape_width, row.entry.shape.to_string().size());
+  }
+  text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11}  {:>11}  {:>11}  {:>11}  {:>6}\n", "tensor", path_width,
+                      "dtype", "shape", shape_width, "min", "max", "mean", "std", "NaN");
+  std::int64_t elements = 0;
+  for (const Row& row : rows) {
+    const Statistics& s = row.statistics;
+    elements += row.entry.shape.num_elements();
+    text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>6}\n",
+                        row.entry.path, path_width, name_of(row.entry.dtype), row.entry.shape.to_string(),
+                        shape_width, s.min, s.max, s.mean, s.standard_deviation, s.num_nan);
+  }
+  return text + fmt::format("{} tensors, {} values\n", rows.size(), elements);
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
+  const CheckpointHeader& header = file.header();
+  Json tensors = Json::array();
+  for (const Row& row : rows) {
+    const Statistics& s = row.statistics;
+    const auto extents = row.entry.shape.extents();
+    tensors.push_back({{"path", row.entry.path},
+                       {"dtype", name_of(row.entry.dtype)},
+                       {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+                       {"min", number(s.min)},
+                       {"max", number(s.max)},
+                       {"mean", number(s.mean)},
+                       {"std", number(s.standard_deviation)},
+                       {"nan", s.num_nan}});
+  }
+  const Json all = {{"file", file.path()},       {"global_step", header.global_step},
+                    {"epoch", header.epoch},     {"samples_consumed", header.samples_consumed},
+                    {"shards", header.shards},   {"seed", header.seed},
+                    {"created", header.created}, {"lockstep_version", header.lockstep_version},
+                    {"digest", header.digest},   {"config", header.config},
+                    {"tensors", tensors}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string resolve(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code)) return path;
+  std::vector<std::string> damaged;
+  const std::optional<std::string> newest = CheckpointStore(path, 0).newest_intact(&damaged);
+  for (const std::string& reason : damaged) log_warning("passed over a damaged checkpoint: {}", reason);
+  if (!newest)
+    throw Error(ErrorKind::checkpoint, "holds no intact checkpoint", path,
+                "Give a checkpoint file or a run directory.");
+  return *newest;
+}
+
+void print(std::FILE* out, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out) {
+  const CheckpointFile file(resolve(path));
+  if (digest) {
+    file.verify();
+    print(out, file.header().digest + "\n");
+    return 0;
+  }
+  const std::vector<Row> rows = read_rows(file);
+  print(out, json ? as_json(file, rows) : as_table(file, rows));
+  return 0;
+}
+
+int command_inspect(const CommandLine& line) {
+  return inspect_checkpoint(line.target, line.digest, line.json, stdout);
+}
+
+}  // namespace lockstep

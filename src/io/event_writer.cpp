@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/event_writer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+
+#include "core/cpu.h"
+#include "core/log.h"
+#include "event.pb.h"
+#include "io/atomic_file.h"
+#include "io/crc32c.h"
+#include "io/file_descriptor.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = 65536;
+constexpr int kMostFilesPerSecond = 100;
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+template <typename Integer>
+void append_little_endian(std::string& to, Integer value) {
+  for (std::size_t byte = 0; byte < sizeof value; ++byte)
+    to.push_back(static_cast<char>((value >> (8 * byte)) & 0xFF));
+}
+
+/// One TFRecord: length, its masked CRC, payload, its masked CRC.
+void append_record(std::string& to, const std::string& payload) {
+  const std::size_t start = to.size();
+  append_little_endian(to, static_cast<std::uint64_t>(payload.size()));
+  append_little_endian(to, masked_crc32c(to.data() + start, sizeof(std::uint64_t)));
+  to += payload;
+  append_little_endian(to, masked_crc32c(payload.data(), payload.size()));
+}
+
+}  // namespace
+
+struct EventWriter::Impl {
+  mutable std::mutex mutex;
+  std::string path, error, buffer;
+  FileDescriptor file;
+
+  void fail(const Error& reason) {
+    error = reason.what();
+    log_warning("{}: {}; no more events are written, the run goes on", reason.where(),
+                reason.what_happened());
+    buffer.clear();
+    file = FileDescriptor();
+  }
+
+  void open(const std::string& folder) {
+    std::error_code code;
+    std::filesystem::create_directories(folder, code);
+    if (code)
+      return fail(file_error(ErrorKind::data, "create the folder for event files", folder, code.value()));
+    const double now = std::floor(now_seconds());
+    const std::string name =
+        (std::filesystem::path(folder) /
+         fmt::format("events.out.tfevents.{:010.0f}.{}.{}", now, host_name(), ::getpid()))
+            .string();
+    std::string candidate = name;
+    for (int i = 1; i <= kMostFilesPerSecond;
+         ++i) {  // a second writer of this process within the second gets a suffix
+      file =
+          FileDescriptor(::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+      if (file.is_open() || errno != EEXIST) break;
+      candidate = fmt::format("{}.{}", name, i);
+    }
+    if (!file.is_open()) return fail(file_error(ErrorKind::data, "create the event file", candidate, errno));
+    path = candidate;
+    event_file::Event event;
+    event.set_wall_time(now);
+    event.set_file_version("brain.Event:2");
+    append(event);
+    flush();
+  }
+
+  void append(const event_file::Event& event) {
+    if (!file.is_open()) return;
+    append_record(buffer, event.SerializeAsString());
+    if (buffer.size() >= kBufferBytes) flush();
+  }
+
+  void flush() {
+    if (!file.is_open() || buffer.empty()) return;
+    if (!write_fully(file.get(), buffer.data(), buffer.size()))
+      return fail(file_error(ErrorKind::data, "write events", path, errno));
+    buffer.clear();
+  }
+
+  void close() {
+    flush();
+    if (!file.is_open()) return;
+    if (file.close() != 0) fail(file_error(ErrorKind::data, "close the event file", path, errno));
+  }
+};
+
+EventWriter::EventWriter(const std::string& folder) : impl_(std::make_unique<Impl>()) { impl_->open(folder); }
+
+EventWriter::~EventWriter() {
+  try {
+    close();
+  } catch (...) {  // out of memory for a message: nothing is left to be done
+  }
+}
+
+void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) {
+  event_file::Event event;
+  event.set_wall_time(now_seconds());
+  event.set_step(step);
+  event_file::Summary::Value* entry = event.mutable_summary()->add_value();
+  entry->set_tag(std::string(tag));
+  entry->set_simple_value(static_cast<float>(value));
+  const std::lock_guard lock(impl_->mutex);
+  impl_->append(event);
+}
+
+void EventWriter::restart_from(std::int64_t step) {
+  event_file::Event event;
+  event.set_wall_time(now_seconds());
+  event.set_step(step);
+  event.mutable_session_log()->set_status(event_file::SessionLog::START);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->append(event);
+}
+
+void EventWriter::flush() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->flush();
+}
+
+void EventWriter::close() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->close();
+}
+
+std::string EventWriter::path() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->path;
+}
+
+std::string EventWriter::error() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->error;
+}
+
+}  // namespace lockstep

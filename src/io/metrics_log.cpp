@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/metrics_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "core/log.h"
+#include "io/atomic_file.h"
+#include "io/file_descriptor.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The step of a record; nullopt if the line is not one.
+std::optional<std::int64_t> step_of(std::string_view line) {
+  const Json record = Json::parse(line, nullptr, false);
+  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer())
+    return std::nullopt;
+  return record["step"].get<std::int64_t>();
+}
+
+}  // namespace
+
+struct MetricsLog::Impl {
+  std::string path, error;
+  FileDescriptor file;
+  mutable std::mutex mutex;
+
+  void fail(const Error& reason) {
+    error = reason.what();
+    log_warning("{}: {}; no more metrics are written, the run goes on", reason.where(),
+                reason.what_happened());
+    file = FileDescriptor();
+  }
+
+  /// The contents without a last line that has no end; nullopt if there is no file.
+  std::optional<std::string> whole_lines(bool& was_cut) const {
+    was_cut = false;
+    std::error_code code;
+    if (!std::filesystem::exists(path, code) && !code) return std::nullopt;
+    std::string text = read_whole_file(path);
+    const std::size_t end = text.rfind('\n');
+    const std::size_t length = end == std::string::npos ? 0 : end + 1;
+    was_cut = length != text.size();
+    text.resize(length);
+    return text;
+  }
+
+  bool open() {
+    if (!error.empty()) return false;
+    if (file.is_open()) return true;
+    file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (!file.is_open()) fail(file_error(ErrorKind::data, "open", path, errno));
+    return file.is_open();
+  }
+
+  void drop(std::optional<std::int64_t> after) {
+    bool was_cut = false;
+    const std::optional<std::string> text = whole_lines(was_cut);
+    if (!text) return;
+    std::string kept;
+    std::size_t odd = was_cut ? 1 : 0;
+    for (std::size_t begin = 0; begin < text->size();) {
+      const std::size_t end = text->find('\n', begin) + 1;
+      const std::string_view line = std::string_view(*text).substr(begin, end - begin);
+      begin = end;
+      if (!after) {
+        kept += line;
+        continue;
+      }
+      const std::optional<std::int64_t> step = step_of(line);
+      if (!step) ++odd;
+      if (step && *step <= *after) kept += line;
+    }
+    if (odd > 0) log_warning("{}: {} lines that are no records are removed", path, odd);
+    if (!was_cut && kept.size() == text->size()) return;
+    file = FileDescriptor();  // the name is about to belong to another file
+    write_file_atomically(path, kept, ErrorKind::data);
+  }
+};
+
+MetricsLog::MetricsLog(std::string path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = std::move(path);
+  try {
+    impl_->drop(std::nullopt);
+  } catch (const Error& error) {
+    impl_->fail(error);
+  }
+}
+
+MetricsLog::~MetricsLog() = default;
+
+void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view split,
+                        std::span<const std::pair<std::string, double>> values) {
+  Json record;
+  record["step"] = step;
+  record["epoch"] = epoch;
+  record["split"] = split;
+  for (const auto& [name, value] : values) {
+    LOCKSTEP_CHECK(!record.contains(name), "two values of a record are called '{}'", name);
+    record[name] = std::isfinite(value) ? Json(value) : Json(nullptr);
+  }
+  const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->open() && !write_fully(impl_->file.get(), line.data(), line.size()))
+    impl_->fail(file_error(ErrorKind::data, "write metrics", impl_->path, errno));
+}
+
+void MetricsLog::drop_after(std::int64_t step) {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->error.empty()) return;
+  try {
+    impl_->drop(step);
+  } catch (const Error& error) {
+    impl_->fail(error);
+  }
+}
+
+std::string MetricsLog::error() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->error;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/run_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+
+#include "core/cpu.h"
+#include "core/log.h"
+#include "io/atomic_file.h"
+#include "io/file_descriptor.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kMostHolderBytes = 1024;
+
+std::string this_process() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 40> since{};
+  std::strftime(since.data(), since.size(), "%Y-%m-%d %H:%M:%S %z", &parts);
+  return fmt::format("process {} on {} since {}", ::getpid(), host_name(), since.data());
+}
+
+/// What the holder wrote; it may be in the middle of doing so.
+std::string holder(const FileDescriptor& file) {
+  std::array<char, kMostHolderBytes> text{};
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  std::string_view line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  line = line.substr(0, line.find('\n'));
+  return line.empty() ? "another process" : std::string(line);
+}
+
+}  // namespace
+
+struct RunLock::Impl {
+  FileDescriptor file;
+};
+
+RunLock::RunLock(const std::string& run_dir) : impl_(std::make_unique<Impl>()) {
+  const std::string path = run_dir + "/.lock";
+  impl_->file = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!impl_->file.is_open()) throw file_error(ErrorKind::config, "open the lock file", path, errno);
+  int result;
+  do {
+    result = ::flock(impl_->file.get(), LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno == EWOULDBLOCK)
+    throw Error(ErrorKind::config, fmt::format("the run directory is in use by {}", holder(impl_->file)),
+                run_dir,
+                "Wait until that run has ended, stop it, or choose another directory with --run-dir.");
+  if (result != 0)
+    log_warning("{}: this file system cannot lock ({}); see to it that no other run uses the run directory",
+                path, std::strerror(errno));
+
+  // For people only; the lock itself does not depend on it.
+  const std::string text = this_process() + "\n";
+  if (::ftruncate(impl_->file.get(), 0) != 0 || !write_fully(impl_->file.get(), text.data(), text.size()))
+    log_warning("{}: cannot write who holds the lock: {}", path, std::strerror(errno));
+}
+
+// Closing releases. The file stays: removing it could remove the lock of a run that has just started.
+RunLock::~RunLock() = default;
+
+}  // namespace lockstep

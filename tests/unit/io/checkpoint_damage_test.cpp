@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Damage: every byte, every kind of truncation, a full disk, a write that fails in the middle.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "checkpoint_testing.h"
+#include "io/atomic_file.h"
+#include "io/checkpoint.h"
+#include "io/hdf5_attribute.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+using testing::test_header;
+using testing::test_tensors;
+using testing::TestTensors;
+
+/// Opens and verifies; true if that worked. Damage must be Error(checkpoint) that names the file.
+bool intact(const std::string& path, const std::string& digest) {
+  try {
+    const CheckpointFile file(path);
+    file.verify();
+    // What was not noticed must not have mattered.
+    EXPECT_EQ(file.header().digest, digest);
+    EXPECT_EQ(file.header().config, test_header().config);
+    EXPECT_EQ(file.header().created, "2020-01-02T03:04:05Z");
+    EXPECT_EQ(file.header().lockstep_version, test_header().lockstep_version);
+    EXPECT_EQ(file.entries().size(), 5U);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::checkpoint) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(path));
+    return false;
+  }
+}
+
+struct Sample {
+  std::string digest, bytes;
+};
+
+Sample write_sample(const std::string& path) {
+  const TestTensors tensors = test_tensors();
+  CheckpointHeader header = test_header();
+  header.created = "2020-01-02T03:04:05Z";
+  write_checkpoint(path, header, tensors.get());
+  return {checkpoint_digest(header, tensors.get()), read_whole_file(path)};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
+  ASSERT_EQ(std::fclose(file), 0);
+}
+
+class FlippedByte : public ::testing::TestWithParam<int> {};
+
+TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  const Sample sample = write_sample(path);
+  ASSERT_TRUE(intact(path, sample.digest));
+  std::size_t unnoticed = 0;
+  for (std::size_t at = 0; at < sample.bytes.size(); ++at) {
+    std::string flipped = sample.bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ GetParam());
+    put(path, flipped);
+    if (intact(path, sample.digest)) ++unnoticed;
+    if (HasFailure()) FAIL() << "byte " << at << " of " << sample.bytes.size();
+  }
+  RecordProperty("bytes", static_cast<int>(sample.bytes.size()));
+  RecordProperty("unnoticed", static_cast<int>(unnoticed));
+  // Only space that HDF5 set aside and never used may differ unnoticed.
+  EXPECT_LT(unnoticed, sample.bytes.size() / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0x80, 0xFF));
+
+TEST(CheckpointDamage, EveryByteOfATensorMatters) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  const Sample sample = write_sample(path);
+  const TestTensors tensors = test_tensors();
+  const Tensor& bias = tensors.get()[1].tensor;
+  const std::string needle(static_cast<const char*>(bias.raw()), bias.size_bytes());
+  const std::size_t begin = sample.bytes.find(needle);
+  ASSERT_NE(begin, std::string::npos);
+  for (std::size_t at = begin; at < begin + needle.size(); ++at) {
+    std::string flipped = sample.bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    put(path, flipped);
+    try {
+      CheckpointFile(path).verify();
+      ADD_FAILURE() << "byte " << at;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr(path), HasSubstr("dataset variables/conv1/bias"), HasSubstr("checksum")));
+    }
+  }
+}
+
+TEST(CheckpointDamage, TruncationAtEveryLength) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  const Sample sample = write_sample(path);
+  for (std::size_t length = 0; length < sample.bytes.size(); ++length) {
+    put(path, sample.bytes.substr(0, length));
+    ASSERT_FALSE(intact(path, sample.digest)) << length << " of " << sample.bytes.size();
+  }
+  put(path, sample.bytes);
+  EXPECT_TRUE(intact(path, sample.digest));
+}
+
+/// Changes a file through HDF5 itself, so that its structures and checksums are in order.
+void edit(const std::string& path, const std::function<void(hid_t, const Hdf5Context&)>& change) {
+  const Hdf5Context context{ErrorKind::bug, path, ""};
+  const Hdf5Lock lock;
+  const Hdf5Handle access = hdf5_access_properties(context);
+  Hdf5Handle file(hdf5_checked(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), context, "open"), H5Fclose);
+  change(file.get(), context);
+  hdf5_checked(file.close(), context, "close");
+}
+
+std::string complaint(const std::string& path) {
+  try {
+    CheckpointFile(path).verify();
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::checkpoint);
+    return error.what();
+  }
+}
+
+TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  write_sample(path);
+  edit(path, [](hid_t file, const Hdf5Context& context) {
+    hdf5_checked(H5Ldelete(file, "variables/conv1/bias", H5P_DEFAULT), context, "delete");
+  });
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("digest")));
+
+  write_sample(path);
+  edit(path, [](hid_t file, const Hdf5Context& context) {
+    hdf5_checked(H5Lmove(file, "state/loss_scale", file, "state/loss", H5P_DEFAULT, H5P_DEFAULT), context,
+                 "rename");
+  });
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("digest")));
+
+  write_sample(path);
+  edit(path, [](hid_t file, const Hdf5Context& context) {
+    hdf5_checked(H5Adelete(file, "global_step"), context, "delete");
+    write_attribute(file, "global_step", std::int64_t{201}, context);
+  });
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("header")));
+
+  write_sample(path);
+  edit(path, [](hid_t file, const Hdf5Context& context) {
+    hdf5_checked(H5Adelete(file, "version"), context, "delete");
+    write_attribute(file, "version", std::int64_t{2}, context);
+  });
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("version 2")));
+}
+
+/// A file system of `megabytes`, gone at the end.
+class SmallDisk {
+ public:
+  SmallDisk(const std::string& folder, int megabytes) : folder_(folder) {
+    mounted_ =
+        ::mount("lockstep-test", folder.c_str(), "tmpfs", 0, fmt::format("size={}m", megabytes).c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::string folder_;
+  bool mounted_ = false;
+};
+
+TEST(CheckpointDamage, AFullDiskLeavesTheOlderCheckpointAndNoTemporary) {
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path(), 4);
+  if (!disk.mounted()) GTEST_SKIP() << "mounting a small file system needs to be root";
+  TestTensors fits, large;
+  fits.add("variables/a", DType::f32, {200'000});
+  large.add("variables/a", DType::f32, {1'000'000});
+  write_checkpoint(folder / "a.h5", test_header(1), fits.get());
+  try {
+    write_checkpoint(folder / "b.h5", test_header(2), large.get());
+    FAIL() << "written to a full disk";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::checkpoint);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("b.h5"), HasSubstr("disk is full"), HasSubstr("needs 4.1 MB")));
+  }
+  EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.h5"));
+  CheckpointFile(folder / "a.h5").verify();
+  for (int step = 3; step < 23; ++step)
+    write_checkpoint(folder / "c.h5", test_header(step), fits.get());  // no leak
+  CheckpointFile(folder / "c.h5").verify();
+}
+
+// A file system that cannot reserve space fails in the middle of HDF5's writing: a limit on the size of files
+// does the same.
+TEST(CheckpointDamage, AWriteThatFailsInTheMiddle) {
+  const TemporaryFolder folder;
+  TestTensors fits, large;
+  fits.add("variables/a", DType::f32, {2'000});
+  large.add("variables/a", DType::f32, {30'000});
+  large.add("variables/b", DType::f32, {30'000});
+  for (int i = 0; i < 2'000; ++i) large.add(fmt::format("variables/small{}/bias", i), DType::f32, {3});
+  write_checkpoint(folder / "a.h5", test_header(1), fits.get());
+
+  const auto previous = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit unlimited{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  for (rlim_t limit : {rlim_t{0}, rlim_t{100}, rlim_t{50'000}, rlim_t{150'000}, rlim_t{240'500},
+                       rlim_t{500'000}, rlim_t{1'000'000}}) {
+    rlimit limited = unlimited;
+    limited.rlim_cur = limit;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
+    std::string message;
+    try {
+      write_checkpoint(folder / "b.h5", test_header(2), large.get());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::checkpoint);
+      message = error.what();
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+    EXPECT_THAT(message, AllOf(HasSubstr("b.h5"), HasSubstr("File too large"))) << limit;
+    EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.h5")) << limit;
+    CheckpointFile(folder / "a.h5").verify();
+  }
+  ::signal(SIGXFSZ, previous);
+  write_checkpoint(folder / "b.h5", test_header(2), large.get());
+  CheckpointFile(folder / "b.h5").verify();
+}
+
+TEST(CheckpointDamage, AFolderThatIsNotThere) {
+  try {
+    write_checkpoint("/nonexistent/a.h5", test_header(), test_tensors().get());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::checkpoint);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/nonexistent/a.h5"), HasSubstr("No such file")));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

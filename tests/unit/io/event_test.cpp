@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+
+#include "checkpoint_testing.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "io/atomic_file.h"
+#include "io/event_reader.h"
+#include "io/event_writer.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+std::vector<EventRecord> read_all(const std::string& path, std::string* note = nullptr) {
+  EventReader reader(path);
+  std::vector<EventRecord> records;
+  while (auto record = reader.next()) records.push_back(*record);
+  EXPECT_FALSE(reader.next().has_value());
+  if (note != nullptr) *note = reader.note();
+  return records;
+}
+
+std::string write_three(const std::string& folder) {
+  EventWriter writer(folder);
+  writer.scalar("train/loss", 1, 0.5);
+  writer.scalar("train/accuracy", 2, 0.25);
+  writer.scalar("train/loss", std::int64_t{1} << 40, std::nan(""));
+  writer.close();
+  EXPECT_EQ(writer.error(), "");
+  return writer.path();
+}
+
+TEST(Events, RoundTrip) {
+  const TemporaryFolder folder;
+  const double before = static_cast<double>(std::time(nullptr));
+  const std::string path = write_three(folder / "eval");
+  EXPECT_THAT(path, HasSubstr(folder / "eval/events.out.tfevents."));
+  EXPECT_THAT(path, ::testing::EndsWith(fmt::format(".{}.{}", host_name(), ::getpid())));
+  std::string note;
+  const std::vector<EventRecord> records = read_all(path, &note);
+  EXPECT_EQ(note, "");
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[0].file_version, "brain.Event:2");
+  EXPECT_TRUE(records[0].values.empty());
+  for (const EventRecord& record : records) {
+    EXPECT_GE(record.wall_time, before);
+    EXPECT_LE(record.wall_time, before + 600);
+    EXPECT_FALSE(record.restart);
+  }
+  ASSERT_EQ(records[1].values.size(), 1U);
+  EXPECT_EQ(records[1].values[0].tag, "train/loss");
+  EXPECT_EQ(records[1].values[0].kind, "scalar");
+  EXPECT_EQ(records[1].values[0].number, 0.5);
+  EXPECT_EQ(records[1].step, 1);
+  EXPECT_EQ(records[2].values.at(0).tag, "train/accuracy");
+  EXPECT_EQ(records[2].values.at(0).number, 0.25);
+  EXPECT_EQ(records[3].step, std::int64_t{1} << 40);
+  EXPECT_TRUE(std::isnan(records[3].values.at(0).number));
+}
+
+// The bytes themselves, as any reader of TFRecords sees them: the first record holds 8 + 1 bytes of time and
+// the version, 13 characters with tag and length.
+TEST(Events, FirstRecordByByte) {
+  const TemporaryFolder folder;
+  const std::string text = read_whole_file(write_three(folder.path()));
+  EXPECT_EQ(text.substr(0, 8), std::string("\x18\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(text.substr(8, 4), "\xa3\x7f\x4b\x22");
+  EXPECT_EQ(text[12], '\x09');
+  EXPECT_EQ(text.substr(21, 15),
+            "\x1a\x0d"
+            "brain.Event:2");
+}
+
+TEST(Events, WhatIsFlushedIsThere) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  EXPECT_EQ(read_all(writer.path()).size(), 1U);
+  writer.restart_from(7);
+  writer.flush();
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_TRUE(records[1].restart);
+  EXPECT_EQ(records[1].step, 7);
+}
+
+TEST(Events, TwoWritersOfOneSecondHaveTwoFiles) {
+  const TemporaryFolder folder;
+  EventWriter first(folder.path()), second(folder.path());
+  EXPECT_NE(first.path(), second.path());
+  EXPECT_EQ(first.error() + second.error(), "");
+}
+
+TEST(Events, TruncationAtEveryLengthEndsCleanly) {
+  const TemporaryFolder folder;
+  const std::string text = read_whole_file(write_three(folder.path()));
+  std::size_t whole = 0;
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    write_file_atomically(folder / "cut", text.substr(0, length));
+    std::string note;
+    const std::size_t count = read_all(folder / "cut", &note).size();
+    const bool at_an_end = count > whole || length == 0;
+    EXPECT_EQ(note.empty(), at_an_end) << length << ": " << note;
+    whole = count;
+  }
+  EXPECT_EQ(whole, 4U);
+}
+
+TEST(Events, EveryFlippedByteIsFoundAndNamed) {
+  const TemporaryFolder folder;
+  const std::string text = read_whole_file(write_three(folder.path()));
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string flipped = text;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+    write_file_atomically(folder / "flipped", flipped);
+    try {
+      read_all(folder / "flipped");
+      ADD_FAILURE() << "byte " << at;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(folder / "flipped"), HasSubstr("at byte ")));
+    }
+  }
+}
+
+TEST(Events, AnErrorIsRememberedAndDoesNotThrow) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "file", "not a folder");
+  EventWriter writer(folder / "file");
+  EXPECT_THAT(writer.error(), HasSubstr(folder / "file"));
+  EXPECT_EQ(writer.path(), "");
+  writer.scalar("loss", 1, 0.5);
+  writer.flush();
+  writer.close();
+}
+
+TEST(Events, AMissingFileIsAnError) { EXPECT_THROW(EventReader("/nonexistent/events"), Error); }
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes files for other programs to read (h5py_test.py, tensorboard_test.py): interop_program checkpoint
+// FILE | events FOLDER | verify FILE.
+#include <cstdio>
+#include <numeric>
+#include <string_view>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "io/event_writer.h"
+
+namespace lockstep {
+namespace {
+
+void write_checkpoint_file(const std::string& path) {
+  std::vector<float> kernel(3 * 1 * 5 * 7);
+  std::iota(kernel.begin(), kernel.end(), 0.5F);
+  std::vector<std::uint16_t> half = {0x3FC0, 0xC000};  // bf16: 1.5, -2
+  double scale = 1024;
+  std::vector<std::int64_t> counts = {-1, 1LL << 40};
+  const std::vector<CheckpointTensor> tensors = {
+      {"variables/conv1/kernel", Tensor(kernel.data(), DType::f32, {3, 1, 5, 7})},
+      {"variables/conv1/half", Tensor(half.data(), DType::bf16, {2})},
+      {"variables/empty", Tensor(nullptr, DType::f32, {2, 0})},
+      {"state/loss_scale", Tensor(&scale, DType::f64, {})},
+      {"state/counts", Tensor(counts.data(), DType::i64, {2})},
+  };
+  CheckpointHeader header;
+  header.global_step = 200;
+  header.epoch = 3;
+  header.samples_consumed = 640;
+  header.shards = 4;
+  header.seed = 0xFEDCBA9876543210U;
+  header.config = "name: \"caf\xc3\xa9\"\n";
+  header.lockstep_version = "0.1.0";
+  write_checkpoint(path, header, tensors);
+}
+
+void write_events(const std::string& folder) {
+  EventWriter first(folder);
+  for (int step = 1; step <= 6; ++step) first.scalar("train/loss", step, 1.0 / step);
+  first.close();
+  EventWriter resumed(folder);  // from a checkpoint of step 3
+  resumed.restart_from(4);
+  for (int step = 4; step <= 8; ++step) resumed.scalar("train/loss", step, 100 + step);
+  resumed.scalar("learning rate", 8, 1e-4);
+  resumed.close();
+  if (!(first.error() + resumed.error()).empty())
+    throw Error(ErrorKind::data, first.error() + resumed.error());
+}
+
+int run(int argc, char** argv) {
+  const std::string_view what = argc == 3 ? argv[1] : "";
+  if (what == "checkpoint")
+    write_checkpoint_file(argv[2]);
+  else if (what == "events")
+    write_events(argv[2]);
+  else if (what == "verify")
+    CheckpointFile(argv[2]).verify();
+  else
+    throw Error(ErrorKind::usage, "checkpoint FILE | events FOLDER | verify FILE");
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::run(argc, argv);
+  } catch (const lockstep::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return lockstep::exit_code(error.kind());
+  }
+}

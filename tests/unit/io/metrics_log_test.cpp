@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/metrics_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "checkpoint_testing.h"
+#include "io/atomic_file.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TemporaryFolder;
+using Values = std::vector<std::pair<std::string, double>>;
+
+TEST(MetricsLog, OneObjectPerRecord) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsLog log(path);
+  log.append(1, 0, "train", Values{{"loss", 0.1}, {"accuracy", 1.0 / 3}});
+  log.append(2, 0, "eval",
+             Values{{"loss", std::nan("")}, {"peak", -std::numeric_limits<double>::infinity()}});
+  log.append(3, 1, "a \"b\"\n", Values{});
+  EXPECT_EQ(log.error(), "");
+  EXPECT_EQ(read_whole_file(path),
+            "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.1,\"accuracy\":0.3333333333333333}\n"
+            "{\"step\":2,\"epoch\":0,\"split\":\"eval\",\"loss\":null,\"peak\":null}\n"
+            "{\"step\":3,\"epoch\":1,\"split\":\"a \\\"b\\\"\\n\"}\n");
+}
+
+TEST(MetricsLog, ResumingDropsWhatIsRepeated) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  std::string first, all;
+  {
+    MetricsLog log(path);
+    for (int step = 1; step <= 6; ++step) {
+      if (step == 5) first = read_whole_file(path);
+      log.append(step, 0, "train", Values{{"loss", 1.0 / step}});
+    }
+    all = read_whole_file(path);
+  }
+  ASSERT_NE(first, all);
+  MetricsLog log(path);
+  log.drop_after(4);
+  EXPECT_EQ(read_whole_file(path), first);
+  for (int step = 5; step <= 6; ++step) log.append(step, 0, "train", Values{{"loss", 1.0 / step}});
+  EXPECT_EQ(read_whole_file(path), all);
+  log.drop_after(6);
+  EXPECT_EQ(read_whole_file(path), all);
+  log.drop_after(0);  // while it is open
+  EXPECT_EQ(read_whole_file(path), "");
+  log.append(1, 0, "train", Values{{"loss", 0.5}});
+  EXPECT_EQ(read_whole_file(path), "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5}\n");
+  EXPECT_THAT(folder.names(), ::testing::ElementsAre("metrics.jsonl"));
+}
+
+TEST(MetricsLog, ALineCutShortByAKillIsRemoved) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  write_file_atomically(path, "{\"step\":1}\n{\"step\":2,\"lo");
+  MetricsLog log(path);
+  log.append(2, 0, "train", Values{});
+  EXPECT_EQ(read_whole_file(path), "{\"step\":1}\n{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n");
+}
+
+TEST(MetricsLog, LinesThatAreNoRecordsGoWithDropAfter) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  write_file_atomically(path, "{\"step\":1}\nnonsense\n[1]\n{\"epoch\":1}\n{\"step\":2}\n{\"step\":3}\n");
+  MetricsLog(path).drop_after(2);
+  EXPECT_EQ(read_whole_file(path), "{\"step\":1}\n{\"step\":2}\n");
+}
+
+TEST(MetricsLog, DroppingFromNoFileMakesNone) {
+  const TemporaryFolder folder;
+  MetricsLog log(folder / "metrics.jsonl");
+  log.drop_after(3);
+  EXPECT_TRUE(folder.names().empty());
+  EXPECT_EQ(log.error(), "");
+}
+
+TEST(MetricsLog, AnErrorIsRememberedAndDoesNotThrow) {
+  MetricsLog log("/nonexistent/metrics.jsonl");
+  log.append(1, 0, "train", Values{});
+  EXPECT_THAT(log.error(), ::testing::HasSubstr("/nonexistent/metrics.jsonl"));
+  log.append(2, 0, "train", Values{});
+  log.drop_after(1);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/run_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include "checkpoint_testing.h"
+#include "core/cpu.h"
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+std::string refusal(const std::string& folder) {
+  try {
+    const RunLock lock(folder);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    return error.what();
+  }
+  return {};
+}
+
+/// A child that holds the lock until it is killed; returns when it has it.
+pid_t child_with_lock(const std::string& folder) {
+  std::array<int, 2> ready{};
+  if (::pipe(ready.data()) != 0) return -1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // never outlives the test by much
+    std::optional<RunLock> lock;
+    try {
+      lock.emplace(folder);
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+    if (::write(ready[1], "x", 1) != 1) ::_exit(2);
+    for (;;) ::pause();
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  const ssize_t got = ::read(ready[0], &byte, 1);
+  ::close(ready[0]);
+  EXPECT_EQ(got, 1);
+  return child;
+}
+
+TEST(RunLock, NamesTheOtherProcessAndEndsWithIt) {
+  const TemporaryFolder folder;
+  const pid_t child = child_with_lock(folder.path());
+  ASSERT_GT(child, 0);
+  EXPECT_THAT(refusal(folder.path()),
+              AllOf(HasSubstr(folder.path()), HasSubstr(fmt::format("process {} on {}", child, host_name())),
+                    HasSubstr("--run-dir")));
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(refusal(folder.path()), "");
+}
+
+TEST(RunLock, HoldsWithinTheProcessAndIsReleased) {
+  const TemporaryFolder folder;
+  {
+    const RunLock lock(folder.path());
+    EXPECT_THAT(refusal(folder.path()), HasSubstr(fmt::format("process {} on", ::getpid())));
+    EXPECT_THAT(refusal(folder.path()), HasSubstr("in use"));  // a refused attempt released nothing
+  }
+  EXPECT_EQ(refusal(folder.path()), "");
+}
+
+TEST(RunLock, AMissingRunDirectoryIsAnError) {
+  EXPECT_THAT(refusal("/nonexistent/run"), HasSubstr("/nonexistent/run/.lock"));
+}
+
+}  // namespace
+}  // namespace lockstep
