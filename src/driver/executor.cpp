@@ -16,9 +16,8 @@ struct Executor::Slot {
   struct Call {
     std::vector<const float*> inputs;
     std::vector<float*> dx;
-    float* output;
-    const float* dy;
-    const float* dy2;
+    std::vector<float*> outputs;
+    std::vector<const float*> dy, dy2;
     void* saved;
   };
   std::vector<Call> calls;
@@ -93,9 +92,11 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
         call.inputs.push_back(at<float>(slot->arena, plan_.value(operation.inputs[input])));
         call.dx.push_back(at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
       }
-      call.output = at<float>(slot->arena, plan_.value(operation.output));
-      call.dy = at<float>(slot->arena, plan_.value_gradient(operation.output));
-      call.dy2 = at<float>(slot->arena, plan_.second_gradient(operation.output));
+      for (int output : operation.outputs) {
+        call.outputs.push_back(at<float>(slot->arena, plan_.value(output)));
+        call.dy.push_back(at<float>(slot->arena, plan_.value_gradient(output)));
+        call.dy2.push_back(at<float>(slot->arena, plan_.second_gradient(output)));
+      }
       call.saved = at<char>(slot->arena, plan_.saved(static_cast<int>(i)));
       slot->calls.push_back(std::move(call));
     }
@@ -130,7 +131,7 @@ void Executor::build_phases() {
   if (!training_) return;
   for (int i = K - 1; i >= 0; --i) {
     const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
-    if (!calls_.values[static_cast<std::size_t>(operation.output)].wants_gradient) continue;
+    if (!calls_.values[static_cast<std::size_t>(operation.outputs[0])].wants_gradient) continue;
     if (operation.collective != nullptr) {
       phases_.back().actions.push_back({Act::backward_local, i});
       add_gradients(phases_.back(), operation);
@@ -259,7 +260,7 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
   const Pass pass{context_.kernels, lane, context_.variables, training_, microshard.n, microshard.shard, context_.seed, batch.step,
-                  microshard.first_sample, call.inputs.data(), &call.output, call.saved, &call.dy, &call.dy2, call.dx.data(),
+                  microshard.first_sample, call.inputs.data(), call.outputs.data(), call.saved, call.dy.data(), call.dy2.data(), call.dx.data(),
                   backward && phase.gradients.size() > 0 ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base) : nullptr,
                   phase.gradients.first};
   const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
