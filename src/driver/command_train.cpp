@@ -219,7 +219,7 @@ int command_train(const CommandLine& line) {
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(config.comm.real("timeout_seconds"), [&](CommEnvironment& environment) {
+  return run_on_ranks(config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {
