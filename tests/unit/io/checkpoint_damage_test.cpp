@@ -158,11 +158,11 @@ TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
   EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("digest")));
 
   write_sample(path);
-  edit(path, [](hid_t file, const Hdf5Context& context) {
-    hdf5_checked(H5Adelete(file, "global_step"), context, "delete");
-    write_attribute(file, "global_step", std::int64_t{201}, context);
+  edit(path, [](hid_t file, const Hdf5Context& context) {  // the digest does not cover it
+    hdf5_checked(H5Adelete(file, "config"), context, "delete");
+    write_attribute(file, "config", std::string("seed: 2\n"), context);
   });
-  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("header")));
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("the header's checksum is wrong")));
 
   write_sample(path);
   edit(path, [](hid_t file, const Hdf5Context& context) {
