@@ -77,7 +77,7 @@ TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
   EXPECT_LT(unnoticed, sample.bytes.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0x80, 0xFF));
+INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0xFF));
 
 TEST(CheckpointDamage, EveryByteOfATensorMatters) {
   const TemporaryFolder folder;
