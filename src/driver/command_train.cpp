@@ -162,9 +162,10 @@ class TrainingRun {
 
   void describe() const {
     if (!session_.is_chief()) return;
-    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} ranks x {} threads{}", kVersion,
+    const int ranks = session_.world().size(), threads = session_.workers().pool().size();
+    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}", kVersion,
              session_.model().variables->num_parameters(), session_.train_data().size(), plan_.spec().batch_size, session_.shards(),
-             session_.world().size(), session_.workers().pool().size(), trainer_->overlaps() ? ", communication overlapped" : "");
+             ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
     if (trainer_->global_step() > 0)
       log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(), trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
   }
