@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include "comm/agree.h"
@@ -123,8 +124,22 @@ class TrainingRun {
     lockstep::set_phase(text);
   }
 
+  /// A checkpoint of broken variables would be what a resumed run begins with. The same on all ranks.
+  void require_finite() const {
+    for (const CheckpointTensor& tensor : state_tensors(*session_.model().variables, nullptr)) {
+      const float* values = tensor.tensor.f32();
+      for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
+        if (!std::isfinite(values[i]))
+          throw SharedError(Error(ErrorKind::numeric,
+                                  fmt::format("after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
+                                              trainer_->global_step(), tensor.path, i, values[i]),
+                                  "", "The checkpoints before it are intact. Try a smaller learning rate."));
+    }
+  }
+
   /// All ranks; the chief writes. A failure is a warning while the run goes on, and an error at its end.
   void save(bool final) {
+    if (config_.train.boolean("stop_on_nan")) require_finite();
     const auto body = [&] {
       if (!session_.is_chief()) return;
       const CheckpointHeader header{.global_step = trainer_->global_step(), .epoch = trainer_->cursor().epoch,
