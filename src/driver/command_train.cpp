@@ -3,6 +3,7 @@
 #include "driver/command_train.h"
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 
 #include "comm/agree.h"
@@ -232,6 +233,7 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
 }  // namespace
 
 int command_train(const CommandLine& line) {
+  std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
