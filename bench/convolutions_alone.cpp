@@ -3,11 +3,8 @@
 #include "convolutions_alone.h"
 
 #include <algorithm>
-#include <memory>
 
-#include "core/timer.h"
 #include "kernels/kernel_table.h"
-#include "nets.h"
 
 namespace lockstep {
 
@@ -38,8 +35,10 @@ ConvolutionSpec spec_of(const ConvolutionShape& shape, std::int64_t n) {
   return s;
 }
 
+}  // namespace
+
 /// One thread's microshard: activations of its own, weights shared.
-class Chain {
+class ConvolutionsAlone::Chain {
  public:
   Chain(const std::vector<ConvolutionShape>& shapes, std::int64_t n, int lanes) : shapes_(shapes) {
     std::int64_t largest = 0;
@@ -89,31 +88,25 @@ class Chain {
   std::size_t scratch_bytes_ = 0;
 };
 
-}  // namespace
-
-std::vector<double> seconds_of_convolutions(Workers& workers, std::int64_t n, std::int64_t microshards,
-                                            int repeats) {
-  const std::vector<ConvolutionShape> shapes = resnet20_convolutions();
+ConvolutionsAlone::ConvolutionsAlone(Workers& workers, std::int64_t n, std::int64_t microshards)
+    : workers_(workers), microshards_(microshards), shapes_(resnet20_convolutions()) {
   const int threads = workers.pool().size();
-  std::vector<std::unique_ptr<Chain>> chains;
-  for (int t = 0; t < threads; ++t) chains.push_back(std::make_unique<Chain>(shapes, n, threads));
-  workers.grow_scratch(chains.front()->scratch_bytes());
-  const auto pass = [&](int t) {
-    const Range part = part_of(microshards, t, threads);
-    for (std::int64_t i = part.first; i < part.last; ++i)
-      chains[static_cast<std::size_t>(t)]->run(workers.lanes()[static_cast<std::size_t>(t)]);
-  };
+  for (int t = 0; t < threads; ++t) chains_.push_back(std::make_unique<Chain>(shapes_, n, threads));
+  workers.grow_scratch(chains_.front()->scratch_bytes());
   workers.pool().run([&](int t) {
-    chains[static_cast<std::size_t>(t)]->pack(workers.lanes()[static_cast<std::size_t>(t)]);
+    chains_[static_cast<std::size_t>(t)]->pack(workers.lanes()[static_cast<std::size_t>(t)]);
   });
-  workers.pool().run(pass);  // warm
-  std::vector<double> seconds;
-  for (int r = 0; r < repeats; ++r) {
-    const Timer timer;
-    workers.pool().run(pass);
-    seconds.push_back(timer.seconds());
-  }
-  return seconds;
+  run();  // warm
+}
+
+ConvolutionsAlone::~ConvolutionsAlone() = default;
+
+void ConvolutionsAlone::run() {
+  workers_.pool().run([&](int t) {
+    const Range part = part_of(microshards_, t, workers_.pool().size());
+    for (std::int64_t i = part.first; i < part.last; ++i)
+      chains_[static_cast<std::size_t>(t)]->run(workers_.lanes()[static_cast<std::size_t>(t)]);
+  });
 }
 
 }  // namespace lockstep

@@ -5,15 +5,28 @@
 // after the other as in a step, nothing between them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "driver/workers.h"
+#include "nets.h"
 
 namespace lockstep {
 
-/// Seconds of `repeats` passes over `microshards` microshards of n samples, shared among the workers' threads
-/// as in a step. Packing of weights is not in it.
-std::vector<double> seconds_of_convolutions(Workers& workers, std::int64_t n, std::int64_t microshards,
-                                            int repeats);
+class ConvolutionsAlone {
+ public:
+  /// For `microshards` microshards of n samples on this rank, shared among the workers' threads as in a step.
+  ConvolutionsAlone(Workers& workers, std::int64_t n, std::int64_t microshards);
+  ~ConvolutionsAlone();
+  /// All microshards once. Packing of weights is not in it.
+  void run();
+
+ private:
+  class Chain;
+  Workers& workers_;
+  std::int64_t microshards_;
+  std::vector<ConvolutionShape> shapes_;
+  std::vector<std::unique_ptr<Chain>> chains_;  ///< per thread
+};
 
 }  // namespace lockstep

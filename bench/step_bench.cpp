@@ -6,15 +6,18 @@
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
-//                                           [--steps N] [--repeat N] [--parts] [--json FILE]
+//                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
+//                                           [--json FILE]
 //
 // --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
 // core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
-// over all steps (other work on a machine only ever slows a step down). --steps 0 takes as many as half a
-// second holds. --parts adds what forward, backward, sums and update take, from steps of their own.
+// over all steps (other work on a machine only ever slows a step down), and
+// the processor time of a rank's threads, which a busy machine disturbs less. --steps 0 takes as many as half
+// a second holds. --parts adds what forward, backward, sums and update take, from steps of their own.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,7 +42,7 @@ struct Arguments {
   std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
-  bool parts = false;
+  bool parts = false, convolutions = true;
 };
 
 std::int64_t number(std::string_view text, std::int64_t least) {
@@ -56,6 +59,10 @@ Arguments parse(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--parts") {
       arguments.parts = true;
+      continue;
+    }
+    if (name == "--no-convolutions") {
+      arguments.convolutions = false;
       continue;
     }
     if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
@@ -78,7 +85,8 @@ Arguments parse(int argc, char** argv) {
       arguments.repeat = number(value, 1);
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
-                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, --json FILE");
+                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
+                  "--no-convolutions, --json FILE");
   }
   return arguments;
 }
@@ -101,21 +109,51 @@ Dataset synthetic(const BenchNet& net, std::int64_t samples) {
 }
 
 struct Times {
-  double median = 0, minimum = 0;
+  double median = 0, minimum = 0,
+         processor = 0;  ///< processor: the median of the processor time of all threads
 };
-Times summary(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return {seconds[seconds.size() / 2], seconds.front()};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
-/// Element by element the slowest rank's.
-std::vector<double> slowest(Communicator& world, const std::vector<double>& mine) {
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(world.size())), result = mine;
-  world.allgather(mine.data(), mine.size() * sizeof(double), all.data(), "bench");
-  for (std::size_t i = 0; i < all.size(); ++i)
-    result[i % mine.size()] = std::max(result[i % mine.size()], all[i]);
-  return result;
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
+
+/// Times of repeated calls on this rank.
+class Record {
+ public:
+  template <typename Call>
+  void time(Call&& call) {
+    const double processor = processor_seconds();
+    const Timer timer;
+    call();
+    seconds_.push_back(timer.seconds());
+    processor_.push_back(processor_seconds() - processor);
+  }
+  std::size_t size() const { return seconds_.size(); }
+  /// Each call's time is that of the slowest rank. All ranks.
+  Times summary(Communicator& world) const {
+    const std::vector<double> seconds = slowest(world, seconds_);
+    return {median_of(seconds), *std::min_element(seconds.begin(), seconds.end()),
+            median_of(slowest(world, processor_))};
+  }
+
+ private:
+  static std::vector<double> slowest(Communicator& world, const std::vector<double>& mine) {
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(world.size())), result = mine;
+    world.allgather(mine.data(), mine.size() * sizeof(double), all.data(), "bench");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      result[i % mine.size()] = std::max(result[i % mine.size()], all[i]);
+    return result;
+  }
+
+  std::vector<double> seconds_, processor_;
+};
 
 struct Result {
   std::string net;
@@ -165,26 +203,25 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
   workers.grow_scratch(trainer.scratch_bytes());
 
-  const auto timed_step = [&] {
-    const Timer timer;
-    trainer.step();
-    return timer.seconds();
-  };
-  for (int i = 0; i < 3; ++i) timed_step();
-  std::vector<double> seconds;
-  if (arguments.steps > 0) {
-    seconds.assign(1, 0);
-  } else {
-    for (int i = 0; i < 5; ++i) seconds.push_back(timed_step());
-    seconds = {summary(slowest(world, seconds)).median};
+  std::unique_ptr<ConvolutionsAlone> convolutions;
+  if (net.name == "resnet20" && arguments.convolutions)
+    convolutions = std::make_unique<ConvolutionsAlone>(
+        workers, result.batch / result.shards,
+        shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards)).size());
+  Record warm_up, steps, passes;
+  for (int i = 0; i < 3; ++i) trainer.step();
+  for (int i = 0; i < 5; ++i) warm_up.time([&] { trainer.step(); });
+  const auto count = static_cast<int>(
+      arguments.steps > 0 ? arguments.steps
+                          : std::clamp(static_cast<int>(0.5 / warm_up.summary(world).median), 5, 2000));
+  for (std::int64_t r = 0; r < arguments.repeat; ++r) {
+    for (int i = 0; i < count; ++i) steps.time([&] { trainer.step(); });
+    // In turn with the steps, so that what else the machine does strikes both.
+    for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
   }
-  const auto steps = static_cast<std::size_t>(
-      arguments.steps > 0 ? arguments.steps : std::clamp(static_cast<int>(0.5 / seconds[0]), 5, 2000));
-  seconds.clear();
-  for (std::size_t i = 0; i < steps * static_cast<std::size_t>(arguments.repeat); ++i)
-    seconds.push_back(timed_step());
-  result.steps = seconds.size();
-  result.step = summary(slowest(world, seconds));
+  result.steps = steps.size();
+  result.step = steps.summary(world);
+  if (convolutions) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
   result.gradient_bytes = trainer.gradient_bytes();
@@ -192,43 +229,38 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   result.variable_bytes = variables.trainable_values().size_bytes() * (1 + optimizer->slot_names().size());
   result.peak_bytes = peak_resident_bytes();
   if (arguments.parts)
-    result.parts = measure_parts(context, *gradients, *control, dataset, plan, *optimizer, workers,
-                                 static_cast<int>(steps));
-  if (net.name == "resnet20") {
-    const std::int64_t own =
-        shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards)).size();
-    result.convolutions =
-        summary(slowest(world, seconds_of_convolutions(workers, result.batch / result.shards, own,
-                                                       static_cast<int>(result.steps))));
-  }
+    result.parts = measure_parts(context, *gradients, *control, dataset, plan, *optimizer, workers, count);
   return result;
 }
 
 void print_head(const Communicator& world) {
   fmt::print(
-      "{}, {} ranks\n{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10} {:>10} {:>11} {:>11} {:>8} {:>7} {:>7}  {}\n",
+      "{}, {} ranks\n{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8} {:>7} {:>7}\n",
       processor_name(), world.size(), "net", "batch", "shards", "ranks", "thr", "median ms", "minimum",
-      "samples/s", "at minimum", "us/layer", "act MB", "peak MB", "");
+      "cpu ms", "samples/s", "at minimum", "us/layer", "act MB", "peak MB");
 }
 
 void print(const Result& r) {
   const auto batch = static_cast<double>(r.batch);
   fmt::print(
-      "{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f} {:>8.2f} {:>7.1f} {:>7.1f}",
+      "{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f} {:>8.2f} {:>7.1f} "
+      "{:>7.1f}\n",
       r.net, r.batch, r.shards, r.ranks, r.threads, 1e3 * r.step.median, 1e3 * r.step.minimum,
-      batch / r.step.median, batch / r.step.minimum, 1e6 * r.step.median / static_cast<double>(r.layers),
-      1e-6 * static_cast<double>(r.activation_bytes), 1e-6 * static_cast<double>(r.peak_bytes));
-  if (r.convolutions.median > 0)
+      1e3 * r.step.processor, batch / r.step.median, batch / r.step.minimum,
+      1e6 * r.step.median / static_cast<double>(r.layers), 1e-6 * static_cast<double>(r.activation_bytes),
+      1e-6 * static_cast<double>(r.peak_bytes));
+  const Times& c = r.convolutions;
+  if (c.median > 0)
     fmt::print(
-        "  convolutions alone {:.3f} / {:.3f} ms, {:.0f} samples/s; step / convolutions {:.3f} (of minima "
-        "{:.3f})",
-        1e3 * r.convolutions.median, 1e3 * r.convolutions.minimum, batch / r.convolutions.minimum,
-        r.step.median / r.convolutions.median, r.step.minimum / r.convolutions.minimum);
-  fmt::print("\n");
+        "  its convolutions alone         {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
+        "convolutions: median {:.3f}, "
+        "minimum {:.3f}, cpu {:.3f}\n",
+        1e3 * c.median, 1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum,
+        r.step.median / c.median, r.step.minimum / c.minimum, r.step.processor / c.processor);
   if (r.parts.forward > 0)
     fmt::print(
-        "            ms, medians: refresh {:.3f}, forward {:.3f}, backward {:.3f}, sums of gradients {:.3f}, "
-        "loss sum {:.3f}, update {:.3f}\n",
+        "  ms, medians: refresh {:.3f}, forward {:.3f}, backward {:.3f}, sums of gradients {:.3f}, loss sum "
+        "{:.3f}, update {:.3f}\n",
         1e3 * r.parts.refresh, 1e3 * r.parts.forward, 1e3 * r.parts.backward, 1e3 * r.parts.reduction,
         1e3 * r.parts.control, 1e3 * r.parts.update);
   std::fflush(stdout);
@@ -245,6 +277,7 @@ nlohmann::json to_json(const Result& r) {
                         {"layers", r.layers},
                         {"step_median_s", r.step.median},
                         {"step_minimum_s", r.step.minimum},
+                        {"step_processor_s", r.step.processor},
                         {"samples_per_s", batch / r.step.median},
                         {"samples_per_s_at_minimum", batch / r.step.minimum},
                         {"activation_bytes", r.activation_bytes},
@@ -254,7 +287,8 @@ nlohmann::json to_json(const Result& r) {
                         {"peak_resident_bytes", r.peak_bytes}};
   if (r.convolutions.median > 0)
     row.update({{"convolutions_median_s", r.convolutions.median},
-                {"convolutions_minimum_s", r.convolutions.minimum}});
+                {"convolutions_minimum_s", r.convolutions.minimum},
+                {"convolutions_processor_s", r.convolutions.processor}});
   if (r.parts.forward > 0)
     row["parts_s"] = {{"refresh", r.parts.refresh},   {"forward", r.parts.forward},
                       {"backward", r.parts.backward}, {"reduction", r.parts.reduction},
