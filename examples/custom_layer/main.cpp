@@ -21,7 +21,7 @@ using lockstep::Shape;
 
 // Each option: name, type, default (as YAML), range, help. Mistakes in a configuration are reported from this table.
 constexpr ParamSpec kOptions[] = {
-    {"initializer", ParamType::node, "{constant: {value: 0.25}}", "", "initial slopes"}};
+    {"initializer", ParamType::node, "zeros", "", "initial slopes; with zeros it begins as relu"}};
 
 class Prelu final : public lockstep::Layer {
  public:

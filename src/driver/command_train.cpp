@@ -3,6 +3,7 @@
 #include "driver/command_train.h"
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 
 #include "comm/agree.h"
@@ -177,9 +178,10 @@ class TrainingRun {
 
   void describe() const {
     if (!session_.is_chief()) return;
-    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} ranks x {} threads{}", kVersion,
+    const int ranks = session_.world().size(), threads = session_.workers().pool().size();
+    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}", kVersion,
              session_.model().variables->num_parameters(), session_.train_data().size(), plan_.spec().batch_size, session_.shards(),
-             session_.world().size(), session_.workers().pool().size(), trainer_->overlaps() ? ", communication overlapped" : "");
+             ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
     if (trainer_->global_step() > 0)
       log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(), trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
   }
@@ -231,6 +233,7 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
 }  // namespace
 
 int command_train(const CommandLine& line) {
+  std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;

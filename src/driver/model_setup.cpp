@@ -42,7 +42,7 @@ bool reports_accuracy(const Params& model) {
 
 Params reader_params(const Config& config, std::string_view split) {
   const std::string format = data_format(config.data);
-  return Params(split_options(config.data, split), find_reader(format).table, fmt::format("section data ({}, reader {})", split, format));
+  return Params(split_options(config.data, split), find_reader(format, config.data.find("format")->where).table, fmt::format("section data ({}, reader {})", split, format));
 }
 
 }  // namespace
