@@ -67,7 +67,7 @@ struct LayerCheckOptions {
 /// are random, f = sum(w * output), summed in double. The noise of an element's quotient is that of the
 /// outputs that moved: rounding to float32 of each, over the step. Returns one result per input and per
 /// trainable variable, in order. What a layer of your own gets as its first test:
-///   for (const GradientCheck& check : check_layer(layer, {{Shape{4, 4, 2}}})) EXPECT_TRUE(check.passed()) <<
+///   for (const GradientCheck& check : check_layer(layer, {Shape{4, 4, 2}})) EXPECT_TRUE(check.passed()) <<
 ///   check.to_string();
 /// The layer must be new: infer, declare and prepare are called here, fuse_* before.
 std::vector<GradientCheck> check_layer(Layer& layer, const std::vector<Shape>& inputs,

@@ -74,13 +74,18 @@ class TinyRun {
     trainer.reducer.overlap = options.overlap;
     trainer.bucket_first_bytes = 1 << 10;
     trainer.bucket_bytes = 1 << 12;
-    trainer_ = std::make_unique<Trainer>(
-        ExecutorContext{graph_, variables_, *loss_, cpu_kernels(), cpu_device(), workers_.pool(),
-                        workers_.lanes(), *meetings_, options.shards, 4},
-        *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
+    shards_ = options.shards;
+    trainer_ =
+        std::make_unique<Trainer>(context(), *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
     workers_.grow_scratch(trainer_->scratch_bytes());
   }
+  ExecutorContext context() {
+    return {graph_,          variables_,       *loss_,     cpu_kernels(), cpu_device(),
+            workers_.pool(), workers_.lanes(), *meetings_, shards_,       4};
+  }
   Trainer& trainer() { return *trainer_; }
+  Workers& workers() { return workers_; }
+  Communicator& control() { return *control_; }
   VariableStore& variables() { return variables_; }
   Optimizer& optimizer() { return *optimizer_; }
   const StepPlan& plan() const { return plan_; }
@@ -94,6 +99,7 @@ class TinyRun {
   std::unique_ptr<Optimizer> optimizer_;
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  int shards_ = 0;
   std::unique_ptr<Trainer> trainer_;
 };
 

@@ -108,6 +108,27 @@ TEST_P(LayerGradient, AgreesWithItsOwnForward) {
   for (const GradientCheck& check : checks) EXPECT_TRUE(check.passed()) << check.to_string();
 }
 
+/// What does not depend on the batch gives the same in inference; primitives are made apart for it.
+TEST_P(LayerGradient, InferenceGivesTheSameOutput) {
+  const LayerCase& test = GetParam();
+  if (test.name.starts_with("batch_norm") || test.name.starts_with("dropout")) return;  // below
+  const auto layer = made(test);
+  LayerRunner run(*layer, test.inputs, {.microshards = test.microshards, .training = false});
+  std::vector<Values> inputs;
+  for (int i = 0; i < run.num_inputs(); ++i) {
+    run.input(i) = random_floats(run.input(i).size(), static_cast<std::uint32_t>(i), test.low, test.high);
+    inputs.push_back(doubles(run.input(i)));
+  }
+  std::map<std::string, Values> variables;
+  for (std::size_t v = 0; v < run.variables().variables().size(); ++v) {
+    const Variable& variable = run.variables().variables()[v];
+    const float* values = run.variables().value(static_cast<VariableId>(v));
+    variables[last_part(variable.name)] = Values(values, values + variable.shape.num_elements());
+  }
+  run.forward();
+  expect_close(run.output(), test.reference(inputs, variables), 60 * 0x1p-24, "output");
+}
+
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerGradient, testing::ValuesIn(layer_cases()),
                          [](const auto& test) { return test.param.name; });
 
@@ -118,6 +139,68 @@ TEST(LayerTable, EveryLayerHasACheck) {
   for (const LayerEntry& entry : layer_table())
     EXPECT_NE(std::find(covered.begin(), covered.end(), entry.name), covered.end())
         << "layer " << entry.name << " has no gradient check: add a case to layer_cases.cpp";
+}
+
+TEST(Inference, DropoutIsTheIdentity) {
+  const auto layer = layer_from("dropout: {rate: 0.5}");
+  LayerRunner run(*layer, {Shape{7}}, {.training = false});
+  run.input(0) = random_floats(14, 1);
+  run.forward();
+  EXPECT_EQ(run.output(), run.input(0));
+}
+
+/// y = (x - moving_mean) / sqrt(moving_variance + epsilon) * gamma + beta, then the fused residual and relu.
+TEST(Inference, BatchNormUsesMovingStatistics) {
+  for (const bool fused : {false, true}) {
+    const auto layer = layer_from("batch_norm: {name: bn, epsilon: 0.01}");
+    ASSERT_TRUE(!fused || (layer->fuse_residual() && layer->fuse_relu()));
+    LayerRunner run(*layer, {Shape{5, 3}},
+                    {.microshards = {2, 1}, .training = false, .fused_inputs = fused ? 1 : 0});
+    for (int i = 0; i < run.num_inputs(); ++i)
+      run.input(i) = random_floats(45, static_cast<std::uint32_t>(i), -2, 2);
+    std::map<std::string, float*> at;
+    std::uint32_t stream = 10;
+    for (const char* name : {"gamma", "beta", "moving_mean", "moving_variance"}) {
+      at[name] = run.variables().value(run.variables().find(std::string("bn/") + name));
+      const auto values = random_floats(3, ++stream, 0.5, 2);
+      std::copy(values.begin(), values.end(), at[name]);
+    }
+    run.forward();
+    Values expected;
+    for (std::size_t i = 0; i < 45; ++i) {
+      const std::size_t c = i % 3;
+      const auto number = [&](const char* name) { return static_cast<double>(at[name][c]); };
+      double y = (static_cast<double>(run.input(0)[i]) - number("moving_mean")) /
+                     std::sqrt(number("moving_variance") + 0.01) * number("gamma") +
+                 number("beta");
+      if (fused) y = std::max(0.0, y + static_cast<double>(run.input(1)[i]));
+      expected.push_back(y);
+    }
+    expect_close(run.output(), expected, 8 * 0x1p-24, "output");
+  }
+}
+
+/// Mean 1000 and deviation 0.6: E[x^2] - E[x]^2 in float32 would keep no digit of the variance.
+TEST(BatchNorm, StatisticsSurviveALargeMean) {
+  const auto layer = layer_from("batch_norm: {name: bn, momentum: 0}");
+  LayerRunner run(*layer, {Shape{6, 6, 2}}, {.microshards = {3, 0, 1, 5}});
+  for (float& x : run.input(0)) x = 1e3F;
+  const auto noise = random_floats(run.input(0).size(), 1);
+  for (std::size_t i = 0; i < noise.size(); ++i) run.input(0)[i] += noise[i];
+  run.forward();
+  const std::int64_t rows = 9 * 36;
+  for (std::size_t c = 0; c < 2; ++c) {
+    double mean = 0, m2 = 0;
+    for (std::size_t i = c; i < noise.size(); i += 2)
+      mean += static_cast<double>(run.input(0)[i]) / static_cast<double>(rows);
+    for (std::size_t i = c; i < noise.size(); i += 2)
+      m2 += std::pow(static_cast<double>(run.input(0)[i]) - mean, 2);
+    const auto moving = [&](const char* name) {
+      return static_cast<double>(run.variables().value(run.variables().find(name))[c]);
+    };
+    EXPECT_NEAR(moving("bn/moving_mean"), mean, 1e3 * 0x1p-23);
+    EXPECT_NEAR(moving("bn/moving_variance"), m2 / static_cast<double>(rows - 1), 2e-6);
+  }
 }
 
 }  // namespace
