@@ -94,8 +94,9 @@ class TrainingRun {
         reports_->evaluated(last, evaluation_->run());
         evaluated_step = last.step;
       }
-      if ((last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step))
-        save(false);
+      // The last one comes behind the last evaluation: a run that it calls finished has nothing left to do.
+      const bool wanted = (last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step);
+      if (wanted && !finished()) save(false);
     }
     if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
     if (saved_step_ != last.step) {
