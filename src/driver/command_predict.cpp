@@ -3,6 +3,7 @@
 #include "driver/command_predict.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "comm/agree.h"
 #include "driver/batch_source.h"
@@ -52,6 +53,10 @@ int command_predict(const CommandLine& line) {
       agree(
           world,
           [&] {
+            const std::filesystem::path folder = std::filesystem::absolute(line.output).parent_path();
+            if (world.rank() == 0 && !std::filesystem::is_directory(folder))
+              throw Error(ErrorKind::config, fmt::format("cannot be written: there is no folder {}", folder.string()), line.output,
+                          "Make the folder, or choose another --output.");
             const std::string format = data_format(target.config.data);
             const Params options(split_options(target.config.data, "train"), find_reader(format).table, "section data");
             input = open_features(format, options, ".", line.input, session.train_data().feature_shape());

@@ -51,6 +51,8 @@ class TrainingRun {
   TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir, bool quiet)
       : session_(session),
         config_(session.config()),
+        run_dir_(run_dir),
+        quiet_(quiet),
         plan_({.num_samples = session.train_data().size(), .batch_size = config_.train.integer("batch_size"), .shards = session.shards(),
                .seed = session.seed(), .shuffle = config_.train.boolean("shuffle"), .drop_remainder = config_.train.boolean("drop_remainder")}),
         optimizer_(make_optimizer(config_.optimizer)),
@@ -66,7 +68,6 @@ class TrainingRun {
                                                  config_.eval.has("batch_size") ? config_.eval.integer("batch_size") : config_.train.integer("batch_size"));
     session.workers().grow_scratch(std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
     saved_step_ = found.exists() ? found.header.global_step : -1;
-    reports_ = std::make_unique<RunReports>(session.is_chief(), config_, run_dir, trainer_->global_step(), session.model().accuracy, quiet);
     config_text_ = to_yaml(resolved_config(config_));
   }
 
@@ -77,6 +78,8 @@ class TrainingRun {
 
   int run() {
     describe();
+    // Not before: a run that is finished already must not leave empty event files.
+    reports_ = std::make_unique<RunReports>(session_.is_chief(), config_, run_dir_, trainer_->global_step(), session_.model().accuracy, quiet_);
     reports_->begin(progress());
     StepResult last{.step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
     std::int64_t evaluated_step = -1;
@@ -93,8 +96,9 @@ class TrainingRun {
         reports_->evaluated(last, evaluation_->run());
         evaluated_step = last.step;
       }
-      if ((last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step))
-        save(false);
+      // The last one comes behind the last evaluation: a run that it calls finished has nothing left to do.
+      const bool wanted = (last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step);
+      if (wanted && !finished()) save(false);
     }
     if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
     if (saved_step_ != last.step) {
@@ -188,6 +192,8 @@ class TrainingRun {
 
   Session& session_;
   const Config& config_;
+  const std::string run_dir_;
+  const bool quiet_;
   StepPlan plan_;
   std::unique_ptr<Optimizer> optimizer_;
   CheckpointStore store_;

@@ -51,7 +51,10 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
         } else {
           found.path = file;
         }
-        if (found.exists()) found.header = CheckpointFile(found.path).header();
+        if (!found.exists()) return;
+        const CheckpointFile checkpoint(found.path);
+        if (!file.empty()) checkpoint.verify();
+        found.header = checkpoint.header();
       },
       "looking for a checkpoint");
   broadcast_text(world, found.path, "path of the checkpoint");
