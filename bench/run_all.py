@@ -8,14 +8,17 @@
 Each net runs on one core, on one rank with two threads and on two ranks, one after the other, with the same batch per
 core in microshards of the same size; then with `shards: 8` beside `shards: 2` at one batch on two threads. Afterwards
 the reduction tree beside MPI_Allreduce, the kernels, and checkpoints. DIR gets every result as JSON, and report.md.
-Run it on a machine that does nothing else. Needs Python's standard library and mpirun.
+Run it on a machine that does nothing else. Needs mpirun; with h5py for Python, its speed stands
+beside the checkpoints'.
 """
 import argparse
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
+import time
 
 # net, batch on one core; shards on one core
 STEPS = [("resnet20", 32), ("resnet20", 128), ("lenet", 128), ("mlp", 128), ("mlp_adam", 128), ("digits", 64),
@@ -70,7 +73,8 @@ def steps(runner, arguments):
         ranks = row("two_ranks", [*load, "--scale", 2], 2)
 
         def efficiency(two):
-            return f"{two['samples_per_s']:.0f} ({100 * two['samples_per_s'] / one['samples_per_s'] / 2:.1f} %)"
+            shares = [100 * two[key] / one[key] / 2 for key in ("samples_per_s", "samples_per_s_at_minimum")]
+            return f"{two['samples_per_s']:.0f} ({shares[0]:.1f} %, {shares[1]:.1f} %)"
 
         ratio = ""
         if "convolutions_median_s" in one:
@@ -90,7 +94,7 @@ def steps(runner, arguments):
                            f"{100 * (eight['step_median_s'] / two['step_median_s'] - 1):+.1f} %",
                            f"{100 * (eight['step_minimum_s'] / two['step_minimum_s'] - 1):+.1f} %"])
     return [
-        "## Training steps\n\nsamples/s at the median step; in brackets the share of twice one core's.\n",
+        "## Training steps\n\nsamples/s at the median step; in brackets the share of twice one core's, of median and of fastest steps.\n",
         table(["net", "batch per core", "one core", "at its fastest step", "one rank x 2 threads", "two ranks",
                "step / convolutions alone", "us per layer and step", "activations MB", "peak MB"], speed),
         "## The parts of a step on one core\n\nMilliseconds, medians.\n",
@@ -101,10 +105,40 @@ def steps(runner, arguments):
     ]
 
 
+def h5py_rows(megabytes, folder):
+    """A plain HDF5 file of as many bytes, written by h5py, flushed to the disk, and read."""
+    try:
+        import h5py
+        import numpy
+    except ImportError:
+        return []
+    values = numpy.random.default_rng(1).random(megabytes * 250_000, dtype=numpy.float32)
+    path = folder / "h5py.h5"
+    seconds = {"write": [], "read": []}
+    for _ in range(3):
+        start = time.perf_counter()
+        with h5py.File(path, "w") as file:
+            for i in range(0, len(values), 1 << 20):
+                file.create_dataset(f"layer{i >> 20}", data=values[i:i + (1 << 20)])
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+        seconds["write"].append(time.perf_counter() - start)
+        start = time.perf_counter()
+        with h5py.File(path, "r") as file:
+            for dataset in file.values():
+                dataset[...]
+        seconds["read"].append(time.perf_counter() - start)
+    path.unlink()
+    return [{"name": f"h5py {what}, no checksums", "best_gb_per_s": 1e-3 * megabytes / min(times),
+             "median_gb_per_s": 1e-3 * megabytes / statistics.median(times)} for what, times in seconds.items()]
+
+
 def rest(runner, arguments):
     tree = runner.run("tree_bench", [], "tree", 2)["rows"]
     kernels = runner.run("kernel_bench", [], "kernels")["figures"]
-    checkpoints = runner.run("checkpoint_bench", ["--megabytes", arguments.megabytes], "checkpoint")["rows"]
+    checkpoints = runner.run("checkpoint_bench", ["--megabytes", arguments.megabytes, "--folder", runner.output],
+                             "checkpoint")["rows"]
+    checkpoints += h5py_rows(arguments.megabytes, runner.output)
     return [
         "## The reduction tree beside `MPI_Allreduce`, two ranks\n",
         table(["bytes", "tree ms", "MPI_Allreduce ms", "ratio", "ratio of minima"],
