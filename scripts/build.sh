@@ -25,6 +25,6 @@ if [ "$preset" = release ] && [ ! -f build/release/CMakeCache.txt ]; then
 fi
 
 say "Configuring build/$preset"
-cmake --preset "$preset" "${options[@]}"
+cmake --log-level=NOTICE --preset "$preset" "${options[@]}"
 say "Building build/$preset"
 cmake --build "build/$preset" --parallel "${JOBS:-$(nproc)}"

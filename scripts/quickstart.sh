@@ -7,6 +7,7 @@
 #
 #   scripts/quickstart.sh [options of 'lockstep train', such as --set optimizer.learning_rate=0.01]
 set -euo pipefail
+trap 'printf "\nInterrupted. The same command again goes on where it was.\n"; exit 130' INT
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1-}" in
@@ -28,11 +29,15 @@ metrics="$("$lockstep" evaluate "$run")"
 accuracy="$(sed -n 's/.*"accuracy": *\([0-9.eE+-]*\).*/\1/p' <<<"$metrics" | head -n 1)"
 
 say "Done"
-[ -z "$accuracy" ] || echo "Held-out accuracy:  $accuracy"
+[ -z "$accuracy" ] || echo "Held-out accuracy:  $(awk -v share="$accuracy" 'BEGIN { printf "%.2f %%", 100 * share }')"
 echo "All metrics:        $metrics"
 echo "Run directory:      $run"
 echo "Look at it:         $lockstep inspect $run"
 echo "                    $lockstep events $run"
 echo "                    tensorboard --logdir $run"
-echo "The same command on another number of ranks ends with the same bits: try 'mpirun -n 3', another --run-dir,"
-echo "and compare with '$lockstep inspect RUN_DIR --digest'."
+root=
+[ "$(id -u)" -ne 0 ] || root="OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+echo "Its digest:         $("$lockstep" inspect "$run" --digest)"
+echo "Another number of ranks ends with the same digest:"
+echo "  ${root}mpirun -n 3 --oversubscribe --bind-to none $lockstep train examples/digits.yaml --run-dir $run-3"
+echo "  $lockstep inspect $run-3 --digest"

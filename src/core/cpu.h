@@ -23,6 +23,8 @@ int available_cores();
 std::string host_name();
 /// "AMD EPYC ..." where the system tells.
 std::string processor_name();
+/// Memory of the machine; 0 if the system does not tell.
+std::size_t physical_memory_bytes();
 /// Most memory this process has had resident so far.
 std::size_t peak_resident_bytes();
 

@@ -6,6 +6,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace lockstep {
@@ -36,7 +37,9 @@ spdlog::logger& logger() {
 }  // namespace
 
 void configure_log(int rank, LogLevel level) {
-  logger().set_level(to_spdlog(rank > 0 && level < LogLevel::warning ? LogLevel::warning : level));
+  // The level is standard error's: a log file of the run keeps the rest.
+  logger().set_level(to_spdlog(std::min(level, LogLevel::info)));
+  logger().sinks().front()->set_level(to_spdlog(rank > 0 ? std::max(level, LogLevel::warning) : level));
   logger().sinks().front()->set_pattern(rank > 0 ? fmt::format("rank {}: %v", rank) : "%v");
 }
 

@@ -14,10 +14,10 @@ namespace lockstep {
 
 enum class LogLevel { debug, info, warning, error };
 
-/// Sets what is shown. `rank` < 0: no rank yet (single process). Lines below `level` are dropped; on ranks other
-/// than 0 lines below warning are.
+/// Sets what standard error shows: nothing below `level`, and on ranks other than 0 nothing below warning. `rank` < 0:
+/// a single process.
 void configure_log(int rank, LogLevel level);
-/// From now on lines go to this file too (appended).
+/// From now on lines of level info and above go to this file too (appended), whatever standard error shows.
 void log_to_file(const std::string& path);
 void log_line(LogLevel level, std::string_view text);
 

@@ -19,7 +19,7 @@ void print_layers(const Model& model) {
   for (const Graph::Node& node : model.graph->nodes()) {
     std::string kind = node.layer->kind();
     if (node.fused_into >= 0) kind += " (fused)";
-    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n", node.layer->name(), kind, node.output.to_string(), node.parameters,
+    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n", node.layer->name(), kind, node.outputs[0].to_string(), node.parameters,
                node.layer->flops_per_sample() / 1e6);
   }
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(), model.graph->flops_per_sample() / 1e6);

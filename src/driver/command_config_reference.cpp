@@ -4,12 +4,49 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "driver/config_reference.h"
+#include "driver/model_setup.h"
+#include "io/readers.h"
+#include "model/initializer.h"
+#include "model/layer_table.h"
+#include "optim/optimizer.h"
 
 namespace lockstep {
 
+namespace {
+
+/// One section per entry of another room's table: "Layer conv2d".
+template <typename Entries>
+void add_entries(std::vector<ReferenceSection>& sections, std::string_view what, const Entries& entries) {
+  for (const auto& entry : entries)
+    sections.push_back({fmt::format("{} {}", what, entry.name), std::string(entry.help), entry.table});
+}
+
+std::vector<ReferenceSection> other_rooms() {
+  std::vector<ReferenceSection> sections;
+  sections.push_back({"Section data",
+                      "What to read. Beside these keys stand the options of the reader that `format` names.",
+                      data_table()});
+  add_entries(sections, "Reader", reader_table());
+  sections.push_back({"Section model", "What to learn.", model_table()});
+  sections.push_back({"Every layer",
+                      "A layer is written as its name alone (`relu`) or with options (`dropout: {rate: 0.2}`). "
+                      "These options every layer takes beside its own.",
+                      common_layer_table()});
+  add_entries(sections, "Layer", layer_table());
+  add_entries(sections, "Initializer", initializer_table());
+  add_entries(sections, "Loss", loss_table());
+  add_entries(sections, "Optimizer", optimizer_table());
+  add_entries(sections, "Schedule", schedule_table());
+  return sections;
+}
+
+}  // namespace
+
 int command_config_reference(const CommandLine&) {
-  fmt::print("{}", config_reference());
+  if (launcher_rank_hint() == 0) fmt::print("{}", config_reference(other_rooms()));
   return 0;
 }
 

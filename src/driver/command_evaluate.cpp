@@ -11,7 +11,7 @@ namespace lockstep {
 
 int command_evaluate(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(target.config.comm.real("timeout_seconds"), [&](CommEnvironment& environment) {
+  return run_on_ranks(target.config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);

@@ -6,23 +6,32 @@
 
 #include <algorithm>
 
+#include "comm/environment.h"
 #include "core/cpu.h"
 #include "core/device.h"
 #include "driver/version.h"
+#include "io/library_versions.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 
 std::vector<InfoRow> build_info() {
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  const int cores = available_cores();
   return {
       {"lockstep", std::string(kVersion)},
       {"build", std::string(kBuild)},
+      {"MPI", mpi_library_version()},
+      {"primitives", primitive_library_version()},
+      {"HDF5", hdf5_library_version()},
       {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
       {"host", host_name()},
       {"processor", processor_name()},
-      {"instruction set",
-       fmt::format("{} (own kernels; the environment variable LOCKSTEP_ISA caps it)", name_of(isa_level()))},
-      {"cores", fmt::format("{} may be used by this process", available_cores())},
-      {"devices", cpu_device().name()},
+      {"instruction set", fmt::format("{} (the environment variable LOCKSTEP_ISA caps it: baseline, avx2, avx512)",
+                                      name_of(isa_level()))},
+      {"cores", fmt::format("{} may be used by this process", cores)},
+      {"memory", fmt::format("{:.1f} GiB on this host", static_cast<double>(physical_memory_bytes()) / kGiB)},
+      {"devices", fmt::format("{}: {} core{}, float32", cpu_device().name(), cores, cores == 1 ? "" : "s")},
   };
 }
 
@@ -35,7 +44,7 @@ std::string info_text(std::span<const InfoRow> rows) {
 }
 
 int command_info(const CommandLine&) {
-  fmt::print("{}", info_text(build_info()));
+  if (launcher_rank_hint() == 0) fmt::print("{}", info_text(build_info()));
   return 0;
 }
 

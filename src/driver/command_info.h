@@ -16,12 +16,12 @@ namespace lockstep {
 /// One row: "oneDNN", "2.6.3".
 using InfoRow = std::pair<std::string, std::string>;
 
-/// Build, processor and threads as rows; needs no other room than core. Libraries, devices and MPI come from
-/// the rooms that use them.
+/// Build, libraries as loaded, processor, cores, memory and devices as rows. Needs no MPI_Init.
 std::vector<InfoRow> build_info();
 /// Rows as aligned text, one a line: "oneDNN      2.6.3".
 std::string info_text(std::span<const InfoRow> rows);
 
+/// Prints the rows; under mpirun once.
 int command_info(const CommandLine& line);
 
 }  // namespace lockstep

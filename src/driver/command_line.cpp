@@ -80,8 +80,7 @@ struct Parser {
         ->type_name("FILE");
   }
   void add_verbosity(CLI::App* sub) {
-    CLI::Option* quiet = sub->add_flag("--quiet", line.quiet, "Warnings and errors only");
-    sub->add_flag("--verbose", line.verbose, "Details too")->excludes(quiet);
+    sub->add_flag("--quiet", line.quiet, "On standard error warnings and errors only; the log has all");
   }
 
   void add_train() {

@@ -30,7 +30,7 @@ struct CommandLine {
   /// --set, in order; --steps N adds train.steps=N and train.epochs=null, --threads N adds threads=N.
   std::vector<std::string> overrides;
   Resume resume = Resume::automatic;
-  bool quiet = false, verbose = false, digest = false, json = false;
+  bool quiet = false, digest = false, json = false;
 };
 
 /// Throws Error(usage), with the nearest known command or option if one is misspelt. `--help`, `--version`

@@ -36,7 +36,7 @@ void append_rows(std::string& text, const float* rows, std::int64_t n, std::int6
 
 int command_predict(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(target.config.comm.real("timeout_seconds"), [&](CommEnvironment& environment) {
+  return run_on_ranks(target.config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
+#include <cmath>
+#include <csignal>
 #include <filesystem>
 
 #include "comm/agree.h"
@@ -123,8 +125,22 @@ class TrainingRun {
     lockstep::set_phase(text);
   }
 
+  /// A checkpoint of broken variables would be what a resumed run begins with. The same on all ranks.
+  void require_finite() const {
+    for (const CheckpointTensor& tensor : state_tensors(*session_.model().variables, nullptr)) {
+      const float* values = tensor.tensor.f32();
+      for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
+        if (!std::isfinite(values[i]))
+          throw SharedError(Error(ErrorKind::numeric,
+                                  fmt::format("after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
+                                              trainer_->global_step(), tensor.path, i, values[i]),
+                                  "", "The checkpoints before it are intact. Try a smaller learning rate."));
+    }
+  }
+
   /// All ranks; the chief writes. A failure is a warning while the run goes on, and an error at its end.
   void save(bool final) {
+    if (config_.train.boolean("stop_on_nan")) require_finite();
     const auto body = [&] {
       if (!session_.is_chief()) return;
       const CheckpointHeader header{.global_step = trainer_->global_step(), .epoch = trainer_->cursor().epoch,
@@ -162,9 +178,10 @@ class TrainingRun {
 
   void describe() const {
     if (!session_.is_chief()) return;
-    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} ranks x {} threads{}", kVersion,
+    const int ranks = session_.world().size(), threads = session_.workers().pool().size();
+    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}", kVersion,
              session_.model().variables->num_parameters(), session_.train_data().size(), plan_.spec().batch_size, session_.shards(),
-             session_.world().size(), session_.workers().pool().size(), trainer_->overlaps() ? ", communication overlapped" : "");
+             ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
     if (trainer_->global_step() > 0)
       log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(), trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
   }
@@ -216,10 +233,11 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
 }  // namespace
 
 int command_train(const CommandLine& line) {
+  std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(config.comm.real("timeout_seconds"), [&](CommEnvironment& environment) {
+  return run_on_ranks(config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {

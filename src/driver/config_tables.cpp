@@ -93,7 +93,7 @@ constexpr ConfigSection kSections[] = {
     {"", "Keys at the top level.", kGeneral},
     {"train", "The training loop.", kTrain},
     {"eval", "Evaluation: exact metrics over the whole evaluation set.", kEval},
-    {"checkpoint", "Checkpoints, written in the background by the chief.", kCheckpoint},
+    {"checkpoint", "Checkpoints, written by the chief.", kCheckpoint},
     {"summary", "What is recorded during training.", kSummary},
     {"comm", "Communication between ranks.", kComm},
     {"precision", "Types of numbers.", kPrecision},

@@ -16,9 +16,8 @@ struct Executor::Slot {
   struct Call {
     std::vector<const float*> inputs;
     std::vector<float*> dx;
-    float* output;
-    const float* dy;
-    const float* dy2;
+    std::vector<float*> outputs;
+    std::vector<const float*> dy, dy2;
     void* saved;
   };
   std::vector<Call> calls;
@@ -93,9 +92,11 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
         call.inputs.push_back(at<float>(slot->arena, plan_.value(operation.inputs[input])));
         call.dx.push_back(at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
       }
-      call.output = at<float>(slot->arena, plan_.value(operation.output));
-      call.dy = at<float>(slot->arena, plan_.value_gradient(operation.output));
-      call.dy2 = at<float>(slot->arena, plan_.second_gradient(operation.output));
+      for (int output : operation.outputs) {
+        call.outputs.push_back(at<float>(slot->arena, plan_.value(output)));
+        call.dy.push_back(at<float>(slot->arena, plan_.value_gradient(output)));
+        call.dy2.push_back(at<float>(slot->arena, plan_.second_gradient(output)));
+      }
       call.saved = at<char>(slot->arena, plan_.saved(static_cast<int>(i)));
       slot->calls.push_back(std::move(call));
     }
@@ -125,11 +126,12 @@ void Executor::build_phases() {
     }
     phases_.back().actions.push_back({Act::forward, i});
   }
+  phases_.front().first = true;
   phases_.back().actions.push_back({Act::loss, -1});
   if (!training_) return;
   for (int i = K - 1; i >= 0; --i) {
     const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
-    if (!calls_.values[static_cast<std::size_t>(operation.output)].wants_gradient) continue;
+    if (!calls_.values[static_cast<std::size_t>(operation.outputs[0])].wants_gradient) continue;
     if (operation.collective != nullptr) {
       phases_.back().actions.push_back({Act::backward_local, i});
       add_gradients(phases_.back(), operation);
@@ -140,6 +142,31 @@ void Executor::build_phases() {
       add_gradients(phases_.back(), operation);
     }
   }
+  for (Phase& phase : phases_) phase.base = phase.gradients.first;
+}
+
+// Without meetings the whole step is one phase, and no bucket would leave before its end. So the last microshard of each
+// thread gets phases of its own: its backward pass, cut where a bucket is complete.
+void Executor::cut_at_buckets(std::span<const Range> buckets) {
+  if (per_shard_slots_ || phases_.size() != 1 || buckets.size() < 2) return;
+  const Phase whole = phases_.front();
+  phases_.front().who = Who::all_but_last;
+  std::size_t bucket = 0;
+  Phase part{.base = whole.base, .who = Who::last, .first = true};
+  part.gradients = {whole.base, whole.base};
+  for (const Action& action : whole.actions) {
+    part.actions.push_back(action);
+    if (action.act != Act::backward) continue;
+    add_gradients(part, calls_.operations[static_cast<std::size_t>(action.operation)]);
+    if (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) {
+      while (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) ++bucket;
+      const std::int64_t end = part.gradients.last;
+      phases_.push_back(std::move(part));
+      part = Phase{.base = whole.base, .who = Who::last};
+      part.gradients = {end, end};
+    }
+  }
+  phases_.push_back(std::move(part));
 }
 
 void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
@@ -160,6 +187,7 @@ void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) co
 void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
+  if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
   accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer, context_.shards, own_, largest);
 }
 
@@ -185,11 +213,13 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
   for (const Phase& phase : phases_) {
     context_.pool.run([&](int thread) {
-      const Range part = part_of(own_.size(), thread, context_.pool.size());
+      Range part = part_of(own_.size(), thread, context_.pool.size());
+      if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
+      if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
       for (std::int64_t i = part.first; i < part.last; ++i) run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
     });
-    if (phase.gradients.size() > 0) {
-      accumulator_->combine(context_.lanes, phase.gradients);
+    if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
+      accumulator_->combine(context_.lanes, phase.gradients, phase.base);
       const std::vector<Range>& buckets = reducer->buckets();
       while (next_bucket < static_cast<int>(buckets.size()) && buckets[static_cast<std::size_t>(next_bucket)].last <= phase.gradients.last)
         reducer->start(next_bucket++);
@@ -200,14 +230,14 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
 
 void Executor::run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard) {
   Slot& slot = slot_of(thread, shard);
-  if (&phase == &phases_.front()) slot.microshard = batch.extent(shard);
+  if (phase.first) slot.microshard = batch.extent(shard);
   for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
   if (phase.gradients.size() == 0) return;
-  float* leaf = accumulator_->leaf(thread, shard, phase.gradients);
+  float* leaf = accumulator_->leaf(thread, shard, phase.gradients, phase.base);
   if (slot.microshard.n == 0) std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
   for (const Range& gap : phase.gaps)
     std::memset(leaf + (gap.first - phase.gradients.first), 0, static_cast<std::size_t>(gap.size()) * sizeof(float));
-  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients);
+  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients, phase.base);
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread, Slot& slot,
@@ -230,8 +260,8 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
   const Pass pass{context_.kernels, lane, context_.variables, training_, microshard.n, microshard.shard, context_.seed, batch.step,
-                  microshard.first_sample, call.inputs.data(), &call.output, call.saved, &call.dy, &call.dy2, call.dx.data(),
-                  backward && phase.gradients.size() > 0 ? accumulator_->leaf(thread, microshard.shard, phase.gradients) : nullptr,
+                  microshard.first_sample, call.inputs.data(), call.outputs.data(), call.saved, call.dy.data(), call.dy2.data(), call.dx.data(),
+                  backward && phase.gradients.size() > 0 ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base) : nullptr,
                   phase.gradients.first};
   const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
   switch (action.act) {

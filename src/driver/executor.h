@@ -91,6 +91,9 @@ class Executor {
     Act act;
     int operation;
   };
+  /// Which of a thread's microshards run a phase: all; or, where a phase is cut so that finished buckets leave early, all
+  /// but the last one, whose own backward pass is the part that is cut.
+  enum class Who { all, all_but_last, last };
   /// Actions of one phase, then a meeting (or none), and the range of gradients that it completes.
   struct Phase {
     std::vector<Action> actions;
@@ -98,11 +101,15 @@ class Executor {
     bool backward_meeting = false;
     Range gradients{0, 0};
     std::vector<Range> gaps;  ///< alignment gaps in it, kept at zero
+    std::int64_t base = 0;    ///< the flat element that scratch begins with
+    Who who = Who::all;
+    bool first = false;       ///< of a microshard: asks for its extent
   };
   struct Slot;
   struct Meeting;
 
   void build_phases();
+  void cut_at_buckets(std::span<const Range> buckets);
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
   void run_phases(const BatchView& batch, GradientReducer* reducer);
   void run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard);

@@ -39,18 +39,18 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, ThreadPool&
       }
 }
 
-float* GradientAccumulator::leaf(int thread_index, std::int64_t shard, Range range) const {
+float* GradientAccumulator::leaf(int thread_index, std::int64_t shard, Range range, std::int64_t base) const {
   const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
-  return at(thread, thread.counter.leaf_slot(static_cast<int>(shard - thread.shards.first)), range);
+  return at(thread, thread.counter.leaf_slot(static_cast<int>(shard - thread.shards.first)), range, base);
 }
 
-void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int64_t shard, Range range) const {
+void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int64_t shard, Range range, std::int64_t base) const {
   const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
   for (const TreeStep& step : thread.counter.merges_after(static_cast<int>(shard - thread.shards.first)))
-    kernels_.elementwise.accumulate(lane, range.size(), at(thread, step.into, range), at(thread, step.from, range));
+    kernels_.elementwise.accumulate(lane, range.size(), at(thread, step.into, range, base), at(thread, step.from, range, base));
 }
 
-void GradientAccumulator::combine(std::span<const Lane> lanes, Range range) const {
+void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std::int64_t base) const {
   if (across_.steps().empty()) return;
   pool_.run([&](int t) {
     const Range slice = part_of(range.size(), t, pool_.size(), 1024);
@@ -59,8 +59,8 @@ void GradientAccumulator::combine(std::span<const Lane> lanes, Range range) cons
       const auto [into_thread, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
       const auto [from_thread, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
       kernels_.elementwise.accumulate(lanes[static_cast<std::size_t>(t)], slice.size(),
-                                      at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range) + slice.first,
-                                      at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range) + slice.first);
+                                      at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range, base) + slice.first,
+                                      at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first);
     }
   });
 }

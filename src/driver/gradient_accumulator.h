@@ -29,11 +29,12 @@ class GradientAccumulator {
   Range shards_of(int thread) const { return threads_[static_cast<std::size_t>(thread)].shards; }
 
   /// Where the shard's gradients of the phase's range go: element 0 is range.first. On the thread that owns the shard.
-  float* leaf(int thread, std::int64_t shard, Range range) const;
+  /// `base` is the flat element that scratch begins with: range.first, or less for a part of a longer range.
+  float* leaf(int thread, std::int64_t shard, Range range, std::int64_t base) const;
   /// The leaf is complete: adds what the tree joins inside this thread. In order of the shards.
-  void finished(const Lane& lane, int thread, std::int64_t shard, Range range) const;
+  void finished(const Lane& lane, int thread, std::int64_t shard, Range range, std::int64_t base) const;
   /// All threads have finished all their shards: adds across threads. By the main thread, outside pool.run().
-  void combine(std::span<const Lane> lanes, Range range) const;
+  void combine(std::span<const Lane> lanes, Range range, std::int64_t base) const;
 
   std::size_t memory_bytes() const;
 
@@ -44,9 +45,9 @@ class GradientAccumulator {
     std::vector<float*> slots;  ///< start of the buffer of each slot; where_[slot] says whether it is a whole partial
     std::vector<bool> is_partial;
   };
-  float* at(const Thread& thread, int slot, Range range) const {
+  static float* at(const Thread& thread, int slot, Range range, std::int64_t base) {
     const auto i = static_cast<std::size_t>(slot);
-    return thread.is_partial[i] ? thread.slots[i] + range.first : thread.slots[i];
+    return thread.slots[i] + (thread.is_partial[i] ? range.first : range.first - base);
   }
 
   const KernelTable& kernels_;

@@ -26,10 +26,10 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
 
 }  // namespace
 
-int run_on_ranks(double timeout_seconds, FunctionRef<int(CommEnvironment&)> body) {
+int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
   CommEnvironment environment({.timeout_seconds = timeout_seconds});
   Communicator& world = environment.world();
-  configure_log(world.size() > 1 ? world.rank() : -1, LogLevel::info);
+  configure_log(world.size() > 1 ? world.rank() : -1, quiet ? LogLevel::warning : LogLevel::info);
   if (world.rank() == 0 && !environment.start_warning().empty()) log_warning("{}", environment.start_warning());
   const bool alone = world.size() == 1;
   try {

@@ -34,7 +34,7 @@ template <typename Body> decltype(auto) shared(Body&& body) {
 }
 
 /// Starts communication, runs `body` and returns its exit code, or that of its error. With one rank, errors are simply
-/// rethrown.
-int run_on_ranks(double timeout_seconds, FunctionRef<int(CommEnvironment&)> body);
+/// rethrown. `quiet`: on standard error warnings and errors only.
+int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body);
 
 }  // namespace lockstep

@@ -18,12 +18,18 @@ constexpr ParamSpec kModelTable[] = {
 };
 
 constexpr ParamSpec kDataKeys[] = {
-    {"format", ParamType::string, kRequired, "", "name of the reader"},
-    {"train", ParamType::node, "null", "", "options of the training set that differ from those beside it"},
-    {"eval", ParamType::node, "null", "", "options of the evaluation set that differ; without it there is no evaluation"},
+    {"format", ParamType::string, kRequired, "", "Name of the reader."},
+    {"train", ParamType::node, "null", "", "Options of the training set that differ from those beside it."},
+    {"eval", ParamType::node, "null", "", "Options of the evaluation set that differ. null: no evaluation."},
 };
 bool is_data_key(std::string_view key) {
   return std::any_of(std::begin(kDataKeys), std::end(kDataKeys), [&](const ParamSpec& spec) { return spec.name == key; });
+}
+
+/// Whether the configuration has a data set of its own for `split`; `eval: null` says that there is none.
+bool has_split(const Config& config, std::string_view split) {
+  const Node* own = config.data.find(split);
+  return own != nullptr && !is_null(*own);
 }
 
 Params model_params(const Config& config) { return Params(config.model, kModelTable, "section model"); }
@@ -36,12 +42,13 @@ bool reports_accuracy(const Params& model) {
 
 Params reader_params(const Config& config, std::string_view split) {
   const std::string format = data_format(config.data);
-  return Params(split_options(config.data, split), find_reader(format).table, fmt::format("section data ({}, reader {})", split, format));
+  return Params(split_options(config.data, split), find_reader(format, config.data.find("format")->where).table, fmt::format("section data ({}, reader {})", split, format));
 }
 
 }  // namespace
 
 std::span<const ParamSpec> model_table() { return kModelTable; }
+std::span<const ParamSpec> data_table() { return kDataKeys; }
 
 std::string data_format(const Node& data) {
   const Node* format = data.find("format");
@@ -86,11 +93,11 @@ void check_config(const Config& config) {
   make_loss(model.node("loss"));
   make_optimizer(config.optimizer);
   reader_params(config, "train");
-  if (config.data.find("eval") != nullptr) reader_params(config, "eval");
+  if (has_split(config, "eval")) reader_params(config, "eval");
 }
 
 std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split) {
-  if (split != "train" && config.data.find(split) == nullptr) return nullptr;
+  if (split != "train" && !has_split(config, split)) return nullptr;
   return open_dataset(data_format(config.data), reader_params(config, split), config.base_directory);
 }
 

@@ -21,6 +21,8 @@ namespace lockstep {
 
 /// Options of the section `model`.
 std::span<const ParamSpec> model_table();
+/// Keys of the section `data` beside the reader's options: format, train, eval.
+std::span<const ParamSpec> data_table();
 /// The part of the section `data` that a reader gets for a split ("train" or "eval"): the common options, overridden by
 /// the split's own.
 Node split_options(const Node& data, std::string_view split);

@@ -72,7 +72,7 @@ void RunReports::note(const std::string& text) {
   if (!is_chief_) return;
   if (progress_)
     progress_->line(text);
-  else if (!quiet_)
+  else
     log_info("{}", text);
 }
 

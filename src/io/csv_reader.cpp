@@ -108,6 +108,15 @@ class CsvFile {
   template <typename T>
   T number(const char*& at, const char* end, std::int64_t column) const {
     const char* const start = at;
+    // The usual case, and exact in a float: up to seven digits and nothing else.
+    const char* digit = at;
+    std::int32_t whole = 0;
+    for (; digit != end && *digit >= '0' && *digit <= '9' && digit - start < 7; ++digit)
+      whole = whole * 10 + (*digit - '0');
+    if (digit != start && (digit == end || *digit == format_.delimiter)) {
+      at = digit;
+      return static_cast<T>(whole);
+    }
     while (at != end && is_space(*at)) ++at;
     if (end - at > 1 && *at == '+' && at[1] != '-') ++at;
     T value{};

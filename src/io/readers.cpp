@@ -19,7 +19,7 @@ std::span<const ReaderEntry> reader_table() {
   return table;
 }
 
-const ReaderEntry& find_reader(std::string_view format) {
+const ReaderEntry& find_reader(std::string_view format, const std::string& where) {
   std::vector<std::string_view> names;
   for (const ReaderEntry& entry : reader_table()) {
     if (entry.name == format) return entry;
@@ -27,7 +27,7 @@ const ReaderEntry& find_reader(std::string_view format) {
   }
   const std::string near = nearest(format, names);
   throw Error(
-      ErrorKind::config, fmt::format("unknown data format '{}'", format), "",
+      ErrorKind::config, fmt::format("unknown data format '{}'", format), where,
       fmt::format("{}Known formats: {}.", near.empty() ? "" : fmt::format("Did you mean '{}'? ", near),
                   fmt::join(names, ", ")));
 }

@@ -29,8 +29,8 @@ struct ReaderEntry {
 };
 
 std::span<const ReaderEntry> reader_table();
-/// The entry of a format; throws Error(config) that suggests the nearest known one.
-const ReaderEntry& find_reader(std::string_view format);
+/// The entry of a format; throws Error(config) at `where` that suggests the nearest known one.
+const ReaderEntry& find_reader(std::string_view format, const std::string& where = {});
 /// Reads a data set. `params` were checked against find_reader(format).table. Relative paths are relative to
 /// `base_directory`, the folder of the config file ("" is the current one).
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,

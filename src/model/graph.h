@@ -22,16 +22,23 @@ class Graph {
   /// `features`: the shape of one sample. Its node name is "features".
   explicit Graph(Shape features);
 
-  /// Adds a layer. `inputs` are names of earlier nodes; empty means the last one added. `where` is for messages.
+  /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty means the last
+  /// node added. `where` is for messages.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {});
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
 
+  /// An output of a node; node -1 is the features.
+  struct Source {
+    int node;
+    int output = 0;
+    friend bool operator==(const Source&, const Source&) = default;
+  };
   /// One row of the table: a layer as the user wrote it.
   struct Node {
     std::unique_ptr<Layer> layer;
-    std::vector<int> inputs;  ///< nodes; -1 is the features
-    Shape output;
+    std::vector<Source> inputs;
+    std::vector<Shape> outputs;
     int fused_into = -1;      ///< the node that does its work, or -1
     std::int64_t parameters = 0;
     int first_variable = 0, last_variable = 0;  ///< its variables' numbers in the store: [first, last)
@@ -45,8 +52,7 @@ class Graph {
   struct Operation {
     Layer* layer;
     CollectiveLayer* collective;  ///< the same, if it is one
-    std::vector<int> inputs;
-    int output;
+    std::vector<int> inputs, outputs;
     int node;                     ///< the node that it comes from
   };
   struct Value {
@@ -68,8 +74,11 @@ class Graph {
 
  private:
   int find(const std::string& name) const;
+  Source source(const std::string& input, const std::string& reader, const std::string& where) const;
+  const Shape& shape(Source source) const;
   bool only_consumer(int producer, int consumer) const;
   void fuse();
+  void fuse_addition(int addition);
 
   Shape features_;
   std::vector<Node> nodes_;

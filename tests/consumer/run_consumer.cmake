@@ -1,24 +1,60 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what was built into a new folder, builds a project against it, runs that and the installed program.
+# Installs what was built into a new folder and uses it from outside: the installed program, a small project that links
+# the library, and the installed example of a user's own layer (docs/adding_a_layer.md), trained on one rank and on three.
 #
-#   cmake -DBUILD=... -DPROJECT=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -P run_consumer.cmake
+#   cmake -DBUILD=... -DPROJECT=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=...
+#         -P run_consumer.cmake
 cmake_minimum_required(VERSION 3.22)
 
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+# Runs a command that must succeed; what it says on standard output goes to `out`.
+macro(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARGN}\nended with ${code}:\n${out}")
+    message(FATAL_ERROR "${ARGN}\nended with ${code}:\n${out}${err}")
   endif()
   message(STATUS "${out}")
-endfunction()
+endmacro()
+
+macro(build_project source binary)
+  run(${CMAKE_COMMAND} -S ${source} -B ${binary} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
+      -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix "-DCMAKE_CXX_FLAGS=${FLAGS}")
+  run(${CMAKE_COMMAND} --build ${binary})
+endmacro()
 
 file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
-run(${CMAKE_COMMAND} -S ${PROJECT} -B ${SCRATCH}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
-    -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix "-DCMAKE_CXX_FLAGS=${FLAGS}")
-run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
+set(program ${SCRATCH}/prefix/bin/lockstep)
+run(${program} --version)
+
+build_project(${PROJECT} ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
-run(${SCRATCH}/prefix/bin/lockstep --version)
+
+# The user's own layer: in the layer table, in checkpoints, and with the same bits on any number of ranks.
+set(example ${SCRATCH}/prefix/share/lockstep/examples/custom_layer)
+build_project(${example} ${SCRATCH}/custom_layer)
+set(custom ${SCRATCH}/custom_layer/train_prelu)
+run(${custom} check ${example}/digits.yaml)
+if(NOT out MATCHES "prelu1 +prelu +8x8x16 +16 ")
+  message(FATAL_ERROR "the layer table does not show the user's layer:\n${out}")
+endif()
+run(${custom} train ${example}/digits.yaml --steps 12 --run-dir ${SCRATCH}/one)
+run(${MPIRUN} -n 3 ${custom} train ${example}/digits.yaml --steps 12 --run-dir ${SCRATCH}/three)
+# The plain program, which does not know the layer, reads the checkpoint; but it cannot train with it.
+foreach(ranks one three)
+  run(${program} inspect ${SCRATCH}/${ranks} --digest)
+  set(digest_${ranks} ${out})
+endforeach()
+if(NOT digest_one MATCHES "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]" OR NOT digest_one STREQUAL digest_three)
+  message(FATAL_ERROR "one rank ends with '${digest_one}', three end with '${digest_three}'")
+endif()
+run(${program} inspect ${SCRATCH}/one)
+if(NOT out MATCHES "variables/prelu1/alpha")
+  message(FATAL_ERROR "the checkpoint does not hold the layer's variable:\n${out}")
+endif()
+execute_process(COMMAND ${program} check ${example}/digits.yaml RESULT_VARIABLE code ERROR_VARIABLE err)
+if(NOT code EQUAL 2 OR NOT err MATCHES "unknown layer 'prelu'")
+  message(FATAL_ERROR "the plain program ended with ${code}:\n${err}")
+endif()
 file(REMOVE_RECURSE ${SCRATCH})

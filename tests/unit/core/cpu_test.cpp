@@ -17,6 +17,7 @@ TEST(Cpu, TellsAboutThisMachine) {
   EXPECT_FALSE(host_name().empty());
   EXPECT_FALSE(processor_name().empty());
   EXPECT_GT(peak_resident_bytes(), std::size_t{1} << 20);
+  EXPECT_GT(physical_memory_bytes(), peak_resident_bytes());
 }
 
 TEST(Cpu, CoresAreThoseOfTheAffinityMask) {

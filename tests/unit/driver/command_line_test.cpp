@@ -28,14 +28,14 @@ std::string usage_error(std::vector<const char*> arguments) {
 TEST(CommandLine, TrainWithEverything) {
   const CommandLine line =
       parse({"train", "a.yaml", "--run-dir", "runs/a", "--set", "seed=1", "--set=train.batch_size=-2",
-             "--steps", "50", "--threads=3", "--resume", "must", "--verbose"});
+             "--steps", "50", "--threads=3", "--resume", "must", "--quiet"});
   EXPECT_EQ(line.command, Command::train);
   EXPECT_EQ(line.target, "a.yaml");
   EXPECT_EQ(line.run_dir, "runs/a");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1", "train.batch_size=-2", "train.steps=50",
                                           "train.epochs=null", "threads=3"));
   EXPECT_EQ(line.resume, Resume::must);
-  EXPECT_TRUE(line.verbose);
+  EXPECT_TRUE(line.quiet);
   EXPECT_FALSE(line.quiet);
 }
 
@@ -44,7 +44,7 @@ TEST(CommandLine, Defaults) {
   EXPECT_EQ(line.resume, Resume::automatic);
   EXPECT_TRUE(line.overrides.empty());
   EXPECT_EQ(line.run_dir, "");
-  EXPECT_FALSE(line.quiet || line.verbose);
+  EXPECT_FALSE(line.quiet);
 }
 
 // One --set takes one value, so that the positional argument may follow.
@@ -113,7 +113,6 @@ TEST(CommandLine, MissingAndWrongValues) {
   EXPECT_THAT(usage_error({"train", "a.yaml", "--resume", "maybe"}),
               HasSubstr("'maybe' is not one of auto, never, must"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--set"}), HasSubstr("--set"));
-  EXPECT_THAT(usage_error({"train", "a.yaml", "--quiet", "--verbose"}), HasSubstr("excludes"));
 }
 
 TEST(LauncherRank, FirstKnownVariableCounts) {

@@ -148,6 +148,12 @@ TEST_F(CsvReaderTest, BadNumbersAreNamedByLineAndColumn) {
   expect_error("1,2,3\n1,2,1e400\n", line(2), "column 3");
 }
 
+TEST_F(CsvReaderTest, WholeNumbersOfAnyLength) {
+  EXPECT_THAT(features_of(*open_text("0,007,9999999,16777216,16777217,123456789012,-5,0\n")),
+              ElementsAre(0, 7, 9999999, 16777216, 16777216, 123456789012.0F, -5));
+  EXPECT_THAT(labels_of<std::int32_t>(*open_text("1,16777217\n")), ElementsAre(16777217));
+}
+
 TEST_F(CsvReaderTest, TooSmallForFloatIsZero) {
   EXPECT_THAT(features_of(*open_text("1e-60,-1e-400,1e-40,0\n")), ElementsAre(0.0F, -0.0F, 1e-40F));
 }

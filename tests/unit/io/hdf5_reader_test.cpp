@@ -4,7 +4,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <memory>
 #include <random>
+#include <thread>
 
 #include "io/hdf5_handle.h"
 #include "unit/io/reader_test_support.h"
@@ -303,6 +306,18 @@ TEST_F(Hdf5ReaderTest, ReadsAFileThatAnotherProcessHasLocked) {
   ASSERT_EQ(::flock(descriptor, LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(open()->size(), 3);
   ::close(descriptor);
+}
+
+// The library need not be safe between threads: while this one holds the lock, the other's file stays
+// unopened.
+TEST_F(Hdf5ReaderTest, WaitsForTheProcessWideLock) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  auto lock = std::make_unique<Hdf5Lock>();
+  std::thread reader([&] { EXPECT_EQ(open()->size(), 3); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // enough to open it, if it did not wait
+  EXPECT_EQ(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_FILE), 0);
+  lock.reset();
+  reader.join();
 }
 
 TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {

@@ -51,7 +51,7 @@ TEST(StepPlan, EverySampleOncePerEpochForAllSmallSizes) {
 }
 
 TEST(StepPlan, EverySampleOncePerEpochForLargeSizes) {
-  for (const std::int64_t samples : {1023, 1024, 1025, 1797, 60000, 65537, 1000003})
+  for (const std::int64_t samples : {1023, 1024, 1025, 1797, 60000, 65537, 300007})
     EXPECT_TRUE(is_permutation_of_all(order_of(plan_of(samples, 32), 3))) << samples;
 }
 
@@ -93,9 +93,9 @@ TEST(StepPlan, WithoutShuffleTheFilesOrder) {
 
 // Every order of n samples about equally often: chi-square with n! - 1 degrees of freedom.
 TEST(StepPlan, AllOrdersOfFewSamplesOccurEquallyOften) {
-  constexpr int kEpochs = 72000;
-  std::size_t factorial = 1;
-  for (std::int64_t n = 2; n <= 5; ++n) {
+  constexpr int kEpochs = 36000;
+  std::size_t factorial = 2;
+  for (const std::int64_t n : {3, 4}) {
     factorial *= static_cast<std::size_t>(n);
     std::map<Sizes, int> counts;
     const StepPlan plan = plan_of(n, 1);
