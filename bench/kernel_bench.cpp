@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -184,7 +185,7 @@ void report_bandwidth(const std::string& name, std::int64_t count, int streams,
 
 void bench_norm(std::int64_t rows, std::int64_t channels) {
   const std::int64_t count = rows * channels;
-  const std::string size = " " + std::to_string(rows) + " x " + std::to_string(channels);
+  const std::string size = fmt::format(" {} x {}", rows, channels);
   report("memcpy" + size, memcpy_gigabytes(count), "GB/s");
   const Buffer x = floats(count), y = floats(count), dy = floats(count), dx = floats(count),
                p = floats(channels),

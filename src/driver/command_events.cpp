@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -41,9 +40,9 @@ std::vector<fs::path> event_files(const std::string& folder) {
   return found;
 }
 
-/// A float32 with the digits that it has, not those of the double nearest to it.
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
+/// A float32 with the digits that it has, not those of the double equal to it. (NaN and infinities pass
+/// through, and Json writes them as null.)
+double number(double value) {
   return std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr);
 }
 

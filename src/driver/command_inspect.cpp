@@ -146,8 +146,6 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   return text + fmt::format("{} tensors, {} values\n", rows.size(), elements);
 }
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
   const CheckpointHeader& header = file.header();
   Json tensors = Json::array();
@@ -157,10 +155,10 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
     tensors.push_back({{"path", row.entry.path},
                        {"dtype", name_of(row.entry.dtype)},
                        {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                       {"min", number(s.min)},
-                       {"max", number(s.max)},
-                       {"mean", number(s.mean)},
-                       {"std", number(s.standard_deviation)},
+                       {"min", s.min},
+                       {"max", s.max},
+                       {"mean", s.mean},
+                       {"std", s.standard_deviation},
                        {"nan", s.num_nan}});
   }
   const Json all = {{"file", file.path()},       {"global_step", header.global_step},
@@ -169,6 +167,7 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
                     {"created", header.created}, {"lockstep_version", header.lockstep_version},
                     {"digest", header.digest},   {"config", header.config},
                     {"tensors", tensors}};
+  // dump() writes NaN and infinities as null.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

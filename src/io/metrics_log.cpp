@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -112,8 +111,9 @@ void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view 
   record["split"] = split;
   for (const auto& [name, value] : values) {
     LOCKSTEP_CHECK(!record.contains(name), "two values of a record are called '{}'", name);
-    record[name] = std::isfinite(value) ? Json(value) : Json(nullptr);
+    record[name] = value;
   }
+  // dump() writes NaN and infinities as null.
   const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const std::lock_guard lock(impl_->mutex);
   if (impl_->open() && !write_fully(impl_->file.get(), line.data(), line.size()))

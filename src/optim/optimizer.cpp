@@ -51,7 +51,13 @@ class Momentum final : public Optimizer {
 class Adam final : public Optimizer {
  public:
   explicit Adam(const Params& p)
-      : Optimizer(make_schedule(p.node("learning_rate"))), beta1_(p.real("beta1")), beta2_(p.real("beta2")), epsilon_(p.real("epsilon")) {}
+      : Optimizer(make_schedule(p.node("learning_rate"))),
+        beta1_(static_cast<float>(p.real("beta1"))),
+        beta2_(static_cast<float>(p.real("beta2"))),
+        epsilon_(p.real("epsilon")) {
+    if (!(beta1_ < 1.0F)) throw p.error("beta1", "'beta1' is 1 when rounded to float32");
+    if (!(beta2_ < 1.0F)) throw p.error("beta2", "'beta2' is 1 when rounded to float32");
+  }
   const char* kind() const override { return "adam"; }
   std::span<const std::string_view> slot_names() const override {
     static constexpr std::string_view kNames[] = {"m", "v"};
@@ -60,14 +66,17 @@ class Adam final : public Optimizer {
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
               std::int64_t step) const override {
     const auto t = static_cast<double>(step + 1);
-    const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    // The correction is that of the betas as the kernel has them: 1 - 0.999 in float32 is 1.3e-5 off.
+    const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /
+                         (1 - std::pow(static_cast<double>(beta1_), t));
     kernels.update.adam(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
-                        slot(0) + range.first, slot(1) + range.first, static_cast<float>(alpha), static_cast<float>(beta1_),
-                        static_cast<float>(beta2_), static_cast<float>(epsilon_));
+                        slot(0) + range.first, slot(1) + range.first, static_cast<float>(alpha), beta1_,
+                        beta2_, static_cast<float>(epsilon_));
   }
 
  private:
-  double beta1_, beta2_, epsilon_;
+  float beta1_, beta2_;
+  double epsilon_;
 };
 
 constexpr std::string_view kRateHelp = "a number, or a schedule with its options";

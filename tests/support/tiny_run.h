@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole training run in memory: random samples, a graph from YAML text, optimizer and Trainer.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/philox.h"
+#include "driver/trainer.h"
+#include "driver/workers.h"
+#include "driver/yaml_node.h"
+
+namespace lockstep {
+
+struct TinyRunOptions {
+  std::string layers;
+  std::string optimizer = "adam";
+  Shape features{6, 6, 2};
+  std::int64_t samples = 60, batch_size = 16;
+  int shards = 4, threads = 1, classes = 3;
+  bool overlap = false, dense_labels = false;
+};
+
+/// Samples with values in [-1, 1) that depend on their class, so that there is something to learn.
+inline Dataset random_dataset(const TinyRunOptions& options) {
+  DatasetParts parts;
+  parts.source = "random";
+  parts.record_word = "record";
+  parts.size = options.samples;
+  parts.feature_shape = options.features;
+  const std::int64_t elements = options.features.num_elements();
+  parts.features = Buffer(cpu_device(), static_cast<std::size_t>(options.samples * elements) * sizeof(float));
+  parts.num_label_columns = options.dense_labels ? options.classes : 1;
+  for (std::int64_t s = 0; s < options.samples; ++s) {
+    const auto label = static_cast<std::int32_t>(s % options.classes);
+    for (std::int64_t e = 0; e < elements; ++e) {
+      const PhiloxBlock words =
+          philox_words(9, 1, 0, static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(e));
+      parts.features.as<float>()[static_cast<std::size_t>(s * elements + e)] =
+          2 * philox_uniform(words[0]) - 1 + 0.3F * static_cast<float>(label);
+    }
+    if (!options.dense_labels) parts.label_indices.push_back(label);
+    for (int c = 0; options.dense_labels && c < options.classes; ++c)
+      parts.label_rows.push_back(c == label ? 1.0F : 0.0F);
+  }
+  return Dataset(std::move(parts));
+}
+
+/// All ranks of `world` make it alike.
+class TinyRun {
+ public:
+  TinyRun(Communicator& world, const TinyRunOptions& options)
+      : dataset_(random_dataset(options)),
+        plan_({.num_samples = options.samples,
+               .batch_size = options.batch_size,
+               .shards = options.shards,
+               .seed = 4}),
+        graph_(graph_from_config(parse_yaml(options.layers, "test"), options.features)),
+        loss_(make_loss(Node::scalar("softmax_cross_entropy"))),
+        optimizer_(make_optimizer(parse_yaml(options.optimizer, "test"))),
+        workers_(options.threads),
+        gradients_(world.duplicate("gradients")),
+        meetings_(world.duplicate("meetings")),
+        control_(world.duplicate("control")) {
+    graph_.finish(variables_);
+    variables_.commit(cpu_device());
+    variables_.initialize(4);
+    optimizer_->create_slots(cpu_device(), variables_);
+    TrainerOptions trainer;
+    trainer.reducer.overlap = options.overlap;
+    trainer.bucket_first_bytes = 1 << 10;
+    trainer.bucket_bytes = 1 << 12;
+    trainer_ = std::make_unique<Trainer>(
+        ExecutorContext{graph_, variables_, *loss_, cpu_kernels(), cpu_device(), workers_.pool(),
+                        workers_.lanes(), *meetings_, options.shards, 4},
+        *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
+    workers_.grow_scratch(trainer_->scratch_bytes());
+  }
+  Trainer& trainer() { return *trainer_; }
+  VariableStore& variables() { return variables_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  const StepPlan& plan() const { return plan_; }
+
+ private:
+  Dataset dataset_;
+  StepPlan plan_;
+  Graph graph_;
+  VariableStore variables_;
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Workers workers_;
+  std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+}  // namespace lockstep

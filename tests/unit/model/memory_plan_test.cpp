@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory plan against a simulation of the calls: whatever is alive at the same time lies apart.
+#include "model/memory_plan.h"
+
+#include <map>
+#include <tuple>
+
+#include "model_testing.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kResNet = R"(
+- conv2d: {filters: 8, kernel: 3, bias: false}
+- batch_norm
+- relu: {name: stem}
+- conv2d: {filters: 8, kernel: 3, bias: false}
+- batch_norm
+- relu
+- conv2d: {filters: 8, kernel: 3, bias: false}
+- batch_norm: {name: one}
+- add: {name: sum_one, inputs: [one, stem]}
+- relu: {name: after_one}
+- conv2d: {filters: 16, kernel: 3, stride: 2, bias: false}
+- batch_norm
+- relu
+- conv2d: {filters: 16, kernel: 3, bias: false}
+- batch_norm: {name: two}
+- conv2d: {name: shortcut, inputs: [after_one], filters: 16, kernel: 1, stride: 2, bias: false}
+- batch_norm: {name: shortcut_bn}
+- add: {name: sum_two, inputs: [two, shortcut_bn]}
+- relu
+- max_pool
+- dropout: {rate: 0.1}
+- global_avg_pool
+- dense: {units: 10}
+)";
+/// Values with three readers, one that reads twice, additions that nothing absorbs.
+constexpr const char* kBranches = R"(
+- conv2d: {name: stem, filters: 4, kernel: 3}
+- batch_norm: {name: root}
+- tanh: {name: a, inputs: [root]}
+- sigmoid: {name: b, inputs: [root]}
+- conv2d: {name: c, inputs: [root], filters: 4, kernel: 1}
+- add: {name: ab, inputs: [a, b]}
+- add: {name: twice, inputs: [ab, ab]}
+- add: {name: all, inputs: [twice, c]}
+- relu: {name: r}
+- add: {name: again, inputs: [r, root]}
+- max_pool
+- flatten
+- dense: {units: 3}
+)";
+
+struct Block {
+  std::size_t offset = 0, bytes = 0;
+  int first = 0, last = -1;
+};
+
+/// Every block with the times at which a call writes or reads it: forward of operation i at i, the loss at K,
+/// backward of operation i at 2K - i.
+class Simulation {
+ public:
+  Simulation(const Graph::Calls& calls, const MemoryPlan& plan, bool training, std::int64_t samples)
+      : calls_(calls), plan_(plan), samples_(samples) {
+    const int K = static_cast<int>(calls.operations.size());
+    value(0, 0);
+    for (int i = 0; i < K; ++i) {
+      const Graph::Operation& operation = at(i);
+      for (int input : operation.inputs) value(input, i);
+      value(operation.output, i);
+      if (training) saved(i, i);
+    }
+    value(calls.output, K);
+    if (!training) return;
+    gradient(calls.output, K);
+    for (int i = K - 1; i >= 0; --i) backward(i, 2 * K - i);
+  }
+  const std::map<std::tuple<std::string, int, int>, Block>& blocks() const { return blocks_; }
+
+ private:
+  const Graph::Operation& at(int i) const { return calls_.operations[static_cast<std::size_t>(i)]; }
+  void touch(const std::string& kind, int a, int b, std::size_t offset, std::size_t bytes, int time) {
+    ASSERT_NE(offset, MemoryPlan::kNone) << kind << " " << a << " " << b;
+    auto [found, is_new] = blocks_.try_emplace({kind, a, b}, Block{offset, bytes, time, time});
+    found->second.last = time;
+    EXPECT_EQ(found->second.offset, offset);
+    EXPECT_EQ(offset % 64, 0U);
+    EXPECT_LE(offset + bytes, plan_.total_bytes());
+  }
+  std::size_t bytes(int value) const {
+    return static_cast<std::size_t>(calls_.values[static_cast<std::size_t>(value)].shape.num_elements() *
+                                    samples_) *
+           sizeof(float);
+  }
+  void value(int v, int time) { touch("value", v, 0, plan_.value(v), bytes(v), time); }
+  void gradient(int v, int time) {
+    if (calls_.values[static_cast<std::size_t>(v)].wants_gradient)
+      touch("gradient", v, 0, plan_.value_gradient(v), bytes(v), time);
+  }
+  void saved(int i, int time) {
+    if (const std::size_t size = at(i).layer->saved_bytes(samples_); size > 0)
+      touch("saved", i, 0, plan_.saved(i), size, time);
+  }
+  void backward(int i, int time) {
+    const Graph::Operation& operation = at(i);
+    if (!calls_.values[static_cast<std::size_t>(operation.output)].wants_gradient) return;
+    gradient(operation.output, time);
+    if (plan_.second_gradient(operation.output) != MemoryPlan::kNone) {
+      EXPECT_TRUE(operation.layer->takes_two_gradients());
+      touch("second", operation.output, 0, plan_.second_gradient(operation.output), bytes(operation.output),
+            time);
+    }
+    if (operation.layer->backward_reads_input())
+      for (int input : operation.inputs) value(input, time);
+    if (operation.layer->backward_reads_output()) value(operation.output, time);
+    saved(i, time);
+    for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+      const int v = operation.inputs[input];
+      const auto& contribution = plan_.contribution(i, static_cast<int>(input));
+      EXPECT_EQ(contribution.offset != MemoryPlan::kNone,
+                calls_.values[static_cast<std::size_t>(v)].wants_gradient);
+      if (contribution.offset == MemoryPlan::kNone) continue;
+      const bool is_first = !written_[v];
+      written_[v] = true;
+      if (is_first && v != calls_.output) {
+        EXPECT_EQ(contribution.offset, plan_.value_gradient(v));
+        EXPECT_FALSE(contribution.accumulate);
+        gradient(v, time);
+      } else if (contribution.accumulate) {
+        touch("contribution", i, static_cast<int>(input), contribution.offset, bytes(v), time);
+        gradient(v, time);
+      } else {
+        EXPECT_EQ(contribution.offset, plan_.second_gradient(v));
+        touch("second", v, 0, contribution.offset, bytes(v), time);
+      }
+    }
+  }
+
+  const Graph::Calls& calls_;
+  const MemoryPlan& plan_;
+  std::int64_t samples_;
+  std::map<int, bool> written_;
+  std::map<std::tuple<std::string, int, int>, Block> blocks_;
+};
+
+void expect_apart(const char* yaml, bool training) {
+  Graph graph = graph_from(yaml, Shape{8, 8, 3});
+  VariableStore variables;
+  graph.finish(variables);
+  const Graph::Calls calls = graph.calls(training);
+  const std::int64_t samples = 5;
+  for (const Graph::Operation& operation : calls.operations) {
+    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(operation.inputs.size());
+    for (std::size_t i = 0; i < operation.inputs.size(); ++i)
+      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
+    operation.layer->prepare({cpu_kernels(),
+                              cpu_device(),
+                              1,
+                              training,
+                              std::span(&samples, 1),
+                              {wants.get(), operation.inputs.size()}});
+  }
+  const MemoryPlan plan(calls, training, samples);
+  const Simulation simulation(calls, plan, training, samples);
+  std::size_t sum = 0;
+  for (const auto& [name, block] : simulation.blocks()) {
+    sum += block.bytes;
+    for (const auto& [other_name, other] : simulation.blocks()) {
+      if (name >= other_name || block.last < other.first || other.last < block.first) continue;
+      EXPECT_TRUE(block.offset + block.bytes <= other.offset || other.offset + other.bytes <= block.offset)
+          << std::get<0>(name) << " " << std::get<1>(name) << " and " << std::get<0>(other_name) << " "
+          << std::get<1>(other_name) << " overlap";
+    }
+  }
+  EXPECT_GT(simulation.blocks().size(), calls.operations.size());
+  // Memory is shared: far less than the sum of all blocks.
+  EXPECT_LT(plan.total_bytes(), training ? sum * 3 / 4 : sum / 2);
+}
+
+TEST(MemoryPlan, BlocksAliveTogetherAreApart) {
+  for (const char* yaml : {kResNet, kBranches})
+    for (const bool training : {true, false}) expect_apart(yaml, training);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Optimizers against check vectors: w starts at 1, gradients 0.1, 0.2, -0.3, rate 0.1 (docs/optimizers.md has
+// the rules).
+#include "optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "core/philox.h"
+#include "driver/yaml_node.h"
+
+namespace lockstep {
+namespace {
+
+/// One variable of `count` elements that starts at 1, with an optimizer.
+struct OneVariable {
+  OneVariable(const std::string& yaml, std::int64_t count)
+      : optimizer(make_optimizer(parse_yaml(yaml, "test"))) {
+    id = variables.declare("w", Shape{count}, make_initializer("ones"));
+    variables.commit(cpu_device());
+    variables.initialize(1);
+    optimizer->create_slots(cpu_device(), variables);
+  }
+  void update(const std::vector<float>& gradients, Range range, std::int64_t step) {
+    optimizer->update(cpu_kernels(), Lane{}, variables, gradients.data(), range, step);
+  }
+  std::unique_ptr<Optimizer> optimizer;
+  VariableStore variables;
+  VariableId id = VariableId::none;
+};
+
+void expect_vector(const std::string& yaml, const std::vector<double>& expected) {
+  OneVariable setup(yaml, 37);  // more than one vector, and a rest
+  const float gradients[] = {0.1F, 0.2F, -0.3F};
+  for (std::int64_t step = 0; step < 3; ++step) {
+    std::vector<float> flat(static_cast<std::size_t>(setup.variables.trainable_elements()), 0.0F);
+    std::fill_n(flat.begin(), 37, gradients[step]);
+    setup.update(flat, {0, setup.variables.trainable_elements()}, step);
+    for (int i = 0; i < 37; ++i)
+      EXPECT_NEAR(static_cast<double>(setup.variables.value(setup.id)[i]),
+                  expected[static_cast<std::size_t>(step)], 2.4e-7)
+          << yaml << ", step " << step << ", element " << i;
+    for (std::size_t gap = 37; gap < flat.size(); ++gap)
+      EXPECT_EQ(setup.variables.trainable_values()[gap], 0.0F) << yaml;
+  }
+}
+
+TEST(Optimizer, GradientDescent) {
+  expect_vector("gradient_descent: {learning_rate: 0.1}", {0.99, 0.97, 1.0});
+}
+TEST(Optimizer, Momentum) {
+  expect_vector("momentum: {learning_rate: 0.1, momentum: 0.9}", {0.99, 0.961, 0.9649});
+}
+TEST(Optimizer, Nesterov) {
+  expect_vector("momentum: {learning_rate: 0.1, momentum: 0.9, nesterov: true}", {0.981, 0.9349, 0.96841});
+}
+TEST(Optimizer, Adam) { expect_vector("adam: {learning_rate: 0.1}", {0.900000316, 0.80348225, 0.810142146}); }
+
+constexpr const char* kAll[] = {"gradient_descent: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1}",
+                                "momentum: {learning_rate: 0.1, nesterov: true}",
+                                "adam: {learning_rate: 0.1}"};
+
+TEST(Optimizer, EveryOptimizerIsTested) {
+  for (const OptimizerEntry& entry : optimizer_table()) {
+    bool found = false;
+    for (const char* yaml : kAll)
+      found = found || std::string(yaml).starts_with(std::string(entry.name) + ":");
+    EXPECT_TRUE(found) << "optimizer " << entry.name << " has no check vector";
+  }
+}
+
+/// Threads and ranks share the work: any cut of the range gives the same bits, also where nothing is aligned.
+TEST(Optimizer, AnyCutOfTheRangeGivesTheSameBits) {
+  const std::int64_t count = 1000;
+  for (const char* yaml : kAll)
+    for (const std::vector<std::int64_t>& cuts :
+         {std::vector<std::int64_t>{0, 1, 17, 500, 1000}, {0, 333, 334, 337, 1000}, {0, 16, 48, 992, 1000}}) {
+      OneVariable whole(yaml, count), parts(yaml, count);
+      for (std::int64_t step = 0; step < 3; ++step) {
+        std::vector<float> gradients(static_cast<std::size_t>(whole.variables.trainable_elements()), 0.0F);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+          gradients[i] = philox_uniform(philox_words(1, 2, static_cast<std::uint32_t>(step), 0,
+                                                     static_cast<std::uint32_t>(i))[0]) -
+                         0.5F;
+        whole.update(gradients, {0, count}, step);
+        for (std::size_t c = cuts.size() - 1; c > 0; --c)
+          parts.update(gradients, {cuts[c - 1], cuts[c]}, step);
+      }
+      EXPECT_NE(whole.variables.value(whole.id)[999], 1.0F) << yaml;
+      EXPECT_EQ(whole.variables.hash(), parts.variables.hash()) << yaml;
+      for (std::size_t slot = 0; slot < whole.optimizer->slot_names().size(); ++slot)
+        EXPECT_EQ(std::memcmp(whole.optimizer->slot(slot), parts.optimizer->slot(slot),
+                              static_cast<std::size_t>(count) * sizeof(float)),
+                  0)
+            << yaml;
+    }
+}
+
+TEST(Optimizer, OutsideTheRangeNothingMoves) {
+  for (const char* yaml : kAll) {
+    OneVariable setup(yaml, 100);
+    setup.update(std::vector<float>(112, 1.0F), {40, 60}, 0);
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(setup.variables.value(setup.id)[i] != 1.0F, i >= 40 && i < 60) << yaml << " " << i;
+  }
+}
+
+TEST(Optimizer, NaNInGradientsShows) {
+  for (const char* yaml : kAll) {
+    OneVariable setup(yaml, 20);
+    std::vector<float> gradients(32, 0.5F);
+    gradients[3] = std::nanf("");
+    setup.update(gradients, {0, 20}, 0);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(setup.variables.value(setup.id)[i]), i == 3) << yaml;
+  }
+}
+
+TEST(Optimizer, BadOptionsAreErrors) {
+  for (const char* yaml :
+       {"adm: {}", "gradient_descent: {}", "gradient_descent: {learning_rate: 0}",
+        "gradient_descent: {learning_rate: -1}", "momentum: {learning_rate: 0.1, momentum: 1}",
+        "adam: {beta: 0.9}", "adam: {epsilon: 0}", "adam: {beta1: 0.99999999}", "adam: {beta2: 0.99999999}"})
+    EXPECT_THROW(make_optimizer(parse_yaml(yaml, "test")), Error) << yaml;
+}
+
+}  // namespace
+}  // namespace lockstep
