@@ -77,7 +77,7 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     meetings_.back()->totals.resize(static_cast<std::size_t>(meetings_.back()->forward.num_groups()));
   }
   build_phases();
-  const std::int64_t slots = per_shard_slots_ ? own_.size() : std::min<std::int64_t>(context_.pool.size(), std::max<std::int64_t>(1, own_.size()));
+  const std::int64_t slots = per_shard_slots_ ? own_.size() : context_.pool.size();
   for (std::int64_t s = 0; s < slots; ++s) {
     auto slot = std::make_unique<Slot>();
     slot->index = static_cast<int>(s);

@@ -90,20 +90,28 @@ std::vector<float> random_floats(std::size_t count, std::uint64_t seed, std::str
   return values;
 }
 
+/// One after the other.
+std::vector<float> all_outputs(const LayerRunner& run) {
+  std::vector<float> values;
+  for (int i = 0; i < run.num_outputs(); ++i)
+    values.insert(values.end(), run.output(i).begin(), run.output(i).end());
+  return values;
+}
+
 /// The quotient of sum(weights * output) when `x`, read by the layer, moves by h either way; `here`: the
 /// output as it is. An output with a kink in between bends: its quotient is off by half of the change of
 /// slope at most, which is counted as noise.
-Quotient float_quotient(LayerRunner& run, std::span<const float> weights, const std::vector<float>& here,
+Quotient float_quotient(LayerRunner& run, std::span<const float> weights, std::span<const float> here,
                         float& x, double h) {
   const float before = x;
   const auto above = static_cast<float>(static_cast<double>(before) + h),
              below = static_cast<float>(static_cast<double>(before) - h);
   x = above;
   run.forward();
-  const std::vector<float> high = run.output();
+  const std::vector<float> high = all_outputs(run);
   x = below;
   run.forward();
-  const std::vector<float>& low = run.output();
+  const std::vector<float> low = all_outputs(run);
   x = before;
   double square = 0;
   for (float y : low) square += static_cast<double>(y) * static_cast<double>(y);
@@ -170,12 +178,15 @@ std::vector<GradientCheck> check_layer(Layer& layer, const std::vector<Shape>& i
   for (int i = 0; i < run.num_inputs(); ++i)
     run.input(i) = random_floats(run.input(i).size(), options.seed, fmt::format("gradient_check/input {}", i),
                                  options.low, options.high);
-  const std::vector<float> weights =
-      random_floats(run.output_gradient().size(), options.seed, "gradient_check/weights", -1, 1);
-  run.output_gradient() = weights;
+  std::vector<float> weights;
+  for (int i = 0; i < run.num_outputs(); ++i) {
+    std::vector<float>& own = run.output_gradient(i);
+    own = random_floats(own.size(), options.seed, fmt::format("gradient_check/weights {}", i), -1, 1);
+    weights.insert(weights.end(), own.begin(), own.end());
+  }
   run.forward();
   run.backward();
-  const std::vector<float> here = run.output();
+  const std::vector<float> here = all_outputs(run);
   constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon();
   const double step = options.check.step > 0 ? options.check.step : std::cbrt(kFloatEpsilon);
   std::vector<GradientCheck> results;

@@ -11,12 +11,12 @@ namespace lockstep {
 struct LayerRunner::Part {
   std::int64_t n = 0, first = 0;
   std::vector<Buffer> inputs, input_gradients;
-  Buffer output, dy, dy2, saved, gradients;
+  std::vector<Buffer> outputs, dy, dy2;
+  Buffer saved, gradients;
   std::vector<const float*> input_pointers;
   std::vector<float*> dx_pointers;
-  float* output_pointer = nullptr;
-  const float* dy_pointer = nullptr;
-  const float* dy2_pointer = nullptr;
+  std::vector<float*> output_pointers;
+  std::vector<const float*> dy_pointers, dy2_pointers;
 };
 
 namespace {
@@ -35,10 +35,9 @@ LayerRunner::LayerRunner(Layer& layer, std::initializer_list<Shape> inputs, Laye
 LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options)
     : layer_(layer), collective_(dynamic_cast<CollectiveLayer*>(&layer)), options_(std::move(options)) {
   const std::vector<Shape> outputs = layer.infer(inputs);
-  LOCKSTEP_CHECK(outputs.size() == 1, "layer {} has {} outputs", layer.name(), outputs.size());
   for (const Shape& shape : inputs) input_elements_.push_back(shape.num_elements());
-  output_elements_ = outputs[0].num_elements();
-  for (int i = 0; i < options_.fused_inputs; ++i) input_elements_.push_back(output_elements_);
+  for (const Shape& shape : outputs) output_elements_.push_back(shape.num_elements());
+  for (int i = 0; i < options_.fused_inputs; ++i) input_elements_.push_back(output_elements_.at(0));
   layer.declare(variables_);
   variables_.commit(cpu_device());
   variables_.initialize(options_.seed);
@@ -60,8 +59,10 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
     inputs_.emplace_back(static_cast<std::size_t>(num_samples_ * elements));
     input_gradients_.emplace_back(inputs_.back().size());
   }
-  output_.resize(static_cast<std::size_t>(num_samples_ * output_elements_));
-  output_gradient_.resize(output_.size());
+  for (std::int64_t elements : output_elements_) {
+    outputs_.emplace_back(static_cast<std::size_t>(num_samples_ * elements));
+    output_gradients_.emplace_back(outputs_.back().size());
+  }
   gradients_.resize(static_cast<std::size_t>(variables_.trainable_elements()));
   const bool two = options_.two_gradients && layer.takes_two_gradients();
   std::int64_t first = 0;
@@ -76,14 +77,16 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
       part->input_pointers.push_back(static_cast<const float*>(part->inputs.back().data()));
       part->dx_pointers.push_back(static_cast<float*>(part->input_gradients.back().data()));
     }
-    part->output = floats(n * output_elements_);
-    part->dy = floats(n * output_elements_);
+    for (std::int64_t elements : output_elements_) {
+      part->outputs.push_back(floats(n * elements));
+      part->dy.push_back(floats(n * elements));
+      part->dy2.push_back(two ? floats(n * elements) : Buffer());
+      part->output_pointers.push_back(static_cast<float*>(part->outputs.back().data()));
+      part->dy_pointers.push_back(static_cast<const float*>(part->dy.back().data()));
+      part->dy2_pointers.push_back(static_cast<const float*>(part->dy2.back().data()));
+    }
     part->saved = Buffer(cpu_device(), layer.saved_bytes(n));
     part->gradients = floats(variables_.trainable_elements());
-    part->output_pointer = static_cast<float*>(part->output.data());
-    part->dy_pointer = static_cast<const float*>(part->dy.data());
-    if (two) part->dy2 = floats(n * output_elements_);
-    part->dy2_pointer = static_cast<const float*>(part->dy2.data());
     parts_.push_back(std::move(part));
   }
 }
@@ -100,10 +103,10 @@ Pass LayerRunner::pass(std::size_t shard, float* gradients) {
           .step = options_.step,
           .first_sample = part.first,
           .inputs = part.input_pointers.data(),
-          .outputs = &part.output_pointer,
+          .outputs = part.output_pointers.data(),
           .saved = part.saved.data(),
-          .dy = &part.dy_pointer,
-          .dy2 = &part.dy2_pointer,
+          .dy = part.dy_pointers.data(),
+          .dy2 = part.dy2_pointers.data(),
           .dx = part.dx_pointers.data(),
           .gradients = gradients,
           .gradient_base = 0};
@@ -166,7 +169,7 @@ void LayerRunner::forward() {
       copy(inputs_[i].data() + part->first * input_elements_[i], part->n * input_elements_[i],
            static_cast<float*>(part->inputs[i].data()));
   if (is_view()) {
-    output_ = inputs_[0];
+    outputs_[0] = inputs_[0];
     return;
   }
   if (collective_ != nullptr && options_.training) meet_forward();
@@ -174,25 +177,30 @@ void LayerRunner::forward() {
     Part& part = *parts_[s];
     if (part.n == 0) continue;
     layer_.forward(pass(s, nullptr));
-    copy(part.output_pointer, part.n * output_elements_, output_.data() + part.first * output_elements_);
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      copy(part.output_pointers[i], part.n * output_elements_[i],
+           outputs_[i].data() + part.first * output_elements_[i]);
   }
 }
 
 void LayerRunner::backward() {
   LOCKSTEP_CHECK(options_.training, "layer {} was prepared for inference", layer_.name());
   if (is_view()) {
-    input_gradients_[0] = output_gradient_;
+    input_gradients_[0] = output_gradients_[0];
     return;
   }
   for (const auto& part : parts_) {
-    const float* given = output_gradient_.data() + part->first * output_elements_;
-    float* dy = static_cast<float*>(part->dy.data());
-    copy(given, part->n * output_elements_, dy);
-    if (float* dy2 = static_cast<float*>(part->dy2.data()); dy2 != nullptr)
-      for (std::int64_t i = 0; i < part->n * output_elements_; ++i) {
-        dy2[i] = 0.25F * given[i];  // both parts are exact, so is their sum
-        dy[i] = given[i] - dy2[i];
-      }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      const std::int64_t count = part->n * output_elements_[o];
+      const float* given = output_gradients_[o].data() + part->first * output_elements_[o];
+      float* dy = static_cast<float*>(part->dy[o].data());
+      copy(given, count, dy);
+      if (float* dy2 = static_cast<float*>(part->dy2[o].data()); dy2 != nullptr)
+        for (std::int64_t i = 0; i < count; ++i) {
+          dy2[i] = 0.25F * given[i];  // both parts are exact, so is their sum
+          dy[i] = given[i] - dy2[i];
+        }
+    }
     if (part->gradients.size_bytes() > 0)
       std::memset(part->gradients.data(), 0, part->gradients.size_bytes());
   }

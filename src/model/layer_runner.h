@@ -22,7 +22,8 @@ namespace lockstep {
 struct LayerRunnerOptions {
   std::vector<std::int64_t> microshards = {2};  ///< samples of each; 0 is an empty one
   bool training = true;
-  /// Inputs that infer() is not told of: 1 after fuse_residual(), else 0. They have the shape of the output.
+  /// Inputs that infer() is not told of: 1 after fuse_residual(), else 0. They have the shape of the first
+  /// output.
   int fused_inputs = 0;
   /// Gives a layer that takes_two_gradients() its output gradient in two parts.
   bool two_gradients = false;
@@ -39,17 +40,18 @@ class LayerRunner {
 
   std::int64_t num_samples() const { return num_samples_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
   VariableStore& variables() { return variables_; }
 
   /// All samples of the batch, row-major; to be filled. Zero at first.
   std::vector<float>& input(int i) { return inputs_[static_cast<std::size_t>(i)]; }
-  std::vector<float>& output_gradient() { return output_gradient_; }
+  std::vector<float>& output_gradient(int i = 0) { return output_gradients_[static_cast<std::size_t>(i)]; }
 
-  /// Fills output(). A layer with moving statistics moves them at every call while training.
+  /// Fills all outputs. A layer with moving statistics moves them at every call while training.
   void forward();
-  const std::vector<float>& output() const { return output_; }
+  const std::vector<float>& output(int i = 0) const { return outputs_[static_cast<std::size_t>(i)]; }
 
-  /// After forward(): gradients of sum(output_gradient * output). All overwritten.
+  /// After forward(): gradients of sum(output_gradient * output), over all outputs. All overwritten.
   void backward();
   const std::vector<float>& input_gradient(int i) const {
     return input_gradients_[static_cast<std::size_t>(i)];
@@ -70,10 +72,10 @@ class LayerRunner {
   CollectiveLayer* collective_;
   LayerRunnerOptions options_;
   VariableStore variables_;
-  std::vector<std::int64_t> input_elements_;  ///< per sample
-  std::int64_t output_elements_ = 0, num_samples_ = 0;
-  std::vector<std::vector<float>> inputs_, input_gradients_;
-  std::vector<float> output_, output_gradient_, gradients_;
+  std::vector<std::int64_t> input_elements_, output_elements_;  ///< per sample
+  std::int64_t num_samples_ = 0;
+  std::vector<std::vector<float>> inputs_, input_gradients_, outputs_, output_gradients_;
+  std::vector<float> gradients_;
   std::vector<std::shared_ptr<Part>> parts_;
   Buffer scratch_;
   Lane lane_;

@@ -172,13 +172,30 @@ TEST(WholeBatch, LossGradientsAndStatistics) {
     }
 }
 
+/// Without a meeting: a rank's last backward pass is cut where gradient buckets end.
+std::unique_ptr<Graph> plain_graph() {
+  constexpr const char* kLayers = R"(
+- conv2d: {filters: 4, kernel: 3}
+- relu
+- conv2d: {filters: 6, kernel: 3, stride: 2}
+- relu
+- flatten
+- dropout: {rate: 0.25}
+- dense: {units: 12}
+- relu
+- dense: {units: 3}
+)";
+  return std::make_unique<Graph>(
+      graph_from_config(parse_yaml(kLayers, "net"), Shape{Net::kSide, Net::kSide, Net::kIn}));
+}
+
 struct Bits {
   std::uint64_t gradient, variables;
   double loss;
 };
-Bits bits_of(Communicator& world, int threads, const Case& test, bool overlap) {
-  OneStep step(world, threads, net_graph(test.group), make_loss(Node::scalar("softmax_cross_entropy")),
-               test.sizes, overlap);
+Bits bits_of(Communicator& world, int threads, const Case& test, bool plain, bool overlap) {
+  OneStep step(world, threads, plain ? plain_graph() : net_graph(test.group),
+               make_loss(Node::scalar("softmax_cross_entropy")), test.sizes, overlap);
   perturb(step.variables());
   const Batch batch = batch_of(test);
   const OneStep::Result result = step.run(batch.features, batch.labels);
@@ -186,13 +203,13 @@ Bits bits_of(Communicator& world, int threads, const Case& test, bool overlap) {
           result.loss};
 }
 
-TEST(WholeBatch, SameBitsAsOneRank) {
+void expect_same_bits(bool plain) {
   SelfCommunicator self;
   for (const Case& test : kCases) {
-    const Bits expected = bits_of(self, 1, test, false);
+    const Bits expected = bits_of(self, 1, test, plain, false);
     for (const int threads : {1, 2, 3})
       for (const bool overlap : {false, true}) {
-        const Bits bits = bits_of(test_world(), threads, test, overlap);
+        const Bits bits = bits_of(test_world(), threads, test, plain, overlap);
         EXPECT_EQ(bits.gradient, expected.gradient)
             << test.sizes.size() << " shards, " << threads << " threads";
         EXPECT_EQ(bits.variables, expected.variables)
@@ -201,6 +218,9 @@ TEST(WholeBatch, SameBitsAsOneRank) {
       }
   }
 }
+
+TEST(SameBits, AsOneRankWithBatchNorm) { expect_same_bits(false); }
+TEST(SameBits, AsOneRankWithoutMeetings) { expect_same_bits(true); }
 
 }  // namespace
 }  // namespace lockstep

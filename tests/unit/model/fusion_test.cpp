@@ -37,7 +37,36 @@ class Through final : public Layer {
   std::int64_t elements_ = 0;
 };
 
+/// Two outputs: x and x squared.
+class Powers final : public Layer {
+ public:
+  using Layer::Layer;
+  const char* kind() const override { return "powers"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    elements_ = inputs[0].num_elements();
+    return {inputs[0], inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    for (std::int64_t i = 0; i < pass.n * elements_; ++i) {
+      pass.outputs[0][i] = pass.inputs[0][i];
+      pass.outputs[1][i] = pass.inputs[0][i] * pass.inputs[0][i];
+    }
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] == nullptr) return;
+    for (std::int64_t i = 0; i < pass.n * elements_; ++i)
+      pass.dx[0][i] = pass.dy[0][i] + 2 * pass.inputs[0][i] * pass.dy[1][i];
+  }
+
+ private:
+  std::int64_t elements_ = 0;
+};
+
 const bool g_registered = [] {
+  register_layer(
+      {"powers", "x and x squared", {}, [](std::string name, const Params&) -> std::unique_ptr<Layer> {
+         return std::make_unique<Powers>(std::move(name));
+       }});
   register_layer({"through", "the input", {}, [](std::string name, const Params&) -> std::unique_ptr<Layer> {
                     return std::make_unique<Through>(std::move(name));
                   }});
@@ -223,6 +252,23 @@ TEST(SeveralReaders, OfAResidual) {
 - batch_norm: {name: bn}
 - add: {name: sum, inputs: [bn, stem]}
 - flatten
+- dense: {units: 3}
+)");
+}
+
+TEST(SeveralOutputs, EachHasItsOwnGradient) {
+  Powers powers("powers");
+  const auto checks = check_layer(powers, {Shape{5}});
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_TRUE(checks[0].passed()) << checks[0].to_string();
+  expect_gradient_of_loss(R"(
+- flatten
+- dense: {units: 4}
+- powers: {name: p}
+- tanh: {name: a, inputs: [p]}
+- sigmoid: {name: b, inputs: ["p:1"]}
+- add: {name: ab, inputs: [a, b]}
+- add: {name: sum, inputs: [ab, "p:1"]}
 - dense: {units: 3}
 )");
 }

@@ -70,7 +70,7 @@ class Simulation {
     for (int i = 0; i < K; ++i) {
       const Graph::Operation& operation = at(i);
       for (int input : operation.inputs) value(input, i);
-      value(operation.output, i);
+      for (int output : operation.outputs) value(output, i);
       if (training) saved(i, i);
     }
     value(calls.output, K);
@@ -106,16 +106,17 @@ class Simulation {
   }
   void backward(int i, int time) {
     const Graph::Operation& operation = at(i);
-    if (!calls_.values[static_cast<std::size_t>(operation.output)].wants_gradient) return;
-    gradient(operation.output, time);
-    if (plan_.second_gradient(operation.output) != MemoryPlan::kNone) {
-      EXPECT_TRUE(operation.layer->takes_two_gradients());
-      touch("second", operation.output, 0, plan_.second_gradient(operation.output), bytes(operation.output),
-            time);
+    if (!calls_.values[static_cast<std::size_t>(operation.outputs[0])].wants_gradient) return;
+    for (int output : operation.outputs) {
+      gradient(output, time);
+      if (plan_.second_gradient(output) != MemoryPlan::kNone) {
+        EXPECT_TRUE(operation.layer->takes_two_gradients());
+        touch("second", output, 0, plan_.second_gradient(output), bytes(output), time);
+      }
+      if (operation.layer->backward_reads_output()) value(output, time);
     }
     if (operation.layer->backward_reads_input())
       for (int input : operation.inputs) value(input, time);
-    if (operation.layer->backward_reads_output()) value(operation.output, time);
     saved(i, time);
     for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
       const int v = operation.inputs[input];
