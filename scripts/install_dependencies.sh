@@ -22,7 +22,7 @@ packages=(
   nlohmann-json3-dev                    # metrics
   libxxhash-dev zlib1g-dev              # checksums, compression
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev ccache)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 ccache)
 optional_test_packages=(python3-h5py)   # reads a checkpoint from outside; a test skips without it
 
 check=no

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole of Lockstep's program with one more layer: prelu, a relu whose slope below zero is learned, one per channel
-// (He, Zhang, Ren, Sun 2015, "Delving Deep into Rectifiers", arXiv:1502.01852, section 2.1):
+// The whole of Lockstep's program with one more layer: prelu, a relu whose slope below zero is learned, one
+// per channel (He, Zhang, Ren, Sun 2015, "Delving Deep into Rectifiers", arXiv:1502.01852, section 2.1):
 //   y = x for x > 0, else alpha[c] x
 #include <algorithm>
 
@@ -19,7 +19,8 @@ using lockstep::ParamType;
 using lockstep::Pass;
 using lockstep::Shape;
 
-// Each option: name, type, default (as YAML), range, help. Mistakes in a configuration are reported from this table.
+// Each option: name, type, default (as YAML), range, help. Mistakes in a configuration are reported from this
+// table.
 constexpr ParamSpec kOptions[] = {
     {"initializer", ParamType::node, "zeros", "", "initial slopes; with zeros it begins as relu"}};
 
@@ -32,7 +33,8 @@ class Prelu final : public lockstep::Layer {
 
   // Shapes are per sample, channels last.
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: prelu takes one input, not {}", name(), inputs.size());
+    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: prelu takes one input, not {}", name(),
+                     inputs.size());
     channels_ = inputs[0].last();
     rows_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
@@ -47,11 +49,12 @@ class Prelu final : public lockstep::Layer {
     const float* x = pass.inputs[0];
     float* y = pass.outputs[0];
     for (std::int64_t row = 0; row < pass.n * rows_; ++row, x += channels_, y += channels_)
-      for (std::int64_t c = 0; c < channels_; ++c) y[c] = x[c] <= 0 ? alpha[c] * x[c] : x[c];  // NaN stays NaN
+      for (std::int64_t c = 0; c < channels_; ++c)
+        y[c] = x[c] <= 0 ? alpha[c] * x[c] : x[c];  // NaN stays NaN
   }
 
-  // Gradients are overwritten. The sum over rows has one order, and one thread computes it: nothing here may depend on
-  // who computes the microshard.
+  // Gradients are overwritten. The sum over rows has one order, and one thread computes it: nothing here may
+  // depend on who computes the microshard.
   void backward(const Pass& pass) override {
     const float* alpha = pass.value(alpha_);
     const float* x = pass.inputs[0];

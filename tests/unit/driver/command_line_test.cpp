@@ -36,7 +36,6 @@ TEST(CommandLine, TrainWithEverything) {
                                           "train.epochs=null", "threads=3"));
   EXPECT_EQ(line.resume, Resume::must);
   EXPECT_TRUE(line.quiet);
-  EXPECT_FALSE(line.quiet);
 }
 
 TEST(CommandLine, Defaults) {
