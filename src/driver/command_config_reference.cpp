@@ -31,10 +31,11 @@ std::vector<ReferenceSection> other_rooms() {
                       data_table()});
   add_entries(sections, "Reader", reader_table());
   sections.push_back({"Section model", "What to learn.", model_table()});
-  sections.push_back({"Every layer",
-                      "A layer is written as its name alone (`relu`) or with options (`dropout: {rate: 0.2}`). "
-                      "These options every layer takes beside its own.",
-                      common_layer_table()});
+  sections.push_back(
+      {"Every layer",
+       "A layer is written as its name alone (`relu`) or with options (`dropout: {rate: 0.2}`). "
+       "These options every layer takes beside its own.",
+       common_layer_table()});
   add_entries(sections, "Layer", layer_table());
   add_entries(sections, "Initializer", initializer_table());
   add_entries(sections, "Loss", loss_table());
