@@ -9,11 +9,11 @@
 //   kernel_bench [--json FILE] [--repeats N]
 #include <oneapi/dnnl/dnnl.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fmt/format.h>
 #include <fstream>
 #include <functional>
 #include <string>

@@ -39,8 +39,9 @@ void ArenaPlan::commit() {
     }
     entry.offset = offset;
     total_bytes_ = std::max(total_bytes_, offset + entry.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                   [&](std::size_t a, std::size_t b) { return entries_[a].offset < entries_[b].offset; }),
+    placed.insert(std::upper_bound(
+                      placed.begin(), placed.end(), index,
+                      [&](std::size_t a, std::size_t b) { return entries_[a].offset < entries_[b].offset; }),
                   index);
   }
   committed_ = true;
@@ -51,6 +52,8 @@ std::size_t ArenaPlan::offset_of(Block block) const {
   return entries_.at(static_cast<std::size_t>(block)).offset;
 }
 
-std::size_t ArenaPlan::bytes_of(Block block) const { return entries_.at(static_cast<std::size_t>(block)).bytes; }
+std::size_t ArenaPlan::bytes_of(Block block) const {
+  return entries_.at(static_cast<std::size_t>(block)).bytes;
+}
 
 }  // namespace lockstep

@@ -15,7 +15,8 @@ namespace lockstep {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Device& device, std::size_t bytes) : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
+  Buffer(Device& device, std::size_t bytes)
+      : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
   ~Buffer() { reset(); }
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -30,7 +31,10 @@ class Buffer {
 
   void* data() const { return address_; }
   std::size_t size_bytes() const { return bytes_; }
-  template <typename T> std::span<T> as() const { return {static_cast<T*>(address_), bytes_ / sizeof(T)}; }
+  template <typename T>
+  std::span<T> as() const {
+    return {static_cast<T*>(address_), bytes_ / sizeof(T)};
+  }
 
  private:
   void reset() noexcept {

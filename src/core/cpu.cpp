@@ -18,9 +18,12 @@ namespace lockstep {
 
 const char* name_of(IsaLevel level) {
   switch (level) {
-    case IsaLevel::baseline: return "baseline";
-    case IsaLevel::avx2: return "avx2";
-    case IsaLevel::avx512: return "avx512";
+    case IsaLevel::baseline:
+      return "baseline";
+    case IsaLevel::avx2:
+      return "avx2";
+    case IsaLevel::avx512:
+      return "avx512";
   }
   return "unknown";
 }
@@ -30,8 +33,8 @@ namespace {
 IsaLevel best_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return IsaLevel::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
     return IsaLevel::avx2;
@@ -45,8 +48,8 @@ IsaLevel chosen_level() {
   if (cap == nullptr || *cap == '\0') return best;
   for (IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512})
     if (std::string_view(cap) == name_of(level)) return std::min(level, best);
-  throw Error(ErrorKind::config, fmt::format("'{}' is not an instruction-set level", cap), "environment variable LOCKSTEP_ISA",
-              "Use baseline, avx2 or avx512, or unset it.");
+  throw Error(ErrorKind::config, fmt::format("'{}' is not an instruction-set level", cap),
+              "environment variable LOCKSTEP_ISA", "Use baseline, avx2 or avx512, or unset it.");
 }
 
 }  // namespace
@@ -77,7 +80,8 @@ std::string processor_name() {
 
 std::size_t physical_memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes) : 0;
+  return pages > 0 && page_bytes > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes)
+                                     : 0;
 }
 
 std::size_t peak_resident_bytes() {

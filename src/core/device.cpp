@@ -46,7 +46,9 @@ class CpuDevice final : public Device {
     in_use_.fetch_sub(bytes);
   }
 
-  void copy_from_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void copy_from_host(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void copy_to_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   std::size_t peak_bytes() const override { return peak_.load(); }
 

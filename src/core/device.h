@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where numbers live and where work runs. Layers hold tensors of a device and pass a stream on; they never ask
-// which device it is. The CPU is one device; a GPU is another implementation of the same interface.
+// Where numbers live and where work runs. Layers hold tensors of a device and pass a stream on; they never
+// ask which device it is. The CPU is one device; a GPU is another implementation of the same interface.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ class Device {
   virtual std::size_t peak_bytes() const = 0;
 };
 
-/// A queue of work on a device, in order. On the CPU it is the calling thread itself: work is done when the call
-/// returns, and `native` is null.
+/// A queue of work on a device, in order. On the CPU it is the calling thread itself: work is done when the
+/// call returns, and `native` is null.
 struct Stream {
   Device* device = nullptr;
   void* native = nullptr;

@@ -11,20 +11,57 @@
 namespace lockstep {
 
 /// The values are on disk in digests: do not change them.
-enum class DType : std::uint8_t { f32 = 1, f64 = 2, bf16 = 3, f16 = 4, i32 = 5, i64 = 6, u8 = 7, i8 = 8, i16 = 9, u16 = 10 };
+enum class DType : std::uint8_t {
+  f32 = 1,
+  f64 = 2,
+  bf16 = 3,
+  f16 = 4,
+  i32 = 5,
+  i64 = 6,
+  u8 = 7,
+  i8 = 8,
+  i16 = 9,
+  u16 = 10
+};
 
 std::size_t size_in_bytes(DType type);
 std::string_view name_of(DType type);
 
-template <typename T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<std::int8_t> { static constexpr DType value = DType::i8; };
-template <> struct DTypeOf<std::int16_t> { static constexpr DType value = DType::i16; };
-template <> struct DTypeOf<std::uint16_t> { static constexpr DType value = DType::u16; };
-template <typename T> inline constexpr DType dtype_of = DTypeOf<T>::value;
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct DTypeOf<std::int16_t> {
+  static constexpr DType value = DType::i16;
+};
+template <>
+struct DTypeOf<std::uint16_t> {
+  static constexpr DType value = DType::u16;
+};
+template <typename T>
+inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 }  // namespace lockstep

@@ -22,27 +22,39 @@ Error::Error(ErrorKind kind, std::string what_happened, std::string where, std::
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:
-    case ErrorKind::config: return 2;
-    case ErrorKind::data: return 3;
-    case ErrorKind::checkpoint: return 4;
+    case ErrorKind::config:
+      return 2;
+    case ErrorKind::data:
+      return 3;
+    case ErrorKind::checkpoint:
+      return 4;
     case ErrorKind::communication:
     case ErrorKind::device:
     case ErrorKind::numeric:
-    case ErrorKind::bug: return 1;
+    case ErrorKind::bug:
+      return 1;
   }
   return 1;
 }
 
 const char* name_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::usage: return "usage";
-    case ErrorKind::config: return "config";
-    case ErrorKind::data: return "data";
-    case ErrorKind::checkpoint: return "checkpoint";
-    case ErrorKind::communication: return "communication";
-    case ErrorKind::device: return "device";
-    case ErrorKind::numeric: return "numeric";
-    case ErrorKind::bug: return "bug";
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::config:
+      return "config";
+    case ErrorKind::data:
+      return "data";
+    case ErrorKind::checkpoint:
+      return "checkpoint";
+    case ErrorKind::communication:
+      return "communication";
+    case ErrorKind::device:
+      return "device";
+    case ErrorKind::numeric:
+      return "numeric";
+    case ErrorKind::bug:
+      return "bug";
   }
   return "unknown";
 }
@@ -50,7 +62,8 @@ const char* name_of(ErrorKind kind) {
 void throw_check_failure(const char* expression, const char* file, int line, const std::string& detail) {
   throw Error(ErrorKind::bug,
               fmt::format("broken invariant: {}{}{}", expression, detail.empty() ? "" : ": ", detail),
-              fmt::format("{}:{}", file, line), "This is a defect of Lockstep; please report it with the command and the log.");
+              fmt::format("{}:{}", file, line),
+              "This is a defect of Lockstep; please report it with the command and the log.");
 }
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// "One of these, with options": a name alone (`relu`), or a map of one name to its options (`dropout: {rate: 0.2}`).
-// Layers, losses, optimizers, schedules and initialisers are all written so, and all live in tables of entries with
-// `name`, `help` and `table`.
+// "One of these, with options": a name alone (`relu`), or a map of one name to its options (`dropout: {rate:
+// 0.2}`). Layers, losses, optimizers, schedules and initialisers are all written so, and all live in tables
+// of entries with `name`, `help` and `table`.
 #pragma once
 
 #include <span>

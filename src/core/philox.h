@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC'11. A random number is a function of (seed, purpose, step, sample, element), so it knows neither
-// ranks nor threads, and a checkpoint has no generator state to keep.
+// 1, 2, 3", SC'11. A random number is a function of (seed, purpose, step, sample, element), so it knows
+// neither ranks nor threads, and a checkpoint has no generator state to keep.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::uint32_t key0, std::u
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter[0];
     const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * counter[2];
-    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(product1),
-               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(product0)};
+    counter = {
+        static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(product1),
+        static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(product0)};
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }
@@ -36,8 +37,8 @@ constexpr std::uint32_t philox_purpose(std::string_view name) {
 }
 
 /// Words `4*block .. 4*block+3` of the stream of (seed, purpose, step, sample).
-constexpr PhiloxBlock philox_words(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t sample,
-                                   std::uint32_t block) {
+constexpr PhiloxBlock philox_words(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                                   std::uint32_t sample, std::uint32_t block) {
   return philox4x32({block, sample, step, purpose}, static_cast<std::uint32_t>(seed),
                     static_cast<std::uint32_t>(seed >> 32));
 }

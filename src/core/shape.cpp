@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-Shape::Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::span(extents.begin(), extents.size())) {}
 
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
   LOCKSTEP_CHECK(extents.size() <= kMaxRank, "a tensor has at most {} axes", kMaxRank);
@@ -44,7 +45,8 @@ std::string Shape::to_string() const {
 }
 
 bool operator==(const Shape& a, const Shape& b) {
-  return a.rank_ == b.rank_ && std::equal(a.extents_.begin(), a.extents_.begin() + a.rank_, b.extents_.begin());
+  return a.rank_ == b.rank_ &&
+         std::equal(a.extents_.begin(), a.extents_.begin() + a.rank_, b.extents_.begin());
 }
 
 }  // namespace lockstep

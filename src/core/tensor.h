@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor is a view: an address, a type and a shape, row-major and dense. It owns nothing (Buffer and Arena own).
+// A tensor is a view: an address, a type and a shape, row-major and dense. It owns nothing (Buffer and Arena
+// own).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ class Tensor {
   bool empty() const { return data_ == nullptr; }
 
   void* raw() const { return data_; }
-  template <typename T> T* data() const {
+  template <typename T>
+  T* data() const {
     LOCKSTEP_CHECK(type_ == dtype_of<T>, "a {} tensor used as {}", name_of(type_), name_of(dtype_of<T>));
     return static_cast<T*>(data_);
   }

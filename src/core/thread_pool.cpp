@@ -16,8 +16,9 @@ namespace lockstep {
 
 namespace {
 
-// oneDNN's OpenMP build would start a team in every primitive: one thread each is what keeps microshards apart.
-// The setting is per thread. Looked up at run time: the library may be built on another runtime (TBB, sequential).
+// oneDNN's OpenMP build would start a team in every primitive: one thread each is what keeps microshards
+// apart. The setting is per thread. Looked up at run time: the library may be built on another runtime (TBB,
+// sequential).
 void one_openmp_thread() {
   using SetNumThreads = void (*)(int);
   if (auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
@@ -44,7 +45,8 @@ struct ThreadPool::Impl {
   std::condition_variable work, done;
   int spins = 0;
 
-  template <typename Ready> void wait_until(Ready ready, std::condition_variable& condition) {
+  template <typename Ready>
+  void wait_until(Ready ready, std::condition_variable& condition) {
     for (int i = 0; i < spins; ++i) {
       if (ready()) return;
       pause_processor();
@@ -113,7 +115,8 @@ void ThreadPool::run(FunctionRef<void(int)> function) {
 
 Range part_of(std::int64_t count, int part, int parts, std::int64_t grain) {
   const std::int64_t grains = (count + grain - 1) / grain;
-  return {std::min(count, grains * part / parts * grain), std::min(count, grains * (part + 1) / parts * grain)};
+  return {std::min(count, grains * part / parts * grain),
+          std::min(count, grains * (part + 1) / parts * grain)};
 }
 
 }  // namespace lockstep

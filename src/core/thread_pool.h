@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's compute threads: created once, never more than the cores it may use. The calling thread is thread 0.
+// A rank's compute threads: created once, never more than the cores it may use. The calling thread is thread
+// 0.
 //
-// run() gives every thread the same function and returns when all are done. Waiting threads first spin (a step has
-// hundreds of short phases), then sleep; with more threads than cores they sleep at once.
+// run() gives every thread the same function and returns when all are done. Waiting threads first spin (a
+// step has hundreds of short phases), then sleep; with more threads than cores they sleep at once.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,11 @@
 namespace lockstep {
 
 BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes, int slots)
-    : dataset_(dataset), plan_(plan), samples_(static_cast<std::size_t>(lanes)), indices_(static_cast<std::size_t>(slots)), rows_(static_cast<std::size_t>(slots)) {
+    : dataset_(dataset),
+      plan_(plan),
+      samples_(static_cast<std::size_t>(lanes)),
+      indices_(static_cast<std::size_t>(slots)),
+      rows_(static_cast<std::size_t>(slots)) {
   const auto sizes = plan.distinct_shard_sizes();
   const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   for (auto& samples : samples_) samples.resize(most);
@@ -32,7 +36,8 @@ Labels BatchSource::fetch(const Microshard& microshard, int lane, int slot, floa
   const Timer timer;
   std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(lane)];
   for (std::int64_t i = 0; i < microshard.n; ++i)
-    samples[static_cast<std::size_t>(i)] = plan_.sample_at(batch_.epoch, batch_.first + microshard.first_sample + i);
+    samples[static_cast<std::size_t>(i)] =
+        plan_.sample_at(batch_.epoch, batch_.first + microshard.first_sample + i);
   const std::span<const std::int64_t> chosen(samples.data(), static_cast<std::size_t>(microshard.n));
   dataset_.gather_features(chosen, features);
   Labels labels;

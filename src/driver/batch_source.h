@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a data set and its step plan to the microshards that an executor asks for. Allocates nothing in a step.
+// From a data set and its step plan to the microshards that an executor asks for. Allocates nothing in a
+// step.
 #pragma once
 
 #include <atomic>

@@ -15,14 +15,16 @@ namespace {
 
 void print_layers(const Model& model) {
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}\n", "layer", "kind", "output", "parameters", "MFLOP/sample");
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}\n", "features", "", model.graph->features().to_string(), "", "");
+  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}\n", "features", "", model.graph->features().to_string(), "",
+             "");
   for (const Graph::Node& node : model.graph->nodes()) {
     std::string kind = node.layer->kind();
     if (node.fused_into >= 0) kind += " (fused)";
-    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n", node.layer->name(), kind, node.outputs[0].to_string(), node.parameters,
-               node.layer->flops_per_sample() / 1e6);
+    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n", node.layer->name(), kind,
+               node.outputs[0].to_string(), node.parameters, node.layer->flops_per_sample() / 1e6);
   }
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(), model.graph->flops_per_sample() / 1e6);
+  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(),
+             model.graph->flops_per_sample() / 1e6);
 }
 
 }  // namespace
@@ -36,7 +38,11 @@ int command_check(const CommandLine& line) {
   if (eval) check_labels(model, *eval);
   const int shards = choose_shards(config, std::nullopt, cores_per_rank(1));
   const std::int64_t batch = config.train.integer("batch_size");
-  const StepPlan plan({.num_samples = train->size(), .batch_size = batch, .shards = shards, .seed = 0, .shuffle = false,
+  const StepPlan plan({.num_samples = train->size(),
+                       .batch_size = batch,
+                       .shards = shards,
+                       .seed = 0,
+                       .shuffle = false,
                        .drop_remainder = config.train.boolean("drop_remainder")});
   print_layers(model);
 
@@ -45,25 +51,34 @@ int command_check(const CommandLine& line) {
   for (const Graph::Operation& operation : calls.operations) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
     std::fill_n(wants.get(), operation.inputs.size(), true);
-    operation.layer->prepare({cpu_kernels(), cpu_device(), 1, true, sizes, {wants.get(), operation.inputs.size()}});
+    operation.layer->prepare(
+        {cpu_kernels(), cpu_device(), 1, true, sizes, {wants.get(), operation.inputs.size()}});
   }
   const MemoryPlan memory(calls, true, sizes.back());
-  const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(), [](const auto& op) { return op.collective != nullptr; });
+  const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),
+                                 [](const auto& op) { return op.collective != nullptr; });
   const double mb = 1e-6, parameters = 4.0 * static_cast<double>(model.variables->trainable_elements());
   const auto optimizer = make_optimizer(config.optimizer);
-  fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(), name_of(train->feature_dtype()));
+  fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(),
+             name_of(train->feature_dtype()));
   if (eval) fmt::print("evaluation set    {} samples\n", eval->size());
-  fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards, plan.steps_per_epoch());
-  fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n", parameters * mb, parameters * mb,
-             optimizer->slot_names().size(), parameters * mb * static_cast<double>(optimizer->slot_names().size()));
-  fmt::print("activations       {:.2f} MB per microshard; {}\n", static_cast<double>(memory.total_bytes()) * mb,
-             meets ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank", static_cast<double>(memory.total_bytes()) * mb * shards)
+  fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards,
+             plan.steps_per_epoch());
+  fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n",
+             parameters * mb, parameters * mb, optimizer->slot_names().size(),
+             parameters * mb * static_cast<double>(optimizer->slot_names().size()));
+  fmt::print("activations       {:.2f} MB per microshard; {}\n",
+             static_cast<double>(memory.total_bytes()) * mb,
+             meets ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
+                                 static_cast<double>(memory.total_bytes()) * mb * shards)
                    : std::string("one microshard per thread is in flight"));
   fmt::print("data in memory    {:.2f} MB on every rank\n",
              (static_cast<double>(train->size()) + (eval ? static_cast<double>(eval->size()) : 0)) * mb *
-                 static_cast<double>(train->feature_shape().num_elements()) * static_cast<double>(size_in_bytes(train->feature_dtype())));
+                 static_cast<double>(train->feature_shape().num_elements()) *
+                 static_cast<double>(size_in_bytes(train->feature_dtype())));
   for (int ranks = 2; ranks <= shards; ranks *= 2)
-    fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n", 2.0 * (ranks - 1) / ranks * parameters * mb, ranks);
+    fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
+               2.0 * (ranks - 1) / ranks * parameters * mb, ranks);
   fmt::print("The configuration is good.\n");
   return 0;
 }

@@ -33,12 +33,15 @@ bool due(const Params& params, std::string_view name, std::int64_t count) {
 TrainerOptions trainer_options(const Config& config, const Session& session, int ranks, int threads) {
   TrainerOptions options;
   const Params& comm = config.comm;
-  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
+  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
+                                                            : GradientReducerOptions::Mode::tree;
   const std::string& overlap = comm.string("overlap");
   const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
   options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
   if (overlap == "on" && ranks > 1 && !session.may_overlap())
-    log_warning("comm.overlap is on, but this MPI library does not allow a communication thread (MPI_THREAD_MULTIPLE)");
+    log_warning(
+        "comm.overlap is on, but this MPI library does not allow a communication thread "
+        "(MPI_THREAD_MULTIPLE)");
   options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
   options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
   options.stop_on_nan = config.train.boolean("stop_on_nan");
@@ -51,22 +54,32 @@ class TrainingRun {
   TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir, bool quiet)
       : session_(session),
         config_(session.config()),
-        plan_({.num_samples = session.train_data().size(), .batch_size = config_.train.integer("batch_size"), .shards = session.shards(),
-               .seed = session.seed(), .shuffle = config_.train.boolean("shuffle"), .drop_remainder = config_.train.boolean("drop_remainder")}),
+        run_dir_(run_dir),
+        quiet_(quiet),
+        plan_({.num_samples = session.train_data().size(),
+               .batch_size = config_.train.integer("batch_size"),
+               .shards = session.shards(),
+               .seed = session.seed(),
+               .shuffle = config_.train.boolean("shuffle"),
+               .drop_remainder = config_.train.boolean("drop_remainder")}),
         optimizer_(make_optimizer(config_.optimizer)),
         store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))) {
     optimizer_->create_slots(cpu_device(), *session.model().variables);
     if (found.exists()) restore_state(session.world(), found, *session.model().variables, optimizer_.get());
     const int ranks = session.world().size(), threads = session.workers().pool().size();
-    trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(), session.train_data(), plan_,
-                                         *optimizer_, trainer_options(config_, session, ranks, threads));
-    if (found.exists()) trainer_->set_position(found.header.global_step, {found.header.epoch, found.header.samples_consumed});
+    trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
+                                         session.train_data(), plan_, *optimizer_,
+                                         trainer_options(config_, session, ranks, threads));
+    if (found.exists())
+      trainer_->set_position(found.header.global_step, {found.header.epoch, found.header.samples_consumed});
     if (session.eval_data() != nullptr)
-      evaluation_ = std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
-                                                 config_.eval.has("batch_size") ? config_.eval.integer("batch_size") : config_.train.integer("batch_size"));
-    session.workers().grow_scratch(std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
+      evaluation_ =
+          std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
+                                       config_.eval.has("batch_size") ? config_.eval.integer("batch_size")
+                                                                      : config_.train.integer("batch_size"));
+    session.workers().grow_scratch(
+        std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
     saved_step_ = found.exists() ? found.header.global_step : -1;
-    reports_ = std::make_unique<RunReports>(session.is_chief(), config_, run_dir, trainer_->global_step(), session.model().accuracy, quiet);
     config_text_ = to_yaml(resolved_config(config_));
   }
 
@@ -77,8 +90,12 @@ class TrainingRun {
 
   int run() {
     describe();
+    // Not before: a run that is finished already must not leave empty event files.
+    reports_ = std::make_unique<RunReports>(session_.is_chief(), config_, run_dir_, trainer_->global_step(),
+                                            session_.model().accuracy, quiet_);
     reports_->begin(progress());
-    StepResult last{.step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
+    StepResult last{
+        .step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
     std::int64_t evaluated_step = -1;
     const std::int64_t check_every = config_.comm.integer("check_every_steps");
     while (!finished()) {
@@ -89,12 +106,15 @@ class TrainingRun {
       reports_->step(last, progress());
       if (check_every > 0 && last.step % check_every == 0) check_drift(last.step);
       const std::int64_t epochs_done = last.epoch + 1;
-      if (evaluation_ && ((last.epoch_ended && due(config_.eval, "every_epochs", epochs_done)) || due(config_.eval, "every_steps", last.step))) {
+      if (evaluation_ && ((last.epoch_ended && due(config_.eval, "every_epochs", epochs_done)) ||
+                          due(config_.eval, "every_steps", last.step))) {
         reports_->evaluated(last, evaluation_->run());
         evaluated_step = last.step;
       }
-      if ((last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) || due(config_.checkpoint, "every_steps", last.step))
-        save(false);
+      // The last one comes behind the last evaluation: a run that it calls finished has nothing left to do.
+      const bool wanted = (last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) ||
+                          due(config_.checkpoint, "every_steps", last.step);
+      if (wanted && !finished()) save(false);
     }
     if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
     if (saved_step_ != last.step) {
@@ -106,7 +126,8 @@ class TrainingRun {
   }
 
  private:
-  template <typename Body> static StepResult shared_numeric(Body&& body) {
+  template <typename Body>
+  static StepResult shared_numeric(Body&& body) {
     try {
       return body();
     } catch (const Error& error) {
@@ -116,7 +137,10 @@ class TrainingRun {
   }
 
   void check_drift(std::int64_t step) {
-    shared([&] { require_same_bits(session_.control(), session_.model().variables->hash(), fmt::format("the variables after step {}", step).c_str()); });
+    shared([&] {
+      require_same_bits(session_.control(), session_.model().variables->hash(),
+                        fmt::format("the variables after step {}", step).c_str());
+    });
   }
 
   static void set_phase(std::int64_t step) {
@@ -131,10 +155,12 @@ class TrainingRun {
       const float* values = tensor.tensor.f32();
       for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
         if (!std::isfinite(values[i]))
-          throw SharedError(Error(ErrorKind::numeric,
-                                  fmt::format("after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
-                                              trainer_->global_step(), tensor.path, i, values[i]),
-                                  "", "The checkpoints before it are intact. Try a smaller learning rate."));
+          throw SharedError(Error(
+              ErrorKind::numeric,
+              fmt::format(
+                  "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
+                  trainer_->global_step(), tensor.path, i, values[i]),
+              "", "The checkpoints before it are intact. Try a smaller learning rate."));
     }
   }
 
@@ -143,15 +169,21 @@ class TrainingRun {
     if (config_.train.boolean("stop_on_nan")) require_finite();
     const auto body = [&] {
       if (!session_.is_chief()) return;
-      const CheckpointHeader header{.global_step = trainer_->global_step(), .epoch = trainer_->cursor().epoch,
-                                    .samples_consumed = trainer_->cursor().samples_consumed, .shards = session_.shards(), .seed = session_.seed(),
-                                    .config = config_text_, .lockstep_version = std::string(kVersion)};
+      const CheckpointHeader header{.global_step = trainer_->global_step(),
+                                    .epoch = trainer_->cursor().epoch,
+                                    .samples_consumed = trainer_->cursor().samples_consumed,
+                                    .shards = session_.shards(),
+                                    .seed = session_.seed(),
+                                    .config = config_text_,
+                                    .lockstep_version = std::string(kVersion)};
       try {
-        const std::string path = store_.save(header, state_tensors(*session_.model().variables, optimizer_.get()));
+        const std::string path =
+            store_.save(header, state_tensors(*session_.model().variables, optimizer_.get()));
         if (final) reports_->note(fmt::format("checkpoint {}", path));
       } catch (const Error& error) {
         if (final) throw;
-        log_warning("the checkpoint of step {} could not be written, training goes on: {}", header.global_step, error.what());
+        log_warning("the checkpoint of step {} could not be written, training goes on: {}",
+                    header.global_step, error.what());
       }
     };
     if (final)
@@ -168,10 +200,12 @@ class TrainingRun {
     const bool by_steps = config_.train.has("steps");
     sample.epochs = by_steps ? 0 : config_.train.integer("epochs");
     sample.total_steps = by_steps ? config_.train.integer("steps") : sample.epochs * per_epoch;
-    sample.epoch = std::min(trainer_->cursor().epoch + 1, by_steps ? trainer_->cursor().epoch + 1 : sample.epochs);
+    sample.epoch =
+        std::min(trainer_->cursor().epoch + 1, by_steps ? trainer_->cursor().epoch + 1 : sample.epochs);
     sample.loss = loss_;
     sample.samples = samples_;
-    sample.communication_seconds = trainer_->reduction_seconds() + session_.meetings().seconds_waited() + session_.control().seconds_waited();
+    sample.communication_seconds = trainer_->reduction_seconds() + session_.meetings().seconds_waited() +
+                                   session_.control().seconds_waited();
     sample.input_seconds = trainer_->input_seconds();
     return sample;
   }
@@ -179,15 +213,19 @@ class TrainingRun {
   void describe() const {
     if (!session_.is_chief()) return;
     const int ranks = session_.world().size(), threads = session_.workers().pool().size();
-    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}", kVersion,
-             session_.model().variables->num_parameters(), session_.train_data().size(), plan_.spec().batch_size, session_.shards(),
-             ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
+    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}",
+             kVersion, session_.model().variables->num_parameters(), session_.train_data().size(),
+             plan_.spec().batch_size, session_.shards(), ranks, ranks == 1 ? "" : "s", threads,
+             threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
     if (trainer_->global_step() > 0)
-      log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(), trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
+      log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(),
+               trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
   }
 
   Session& session_;
   const Config& config_;
+  const std::string run_dir_;
+  const bool quiet_;
   StepPlan plan_;
   std::unique_ptr<Optimizer> optimizer_;
   CheckpointStore store_;
@@ -209,7 +247,10 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
           if (world.rank() != 0) return;
           std::error_code failed;
           std::filesystem::create_directories(run_dir, failed);
-          if (failed) throw Error(ErrorKind::config, fmt::format("the run directory cannot be made: {}", failed.message()), run_dir, "Choose another with --run-dir.");
+          if (failed)
+            throw Error(ErrorKind::config,
+                        fmt::format("the run directory cannot be made: {}", failed.message()), run_dir,
+                        "Choose another with --run-dir.");
           lock = std::make_unique<RunLock>(run_dir);
           CheckpointStore(run_dir, 0).clean();
         },
@@ -218,16 +259,21 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
   return lock;
 }
 
-void check_resume(const CommandLine& line, const Config& config, const FoundCheckpoint& found, const std::string& run_dir) {
+void check_resume(const CommandLine& line, const Config& config, const FoundCheckpoint& found,
+                  const std::string& run_dir) {
   if (line.resume == Resume::never && found.exists())
-    throw Error(ErrorKind::config, "the run directory already holds a run, and --resume never was given", run_dir,
+    throw Error(ErrorKind::config, "the run directory already holds a run, and --resume never was given",
+                run_dir,
                 "Choose another with --run-dir, remove this one, or continue it with --resume auto.");
   if (line.resume == Resume::must && !found.exists())
-    throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given", run_dir,
-                "Check --run-dir, or start the run without --resume must.");
+    throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given",
+                run_dir, "Check --run-dir, or start the run without --resume must.");
   if (found.exists() && found.header.seed != static_cast<std::uint64_t>(config.general.integer("seed")))
-    throw config.general.error("seed", fmt::format("seed is {}, but the run began with {}", config.general.integer("seed"), found.header.seed),
-                               "The order of the samples depends on it: leave it as it was, or start a new run directory.");
+    throw config.general.error(
+        "seed",
+        fmt::format("seed is {}, but the run began with {}", config.general.integer("seed"),
+                    found.header.seed),
+        "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
 }  // namespace
@@ -246,15 +292,21 @@ int command_train(const CommandLine& line) {
       return checkpoint;
     });
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
-    Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt, true, true);
+    Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
+                    true, true);
     TrainingRun run = shared([&] { return TrainingRun(session, found, run_dir, line.quiet); });
     shared([&] {
       agree(
-          world, [&] { if (world.rank() == 0) write_file_atomically(run_dir + "/config.yaml", to_yaml(resolved_config(config))); },
+          world,
+          [&] {
+            if (world.rank() == 0)
+              write_file_atomically(run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+          },
           "writing config.yaml");
     });
     if (run.finished() && found.exists()) {
-      if (session.is_chief()) log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
+      if (session.is_chief())
+        log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
       return 0;
     }
     return run.run();

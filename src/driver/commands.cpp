@@ -15,14 +15,10 @@ namespace lockstep {
 
 namespace {
 constexpr CommandEntry kCommands[] = {
-    {Command::train, command_train},
-    {Command::evaluate, command_evaluate},
-    {Command::predict, command_predict},
-    {Command::check, command_check},
-    {Command::inspect, command_inspect},
-    {Command::events, command_events},
-    {Command::info, command_info},
-    {Command::config_reference, command_config_reference},
+    {Command::train, command_train},     {Command::evaluate, command_evaluate},
+    {Command::predict, command_predict}, {Command::check, command_check},
+    {Command::inspect, command_inspect}, {Command::events, command_events},
+    {Command::info, command_info},       {Command::config_reference, command_config_reference},
 };
 }  // namespace
 

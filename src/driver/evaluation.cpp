@@ -6,11 +6,13 @@ namespace lockstep {
 
 namespace {
 StepPlan evaluation_plan(const Dataset& dataset, std::int64_t batch_size, int shards) {
-  return StepPlan({.num_samples = dataset.size(), .batch_size = batch_size, .shards = shards, .shuffle = false});
+  return StepPlan(
+      {.num_samples = dataset.size(), .batch_size = batch_size, .shards = shards, .shuffle = false});
 }
 }  // namespace
 
-Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset, std::int64_t batch_size)
+Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset,
+                       std::int64_t batch_size)
     : plan_(evaluation_plan(dataset, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
       source_(dataset, plan_, context.pool.size(), executor_.num_slots()),
@@ -24,7 +26,9 @@ EvaluationResult Evaluation::run() {
     const Batch batch = plan_.batch(cursor);
     source_.set_batch(batch);
     auto extent = [&](int shard) { return source_.extent(shard); };
-    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) { return source_.fetch(m, lane, slot, features); };
+    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+      return source_.fetch(m, lane, slot, features);
+    };
     auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
       double* leaf = sums_.leaf(m.shard);
       leaf[0] = sums.loss;

@@ -34,20 +34,29 @@ struct Executor::Meeting {
 
 namespace {
 
-Graph::Calls prepared(const ExecutorContext& context, bool training, std::span<const std::int64_t> sample_counts) {
+Graph::Calls prepared(const ExecutorContext& context, bool training,
+                      std::span<const std::int64_t> sample_counts) {
   Graph::Calls calls = context.graph.calls(training);
   for (const Graph::Operation& operation : calls.operations) {
     // std::vector<bool> is no span
     const std::size_t inputs = operation.inputs.size();
     const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);
-    for (std::size_t i = 0; i < inputs; ++i) wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
-    operation.layer->prepare({context.kernels, context.device, context.pool.size(), training, sample_counts, {wants.get(), inputs}});
+    for (std::size_t i = 0; i < inputs; ++i)
+      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
+    operation.layer->prepare({context.kernels,
+                              context.device,
+                              context.pool.size(),
+                              training,
+                              sample_counts,
+                              {wants.get(), inputs}});
   }
   return calls;
 }
 
-template <typename T> T* at(const Buffer& arena, std::size_t offset) {
-  return offset == MemoryPlan::kNone ? nullptr : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
+template <typename T>
+T* at(const Buffer& arena, std::size_t offset) {
+  return offset == MemoryPlan::kNone ? nullptr
+                                     : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
 }
 
 }  // namespace
@@ -57,7 +66,8 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       training_(training),
       own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
       calls_(prepared(context, training, sample_counts)),
-      plan_(calls_, training, sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())) {
+      plan_(calls_, training,
+            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())) {
   for (const Graph::Operation& operation : calls_.operations) {
     scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
     meetings_.emplace_back();
@@ -66,14 +76,17 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     CollectiveLayer& layer = *operation.collective;
     const int group = layer.group_size();
     LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
-                     "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all", layer.name(), group, context.shards);
+                     "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
+                     layer.name(), group, context.shards);
     const auto sum = [&](int width, CollectiveLayer::Merge merge) {
       return SmallSum(context_.meetings, context_.shards, group, width,
                       [merge, width](double* into, const double* right) { merge(into, right, width); });
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
-                                                         sum(layer.backward_width(), layer.backward_merge()), {},
-                                                         "batch statistics of " + layer.name(), "batch gradient sums of " + layer.name()});
+                                                         sum(layer.backward_width(), layer.backward_merge()),
+                                                         {},
+                                                         "batch statistics of " + layer.name(),
+                                                         "batch gradient sums of " + layer.name()});
     meetings_.back()->totals.resize(static_cast<std::size_t>(meetings_.back()->forward.num_groups()));
   }
   build_phases();
@@ -90,7 +103,8 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       Slot::Call call{};
       for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
         call.inputs.push_back(at<float>(slot->arena, plan_.value(operation.inputs[input])));
-        call.dx.push_back(at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
+        call.dx.push_back(
+            at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
       }
       for (int output : operation.outputs) {
         call.outputs.push_back(at<float>(slot->arena, plan_.value(output)));
@@ -145,8 +159,8 @@ void Executor::build_phases() {
   for (Phase& phase : phases_) phase.base = phase.gradients.first;
 }
 
-// Without meetings the whole step is one phase, and no bucket would leave before its end. So the last microshard of each
-// thread gets phases of its own: its backward pass, cut where a bucket is complete.
+// Without meetings the whole step is one phase, and no bucket would leave before its end. So the last
+// microshard of each thread gets phases of its own: its backward pass, cut where a bucket is complete.
 void Executor::cut_at_buckets(std::span<const Range> buckets) {
   if (per_shard_slots_ || phases_.size() != 1 || buckets.size() < 2) return;
   const Phase whole = phases_.front();
@@ -178,7 +192,8 @@ void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) co
     constexpr std::int64_t kStep = VariableStore::kAlignmentElements;
     const std::int64_t end = (used + kStep - 1) / kStep * kStep;
     if (phase.gradients.size() == 0) phase.gradients = {variable.offset, variable.offset};
-    LOCKSTEP_CHECK(phase.gradients.last == variable.offset, "gradients are not finished in the variables' order at {}", variable.name);
+    LOCKSTEP_CHECK(phase.gradients.last == variable.offset,
+                   "gradients are not finished in the variables' order at {}", variable.name);
     phase.gradients.last = end;
     if (end > used) phase.gaps.push_back({used, end});
   }
@@ -188,13 +203,16 @@ void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
   if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
-  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer, context_.shards, own_, largest);
+  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer,
+                                                       context_.shards, own_, largest);
 }
 
 void Executor::refresh_weights() {
   context_.pool.run([&](int t) {
-    for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size(); i += static_cast<std::size_t>(context_.pool.size()))
-      calls_.operations[i].layer->refresh_weights(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
+    for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
+         i += static_cast<std::size_t>(context_.pool.size()))
+      calls_.operations[i].layer->refresh_weights(
+          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
   });
 }
 
@@ -216,12 +234,14 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
       Range part = part_of(own_.size(), thread, context_.pool.size());
       if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
       if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
-      for (std::int64_t i = part.first; i < part.last; ++i) run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
+      for (std::int64_t i = part.first; i < part.last; ++i)
+        run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
     });
     if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
       accumulator_->combine(context_.lanes, phase.gradients, phase.base);
       const std::vector<Range>& buckets = reducer->buckets();
-      while (next_bucket < static_cast<int>(buckets.size()) && buckets[static_cast<std::size_t>(next_bucket)].last <= phase.gradients.last)
+      while (next_bucket < static_cast<int>(buckets.size()) &&
+             buckets[static_cast<std::size_t>(next_bucket)].last <= phase.gradients.last)
         reducer->start(next_bucket++);
     }
     if (phase.meeting >= 0) meet(phase);
@@ -234,14 +254,17 @@ void Executor::run_microshard(const Phase& phase, const BatchView& batch, int th
   for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
   if (phase.gradients.size() == 0) return;
   float* leaf = accumulator_->leaf(thread, shard, phase.gradients, phase.base);
-  if (slot.microshard.n == 0) std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
+  if (slot.microshard.n == 0)
+    std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
   for (const Range& gap : phase.gaps)
-    std::memset(leaf + (gap.first - phase.gradients.first), 0, static_cast<std::size_t>(gap.size()) * sizeof(float));
-  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients, phase.base);
+    std::memset(leaf + (gap.first - phase.gradients.first), 0,
+                static_cast<std::size_t>(gap.size()) * sizeof(float));
+  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients,
+                         phase.base);
 }
 
-void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread, Slot& slot,
-                       const Phase& phase) {
+void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
+                       Slot& slot, const Phase& phase) {
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
   if (action.act == Act::fetch) {
     if (microshard.n > 0) slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
@@ -251,38 +274,58 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     LossSums sums;
     const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
     if (microshard.n > 0 && has_labels)
-      sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs, slot.labels,
-                               static_cast<float>(1.0 / static_cast<double>(batch.count)), training_ ? slot.d_outputs : nullptr);
+      sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
+                               slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
+                               training_ ? slot.d_outputs : nullptr);
     batch.done(microshard, sums, lane, slot.outputs);
     return;
   }
   const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
-  const Pass pass{context_.kernels, lane, context_.variables, training_, microshard.n, microshard.shard, context_.seed, batch.step,
-                  microshard.first_sample, call.inputs.data(), call.outputs.data(), call.saved, call.dy.data(), call.dy2.data(), call.dx.data(),
-                  backward && phase.gradients.size() > 0 ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base) : nullptr,
+  const Pass pass{context_.kernels,
+                  lane,
+                  context_.variables,
+                  training_,
+                  microshard.n,
+                  microshard.shard,
+                  context_.seed,
+                  batch.step,
+                  microshard.first_sample,
+                  call.inputs.data(),
+                  call.outputs.data(),
+                  call.saved,
+                  call.dy.data(),
+                  call.dy2.data(),
+                  call.dx.data(),
+                  backward && phase.gradients.size() > 0
+                      ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base)
+                      : nullptr,
                   phase.gradients.first};
   const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
   switch (action.act) {
     case Act::forward_local:
-      operation.collective->forward_local(pass, const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
+      operation.collective->forward_local(pass,
+                                          const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
       return;
     case Act::backward_local:
-      operation.collective->backward_local(pass, const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      operation.collective->backward_local(pass,
+                                           const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
       return;
     case Act::forward:
       if (microshard.n > 0) operation.layer->forward(pass);
       return;
-    default: break;
+    default:
+      break;
   }
   if (microshard.n == 0) return;
   operation.layer->backward(pass);
   for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
     if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
     const int value = operation.inputs[input];
-    context_.kernels.elementwise.accumulate(lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
-                                            at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
+    context_.kernels.elementwise.accumulate(
+        lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
+        at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
   }
 }
 
@@ -291,7 +334,8 @@ void Executor::meet(const Phase& phase) {
   CollectiveLayer& layer = *calls_.operations[static_cast<std::size_t>(phase.meeting)].collective;
   SmallSum& sum = phase.backward_meeting ? meeting.backward : meeting.forward;
   sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
-  for (int group = 0; group < sum.num_groups(); ++group) meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
+  for (int group = 0; group < sum.num_groups(); ++group)
+    meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
   if (phase.backward_meeting)
     layer.backward_met(meeting.totals, context_.variables);
   else

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the graph on this rank's microshards: forward for evaluation, forward and backward for training. The layers see
-// one microshard at a time; at a collective layer all microshards of all ranks meet (SmallSum along the tree).
+// Runs the graph on this rank's microshards: forward for evaluation, forward and backward for training. The
+// layers see one microshard at a time; at a collective layer all microshards of all ranks meet (SmallSum
+// along the tree).
 //
-// A phase is what lies between two meetings: each thread runs a whole phase for one of its microshards after the other,
-// which keeps it in cache. Without meetings there is one phase, and the activations of only as many microshards as there
-// are threads are alive. Nothing is allocated in run().
+// A phase is what lies between two meetings: each thread runs a whole phase for one of its microshards after
+// the other, which keeps it in cache. Without meetings there is one phase, and the activations of only as
+// many microshards as there are threads are alive. Nothing is allocated in run().
 #pragma once
 
 #include <memory>
@@ -33,8 +34,8 @@ struct ExecutorContext {
   const KernelTable& kernels;
   Device& device;
   ThreadPool& pool;
-  std::span<Lane> lanes;           ///< one per thread; grow_scratch() was called after prepare
-  Communicator& meetings;          ///< for batch norm; its own duplicate
+  std::span<Lane> lanes;   ///< one per thread; grow_scratch() was called after prepare
+  Communicator& meetings;  ///< for batch norm; its own duplicate
   int shards;
   std::uint64_t seed;
 };
@@ -52,8 +53,8 @@ struct BatchView {
   std::int64_t count = 0;  ///< samples of the whole global batch
   /// The microshard's extent; called for own shards.
   FunctionRef<Microshard(int shard)> extent;
-  /// Fills features (n samples) and returns the labels; runs on a lane. The labels must live until the loss of this
-  /// microshard: `slot` (< num_slots()) numbers a buffer for them.
+  /// Fills features (n samples) and returns the labels; runs on a lane. The labels must live until the loss
+  /// of this microshard: `slot` (< num_slots()) numbers a buffer for them.
   FunctionRef<Labels(const Microshard&, int lane, int slot, float* features)> fetch;
   /// Takes the microshard's loss sums (also of empty ones), and its outputs.
   FunctionRef<void(const Microshard&, const LossSums&, const Lane&, const float* outputs)> done;
@@ -61,8 +62,8 @@ struct BatchView {
 
 class Executor {
  public:
-  /// Prepares the layers for the microshard sizes `sample_counts` and plans memory. Collective only in training (each
-  /// meeting has its own buffers, no communication yet).
+  /// Prepares the layers for the microshard sizes `sample_counts` and plans memory. Collective only in
+  /// training (each meeting has its own buffers, no communication yet).
   Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts);
   ~Executor();
 
@@ -70,7 +71,8 @@ class Executor {
   std::size_t scratch_bytes() const;
   /// Evaluation: forward and loss. No communication.
   void run(const BatchView& batch);
-  /// Training: forward, loss / count, backward; starts every bucket of the reducer when it is complete. All ranks.
+  /// Training: forward, loss / count, backward; starts every bucket of the reducer when it is complete. All
+  /// ranks.
   void train(const BatchView& batch, GradientReducer& reducer);
   /// For training, once: where gradients are summed.
   void attach(GradientReducer& reducer);
@@ -91,8 +93,8 @@ class Executor {
     Act act;
     int operation;
   };
-  /// Which of a thread's microshards run a phase: all; or, where a phase is cut so that finished buckets leave early, all
-  /// but the last one, whose own backward pass is the part that is cut.
+  /// Which of a thread's microshards run a phase: all; or, where a phase is cut so that finished buckets
+  /// leave early, all but the last one, whose own backward pass is the part that is cut.
   enum class Who { all, all_but_last, last };
   /// Actions of one phase, then a meeting (or none), and the range of gradients that it completes.
   struct Phase {
@@ -103,7 +105,7 @@ class Executor {
     std::vector<Range> gaps;  ///< alignment gaps in it, kept at zero
     std::int64_t base = 0;    ///< the flat element that scratch begins with
     Who who = Who::all;
-    bool first = false;       ///< of a microshard: asks for its extent
+    bool first = false;  ///< of a microshard: asks for its extent
   };
   struct Slot;
   struct Meeting;
@@ -113,7 +115,8 @@ class Executor {
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
   void run_phases(const BatchView& batch, GradientReducer* reducer);
   void run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard);
-  void perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread, Slot& slot, const Phase& phase);
+  void perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
+               Slot& slot, const Phase& phase);
   void meet(const Phase& phase);
   Slot& slot_of(int thread, int shard) const;
 

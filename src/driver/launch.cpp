@@ -19,7 +19,8 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
   const int rank = environment.world().rank();
   if (rank != 0) std::this_thread::sleep_for(kChiefSpeaksFirst);
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s%s\n", rank == 0 ? "" : fmt::format("rank {}: ", rank).c_str(), message.c_str());
+  std::fprintf(stderr, "error: %s%s\n", rank == 0 ? "" : fmt::format("rank {}: ", rank).c_str(),
+               message.c_str());
   std::fflush(stderr);
   environment.abort(code);
 }
@@ -30,7 +31,8 @@ int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnviron
   CommEnvironment environment({.timeout_seconds = timeout_seconds});
   Communicator& world = environment.world();
   configure_log(world.size() > 1 ? world.rank() : -1, quiet ? LogLevel::warning : LogLevel::info);
-  if (world.rank() == 0 && !environment.start_warning().empty()) log_warning("{}", environment.start_warning());
+  if (world.rank() == 0 && !environment.start_warning().empty())
+    log_warning("{}", environment.start_warning());
   const bool alone = world.size() == 1;
   try {
     const int code = body(environment);

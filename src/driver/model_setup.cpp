@@ -13,7 +13,8 @@ namespace {
 
 constexpr ParamSpec kModelTable[] = {
     {"layers", ParamType::node, kRequired, "", "The layers, in order; see the list of layers."},
-    {"loss", ParamType::node, "softmax_cross_entropy", "", "What training makes small; see the list of losses."},
+    {"loss", ParamType::node, "softmax_cross_entropy", "",
+     "What training makes small; see the list of losses."},
     {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy."},
 };
 
@@ -23,7 +24,8 @@ constexpr ParamSpec kDataKeys[] = {
     {"eval", ParamType::node, "null", "", "Options of the evaluation set that differ. null: no evaluation."},
 };
 bool is_data_key(std::string_view key) {
-  return std::any_of(std::begin(kDataKeys), std::end(kDataKeys), [&](const ParamSpec& spec) { return spec.name == key; });
+  return std::any_of(std::begin(kDataKeys), std::end(kDataKeys),
+                     [&](const ParamSpec& spec) { return spec.name == key; });
 }
 
 /// Whether the configuration has a data set of its own for `split`; `eval: null` says that there is none.
@@ -36,13 +38,16 @@ Params model_params(const Config& config) { return Params(config.model, kModelTa
 
 bool reports_accuracy(const Params& model) {
   for (const std::string& metric : model.strings("metrics"))
-    if (metric != "accuracy") throw model.error("metrics", fmt::format("unknown metric '{}'", metric), "Known: accuracy.");
+    if (metric != "accuracy")
+      throw model.error("metrics", fmt::format("unknown metric '{}'", metric), "Known: accuracy.");
   return !model.strings("metrics").empty();
 }
 
 Params reader_params(const Config& config, std::string_view split) {
   const std::string format = data_format(config.data);
-  return Params(split_options(config.data, split), find_reader(format, config.data.find("format")->where).table, fmt::format("section data ({}, reader {})", split, format));
+  return Params(split_options(config.data, split),
+                find_reader(format, config.data.find("format")->where).table,
+                fmt::format("section data ({}, reader {})", split, format));
 }
 
 }  // namespace
@@ -53,7 +58,8 @@ std::span<const ParamSpec> data_table() { return kDataKeys; }
 std::string data_format(const Node& data) {
   const Node* format = data.find("format");
   if (format == nullptr || format->kind != Node::Kind::scalar)
-    throw Error(ErrorKind::config, "section data has no format", data.where, "Name a reader: format: csv, idx or hdf5.");
+    throw Error(ErrorKind::config, "section data has no format", data.where,
+                "Name a reader: format: csv, idx or hdf5.");
   return format->text;
 }
 
@@ -73,11 +79,13 @@ Node split_options(const Node& data, std::string_view split) {
   };
   auto put_all = [&](const Node& map) {
     for (std::size_t i = 0; i < map.entries.size(); ++i)
-      put(map.entries[i].first, map.entries[i].second, i < map.entry_where.size() ? map.entry_where[i] : map.where);
+      put(map.entries[i].first, map.entries[i].second,
+          i < map.entry_where.size() ? map.entry_where[i] : map.where);
   };
   for (std::size_t i = 0; i < data.entries.size(); ++i)
     if (!is_data_key(data.entries[i].first))
-      put(data.entries[i].first, data.entries[i].second, i < data.entry_where.size() ? data.entry_where[i] : data.where);
+      put(data.entries[i].first, data.entries[i].second,
+          i < data.entry_where.size() ? data.entry_where[i] : data.where);
   if (const Node* own = data.find(split); own != nullptr) {
     if (own->kind != Node::Kind::map && own->kind != Node::Kind::null)
       throw Error(ErrorKind::config, fmt::format("data.{} must be a map of options", split), own->where);
@@ -108,14 +116,16 @@ Model make_model(const Config& config, const Shape& features) {
   model.graph = std::make_unique<Graph>(graph_from_config(params.node("layers"), features));
   model.variables = std::make_unique<VariableStore>();
   model.graph->finish(*model.variables);
-  LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config, "the model has nothing to learn: no layer has variables");
+  LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
+                   "the model has nothing to learn: no layer has variables");
   model.variables->commit(cpu_device());
   model.loss = make_loss(params.node("loss"));
   return model;
 }
 
 void check_labels(const Model& model, const Dataset& dataset) {
-  LOCKSTEP_REQUIRE(dataset.label_kind() != LabelKind::none, ErrorKind::config, "the data has no labels, which the loss needs");
+  LOCKSTEP_REQUIRE(dataset.label_kind() != LabelKind::none, ErrorKind::config,
+                   "the data has no labels, which the loss needs");
   const bool dense = dataset.num_label_columns() > 1 || dataset.label_kind() == LabelKind::rows;
   model.loss->check(model.graph->output(), dense, dataset.num_label_columns());
   if (!dense) dataset.check_labels(model.loss->num_classes(model.graph->output()));
@@ -124,20 +134,25 @@ void check_labels(const Model& model, const Dataset& dataset) {
 std::string variable_table_text(const VariableStore& variables) {
   std::string text;
   for (const Variable& variable : variables.variables())
-    text += fmt::format("{} {} {}\n", variable.name, variable.shape.to_string(), variable.trainable ? "trainable" : "state");
+    text += fmt::format("{} {} {}\n", variable.name, variable.shape.to_string(),
+                        variable.trainable ? "trainable" : "state");
   return text;
 }
 
 int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores) {
   const Params& general = config.general;
   const std::int64_t batch_size = config.train.integer("batch_size");
-  if (!general.has("shards")) return static_cast<int>(from_checkpoint.value_or(std::min<std::int64_t>(total_cores, batch_size)));
+  if (!general.has("shards"))
+    return static_cast<int>(from_checkpoint.value_or(std::min<std::int64_t>(total_cores, batch_size)));
   const std::int64_t shards = general.integer("shards");
   if (from_checkpoint && *from_checkpoint != shards)
-    throw general.error("shards", fmt::format("shards is {}, but the run began with {}", shards, *from_checkpoint),
-                        "Leave shards as it was (any number of ranks up to it gives the same bits), or start a new run directory.");
+    throw general.error("shards",
+                        fmt::format("shards is {}, but the run began with {}", shards, *from_checkpoint),
+                        "Leave shards as it was (any number of ranks up to it gives the same bits), or start "
+                        "a new run directory.");
   if (shards > batch_size)
-    throw general.error("shards", fmt::format("{} shards are more than the batch_size of {}", shards, batch_size),
+    throw general.error("shards",
+                        fmt::format("{} shards are more than the batch_size of {}", shards, batch_size),
                         "Every microshard needs at least one sample of a batch.");
   return static_cast<int>(shards);
 }

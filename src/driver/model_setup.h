@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a configuration to what a run is made of: data sets, step plan, graph, variables, loss, optimizer. Local to each
-// rank: no communication. Every rank gets the same.
+// From a configuration to what a run is made of: data sets, step plan, graph, variables, loss, optimizer.
+// Local to each rank: no communication. Every rank gets the same.
 #pragma once
 
 #include <memory>
@@ -23,13 +23,14 @@ namespace lockstep {
 std::span<const ParamSpec> model_table();
 /// Keys of the section `data` beside the reader's options: format, train, eval.
 std::span<const ParamSpec> data_table();
-/// The part of the section `data` that a reader gets for a split ("train" or "eval"): the common options, overridden by
-/// the split's own.
+/// The part of the section `data` that a reader gets for a split ("train" or "eval"): the common options,
+/// overridden by the split's own.
 Node split_options(const Node& data, std::string_view split);
 /// Name of the reader.
 std::string data_format(const Node& data);
 
-/// Checks everything that needs no data: names and options of reader, layers, loss, metrics, optimizer. Before MPI.
+/// Checks everything that needs no data: names and options of reader, layers, loss, metrics, optimizer.
+/// Before MPI.
 void check_config(const Config& config);
 
 /// One data set of the configuration; null if the split is not there. Reads files.

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What evaluate and predict are pointed at: a run directory (its config.yaml and newest checkpoint), or a configuration.
+// What evaluate and predict are pointed at: a run directory (its config.yaml and newest checkpoint), or a
+// configuration.
 #pragma once
 
 #include <string>

@@ -6,8 +6,12 @@
 
 namespace lockstep {
 
-RunReports::RunReports(bool is_chief, const Config& config, const std::string& run_dir, std::int64_t first_step, bool accuracy, bool quiet)
-    : is_chief_(is_chief), accuracy_(accuracy), quiet_(quiet), every_steps_(config.summary.integer("every_steps")) {
+RunReports::RunReports(bool is_chief, const Config& config, const std::string& run_dir,
+                       std::int64_t first_step, bool accuracy, bool quiet)
+    : is_chief_(is_chief),
+      accuracy_(accuracy),
+      quiet_(quiet),
+      every_steps_(config.summary.integer("every_steps")) {
   if (!is_chief_) return;
   if (config.summary.boolean("events")) {
     train_events_ = std::make_unique<EventWriter>(run_dir);
@@ -25,7 +29,9 @@ void RunReports::begin(const ProgressSample& start) {
   since_summary_.restart();
   if (!is_chief_ || quiet_) return;
   progress_ = std::make_unique<Progress>(
-      Progress::Options{.terminal = Progress::is_terminal(stderr), .write_line = [](std::string_view text) { log_info("{}", text); }}, start);
+      Progress::Options{.terminal = Progress::is_terminal(stderr),
+                        .write_line = [](std::string_view text) { log_info("{}", text); }},
+      start);
 }
 
 void RunReports::step(const StepResult& result, const ProgressSample& sample) {
@@ -35,7 +41,8 @@ void RunReports::step(const StepResult& result, const ProgressSample& sample) {
   if (progress_) progress_->update(sample);
   if (result.step % every_steps_ != 0) return;
   const double seconds = since_summary_.seconds();
-  const double steps_per_second = static_cast<double>(steps_since_) / seconds, samples_per_second = static_cast<double>(samples_since_) / seconds;
+  const double steps_per_second = static_cast<double>(steps_since_) / seconds,
+               samples_per_second = static_cast<double>(samples_since_) / seconds;
   if (train_events_) {
     train_events_->scalar("loss", result.step, result.loss);
     if (accuracy_) train_events_->scalar("accuracy", result.step, result.accuracy);
@@ -64,8 +71,10 @@ void RunReports::evaluated(const StepResult& at, const EvaluationResult& result)
     train_events_->flush();
   }
   if (metrics_) metrics_->append(at.step, at.epoch + 1, "eval", values);
-  note(accuracy_ ? fmt::format("evaluation at step {}: loss {:.4f}  accuracy {:.2f} %  ({} samples)", at.step, result.loss, 100 * result.accuracy, result.samples)
-                 : fmt::format("evaluation at step {}: loss {:.4f}  ({} samples)", at.step, result.loss, result.samples));
+  note(accuracy_ ? fmt::format("evaluation at step {}: loss {:.4f}  accuracy {:.2f} %  ({} samples)", at.step,
+                               result.loss, 100 * result.accuracy, result.samples)
+                 : fmt::format("evaluation at step {}: loss {:.4f}  ({} samples)", at.step, result.loss,
+                               result.samples));
 }
 
 void RunReports::note(const std::string& text) {

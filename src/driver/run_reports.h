@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training run tells while it runs: progress, event files, metrics.jsonl, the log. On the chief only; on other
-// ranks every call does nothing.
+// What a training run tells while it runs: progress, event files, metrics.jsonl, the log. On the chief only;
+// on other ranks every call does nothing.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ namespace lockstep {
 class RunReports {
  public:
   /// `first_step`: where the run begins; what an earlier part wrote beyond it is dropped.
-  RunReports(bool is_chief, const Config& config, const std::string& run_dir, std::int64_t first_step, bool accuracy, bool quiet);
+  RunReports(bool is_chief, const Config& config, const std::string& run_dir, std::int64_t first_step,
+             bool accuracy, bool quiet);
 
   void begin(const ProgressSample& start);
   /// After each step; writes a summary if its time has come.

@@ -20,7 +20,8 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
   for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
     for (const Variable& variable : variables.variables())
       if (variable.trainable)
-        tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name), optimizer->slot_tensor(slot, variable)});
+        tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
+                           optimizer->slot_tensor(slot, variable)});
   return tensors;
 }
 
@@ -46,17 +47,21 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
           found.path = CheckpointStore(run_dir, 0).newest_intact(&damaged).value_or("");
           for (const std::string& what : damaged) log_warning("skipped a damaged checkpoint: {}", what);
           if (found.path.empty() && !damaged.empty())
-            throw Error(ErrorKind::checkpoint, fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
+            throw Error(ErrorKind::checkpoint,
+                        fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
                         "Restore one from a backup, or start over with another --run-dir.");
         } else {
           found.path = file;
         }
-        if (found.exists()) found.header = CheckpointFile(found.path).header();
+        if (!found.exists()) return;
+        const CheckpointFile checkpoint(found.path);
+        if (!file.empty()) checkpoint.verify();
+        found.header = checkpoint.header();
       },
       "looking for a checkpoint");
   broadcast_text(world, found.path, "path of the checkpoint");
-  std::int64_t numbers[] = {found.header.global_step, found.header.epoch, found.header.samples_consumed, found.header.shards,
-                            static_cast<std::int64_t>(found.header.seed)};
+  std::int64_t numbers[] = {found.header.global_step, found.header.epoch, found.header.samples_consumed,
+                            found.header.shards, static_cast<std::int64_t>(found.header.seed)};
   world.broadcast(numbers, sizeof numbers, 0, "header of the checkpoint");
   found.header.global_step = numbers[0];
   found.header.epoch = numbers[1];
@@ -67,7 +72,8 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   return found;
 }
 
-void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables, const Optimizer* optimizer) {
+void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
+                   const Optimizer* optimizer) {
   const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
@@ -77,19 +83,24 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
         std::string wrong;
         for (const CheckpointTensor& wanted : tensors) {
           const auto& entries = file.entries();
-          const auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.path == wanted.path; });
+          const auto entry = std::find_if(entries.begin(), entries.end(),
+                                          [&](const auto& e) { return e.path == wanted.path; });
           if (entry == entries.end())
             wrong += fmt::format("\n  {} is not in it", wanted.path);
           else if (!(entry->shape == wanted.tensor.shape()))
-            wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(), wanted.tensor.shape().to_string());
+            wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
+                                 wanted.tensor.shape().to_string());
         }
         for (const CheckpointEntry& entry : file.entries())
           if (entry.path.starts_with("variables/") &&
-              std::none_of(tensors.begin(), tensors.end(), [&](const auto& t) { return t.path == entry.path; }))
+              std::none_of(tensors.begin(), tensors.end(),
+                           [&](const auto& t) { return t.path == entry.path; }))
             wrong += fmt::format("\n  {} is not in this model", entry.path);
         if (!wrong.empty())
-          throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong, found.path,
-                      "Use the configuration that the run began with (config.yaml in its run directory), or another --run-dir.");
+          throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
+                      found.path,
+                      "Use the configuration that the run began with (config.yaml in its run directory), or "
+                      "another --run-dir.");
         for (const CheckpointTensor& wanted : tensors) file.read_into(wanted.path, wanted.tensor);
       },
       "reading the checkpoint");

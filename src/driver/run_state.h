@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a run that a checkpoint keeps: variables, slots, cursor; and its way to and from a file. The chief reads
-// and writes files; all ranks follow.
+// The state of a run that a checkpoint keeps: variables, slots, cursor; and its way to and from a file. The
+// chief reads and writes files; all ranks follow.
 #pragma once
 
 #include <optional>
@@ -27,12 +27,13 @@ struct FoundCheckpoint {
   bool exists() const { return !path.empty(); }
 };
 
-/// All ranks: the chief looks (in run_dir for the newest intact one, warning about damaged ones, or at `file` if it is not empty),
-/// all get the answer. Throws the same Error(checkpoint) on all ranks.
+/// All ranks: the chief looks (in run_dir for the newest intact one, warning about damaged ones, or at `file`
+/// if it is not empty), all get the answer. Throws the same Error(checkpoint) on all ranks.
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
 
-/// All ranks: the chief reads the tensors, all get them. A checkpoint of another model throws Error(checkpoint) that
-/// names what is missing or has another shape.
-void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables, const Optimizer* optimizer);
+/// All ranks: the chief reads the tensors, all get them. A checkpoint of another model throws
+/// Error(checkpoint) that names what is missing or has another shape.
+void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
+                   const Optimizer* optimizer);
 
 }  // namespace lockstep

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-Session::Session(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint, bool wants_train,
-                 bool wants_eval)
+Session::Session(CommEnvironment& environment, Config config,
+                 std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
     : environment_(environment), config_(std::move(config)) {
   shared([&] {
     agree(
@@ -20,13 +20,15 @@ Session::Session(CommEnvironment& environment, Config config, std::optional<std:
         [&] {
           if (wants_train) train_data_ = open_split(config_, "train");
           if (wants_eval) eval_data_ = open_split(config_, "eval");
-          LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config, "section data has no evaluation set: add `eval:` with its options");
+          LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config,
+                           "section data has no evaluation set: add `eval:` with its options");
           const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
           model_ = make_model(config_, first.feature_shape());
           if (train_data_) check_labels(model_, *train_data_);
           if (eval_data_) check_labels(model_, *eval_data_);
           if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
-            throw Error(ErrorKind::data, fmt::format("training samples are {}, evaluation samples {}", train_data_->feature_shape().to_string(),
+            throw Error(ErrorKind::data, fmt::format("training samples are {}, evaluation samples {}",
+                                                     train_data_->feature_shape().to_string(),
                                                      eval_data_->feature_shape().to_string()));
         },
         "reading data and building the model");
@@ -38,10 +40,15 @@ Session::Session(CommEnvironment& environment, Config config, std::optional<std:
     for (int cores : all) total_cores += cores;
     shards_ = choose_shards(config_, shards_from_checkpoint, std::max(total_cores, world().size()));
     if (world().size() > shards_)
-      throw Error(ErrorKind::config, fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one", world().size(), shards_),
-                  config_.general.where("shards"), fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
+      throw Error(
+          ErrorKind::config,
+          fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",
+                      world().size(), shards_),
+          config_.general.where("shards"),
+          fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
     const Range own = shards_of_rank(world().rank(), world().size(), shards_);
-    workers_ = std::make_unique<Workers>(choose_threads(config_, world(), ranks_on_host, static_cast<int>(own.size())));
+    workers_ = std::make_unique<Workers>(
+        choose_threads(config_, world(), ranks_on_host, static_cast<int>(own.size())));
     model_.variables->initialize(seed());
     check_same_everywhere();
   });
@@ -68,7 +75,8 @@ void Session::check_same_everywhere() {
 }
 
 ExecutorContext Session::executor_context() {
-  return {*model_.graph, *model_.variables, *model_.loss, cpu_kernels(), cpu_device(), workers_->pool(), workers_->lanes(), *meetings_, shards_, seed()};
+  return {*model_.graph,    *model_.variables, *model_.loss, cpu_kernels(), cpu_device(),
+          workers_->pool(), workers_->lanes(), *meetings_,   shards_,       seed()};
 }
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What train, evaluate and predict have in common: ranks, data, model, threads, put together in the same order on all
-// ranks, with every error the same on all of them.
+// What train, evaluate and predict have in common: ranks, data, model, threads, put together in the same
+// order on all ranks, with every error the same on all of them.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,11 @@ namespace lockstep {
 
 class Session {
  public:
-  /// All ranks. Reads the splits that are asked for, builds the model for their features, chooses shards and threads, and
-  /// checks that all ranks have the same build, configuration, data and variables. Variables hold their initial values.
-  Session(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval);
+  /// All ranks. Reads the splits that are asked for, builds the model for their features, chooses shards and
+  /// threads, and checks that all ranks have the same build, configuration, data and variables. Variables
+  /// hold their initial values.
+  Session(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint,
+          bool wants_train, bool wants_eval);
 
   Communicator& world() { return environment_.world(); }
   bool is_chief() { return world().rank() == 0; }

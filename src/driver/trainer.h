@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training step and its loop: plan, fetch, forward, loss, backward, reduce, agree, update. What happens beside it
-// (summaries, evaluation, checkpoints, progress) is the caller's, through on_step.
+// The training step and its loop: plan, fetch, forward, loss, backward, reduce, agree, update. What happens
+// beside it (summaries, evaluation, checkpoints, progress) is the caller's, through on_step.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ struct TrainerOptions {
 class Trainer {
  public:
   /// Collective: makes the communicators. `gradients` and `control` are duplicates of the world.
-  Trainer(ExecutorContext context, Communicator& gradients, Communicator& control, const Dataset& dataset, const StepPlan& plan,
-          Optimizer& optimizer, const TrainerOptions& options);
+  Trainer(ExecutorContext context, Communicator& gradients, Communicator& control, const Dataset& dataset,
+          const StepPlan& plan, Optimizer& optimizer, const TrainerOptions& options);
 
   void set_position(std::int64_t step, Cursor cursor) {
     step_ = step;
@@ -46,7 +46,8 @@ class Trainer {
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
 
-  /// One step. All ranks. A loss that is not finite throws Error(numeric) on all ranks alike, before the update.
+  /// One step. All ranks. A loss that is not finite throws Error(numeric) on all ranks alike, before the
+  /// update.
   StepResult step();
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }

@@ -20,9 +20,12 @@ int cores_per_rank(int ranks_on_host) {
 }
 
 int choose_threads(const Config& config, Communicator& world, int ranks_on_host, int own_shards) {
-  int threads = config.general.has("threads") ? static_cast<int>(config.general.integer("threads")) : cores_per_rank(ranks_on_host);
+  int threads = config.general.has("threads") ? static_cast<int>(config.general.integer("threads"))
+                                              : cores_per_rank(ranks_on_host);
   if (threads > own_shards && world.rank() == 0 && config.general.has("threads"))
-    log_info("using {} of {} threads per rank: a microshard is computed by one thread, and a rank has {} of them", own_shards, threads, own_shards);
+    log_info(
+        "using {} of {} threads per rank: a microshard is computed by one thread, and a rank has {} of them",
+        own_shards, threads, own_shards);
   return std::max(1, std::min(threads, own_shards));
 }
 

@@ -14,8 +14,9 @@
 
 namespace lockstep {
 
-/// Compute threads of this rank: `threads` of the configuration, or the cores that it may use, shared among the ranks of
-/// its host if nothing binds them; never more than its shards. All ranks (it asks who shares the host).
+/// Compute threads of this rank: `threads` of the configuration, or the cores that it may use, shared among
+/// the ranks of its host if nothing binds them; never more than its shards. All ranks (it asks who shares the
+/// host).
 int choose_threads(const Config& config, Communicator& world, int ranks_on_host, int own_shards);
 /// Ranks that share this rank's host. All ranks.
 int ranks_on_this_host(Communicator& world);

@@ -93,10 +93,10 @@ void write_file_atomically(const std::string& path, std::string_view text, Error
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) throw file_error(kind, "create", temporary, errno);
+  if (file.get() < 0) throw file_error(kind, "create", path, errno);
   if (!write_fully(file.get(), text.data(), text.size()))
     throw file_error(kind, fmt::format("write {} bytes", text.size()), path, errno);
-  if (file.close() != 0) throw file_error(kind, "close", temporary, errno);
+  if (file.close() != 0) throw file_error(kind, "close", path, errno);
   publish_file(temporary, path, kind);
   cleanup.keep();
 }

@@ -16,7 +16,8 @@ int Graph::find(const std::string& name) const {
   return -1;
 }
 
-Graph::Source Graph::source(const std::string& input, const std::string& reader, const std::string& where) const {
+Graph::Source Graph::source(const std::string& input, const std::string& reader,
+                            const std::string& where) const {
   if (input == "features") return {-1, 0};
   if (const int node = find(input); node >= 0) return {node, 0};
   const std::size_t colon = input.rfind(':');
@@ -24,22 +25,29 @@ Graph::Source Graph::source(const std::string& input, const std::string& reader,
     const auto output = parse_integer(input.substr(colon + 1));
     const auto count = static_cast<std::int64_t>(nodes_[static_cast<std::size_t>(node)].outputs.size());
     if (output && *output >= 0 && *output < count) return {node, static_cast<int>(*output)};
-    throw Error(ErrorKind::config, fmt::format("layer {}: '{}' names no output: {} has {}", reader, input, input.substr(0, colon), count), where);
+    throw Error(ErrorKind::config,
+                fmt::format("layer {}: '{}' names no output: {} has {}", reader, input,
+                            input.substr(0, colon), count),
+                where);
   }
   std::vector<std::string_view> known = {"features"};
   for (const Node& other : nodes_) known.push_back(other.layer->name());
   const std::string suggestion = nearest(input, known);
-  throw Error(ErrorKind::config, fmt::format("layer {}: there is no layer '{}' before it", reader, input), where,
-              suggestion.empty() ? "Inputs are names of earlier layers, or features." : fmt::format("Did you mean '{}'?", suggestion));
+  throw Error(ErrorKind::config, fmt::format("layer {}: there is no layer '{}' before it", reader, input),
+              where,
+              suggestion.empty() ? "Inputs are names of earlier layers, or features."
+                                 : fmt::format("Did you mean '{}'?", suggestion));
 }
 
 const Shape& Graph::shape(Source source) const {
-  return source.node < 0 ? features_ : nodes_[static_cast<std::size_t>(source.node)].outputs[static_cast<std::size_t>(source.output)];
+  return source.node < 0
+             ? features_
+             : nodes_[static_cast<std::size_t>(source.node)].outputs[static_cast<std::size_t>(source.output)];
 }
 
 void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, const std::string& where) {
-  LOCKSTEP_REQUIRE(find(layer->name()) < 0 && layer->name() != "features", ErrorKind::config, "{}{}two layers are named '{}'", where,
-                   where.empty() ? "" : ": ", layer->name());
+  LOCKSTEP_REQUIRE(find(layer->name()) < 0 && layer->name() != "features", ErrorKind::config,
+                   "{}{}two layers are named '{}'", where, where.empty() ? "" : ": ", layer->name());
   Node node;
   std::vector<Shape> shapes;
   if (inputs.empty()) node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
@@ -59,7 +67,9 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
 const Shape& Graph::output() const { return nodes_.empty() ? features_ : nodes_.back().outputs[0]; }
 
 bool Graph::only_consumer(int producer, int consumer) const {
-  if (producer == static_cast<int>(nodes_.size()) - 1 || nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1) return false;
+  if (producer == static_cast<int>(nodes_.size()) - 1 ||
+      nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1)
+    return false;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     for (Source input : nodes_[i].inputs)
       if (input.node == producer && static_cast<int>(i) != consumer) return false;
@@ -75,8 +85,10 @@ void Graph::finish(VariableStore& variables) {
       const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
         return std::find(other.inputs.begin(), other.inputs.end(), Source{i, output}) != other.inputs.end();
       });
-      LOCKSTEP_REQUIRE(used, ErrorKind::config, "{} of layer {} is read by no other layer; remove it, or name it in the `inputs` of one",
-                       node.outputs.size() == 1 ? "the output" : fmt::format("output {}", output), node.layer->name());
+      LOCKSTEP_REQUIRE(
+          used, ErrorKind::config,
+          "{} of layer {} is read by no other layer; remove it, or name it in the `inputs` of one",
+          node.outputs.size() == 1 ? "the output" : fmt::format("output {}", output), node.layer->name());
     }
   }
   for (Node& node : nodes_) {
@@ -89,8 +101,8 @@ void Graph::finish(VariableStore& variables) {
   fuse();
 }
 
-// A relu goes into the layer before it, an addition into a batch_norm before it, when nobody else reads what lies
-// between.
+// A relu goes into the layer before it, an addition into a batch_norm before it, when nobody else reads what
+// lies between.
 void Graph::fuse() {
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     Node& node = nodes_[static_cast<std::size_t>(i)];
@@ -119,7 +131,9 @@ Graph::Calls Graph::calls(bool training) const {
   calls.values.push_back({.shape = features_});
   std::vector<std::vector<int>> values_of(nodes_.size());
   auto value = [&](Source source) {
-    return source.node < 0 ? 0 : values_of[static_cast<std::size_t>(source.node)][static_cast<std::size_t>(source.output)];
+    return source.node < 0
+               ? 0
+               : values_of[static_cast<std::size_t>(source.node)][static_cast<std::size_t>(source.output)];
   };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
@@ -131,7 +145,9 @@ Graph::Calls Graph::calls(bool training) const {
       values_of[i] = {value(node.inputs[0])};
       continue;
     }
-    Operation operation{.layer = node.layer.get(), .collective = dynamic_cast<CollectiveLayer*>(node.layer.get()), .node = static_cast<int>(i)};
+    Operation operation{.layer = node.layer.get(),
+                        .collective = dynamic_cast<CollectiveLayer*>(node.layer.get()),
+                        .node = static_cast<int>(i)};
     const int number = static_cast<int>(calls.operations.size());
     bool wants_gradient = node.parameters > 0;
     for (Source input : node.inputs) {
@@ -142,7 +158,8 @@ Graph::Calls Graph::calls(bool training) const {
     }
     for (const Shape& shape : node.outputs) {
       operation.outputs.push_back(static_cast<int>(calls.values.size()));
-      calls.values.push_back({.shape = shape, .producer = number, .wants_gradient = training && wants_gradient});
+      calls.values.push_back(
+          {.shape = shape, .producer = number, .wants_gradient = training && wants_gradient});
     }
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model as a graph of named layers, in topological order, with fusions made: what remains are operations on values.
-// A value is one activation (per sample shape); view layers (flatten; dropout in inference) make no value of their own.
+// A model as a graph of named layers, in topological order, with fusions made: what remains are operations on
+// values. A value is one activation (per sample shape); view layers (flatten; dropout in inference) make no
+// value of their own.
 //
 // Build it from a configuration (graph_from_config) or in C++ with add(). finish() infers, declares, fuses.
 #pragma once
@@ -22,8 +23,8 @@ class Graph {
   /// `features`: the shape of one sample. Its node name is "features".
   explicit Graph(Shape features);
 
-  /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty means the last
-  /// node added. `where` is for messages.
+  /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty
+  /// means the last node added. `where` is for messages.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {});
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
@@ -39,7 +40,7 @@ class Graph {
     std::unique_ptr<Layer> layer;
     std::vector<Source> inputs;
     std::vector<Shape> outputs;
-    int fused_into = -1;      ///< the node that does its work, or -1
+    int fused_into = -1;  ///< the node that does its work, or -1
     std::int64_t parameters = 0;
     int first_variable = 0, last_variable = 0;  ///< its variables' numbers in the store: [first, last)
   };
@@ -53,7 +54,7 @@ class Graph {
     Layer* layer;
     CollectiveLayer* collective;  ///< the same, if it is one
     std::vector<int> inputs, outputs;
-    int node;                     ///< the node that it comes from
+    int node;  ///< the node that it comes from
   };
   struct Value {
     Shape shape;                 ///< per sample
@@ -90,8 +91,8 @@ struct LayerDraft {
   std::vector<std::string> inputs;
   std::string where;
 };
-/// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a layer's
-/// own options. Needs no data. Throws Error(config) with positions.
+/// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a
+/// layer's own options. Needs no data. Throws Error(config) with positions.
 std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
 /// The same, put together for samples of a shape.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);

@@ -12,8 +12,10 @@ namespace {
 
 /// What every layer takes beside its own options.
 constexpr ParamSpec kCommonTable[] = {
-    {"name", ParamType::string, "null", "", "name of the layer and first part of its variables' names; the default is its kind and a number"},
-    {"inputs", ParamType::strings, "null", "", "names of the layers that it reads; the default is the layer before it"},
+    {"name", ParamType::string, "null", "",
+     "name of the layer and first part of its variables' names; the default is its kind and a number"},
+    {"inputs", ParamType::strings, "null", "",
+     "names of the layers that it reads; the default is the layer before it"},
 };
 
 }  // namespace
@@ -33,18 +35,21 @@ std::vector<LayerDraft> layers_from_config(const Node& layers) {
     const Params params(named.options, table, "layer " + named.name);
     const int number = ++count[named.name];
     std::string name = params.has("name") ? params.string("name") : fmt::format("{}{}", named.name, number);
-    if (name.empty() || name.find_first_of(" \t\n") != std::string::npos || name.front() == '/' || name.back() == '/')
+    if (name.empty() || name.find_first_of(" \t\n") != std::string::npos || name.front() == '/' ||
+        name.back() == '/')
       throw params.error("name", fmt::format("'{}' is not a layer name", name),
                          "A name is not empty, has no blanks, and neither begins nor ends with '/'.");
     drafts.push_back({entry.make(std::move(name), params),
-                      params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{}, named.where});
+                      params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
+                      named.where});
   }
   return drafts;
 }
 
 Graph graph_from_config(const Node& layers, const Shape& features) {
   Graph graph(features);
-  for (LayerDraft& draft : layers_from_config(layers)) graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where);
+  for (LayerDraft& draft : layers_from_config(layers))
+    graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where);
   return graph;
 }
 

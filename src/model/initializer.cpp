@@ -5,15 +5,16 @@
 #include <array>
 #include <cmath>
 
-#include "core/philox.h"
 #include "core/named_options.h"
+#include "core/philox.h"
 
 namespace lockstep {
 
 namespace {
 
 PhiloxBlock words_of(std::uint64_t seed, std::uint32_t purpose, std::uint32_t attempt, std::uint64_t block) {
-  return philox_words(seed, purpose, attempt, static_cast<std::uint32_t>(block >> 32), static_cast<std::uint32_t>(block));
+  return philox_words(seed, purpose, attempt, static_cast<std::uint32_t>(block >> 32),
+                      static_cast<std::uint32_t>(block));
 }
 
 class Constant final : public Initializer {
@@ -27,7 +28,8 @@ class Constant final : public Initializer {
   float value_;
 };
 
-void fill_uniform(std::uint64_t seed, std::string_view name, std::span<float> values, double low, double high) {
+void fill_uniform(std::uint64_t seed, std::string_view name, std::span<float> values, double low,
+                  double high) {
   const std::uint32_t purpose = philox_purpose(name);
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const PhiloxBlock words = words_of(seed, purpose, 0, i / 4);
@@ -37,8 +39,8 @@ void fill_uniform(std::uint64_t seed, std::string_view name, std::span<float> va
 }
 
 /// Beyond two standard deviations a number is drawn again, from the next attempt's stream.
-void fill_normal(std::uint64_t seed, std::string_view name, std::span<float> values, double mean, double stddev,
-                 bool truncated) {
+void fill_normal(std::uint64_t seed, std::string_view name, std::span<float> values, double mean,
+                 double stddev, bool truncated) {
   const std::uint32_t purpose = philox_purpose(name);
   for (std::size_t i = 0; i < values.size(); ++i) {
     double number = 3.0;
@@ -74,14 +76,17 @@ class Normal final : public Initializer {
   bool truncated_;
 };
 
-/// Variance scale / fan: Glorot (fan = mean of in and out; Glorot and Bengio 2010), He (fan = in, scale 2; He et al. 2015).
+/// Variance scale / fan: Glorot (fan = mean of in and out; Glorot and Bengio 2010), He (fan = in, scale 2; He
+/// et al. 2015).
 class VarianceScaling final : public Initializer {
  public:
   VarianceScaling(double scale, bool fan_in, bool normal) : scale_(scale), fan_in_(fan_in), normal_(normal) {}
-  void fill(std::uint64_t seed, std::string_view name, const Shape& shape, std::span<float> values) const override {
+  void fill(std::uint64_t seed, std::string_view name, const Shape& shape,
+            std::span<float> values) const override {
     const Fans fans = fans_of(shape);
     const double variance = scale_ / (fan_in_ ? fans.in : (fans.in + fans.out) / 2);
-    // 0.8796...: the standard deviation of a standard normal cut at two; the cut numbers keep the variance asked for.
+    // 0.8796...: the standard deviation of a standard normal cut at two; the cut numbers keep the variance
+    // asked for.
     if (normal_) return fill_normal(seed, name, values, 0.0, std::sqrt(variance) / 0.87962566103423978, true);
     const double limit = std::sqrt(3 * variance);
     fill_uniform(seed, name, values, -limit, limit);
@@ -101,24 +106,45 @@ constexpr ParamSpec kNormalTable[] = {{"mean", ParamType::real, "0.0", "", "mean
                                       {"stddev", ParamType::real, "0.05", "> 0", "standard deviation"}};
 
 constexpr std::array kTable = {
-    InitializerEntry{"zeros", "0 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(0.0F); }},
-    InitializerEntry{"ones", "1 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(1.0F); }},
+    InitializerEntry{
+        "zeros", "0 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(0.0F); }},
+    InitializerEntry{
+        "ones", "1 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(1.0F); }},
     InitializerEntry{"constant", "one value everywhere", kConstantTable,
-                     [](const Params& p) -> Made { return std::make_shared<Constant>(static_cast<float>(p.real("value"))); }},
-    InitializerEntry{"uniform", "uniform between low and high", kUniformTable,
-                     [](const Params& p) -> Made { return std::make_shared<Uniform>(p.real("low"), p.real("high")); }},
+                     [](const Params& p) -> Made {
+                       return std::make_shared<Constant>(static_cast<float>(p.real("value")));
+                     }},
+    InitializerEntry{
+        "uniform", "uniform between low and high", kUniformTable,
+        [](const Params& p) -> Made { return std::make_shared<Uniform>(p.real("low"), p.real("high")); }},
     InitializerEntry{"normal", "normal", kNormalTable,
-                     [](const Params& p) -> Made { return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), false); }},
+                     [](const Params& p) -> Made {
+                       return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), false);
+                     }},
     InitializerEntry{"truncated_normal", "normal, drawn again beyond two standard deviations", kNormalTable,
-                     [](const Params& p) -> Made { return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), true); }},
-    InitializerEntry{"glorot_uniform", "uniform with variance 2 / (fan_in + fan_out)", {},
-                     [](const Params&) -> Made { return std::make_shared<VarianceScaling>(1.0, false, false); }},
-    InitializerEntry{"glorot_normal", "truncated normal with variance 2 / (fan_in + fan_out)", {},
-                     [](const Params&) -> Made { return std::make_shared<VarianceScaling>(1.0, false, true); }},
-    InitializerEntry{"he_uniform", "uniform with variance 2 / fan_in", {},
-                     [](const Params&) -> Made { return std::make_shared<VarianceScaling>(2.0, true, false); }},
-    InitializerEntry{"he_normal", "truncated normal with variance 2 / fan_in", {},
-                     [](const Params&) -> Made { return std::make_shared<VarianceScaling>(2.0, true, true); }},
+                     [](const Params& p) -> Made {
+                       return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), true);
+                     }},
+    InitializerEntry{
+        "glorot_uniform",
+        "uniform with variance 2 / (fan_in + fan_out)",
+        {},
+        [](const Params&) -> Made { return std::make_shared<VarianceScaling>(1.0, false, false); }},
+    InitializerEntry{
+        "glorot_normal",
+        "truncated normal with variance 2 / (fan_in + fan_out)",
+        {},
+        [](const Params&) -> Made { return std::make_shared<VarianceScaling>(1.0, false, true); }},
+    InitializerEntry{
+        "he_uniform",
+        "uniform with variance 2 / fan_in",
+        {},
+        [](const Params&) -> Made { return std::make_shared<VarianceScaling>(2.0, true, false); }},
+    InitializerEntry{
+        "he_normal",
+        "truncated normal with variance 2 / fan_in",
+        {},
+        [](const Params&) -> Made { return std::make_shared<VarianceScaling>(2.0, true, true); }},
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Initial values of variables. Element i of variable V is a function of (seed, V's name, i), so every rank computes
-// the same values and nothing is broadcast.
+// Initial values of variables. Element i of variable V is a function of (seed, V's name, i), so every rank
+// computes the same values and nothing is broadcast.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@ class Initializer {
  public:
   virtual ~Initializer() = default;
   /// Fills `values` (row-major, shape.num_elements()) of the variable `name`.
-  virtual void fill(std::uint64_t seed, std::string_view name, const Shape& shape, std::span<float> values) const = 0;
+  virtual void fill(std::uint64_t seed, std::string_view name, const Shape& shape,
+                    std::span<float> values) const = 0;
 };
 
-/// Fans of a kernel: the last axis is out, the one before in, leading axes the receptive field (Glorot and Bengio 2010).
+/// Fans of a kernel: the last axis is out, the one before in, leading axes the receptive field (Glorot and
+/// Bengio 2010).
 struct Fans {
   double in, out;
 };

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a layer is. A layer computes for one microshard at a time, on one lane, and its arithmetic never depends on
-// which lane or rank that is. Activations are channels last: n samples of the shape that infer() gave.
+// What a layer is. A layer computes for one microshard at a time, on one lane, and its arithmetic never
+// depends on which lane or rank that is. Activations are channels last: n samples of the shape that infer()
+// gave.
 //
-// Order of calls: infer, declare, (fuse_*), prepare for each mode; then in each step refresh_weights once, and forward
-// and backward for each microshard. Nothing is allocated in a step.
+// Order of calls: infer, declare, (fuse_*), prepare for each mode; then in each step refresh_weights once,
+// and forward and backward for each microshard. Nothing is allocated in a step.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +31,25 @@ struct PrepareContext {
   std::span<const bool> wants_input_gradient;   ///< per input; all false in inference
 };
 
-/// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody wants is
-/// null, so is dy2 when there is one gradient contribution only.
+/// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody
+/// wants is null, so is dy2 when there is one gradient contribution only.
 struct Pass {
   const KernelTable& kernels;
   const Lane& lane;
   const VariableStore& variables;
   bool training;
-  std::int64_t n;              ///< samples of this microshard, > 0
-  int shard;                   ///< its number in the global batch
+  std::int64_t n;  ///< samples of this microshard, > 0
+  int shard;       ///< its number in the global batch
   std::uint64_t seed;
-  std::int64_t step;           ///< global step
-  std::int64_t first_sample;   ///< its first sample's position in the global batch
+  std::int64_t step;          ///< global step
+  std::int64_t first_sample;  ///< its first sample's position in the global batch
   const float* const* inputs;
   float* const* outputs;
-  void* saved;                 ///< the layer's saved_bytes(), from forward to backward of this microshard
-  const float* const* dy;      ///< backward: gradient of each output
-  const float* const* dy2;     ///< a second contribution, if takes_two_gradients()
-  float* const* dx;            ///< backward: gradient of each input, to be overwritten
-  float* gradients;            ///< backward: this microshard's gradients of the flat range from gradient_base on
+  void* saved;              ///< the layer's saved_bytes(), from forward to backward of this microshard
+  const float* const* dy;   ///< backward: gradient of each output
+  const float* const* dy2;  ///< a second contribution, if takes_two_gradients()
+  float* const* dx;         ///< backward: gradient of each input, to be overwritten
+  float* gradients;         ///< backward: this microshard's gradients of the flat range from gradient_base on
   std::int64_t gradient_base;
 
   const float* value(VariableId id) const { return variables.value(id); }
@@ -66,7 +67,8 @@ class Layer {
   const std::string& name() const { return name_; }
   virtual const char* kind() const = 0;
 
-  /// Shapes of the outputs per sample, from those of the inputs. Throws Error(config) that says what does not fit.
+  /// Shapes of the outputs per sample, from those of the inputs. Throws Error(config) that says what does not
+  /// fit.
   virtual std::vector<Shape> infer(std::span<const Shape> inputs) = 0;
   virtual void declare(VariableStore&) {}
   /// Makes primitives. Called once per mode.
@@ -89,7 +91,8 @@ class Layer {
   virtual bool takes_two_gradients() const { return false; }
   /// The output is the input with another shape (or, in inference, unchanged): no memory, no call.
   virtual bool is_view(bool /*training*/) const { return false; }
-  /// Takes a following relu into its own pass; false: cannot. What has no true answer here stays a layer of its own.
+  /// Takes a following relu into its own pass; false: cannot. What has no true answer here stays a layer of
+  /// its own.
   virtual bool fuse_relu() { return false; }
   /// Takes a following addition of another tensor (which becomes its last input) into its own pass.
   virtual bool fuse_residual() { return false; }
@@ -114,7 +117,8 @@ class CollectiveLayer : public Layer {
   virtual int backward_width() const = 0;
   virtual Merge forward_merge() const = 0;
   virtual Merge backward_merge() const = 0;
-  /// First pass: fills `leaf` (forward_width() numbers) for a microshard; n == 0 is given too (counts of zero).
+  /// First pass: fills `leaf` (forward_width() numbers) for a microshard; n == 0 is given too (counts of
+  /// zero).
   virtual void forward_local(const Pass&, double* leaf) = 0;
   /// The totals of all groups, in order; once per step on every rank. May change non-trainable variables.
   virtual void forward_met(std::span<const double* const> totals, VariableStore&) = 0;

@@ -11,9 +11,10 @@ namespace lockstep {
 namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
-      kDenseLayer, kConv2dLayer,   kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer, kFlattenLayer, kAddLayer,
-      kBatchNormLayer, kDropoutLayer, kReluLayer,   kLeakyReluLayer, kRelu6Layer, kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer,
-      kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer,
+      kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
+      kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
+      kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
+      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer,
   };
   return table;
 }
@@ -22,7 +23,8 @@ std::vector<LayerEntry>& entries() {
 std::span<const LayerEntry> layer_table() { return entries(); }
 
 void register_layer(const LayerEntry& entry) {
-  LOCKSTEP_REQUIRE(std::none_of(entries().begin(), entries().end(), [&](const LayerEntry& other) { return other.name == entry.name; }),
+  LOCKSTEP_REQUIRE(std::none_of(entries().begin(), entries().end(),
+                                [&](const LayerEntry& other) { return other.name == entry.name; }),
                    ErrorKind::config, "a layer named '{}' exists already", entry.name);
   entries().push_back(entry);
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What training makes small, and what evaluation counts. A loss works on one microshard's outputs; its sums go along the
-// tree, and its gradient is scaled by 1 / (samples of the whole global batch), so unequal and empty parts are exact.
+// What training makes small, and what evaluation counts. A loss works on one microshard's outputs; its sums
+// go along the tree, and its gradient is scaled by 1 / (samples of the whole global batch), so unequal and
+// empty parts are exact.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +32,18 @@ struct LossSums {
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Throws Error(config) if outputs of this shape (per sample) do not fit labels with `label_columns` columns, which
-  /// are class indices or dense rows.
+  /// Throws Error(config) if outputs of this shape (per sample) do not fit labels with `label_columns`
+  /// columns, which are class indices or dense rows.
   virtual void check(const Shape& output, bool dense_labels, std::int64_t label_columns) const = 0;
   /// Number of classes that index labels may name.
   virtual std::int64_t num_classes(const Shape& output) const = 0;
   /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses.
-  virtual LossSums run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output, const float* outputs,
-                       const Labels& labels, float gradient_scale, float* d_outputs) const = 0;
+  virtual LossSums run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+                       const float* outputs, const Labels& labels, float gradient_scale,
+                       float* d_outputs) const = 0;
   /// What `predict` writes: n rows of num_elements (softmax: probabilities). May alias.
-  virtual void predict(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output, const float* outputs,
-                       float* predictions) const = 0;
+  virtual void predict(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+                       const float* outputs, float* predictions) const = 0;
 };
 
 struct LossEntry {

@@ -12,20 +12,23 @@ std::size_t bytes_of(const Graph::Value& value, std::int64_t samples) {
 }
 }  // namespace
 
-// Blocks are collected first, offsets read when the arena is committed: the vectors hold block numbers until then.
+// Blocks are collected first, offsets read when the arena is committed: the vectors hold block numbers until
+// then.
 MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
   plan_values(calls, training, max_samples);
   if (training) {
     plan_gradients(calls, max_samples);
   } else {
     gradients_ = second_gradients_ = std::vector<std::size_t>(calls.values.size(), kNone);
-    for (const Graph::Operation& operation : calls.operations) contributions_.emplace_back(operation.inputs.size());
+    for (const Graph::Operation& operation : calls.operations)
+      contributions_.emplace_back(operation.inputs.size());
   }
   arena_.commit();
   auto resolve = [&](std::size_t& block) {
     if (block != kNone) block = arena_.offset_of(static_cast<ArenaPlan::Block>(block));
   };
-  for (auto* blocks : {&values_, &saved_, &gradients_, &second_gradients_}) std::for_each(blocks->begin(), blocks->end(), resolve);
+  for (auto* blocks : {&values_, &saved_, &gradients_, &second_gradients_})
+    std::for_each(blocks->begin(), blocks->end(), resolve);
   for (auto& inputs : contributions_)
     for (Contribution& contribution : inputs) resolve(contribution.offset);
 }
@@ -38,15 +41,18 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
     const ArenaPlan::Block block = arena_.add(bytes_of(value, max_samples), first, first);
     for (int consumer : value.consumers) {
       arena_.use(block, consumer);
-      if (training && calls.operations[static_cast<std::size_t>(consumer)].layer->backward_reads_input()) arena_.use(block, 2 * K - consumer);
+      if (training && calls.operations[static_cast<std::size_t>(consumer)].layer->backward_reads_input())
+        arena_.use(block, 2 * K - consumer);
     }
-    if (training && value.producer >= 0 && calls.operations[static_cast<std::size_t>(value.producer)].layer->backward_reads_output())
+    if (training && value.producer >= 0 &&
+        calls.operations[static_cast<std::size_t>(value.producer)].layer->backward_reads_output())
       arena_.use(block, 2 * K - value.producer);
     if (static_cast<int>(v) == calls.output) arena_.use(block, K);
     values_.push_back(static_cast<std::size_t>(block));
   }
   for (int i = 0; i < K; ++i) {
-    const std::size_t bytes = training ? calls.operations[static_cast<std::size_t>(i)].layer->saved_bytes(max_samples) : 0;
+    const std::size_t bytes =
+        training ? calls.operations[static_cast<std::size_t>(i)].layer->saved_bytes(max_samples) : 0;
     saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, 2 * K - i)));
   }
 }
@@ -54,18 +60,22 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
 void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samples) {
   const int K = static_cast<int>(calls.operations.size());
   gradients_ = second_gradients_ = std::vector<std::size_t>(calls.values.size(), kNone);
-  for (const Graph::Operation& operation : calls.operations) contributions_.emplace_back(operation.inputs.size());
+  for (const Graph::Operation& operation : calls.operations)
+    contributions_.emplace_back(operation.inputs.size());
 
   for (std::size_t v = 0; v < calls.values.size(); ++v) {
     const Graph::Value& value = calls.values[v];
     if (!value.wants_gradient) continue;
     const std::size_t bytes = bytes_of(value, max_samples);
     const int end = 2 * K - value.producer;
-    // Who writes, in backward's order: the loss first, then consumers from the last to the first. Entries: (operation, input).
+    // Who writes, in backward's order: the loss first, then consumers from the last to the first. Entries:
+    // (operation, input).
     std::vector<std::pair<int, int>> writers;
     for (int i = K - 1; i >= 0; --i)
-      for (std::size_t input = 0; input < calls.operations[static_cast<std::size_t>(i)].inputs.size(); ++input)
-        if (calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v)) writers.emplace_back(i, static_cast<int>(input));
+      for (std::size_t input = 0; input < calls.operations[static_cast<std::size_t>(i)].inputs.size();
+           ++input)
+        if (calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v))
+          writers.emplace_back(i, static_cast<int>(input));
     const bool from_loss = static_cast<int>(v) == calls.output;
     if (!from_loss && writers.empty()) continue;  // nobody reads it
     const int first_time = from_loss ? K : 2 * K - writers.front().first;
@@ -73,7 +83,8 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 &&
                       calls.operations[static_cast<std::size_t>(value.producer)].layer->takes_two_gradients();
     for (std::size_t w = 0; w < writers.size(); ++w) {
-      Contribution& contribution = contributions_[static_cast<std::size_t>(writers[w].first)][static_cast<std::size_t>(writers[w].second)];
+      Contribution& contribution = contributions_[static_cast<std::size_t>(writers[w].first)]
+                                                 [static_cast<std::size_t>(writers[w].second)];
       if (w == 0 && !from_loss) {
         contribution.offset = gradients_[v];
         continue;

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where every activation, gradient and saved state of one microshard lies, in one arena: computed once per mode from
-// what the layers say they read. Pure arithmetic.
+// Where every activation, gradient and saved state of one microshard lies, in one arena: computed once per
+// mode from what the layers say they read. Pure arithmetic.
 //
-// Time i is operation i's forward call, time K (their number) the loss, time 2K - i operation i's backward call.
+// Time i is operation i's forward call, time K (their number) the loss, time 2K - i operation i's backward
+// call.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,10 @@ std::int64_t padded(std::int64_t elements) {
 }
 }  // namespace
 
-VariableId VariableStore::declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
-                                  bool trainable) {
-  LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config, "two variables are named '{}'; give the layers different names",
-                   name);
+VariableId VariableStore::declare(std::string name, Shape shape,
+                                  std::shared_ptr<const Initializer> initializer, bool trainable) {
+  LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config,
+                   "two variables are named '{}'; give the layers different names", name);
   variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0});
   return static_cast<VariableId>(variables_.size() - 1);
 }
@@ -38,7 +38,8 @@ void VariableStore::initialize(std::uint64_t seed) {
   for (std::size_t i = 0; i < variables_.size(); ++i) {
     const Variable& variable = variables_[i];
     const auto elements = static_cast<std::size_t>(variable.shape.num_elements());
-    variable.initializer->fill(seed, variable.name, variable.shape, {value(static_cast<VariableId>(i)), elements});
+    variable.initializer->fill(seed, variable.name, variable.shape,
+                               {value(static_cast<VariableId>(i)), elements});
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All variables of a model, flat: trainable ones in one allocation, in the order in which backward finishes their
-// gradients (so a gradient bucket is a range), the others (moving statistics) in another. A variable is a name, a
-// shape and an offset. Offsets are multiples of 16 elements; the gaps are zero and stay zero.
+// All variables of a model, flat: trainable ones in one allocation, in the order in which backward finishes
+// their gradients (so a gradient bucket is a range), the others (moving statistics) in another. A variable is
+// a name, a shape and an offset. Offsets are multiples of 16 elements; the gaps are zero and stay zero.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ class VariableStore {
   static constexpr std::int64_t kAlignmentElements = 16;
 
   /// Before commit(). Names must be new.
-  VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer, bool trainable = true);
+  VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
+                     bool trainable = true);
 
-  /// Lays out and allocates. Trainable variables are placed in the reverse order of their declaration: layers declare
-  /// in forward order, backward finishes in reverse.
+  /// Lays out and allocates. Trainable variables are placed in the reverse order of their declaration: layers
+  /// declare in forward order, backward finishes in reverse.
   void commit(Device& device);
 
   /// Fills every variable with its initial values.
@@ -53,7 +54,9 @@ class VariableStore {
   Tensor tensor(VariableId id) const { return {value(id), DType::f32, (*this)[id].shape}; }
   /// Elements of the flat trainable range, gaps included.
   std::int64_t trainable_elements() const { return trainable_elements_; }
-  std::span<float> trainable_values() const { return trainable_.as<float>().first(static_cast<std::size_t>(trainable_elements_)); }
+  std::span<float> trainable_values() const {
+    return trainable_.as<float>().first(static_cast<std::size_t>(trainable_elements_));
+  }
   /// Number of true parameters: trainable elements without gaps.
   std::int64_t num_parameters() const;
   /// Offsets at which a bucket may be cut: the starts of the trainable variables, ascending, and the end.

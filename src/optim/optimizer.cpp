@@ -21,26 +21,29 @@ class GradientDescent final : public Optimizer {
   explicit GradientDescent(const Params& p) : Optimizer(make_schedule(p.node("learning_rate"))) {}
   const char* kind() const override { return "gradient_descent"; }
   std::span<const std::string_view> slot_names() const override { return {}; }
-  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
-              std::int64_t step) const override {
-    kernels.update.gradient_descent(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
-                                    static_cast<float>(learning_rate(step)));
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+              const float* gradients, Range range, std::int64_t step) const override {
+    kernels.update.gradient_descent(lane, range.size(), variables.trainable_values().data() + range.first,
+                                    gradients + range.first, static_cast<float>(learning_rate(step)));
   }
 };
 
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const Params& p)
-      : Optimizer(make_schedule(p.node("learning_rate"))), momentum_(static_cast<float>(p.real("momentum"))), nesterov_(p.boolean("nesterov")) {}
+      : Optimizer(make_schedule(p.node("learning_rate"))),
+        momentum_(static_cast<float>(p.real("momentum"))),
+        nesterov_(p.boolean("nesterov")) {}
   const char* kind() const override { return "momentum"; }
   std::span<const std::string_view> slot_names() const override {
     static constexpr std::string_view kNames[] = {"momentum"};
     return kNames;
   }
-  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
-              std::int64_t step) const override {
-    kernels.update.momentum(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
-                            slot(0) + range.first, static_cast<float>(learning_rate(step)), momentum_, nesterov_);
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+              const float* gradients, Range range, std::int64_t step) const override {
+    kernels.update.momentum(lane, range.size(), variables.trainable_values().data() + range.first,
+                            gradients + range.first, slot(0) + range.first,
+                            static_cast<float>(learning_rate(step)), momentum_, nesterov_);
   }
 
  private:
@@ -63,15 +66,15 @@ class Adam final : public Optimizer {
     static constexpr std::string_view kNames[] = {"m", "v"};
     return kNames;
   }
-  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients, Range range,
-              std::int64_t step) const override {
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+              const float* gradients, Range range, std::int64_t step) const override {
     const auto t = static_cast<double>(step + 1);
     // The correction is that of the betas as the kernel has them: 1 - 0.999 in float32 is 1.3e-5 off.
     const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /
                          (1 - std::pow(static_cast<double>(beta1_), t));
-    kernels.update.adam(lane, range.size(), variables.trainable_values().data() + range.first, gradients + range.first,
-                        slot(0) + range.first, slot(1) + range.first, static_cast<float>(alpha), beta1_,
-                        beta2_, static_cast<float>(epsilon_));
+    kernels.update.adam(lane, range.size(), variables.trainable_values().data() + range.first,
+                        gradients + range.first, slot(0) + range.first, slot(1) + range.first,
+                        static_cast<float>(alpha), beta1_, beta2_, static_cast<float>(epsilon_));
   }
 
  private:
@@ -90,14 +93,17 @@ constexpr ParamSpec kAdamTable[] = {
     {"learning_rate", ParamType::node, "0.001", "", kRateHelp},
     {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"},
     {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-8", "> 0", "added to the root of the second moment, after bias correction of the rate"},
+    {"epsilon", ParamType::real, "1e-8", "> 0",
+     "added to the root of the second moment, after bias correction of the rate"},
 };
 
 constexpr std::array kTable = {
-    OptimizerEntry{"gradient_descent", "w -= lr * g", kGradientDescentTable,
-                   [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<GradientDescent>(p); }},
-    OptimizerEntry{"momentum", "a = momentum * a + g; w -= lr * a", kMomentumTable,
-                   [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Momentum>(p); }},
+    OptimizerEntry{
+        "gradient_descent", "w -= lr * g", kGradientDescentTable,
+        [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<GradientDescent>(p); }},
+    OptimizerEntry{
+        "momentum", "a = momentum * a + g; w -= lr * a", kMomentumTable,
+        [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Momentum>(p); }},
     OptimizerEntry{"adam", "Kingma and Ba 2015, with epsilon outside the bias correction", kAdamTable,
                    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(p); }},
 };

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How variables move. An optimizer has slots, flat allocations of the same layout as the trainable variables, and one
-// fused update per range: any cut of the range gives the same bits, so threads and ranks may share the work.
+// How variables move. An optimizer has slots, flat allocations of the same layout as the trainable variables,
+// and one fused update per range: any cut of the range gives the same bits, so threads and ranks may share
+// the work.
 //
-// Rules and defaults are those of the classic training library (docs/optimizers.md). To add one: one file or class, one
-// line in the table, one test with a check vector, one line in the documentation.
+// Rules and defaults are those of the classic training library (docs/optimizers.md). To add one: one file or
+// class, one line in the table, one test with a check vector, one line in the documentation.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +47,10 @@ class Optimizer {
 
   double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
 
-  /// Applies `gradients` (flat; element range.first is its first used one) to the values of the range. `step` is the
-  /// global step before the update. Different lanes may update different ranges at once.
-  virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables, const float* gradients,
-                      Range range, std::int64_t step) const = 0;
+  /// Applies `gradients` (flat; element range.first is its first used one) to the values of the range. `step`
+  /// is the global step before the update. Different lanes may update different ranges at once.
+  virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                      const float* gradients, Range range, std::int64_t step) const = 0;
 
  private:
   std::unique_ptr<Schedule> schedule_;

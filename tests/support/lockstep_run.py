@@ -42,21 +42,34 @@ class Result:
                 f"--- standard output\n{self.out[-4000:]}\n--- standard error\n{self.err[-6000:]}")
 
 
-def children(pid):
-    """The processes that `pid` started, as {pid: rank}; rank is None for those that are not ranks."""
-    found = {}
+def stat_fields(pid):
+    """The fields of /proc/pid/stat behind the name (state, parent, ...), or None if there is no such process."""
     try:
-        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
-        return found
-    for child in map(int, text.split()):
-        try:
-            environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        ranks = [int(v.split(b"=")[1]) for v in environment if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
-        found[child] = ranks[0] if ranks else None
-    return found
+        return None
+
+
+def alive(pid):
+    fields = stat_fields(pid)
+    return fields is not None and fields[0] not in "ZX"
+
+
+def children(pid):
+    """The processes that `pid` started, by whichever of its threads."""
+    every = (int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit())
+    fields = ((child, stat_fields(child)) for child in every)
+    return [child for child, stat in fields if stat is not None and int(stat[1]) == pid]
+
+
+def rank_of(pid):
+    """What Open MPI's launcher told the process; None if it is no rank."""
+    try:
+        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    ranks = [int(v.partition(b"=")[2]) for v in environment if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
+    return ranks[0] if ranks else None
 
 
 class Job:
@@ -76,7 +89,9 @@ class Job:
 
     def ranks(self):
         """{rank: pid} under mpirun."""
-        return {rank: pid for pid, rank in children(self.process.pid).items() if rank is not None}
+        found = {rank_of(pid): pid for pid in children(self.process.pid)}
+        found.pop(None, None)
+        return found
 
     def kill(self):
         """SIGKILL to all processes of the run, none of which gets to say anything."""
@@ -105,14 +120,6 @@ class Job:
             texts.append(file.read().decode(errors="replace"))
             file.close()
         return Result(self.command, code, *texts, time.monotonic() - self.begin)
-
-
-def alive(pid):
-    try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 def wait_until(condition, limit, what):

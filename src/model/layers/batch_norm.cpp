@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation (Ioffe and Szegedy 2015), exact over all microshards of a group, wherever they are computed.
+// Batch normalisation (Ioffe and Szegedy 2015), exact over all microshards of a group, wherever they are
+// computed.
 //
-// Forward: every microshard gives (count, mean, M2) per channel; merged along the tree with Chan's formula (Chan,
-// Golub, LeVeque 1979), whatever the counts. y = gamma (x - mean) / sqrt(M2 / count + epsilon) + beta, then the fused
-// residual and relu. Backward: every microshard gives (sum g, sum g xhat); with N the group's count,
+// Forward: every microshard gives (count, mean, M2) per channel; merged along the tree with Chan's formula
+// (Chan, Golub, LeVeque 1979), whatever the counts. y = gamma (x - mean) / sqrt(M2 / count + epsilon) + beta,
+// then the fused residual and relu. Backward: every microshard gives (sum g, sum g xhat); with N the group's
+// count,
 //   dx = gamma / std * (g - sum g / N - xhat * sum g xhat / N).
 // The moving variance is the unbiased one of the whole batch (of all groups together).
 #include <algorithm>
@@ -20,7 +22,9 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"momentum", ParamType::real, "0.99", "[0, 1)", "moving = momentum * moving + (1 - momentum) * batch"},
     {"epsilon", ParamType::real, "0.001", "> 0", "added to the variance"},
-    {"group", ParamType::integer, "0", ">= 0", "microshards that are normalised together: 0 all of them on all ranks, 1 each by itself, n consecutive ones"},
+    {"group", ParamType::integer, "0", ">= 0",
+     "microshards that are normalised together: 0 all of them on all ranks, 1 each by itself, n consecutive "
+     "ones"},
     {"center", ParamType::boolean, "true", "", "learn beta"},
     {"scale", ParamType::boolean, "true", "", "learn gamma"},
     {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"},
@@ -78,11 +82,10 @@ class BatchNorm final : public CollectiveLayer {
     moving_variance_ = variables.declare(name() + "/moving_variance", shape, make_initializer("ones"), false);
   }
 
-  void prepare(const PrepareContext&) override {
-    inference_ = Coefficients(channels_);
-  }
+  void prepare(const PrepareContext&) override { inference_ = Coefficients(channels_); }
 
-  // The meeting ---------------------------------------------------------------------------------------------------
+  // The meeting
+  // ---------------------------------------------------------------------------------------------------
   int group_size() const override { return group_; }
   int forward_width() const override { return 1 + 2 * channels_; }
   int backward_width() const override { return 2 * channels_; }
@@ -94,7 +97,8 @@ class BatchNorm final : public CollectiveLayer {
     if (pass.n == 0)
       std::fill_n(leaf + 1, 2 * channels_, 0.0);
     else
-      pass.kernels.norm.statistics(pass.lane, pass.n * positions_, channels_, pass.inputs[0], leaf + 1, leaf + 1 + channels_);
+      pass.kernels.norm.statistics(pass.lane, pass.n * positions_, channels_, pass.inputs[0], leaf + 1,
+                                   leaf + 1 + channels_);
   }
 
   void forward_met(std::span<const double* const> totals, VariableStore& variables) override {
@@ -107,7 +111,8 @@ class BatchNorm final : public CollectiveLayer {
       const double count = std::max(total[0], 1.0);
       groups_[g].count = count;
       for (int c = 0; c < channels_; ++c)
-        groups_[g].set(c, total[1 + c], total[1 + channels_ + c] / count, epsilon_, gamma_of(variables, c), beta_of(variables, c));
+        groups_[g].set(c, total[1 + c], total[1 + channels_ + c] / count, epsilon_, gamma_of(variables, c),
+                       beta_of(variables, c));
       if (g == 0)
         std::copy_n(total, whole_.size(), whole_.begin());
       else
@@ -117,22 +122,24 @@ class BatchNorm final : public CollectiveLayer {
     float* mean = variables.value(moving_mean_);
     float* variance = variables.value(moving_variance_);
     for (int c = 0; c < channels_; ++c) {
-      const double unbiased = whole_[static_cast<std::size_t>(1 + channels_ + c)] / std::max(whole_[0] - 1.0, 1.0);
-      mean[c] = static_cast<float>(momentum_ * mean[c] + (1 - momentum_) * whole_[static_cast<std::size_t>(1 + c)]);
+      const double unbiased =
+          whole_[static_cast<std::size_t>(1 + channels_ + c)] / std::max(whole_[0] - 1.0, 1.0);
+      mean[c] =
+          static_cast<float>(momentum_ * mean[c] + (1 - momentum_) * whole_[static_cast<std::size_t>(1 + c)]);
       variance[c] = static_cast<float>(momentum_ * variance[c] + (1 - momentum_) * unbiased);
     }
   }
 
   void forward(const Pass& pass) override {
     const Coefficients& k = pass.training ? group_of(pass.shard) : inference_;
-    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale.data(), k.shift.data(),
-                                residual_ ? pass.inputs[1] : nullptr, relu_, pass.outputs[0]);
+    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale.data(),
+                                k.shift.data(), residual_ ? pass.inputs[1] : nullptr, relu_, pass.outputs[0]);
   }
 
   void refresh_weights(const KernelTable&, const Lane&, const VariableStore& variables) override {
     for (int c = 0; c < channels_; ++c)
-      inference_.set(c, variables.value(moving_mean_)[c], variables.value(moving_variance_)[c], epsilon_, gamma_of(variables, c),
-                     beta_of(variables, c));
+      inference_.set(c, variables.value(moving_mean_)[c], variables.value(moving_variance_)[c], epsilon_,
+                     gamma_of(variables, c), beta_of(variables, c));
   }
 
   void backward_local(const Pass& pass, double* leaf) override {
@@ -142,7 +149,8 @@ class BatchNorm final : public CollectiveLayer {
     }
     double* sum_g = leaf;
     double* sum_gx = leaf + channels_;
-    pass.kernels.norm.backward_sums(pass.lane, pass.n * positions_, channels_, gradient(pass), masked_gradient(pass), sum_g, sum_gx);
+    pass.kernels.norm.backward_sums(pass.lane, pass.n * positions_, channels_, gradient(pass),
+                                    masked_gradient(pass), sum_g, sum_gx);
     if (center_) std::copy_n(sum_g, channels_, pass.gradient(beta_));
     if (scale_) std::copy_n(sum_gx, channels_, pass.gradient(gamma_));
   }
@@ -172,7 +180,8 @@ class BatchNorm final : public CollectiveLayer {
       g.mask_from_x = false;
     }
     if (pass.dx[0] != nullptr)
-      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, k.a.data(), k.b.data(), k.d.data(), pass.dx[0]);
+      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, k.a.data(), k.b.data(),
+                                       k.d.data(), pass.dx[0]);
   }
 
   bool backward_reads_output() const override { return relu_ && residual_; }
@@ -210,18 +219,30 @@ class BatchNorm final : public CollectiveLayer {
     }
   };
 
-  double gamma_of(const VariableStore& variables, int c) const { return scale_ ? variables.value(gamma_)[c] : 1.0; }
-  double beta_of(const VariableStore& variables, int c) const { return center_ ? variables.value(beta_)[c] : 0.0; }
-  const Coefficients& group_of(int shard) const { return groups_[static_cast<std::size_t>(group_ == 0 ? 0 : shard / group_)]; }
+  double gamma_of(const VariableStore& variables, int c) const {
+    return scale_ ? variables.value(gamma_)[c] : 1.0;
+  }
+  double beta_of(const VariableStore& variables, int c) const {
+    return center_ ? variables.value(beta_)[c] : 0.0;
+  }
+  const Coefficients& group_of(int shard) const {
+    return groups_[static_cast<std::size_t>(group_ == 0 ? 0 : shard / group_)];
+  }
 
   NormKernels::Gradient gradient(const Pass& pass) const {
     const Coefficients& k = group_of(pass.shard);
-    return {.dy = pass.dy[0], .dy2 = pass.dy2[0], .y = relu_ && residual_ ? pass.outputs[0] : nullptr,
-            .mask_from_x = relu_ && !residual_, .x = pass.inputs[0], .scale = k.scale.data(), .shift = k.shift.data(),
-            .mean = k.mean.data(), .inverse_std = k.inverse_std.data()};
+    return {.dy = pass.dy[0],
+            .dy2 = pass.dy2[0],
+            .y = relu_ && residual_ ? pass.outputs[0] : nullptr,
+            .mask_from_x = relu_ && !residual_,
+            .x = pass.inputs[0],
+            .scale = k.scale.data(),
+            .shift = k.shift.data(),
+            .mean = k.mean.data(),
+            .inverse_std = k.inverse_std.data()};
   }
-  /// Where the masked, summed gradient is written on the way, or null: the residual wants it anyway; two contributions
-  /// are summed once.
+  /// Where the masked, summed gradient is written on the way, or null: the residual wants it anyway; two
+  /// contributions are summed once.
   float* masked_gradient(const Pass& pass) const {
     if (residual_ && pass.dx[1] != nullptr) return pass.dx[1];
     return pass.dy2[0] != nullptr ? const_cast<float*>(pass.dy[0]) : nullptr;
@@ -233,7 +254,8 @@ class BatchNorm final : public CollectiveLayer {
   std::shared_ptr<const Initializer> gamma_initializer_;
   int channels_ = 0;
   std::int64_t positions_ = 0;
-  VariableId gamma_ = VariableId::none, beta_ = VariableId::none, moving_mean_ = VariableId::none, moving_variance_ = VariableId::none;
+  VariableId gamma_ = VariableId::none, beta_ = VariableId::none, moving_mean_ = VariableId::none,
+             moving_variance_ = VariableId::none;
   std::vector<Coefficients> groups_;
   Coefficients inference_;
   std::vector<double> whole_;
@@ -241,8 +263,9 @@ class BatchNorm final : public CollectiveLayer {
 
 }  // namespace
 
-const LayerEntry kBatchNormLayer = {
-    "batch_norm", "batch normalisation, synchronised over all ranks, exactly", kTable,
-    [](std::string name, const Params& p) -> std::unique_ptr<Layer> { return std::make_unique<BatchNorm>(std::move(name), p); }};
+const LayerEntry kBatchNormLayer = {"batch_norm", "batch normalisation, synchronised over all ranks, exactly",
+                                    kTable, [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                      return std::make_unique<BatchNorm>(std::move(name), p);
+                                    }};
 
 }  // namespace lockstep

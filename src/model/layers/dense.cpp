@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/linear.h"
 #include "model/layers/entries.h"
+#include "model/layers/linear.h"
 
 namespace lockstep {
 
@@ -26,21 +26,25 @@ class Dense final : public LinearLayer {
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 1, ErrorKind::config,
-                     "layer {}: dense takes one input of rank 1 per sample, not {}; put a flatten before it", name(),
-                     inputs.empty() ? "nothing" : inputs[0].to_string());
+                     "layer {}: dense takes one input of rank 1 per sample, not {}; put a flatten before it",
+                     name(), inputs.empty() ? "nothing" : inputs[0].to_string());
     in_ = inputs[0][0];
     output_ = Shape{units_};
     return {output_};
   }
 
-  double flops_per_sample() const override { return 2.0 * static_cast<double>(in_) * static_cast<double>(units_); }
+  double flops_per_sample() const override {
+    return 2.0 * static_cast<double>(in_) * static_cast<double>(units_);
+  }
 
  protected:
   Shape kernel_shape() const override { return Shape{in_, units_}; }
   const Shape& output_shape() const override { return output_; }
-  std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context, std::int64_t n) const override {
+  std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
+                                                  std::int64_t n) const override {
     return context.kernels.make.dense(
-        {.n = n, .in = in_, .out = units_, .bias = bias_, .relu = relu_, .training = context.training}, context.lanes);
+        {.n = n, .in = in_, .out = units_, .bias = bias_, .relu = relu_, .training = context.training},
+        context.lanes);
   }
 
  private:
@@ -50,8 +54,9 @@ class Dense final : public LinearLayer {
 
 }  // namespace
 
-const LayerEntry kDenseLayer = {
-    "dense", "fully connected: y = x W + b", kTable,
-    [](std::string name, const Params& p) -> std::unique_ptr<Layer> { return std::make_unique<Dense>(std::move(name), p); }};
+const LayerEntry kDenseLayer = {"dense", "fully connected: y = x W + b", kTable,
+                                [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                  return std::make_unique<Dense>(std::move(name), p);
+                                }};
 
 }  // namespace lockstep

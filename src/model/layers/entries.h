@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-extern const LayerEntry kDenseLayer, kConv2dLayer, kMaxPoolLayer, kAvgPoolLayer, kGlobalAvgPoolLayer, kFlattenLayer,
-    kAddLayer, kBatchNormLayer, kDropoutLayer, kReluLayer, kLeakyReluLayer, kRelu6Layer, kEluLayer, kGeluLayer, kSiluLayer,
-    kTanhLayer, kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer;
+extern const LayerEntry kDenseLayer, kConv2dLayer, kMaxPoolLayer, kAvgPoolLayer, kGlobalAvgPoolLayer,
+    kFlattenLayer, kAddLayer, kBatchNormLayer, kDropoutLayer, kReluLayer, kLeakyReluLayer, kRelu6Layer,
+    kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer, kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer;
 
 }  // namespace lockstep

@@ -48,13 +48,15 @@ void LinearLayer::backward(const Pass& pass) {
   // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
   float* g = const_cast<float*>(pass.dy[0]);
   if (bias_)
-    pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g, relu_ ? pass.outputs[0] : nullptr,
-                                               relu_ ? g : nullptr, pass.gradient(bias_id_));
+    pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g,
+                                               relu_ ? pass.outputs[0] : nullptr, relu_ ? g : nullptr,
+                                               pass.gradient(bias_id_));
   else if (relu_)
     pass.kernels.elementwise.relu_backward(pass.lane, rows * channels, g, pass.outputs[0], g);
   made.primitive->backward_weights(pass.lane, pass.inputs[0], g, pass.gradient(kernel_id_));
   if (pass.dx[0] != nullptr)
-    made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack].buffer.data(), pass.dx[0]);
+    made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack].buffer.data(),
+                                  pass.dx[0]);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What dense and conv2d share: a kernel, a bias, an optional fused relu, and one primitive per microshard size.
+// What dense and conv2d share: a kernel, a bias, an optional fused relu, and one primitive per microshard
+// size.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,8 @@ class LinearLayer : public Layer {
 
  protected:
   virtual Shape kernel_shape() const = 0;
-  virtual std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context, std::int64_t n) const = 0;
+  virtual std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
+                                                          std::int64_t n) const = 0;
   /// The shape of one output sample; its last axis is the bias's.
   virtual const Shape& output_shape() const = 0;
 

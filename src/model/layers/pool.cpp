@@ -12,7 +12,8 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"window", ParamType::integers, "2", "", "window: one number or [height, width]"},
     {"stride", ParamType::integers, "null", "", "step of the window; the default is the window"},
-    {"padding", ParamType::node, "valid", "", "same, valid or [top, bottom, left, right]; padding is never the maximum and not counted in a mean"},
+    {"padding", ParamType::node, "valid", "",
+     "same, valid or [top, bottom, left, right]; padding is never the maximum and not counted in a mean"},
 };
 
 class Pool final : public Layer {
@@ -28,8 +29,8 @@ class Pool final : public Layer {
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 3, ErrorKind::config,
-                     "layer {}: {} takes one input of height x width x channels per sample, not {}", name(), kind(),
-                     inputs.empty() ? "nothing" : inputs[0].to_string());
+                     "layer {}: {} takes one input of height x width x channels per sample, not {}", name(),
+                     kind(), inputs.empty() ? "nothing" : inputs[0].to_string());
     axes_ = window_axes(inputs[0][0], inputs[0][1], window_, stride_, {1, 1}, padding_, name());
     for (const WindowAxis& axis : axes_)
       LOCKSTEP_REQUIRE(axis.before < axis.window && axis.after < axis.window, ErrorKind::config,
@@ -42,17 +43,30 @@ class Pool final : public Layer {
     const auto& [h, w] = axes_;
     for (std::int64_t n : context.sample_counts) {
       sized_.push_back({n, context.training,
-                        context.kernels.make.pool({.kind = pool_, .n = n, .in_h = h.in, .in_w = w.in, .channels = channels_,
-                                                   .out_h = h.out, .out_w = w.out, .window_h = h.window, .window_w = w.window,
-                                                   .stride_h = h.stride, .stride_w = w.stride, .pad_top = h.before,
-                                                   .pad_bottom = h.after, .pad_left = w.before, .pad_right = w.after,
+                        context.kernels.make.pool({.kind = pool_,
+                                                   .n = n,
+                                                   .in_h = h.in,
+                                                   .in_w = w.in,
+                                                   .channels = channels_,
+                                                   .out_h = h.out,
+                                                   .out_w = w.out,
+                                                   .window_h = h.window,
+                                                   .window_w = w.window,
+                                                   .stride_h = h.stride,
+                                                   .stride_w = w.stride,
+                                                   .pad_top = h.before,
+                                                   .pad_bottom = h.after,
+                                                   .pad_left = w.before,
+                                                   .pad_right = w.after,
                                                    .training = context.training},
                                                   context.lanes)});
       scratch_bytes_ = std::max(scratch_bytes_, sized_.back().primitive->scratch_bytes());
     }
   }
 
-  void forward(const Pass& pass) override { primitive(pass).forward(pass.lane, pass.inputs[0], pass.outputs[0], pass.saved); }
+  void forward(const Pass& pass) override {
+    primitive(pass).forward(pass.lane, pass.inputs[0], pass.outputs[0], pass.saved);
+  }
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) primitive(pass).backward(pass.lane, pass.dy[0], pass.saved, pass.dx[0]);
   }

@@ -32,22 +32,25 @@ void place(WindowAxis& axis, const Node& padding, std::size_t first, const std::
     axis.after = total - total / 2;
     return;
   } else if (padding.text != "valid") {
-    throw Error(ErrorKind::config, fmt::format("layer {}: unknown padding '{}'", layer, padding.text), padding.where,
-                "Use same, valid or [top, bottom, left, right].");
+    throw Error(ErrorKind::config, fmt::format("layer {}: unknown padding '{}'", layer, padding.text),
+                padding.where, "Use same, valid or [top, bottom, left, right].");
   }
   const std::int64_t room = axis.in + axis.before + axis.after - reach;
-  LOCKSTEP_REQUIRE(room >= 0, ErrorKind::config, "layer {}: a window of {} does not fit into {} (with padding)", layer, reach,
+  LOCKSTEP_REQUIRE(room >= 0, ErrorKind::config,
+                   "layer {}: a window of {} does not fit into {} (with padding)", layer, reach,
                    axis.in + axis.before + axis.after);
   axis.out = room / axis.stride + 1;
 }
 
 }  // namespace
 
-std::array<WindowAxis, 2> window_axes(std::int64_t height, std::int64_t width, std::array<std::int64_t, 2> window,
-                                      std::array<std::int64_t, 2> stride, std::array<std::int64_t, 2> dilation,
-                                      const Node& padding, const std::string& layer) {
-  std::array<WindowAxis, 2> axes = {WindowAxis{.in = height, .window = window[0], .stride = stride[0], .dilation = dilation[0]},
-                                    WindowAxis{.in = width, .window = window[1], .stride = stride[1], .dilation = dilation[1]}};
+std::array<WindowAxis, 2> window_axes(std::int64_t height, std::int64_t width,
+                                      std::array<std::int64_t, 2> window, std::array<std::int64_t, 2> stride,
+                                      std::array<std::int64_t, 2> dilation, const Node& padding,
+                                      const std::string& layer) {
+  std::array<WindowAxis, 2> axes = {
+      WindowAxis{.in = height, .window = window[0], .stride = stride[0], .dilation = dilation[0]},
+      WindowAxis{.in = width, .window = window[1], .stride = stride[1], .dilation = dilation[1]}};
   place(axes[0], padding, 0, layer);
   place(axes[1], padding, 2, layer);
   return axes;
@@ -56,7 +59,8 @@ std::array<WindowAxis, 2> window_axes(std::int64_t height, std::int64_t width, s
 std::array<std::int64_t, 2> pair_option(const Params& params, std::string_view name) {
   const auto& values = params.integers(name);
   if (values.empty() || values.size() > 2 || *std::min_element(values.begin(), values.end()) < 1)
-    throw params.error(name, fmt::format("'{}' must be one number of at least 1, or two: [height, width]", name));
+    throw params.error(name,
+                       fmt::format("'{}' must be one number of at least 1, or two: [height, width]", name));
   return {values.front(), values.back()};
 }
 

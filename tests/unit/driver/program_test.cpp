@@ -59,13 +59,15 @@ TEST(Program, HelpGoesToStandardOutput) {
 
 TEST(Program, ReferenceAndInfo) {
   const std::string reference = run({"config-reference"}).out;
-  for (const char* text : {"# Configuration reference", "\n## Section data\n", "| `format` |", "\n## Reader csv\n", "\n## Section model\n",
-                           "\n## Every layer\n", "\n## Layer conv2d\n", "\n## Initializer he_normal\n", "\n## Loss softmax_cross_entropy\n",
-                           "\n## Optimizer adam\n", "\n## Schedule exponential_decay\n"})
+  for (const char* text :
+       {"# Configuration reference", "\n## Section data\n", "| `format` |", "\n## Reader csv\n",
+        "\n## Section model\n", "\n## Every layer\n", "\n## Layer conv2d\n", "\n## Initializer he_normal\n",
+        "\n## Loss softmax_cross_entropy\n", "\n## Optimizer adam\n", "\n## Schedule exponential_decay\n"})
     EXPECT_THAT(reference, HasSubstr(text));
   const Outcome info = run({"info"});
   EXPECT_EQ(info.code, 0);
-  for (const char* row : {"\nMPI  ", "\nprimitives  ", "\nHDF5  ", "\ninstruction set  ", "\ncores  ", "\nmemory  ", "\ndevices  "})
+  for (const char* row : {"\nMPI  ", "\nprimitives  ", "\nHDF5  ", "\ninstruction set  ", "\ncores  ",
+                          "\nmemory  ", "\ndevices  "})
     EXPECT_THAT(info.out, HasSubstr(row));
   EXPECT_THAT(info.out, HasSubstr(std::string(kVersion)));
 }

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input gets one clear message and the right exit code, alone and under mpirun, and nothing is lost."""
+import gzip
+import hashlib
+import unittest
+
+from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, checkpoints, main, records, wait_until
+
+FAILED, CONFIG, DATA, CHECKPOINT = 1, 2, 3, 4  # exit codes
+
+
+class BadInputTest(LockstepTest):
+    def refused(self, code, pattern, *arguments):
+        """Without a launcher and on two ranks."""
+        for ranks in (None, 2):
+            with self.subTest(arguments=arguments[:1], ranks=ranks):
+                self.assert_one_error(self.start(*arguments, ranks=ranks).wait(), code, pattern)
+
+    def refused_training(self, code, pattern, run="refused", **options):
+        self.refused(code, pattern, *self.train_arguments(run, **{"steps": 3, **options}))
+        self.assertEqual(checkpoints(self.folder / run), [], "a refused run must not write checkpoints")
+
+
+class BadCommandAndConfig(BadInputTest):
+    def edited(self, old, new):
+        """A copy of the example with one thing replaced, and its data beside the original."""
+        text = DIGITS.read_text(encoding="utf-8")
+        self.assertIn(old, text)
+        path = self.folder / "edited.yaml"
+        path.write_text(text.replace(old, new).replace("../data/digits.csv.gz", str(DIGITS_DATA)), encoding="utf-8")
+        return path
+
+    def test_unknown_command(self):
+        self.refused(CONFIG, "unknown command 'evalate'(.|\n)*Did you mean 'evaluate'", "evalate", "runs/x")
+
+    def test_a_typo_in_a_key_is_answered_with_its_place_and_the_right_one(self):
+        config = self.edited("batch_size: 64", "batchsize: 64")
+        self.refused_training(CONFIG, r"edited\.yaml:\d+:\d+(.|\n)*'?batchsize'?(.|\n)*batch_size", config=config)
+        config = self.edited("filters: 32", "filtres: 32")
+        self.refused_training(CONFIG, r"edited\.yaml:\d+:\d+(.|\n)*filtres(.|\n)*filters", config=config)
+        self.refused_training(CONFIG, "trian(.|\n)*train", sets=["trian.epochs=3"])
+
+    def test_yaml_that_cannot_be_parsed(self):
+        config = self.edited("train: {rows: [0, 1500]}", "train: {rows: [0, 1500}")
+        self.refused_training(CONFIG, r"edited\.yaml:\d+:\d+", config=config)
+        self.refused_training(CONFIG, "missing.yaml", config=self.folder / "missing.yaml")
+
+    def test_a_layer_that_does_not_fit_its_input(self):
+        config = self.edited("    - flatten\n", "")
+        self.refused_training(CONFIG, "(?s)logits.*flatten", config=config)
+        config = self.edited("shape: [8, 8, 1]", "shape: [8, 9, 1]")
+        self.refused_training(DATA, "64 feature columns(.|\n)*needs 72", config=config)
+
+    def test_more_ranks_or_shards_than_there_is_work_for(self):
+        arguments = self.train_arguments("run", steps=3, sets=["shards=2"])
+        self.assert_one_error(self.start(*arguments, ranks=3).wait(), CONFIG, "3 ranks are too many(.|\n)*2 shards")
+        self.refused_training(CONFIG, "65 shards are more than the batch_size of 64", sets=["shards=65"])
+
+
+class BadData(BadInputTest):
+    def setUp(self):
+        super().setUp()
+        with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
+            self.rows = file.read().splitlines()
+
+    def refused_rows(self, pattern, line, row):
+        """The data with another row in this line, from 1."""
+        rows = list(self.rows)
+        rows[line - 1] = row
+        path = self.folder / "data.csv"
+        path.write_text("\n".join(rows) + "\n", encoding="ascii")
+        self.refused_training(DATA, rf"data\.csv, line {line}: {pattern}", sets=[f"data.path={path}"])
+
+    def test_missing_file(self):
+        self.refused_training(DATA, "(?s)nowhere.csv.gz", sets=["data.path=nowhere.csv.gz"])
+
+    def test_truncated_gzip(self):
+        path = self.folder / "cut.csv.gz"
+        path.write_bytes(DIGITS_DATA.read_bytes()[:-20000])
+        self.refused_training(DATA, r"cut\.csv\.gz.*: the gzip stream ends early",
+                              sets=[f"data.path={path}"])
+
+    def test_label_out_of_range(self):
+        self.refused_rows("label 10 is not one of 10 classes", 1234, self.rows[1233].rpartition(",")[0] + ",10")
+
+    def test_nan(self):
+        columns = self.rows[76].split(",")
+        columns[2] = "nan"
+        self.refused_rows("column 3: 'nan' is not a finite number", 77, ",".join(columns))
+
+    def test_wrong_number_of_columns(self):
+        self.refused_rows("has 64 columns, but the rows before it have 65", 1700, self.rows[1699].partition(",")[2])
+
+    def test_damage_in_the_held_out_part_is_found_before_training(self):
+        self.refused_rows("column 1: 'x' is not a number", 1797, "x," + self.rows[1796].partition(",")[2])
+        self.assertEqual(records(self.folder / "refused"), [])
+
+
+class BadCheckpoint(BadInputTest):
+    SETS = ["checkpoint.every_steps=5"]
+
+    def setUp(self):
+        super().setUp()
+        self.train("run", steps=12, sets=self.SETS)
+        self.run_dir = self.folder / "run"
+        self.assertEqual(len(checkpoints(self.run_dir)), 3)
+
+    def flip_a_byte(self, path):
+        """In the middle: among the variables' values, not in an unused corner."""
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2] ^= 0x10
+        path.write_bytes(damaged)
+
+    def continues_as_if_undamaged(self, ranks=2):
+        """From the newest intact checkpoint, with a warning that names the damaged one."""
+        newest = checkpoints(self.run_dir)[-1].name
+        result = self.train("run", ranks=ranks, steps=20, sets=self.SETS)
+        self.assertRegex(result.err, f"warning.*damaged.*{newest}")
+        self.assertIn("continuing at step 10", result.err)
+        self.train("whole", steps=20, sets=self.SETS)
+        self.assert_same_run("whole", "run")
+
+    def test_a_flipped_bit_costs_some_steps_but_not_the_run(self):
+        self.flip_a_byte(checkpoints(self.run_dir)[-1])
+        self.continues_as_if_undamaged()
+
+    def test_a_truncated_file_costs_some_steps_but_not_the_run(self):
+        newest = checkpoints(self.run_dir)[-1]
+        newest.write_bytes(newest.read_bytes()[:-3000])
+        self.continues_as_if_undamaged(ranks=None)
+
+    def test_an_empty_file_costs_some_steps_but_not_the_run(self):
+        checkpoints(self.run_dir)[-1].write_bytes(b"")
+        self.continues_as_if_undamaged(ranks=3)
+
+    def test_a_lost_state_file_costs_nothing(self):
+        (self.run_dir / "checkpoint").unlink()
+        self.assertIn("continuing at step 12", self.train("run", ranks=2, steps=20, sets=self.SETS).err)
+        self.train("whole", steps=20, sets=self.SETS)
+        self.assert_same_run("whole", "run")
+
+    def test_only_damaged_ones(self):
+        for path in checkpoints(self.run_dir):
+            self.flip_a_byte(path)
+        before = [path.read_bytes() for path in checkpoints(self.run_dir)]
+        self.refused(CHECKPOINT, "none of 3 checkpoints is intact",
+                     *self.train_arguments("run", steps=20, sets=self.SETS))
+        self.refused(CHECKPOINT, "none of 3 checkpoints is intact", "evaluate", self.run_dir)
+        self.assertEqual([path.read_bytes() for path in checkpoints(self.run_dir)], before)
+
+    def test_a_damaged_one_that_is_named_is_not_replaced_by_another(self):
+        newest = checkpoints(self.run_dir)[-1]
+        self.flip_a_byte(newest)
+        self.refused(CHECKPOINT, newest.name, "evaluate", self.run_dir, "--checkpoint", newest)
+        self.assert_one_error(self.start("inspect", newest, "--digest").wait(), CHECKPOINT, newest.name)
+
+    def test_one_of_another_model(self):
+        digest = self.digest("run")
+        for override in ("model.layers.conv1.filters=16", "optimizer={momentum: {learning_rate: 0.1}}"):
+            self.refused(CHECKPOINT, r"(?s)checkpoint of another model.*(conv1/kernel|slots/)",
+                         *self.train_arguments("run", steps=20, sets=[override, *self.SETS]))
+        self.refused(CHECKPOINT, "(?s)checkpoint of another model.*conv1/kernel", "evaluate", self.run_dir, "--set",
+                     "model.layers.conv1.filters=16")
+        self.assertEqual(self.digest("run"), digest)
+        self.train("run", ranks=2, steps=20, sets=self.SETS)
+        self.train("whole", steps=20, sets=self.SETS)
+        self.assert_same_run("whole", "run")
+
+
+class BadRunDirectory(BadInputTest):
+    def test_in_use_by_another_run(self):
+        arguments = self.train_arguments("run", steps=3000, sets=["checkpoint.every_steps=100"])
+        first = self.start(*arguments, ranks=2)
+        wait_until(lambda: not first.running() or len(records(self.folder / "run")) > 3, 60, "the first run to train")
+        holder = first.ranks()[0]
+        self.refused(CONFIG, f"(?s)in use by process {holder} on .*since.*run", *arguments)
+        self.assertTrue(first.running(), "the second run harmed the first")
+        seen = len(records(self.folder / "run"))
+        wait_until(lambda: not first.running() or len(records(self.folder / "run")) > seen, 60, "the first run to go on")
+        self.assertTrue(first.running())
+        first.kill()
+        steps = [record["step"] for record in records(self.folder / "run")]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+        # The lock died with its holder.
+        last = self.header(self.folder / "run")["global_step"] if checkpoints(self.folder / "run") else 0
+        self.train("run", ranks=1, steps=last + 5)
+
+    def test_a_file_in_its_place(self):
+        path = self.folder / "file"
+        path.write_text("precious", encoding="utf-8")
+        self.refused(CONFIG, "file: the run directory cannot be made", *self.train_arguments("file", steps=3))
+        self.refused(CONFIG, "file/run: the run directory cannot be made", *self.train_arguments("file/run", steps=3))
+        self.assertEqual(path.read_text(encoding="utf-8"), "precious")
+
+    def test_no_run_in_it(self):
+        (self.folder / "empty").mkdir()
+        self.refused(CONFIG, "no config.yaml", "evaluate", self.folder / "empty")
+        self.assert_one_error(self.start("inspect", self.folder / "empty").wait(), CHECKPOINT, "no intact checkpoint")
+
+    def test_an_output_file_in_a_folder_that_is_missing(self):
+        self.train("run", steps=2)
+        rows = self.folder / "rows.csv"
+        with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
+            rows.write_text("".join(file.readlines()[:5]), encoding="ascii")
+        self.refused(CONFIG, "missing/out.csv: cannot be written: there is no folder", "predict", self.folder / "run",
+                     "--input", rows, "--output", self.folder / "missing" / "out.csv")
+
+
+class Diverging(BadInputTest):
+    def test_stops_with_the_last_checkpoint_intact(self):
+        sets = ["checkpoint.every_steps=1", "checkpoint.keep=0"]
+        self.train("run", steps=4, sets=sets)
+        good = hashlib.sha256(checkpoints(self.folder / "run")[-1].read_bytes()).hexdigest()
+        diverging = self.train_arguments("run", steps=40, sets=["optimizer.adam.learning_rate=1e30", *sets])
+        self.refused(FAILED, r"the loss of step \d+ is -?(nan|inf): training has diverged", *diverging)
+        kept = self.folder / "run" / "checkpoints" / "step-00000004.h5"
+        self.assertEqual(hashlib.sha256(kept.read_bytes()).hexdigest(), good)
+        for path in checkpoints(self.folder / "run"):
+            self.assertEqual([tensor["path"] for tensor in self.header(path)["tensors"] if tensor["nan"]], [])
+        self.lockstep("evaluate", self.folder / "run", "--checkpoint", kept)
+
+
+if __name__ == "__main__":
+    main()

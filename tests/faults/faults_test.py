@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""A rank that dies or stops in the middle of a run: the run ends in time, not with 0, and nothing is lost."""
+import os
+import platform
+import re
+import signal
+import time
+import unittest
+
+from lockstep_run import LockstepTest, alive, checkpoints, main, wait_until
+
+STEPS = 4000  # far more than any of these runs reaches
+EVERY = 20    # a checkpoint after so many
+
+
+class FaultsTest(LockstepTest):
+    def disturbed(self, ranks, signal_number, victim, limit, sets=()):
+        """Sends a signal to one rank in mid-run. Returns what mpirun left, and the seconds until it did."""
+        options = {"steps": STEPS, "sets": [f"checkpoint.every_steps={EVERY}", *sets]}
+        job = self.start(*self.train_arguments("run", **options), ranks=ranks)
+        wait_until(lambda: not job.running() or len(checkpoints(self.folder / "run")) >= 2, 60, "two checkpoints")
+        pids = job.ranks()
+        self.assertEqual(sorted(pids), list(range(ranks)))
+        begin = time.monotonic()
+        os.kill(pids[victim], signal_number)
+        result = job.wait(limit=60)
+        seconds = time.monotonic() - begin
+        self.assertNotEqual(result.code, 0, str(result))
+        self.assertLess(seconds, limit, str(result))
+        for rank, pid in pids.items():
+            wait_until(lambda: not alive(pid), 10, f"the process of rank {rank} to be gone")
+        return result
+
+    def assert_resumes(self, ranks):
+        """To the bits of a run that nobody disturbed."""
+        reached = self.header(self.folder / "run")["global_step"]
+        self.assertGreaterEqual(reached, EVERY)  # a file that the state file does not name yet is not used
+        self.assertLess(reached, STEPS)
+        resumed = self.train("run", ranks=ranks, steps=reached + 10)
+        self.assertIn(f"continuing at step {reached}", resumed.err)
+        self.train("whole", ranks=1, steps=reached + 10)
+        self.assert_same_run("whole", "run")
+
+    def test_a_rank_is_killed(self):
+        for ranks, victim, resumed_on in ((2, 1, 2), (3, 0, 2)):  # the chief, too
+            with self.subTest(ranks=ranks, victim=victim):
+                self.folder = self.folder / f"victim-{victim}"
+                self.folder.mkdir()
+                self.disturbed(ranks, signal.SIGKILL, victim, limit=30)
+                self.assert_resumes(resumed_on)
+
+    def test_a_rank_stops_answering(self):
+        result = self.disturbed(3, signal.SIGSTOP, victim=1, limit=25, sets=["comm.timeout_seconds=5"])
+        host = re.escape(platform.node())
+        self.assertRegex(result.err, rf"rank \d of 3 on host {host} has waited \d+ s in '.+' .*\(phase 'step \d+'\)")
+        self.assertRegex(result.err, r"rank 1: no answer")
+        self.assertEqual(len(re.findall("the run ends here", result.err)), 1, str(result))
+        self.assert_resumes(2)
+
+    def test_a_rank_that_is_merely_slow_is_waited_for(self):
+        """Stopped for less than the limit: the same bits as ever."""
+        job = self.start(*self.train_arguments("run", steps=200, sets=["comm.timeout_seconds=20"]), ranks=2)
+        wait_until(lambda: not job.running() or len(job.ranks()) == 2, 60, "both ranks")
+        metrics = self.folder / "run" / "metrics.jsonl"
+        wait_until(lambda: not job.running() or metrics.exists(), 60, "the first step")
+        pid = job.ranks()[1]
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(3)
+        size = metrics.stat().st_size
+        time.sleep(1)
+        self.assertEqual(metrics.stat().st_size, size, "the run does not wait for a stopped rank")
+        os.kill(pid, signal.SIGCONT)
+        result = job.wait()
+        self.assertEqual(result.code, 0, str(result))
+        self.train("whole", ranks=1, steps=200)
+        self.assert_same_run("whole", "run")
+
+
+if __name__ == "__main__":
+    main()
