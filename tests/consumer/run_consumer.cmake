@@ -34,6 +34,7 @@ run(${SCRATCH}/build/consumer)
 # The user's own layer: in the layer table, in checkpoints, and with the same bits on any number of ranks.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/custom_layer)
 build_project(${example} ${SCRATCH}/custom_layer)
+run(${SCRATCH}/custom_layer/prelu_test)
 set(custom ${SCRATCH}/custom_layer/train_prelu)
 run(${custom} check ${example}/digits.yaml)
 if(NOT out MATCHES "prelu1 +prelu +8x8x16 +16 ")
