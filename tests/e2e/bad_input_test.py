@@ -47,7 +47,7 @@ class BadCommandAndConfig(BadInputTest):
         self.refused_training(CONFIG, "missing.yaml", config=self.folder / "missing.yaml")
 
     def test_a_layer_that_does_not_fit_its_input(self):
-        config = self.edited("    - flatten\n", "")
+        config = self.edited("    - global_avg_pool\n", "")
         self.refused_training(CONFIG, "(?s)logits.*flatten", config=config)
         config = self.edited("shape: [8, 8, 1]", "shape: [8, 9, 1]")
         self.refused_training(DATA, "64 feature columns(.|\n)*needs 72", config=config)

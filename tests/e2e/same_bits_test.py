@@ -75,8 +75,8 @@ class SameBits(LockstepTest):
             with self.subTest(group=group):
                 self.folder = self.folder / f"group-{group}"
                 self.folder.mkdir()
-                both = [f"model.layers.{layer}.group={group}" for layer in ("bn1", "bn2")]
-                self.compare([(1, 2), (2, 1), (3, 1), (4, 2), (8, 1)], steps=6, sets=both)
+                all_layers = [f"model.layers.{layer}.group={group}" for layer in ("bn1", "bn2", "bn3")]
+                self.compare([(1, 2), (2, 1), (3, 1), (4, 2), (8, 1)], steps=6, sets=all_layers)
                 digests.add(self.digest("one"))
         self.assertEqual(len(digests), 3, "the group size has no effect")
 
