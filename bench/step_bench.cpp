@@ -204,10 +204,14 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   workers.grow_scratch(trainer.scratch_bytes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
-  if (net.name == "resnet20" && arguments.convolutions)
-    convolutions = std::make_unique<ConvolutionsAlone>(
-        workers, result.batch / result.shards,
-        shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards)).size());
+  if (net.name == "resnet20" && arguments.convolutions) {
+    LOCKSTEP_REQUIRE(
+        result.batch % result.shards == 0, ErrorKind::usage,
+        "{} shards do not divide the batch of {}, which the convolutions alone want: add --no-convolutions",
+        result.shards, result.batch);
+    const Range own = shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards));
+    convolutions = std::make_unique<ConvolutionsAlone>(workers, result.batch / result.shards, own.size());
+  }
   Record warm_up, steps, passes;
   for (int i = 0; i < 3; ++i) trainer.step();
   for (int i = 0; i < 5; ++i) warm_up.time([&] { trainer.step(); });
