@@ -62,16 +62,18 @@ class ResumeTest(LockstepTest):
         seed = random.SystemRandom().randrange(10**6)
         choose = random.Random(seed)
         what = f"random.Random({seed})"
+        folder = self.folder / "run"
         kills = 0
-        for _ in range(8):
-            arguments = self.train_arguments("run", steps=STEPS, sets=SETS, threads=choose.choice((1, 2)))
-            job = self.start(*arguments, ranks=choose.choice((1, 2, 3)))
-            before = len(records(self.folder / "run"))
-            if choose.random() < 0.7:  # while it trains; the others while it starts or writes
-                wait_until(lambda: not job.running() or len(records(self.folder / "run")) != before, 60, "a step")
-            delay = choose.uniform(0, 0.3)
-            end = time.monotonic() + delay
-            wait_until(lambda: not job.running() or time.monotonic() > end, 60, "the delay")
+        while kills < 6:
+            before = len(records(folder))
+            job = self.start(*self.train_arguments("run", steps=STEPS, sets=SETS, threads=choose.choice((1, 2))),
+                             ranks=choose.choice((1, 2, 3)))
+            if kills > 0 and choose.random() < 0.3:  # while it starts; the others in a step or while it writes
+                end = time.monotonic() + choose.uniform(0, 0.3)
+                wait_until(lambda: not job.running() or time.monotonic() > end, 60, "the delay")
+            else:
+                target = before + choose.randrange(1, STEPS // 6)
+                wait_until(lambda: not job.running() or len(records(folder)) >= target, 60, f"step {target}")
             if not job.running():
                 self.assertEqual(job.wait().code, 0, what)
                 break
@@ -80,7 +82,7 @@ class ResumeTest(LockstepTest):
         self.assertGreater(kills, 0)
         self.train("run", ranks=2, steps=STEPS, sets=SETS)
         self.assert_as_uninterrupted("run", f"{what}, {kills} kills")
-        leftovers = [name for name in contents(self.folder / "run") if "tmp" in name]
+        leftovers = [name for name in contents(folder) if "tmp" in name]
         self.assertEqual(leftovers, [], "files of killed writers remain")
 
     def test_more_steps_later_are_the_same_as_all_at_once(self):
