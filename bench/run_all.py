@@ -157,12 +157,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     here = pathlib.Path(__file__).resolve().parent.parent
     parser.add_argument("--output", type=pathlib.Path, required=True, help="folder for results; made if missing")
-    parser.add_argument("--build", type=pathlib.Path, default=here / "build", help="build folder (Release)")
+    parser.add_argument("--build", type=pathlib.Path, default=here / "build" / "release",
+                        help="build folder with the benchmarks; default: build/release")
     parser.add_argument("--repeat", type=int, default=5, help="half seconds that each net is measured")
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the checkpoint")
     parser.add_argument("--net", help="only these, with commas between")
     parser.add_argument("--only", choices=["steps", "rest"])
     arguments = parser.parse_args()
+    if not (arguments.build / "bench" / "step_bench").exists():
+        sys.exit(f"{arguments.build}/bench has no step_bench; build it with "
+                 "'cmake --preset release -DLOCKSTEP_BENCH=ON && cmake --build build/release', or name --build DIR")
     arguments.output.mkdir(parents=True, exist_ok=True)
     runner = Runner(arguments.build, arguments.output)
     sections = []

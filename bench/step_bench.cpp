@@ -13,7 +13,8 @@
 // core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
 // over all steps (other work on a machine only ever slows a step down), and
 // the processor time of a rank's threads, which a busy machine disturbs less. --steps 0 takes as many as half
-// a second holds. --parts adds what forward, backward, sums and update take, from steps of their own.
+// a second holds. --parts, with one thread, adds what forward, backward, sums and update take, from steps of
+// their own.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -88,6 +89,8 @@ Arguments parse(int argc, char** argv) {
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
                   "--no-convolutions, --json FILE");
   }
+  LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
+                   "--parts wants one thread: the passes of several overlap");
   return arguments;
 }
 

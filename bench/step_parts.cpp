@@ -3,7 +3,7 @@
 #include "step_parts.h"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 #include <vector>
 
 #include "core/timer.h"
@@ -13,20 +13,39 @@ namespace lockstep {
 
 namespace {
 
-/// Seconds between marks, per part.
+/// Seconds since the last mark.
 class Clock {
  public:
   void begin() { timer_.restart(), last_ = 0; }
-  void mark(std::vector<double>& part, double now) {
-    part.push_back(now - last_);
-    last_ = now;
+  double lap() {
+    const double now = timer_.seconds();
+    return now - std::exchange(last_, now);
   }
-  void mark(std::vector<double>& part) { mark(part, timer_.seconds()); }
-  double now() const { return timer_.seconds(); }
+  void mark(std::vector<double>& part) { part.push_back(lap()); }
 
  private:
   Timer timer_;
   double last_ = 0;
+};
+
+/// Forward and backward of one thread's microshards, apart. Without batch norms that meet, a microshard goes
+/// forward and backward before the next one is fetched: what lies between a loss and the next fetch or the
+/// end is backward.
+class Passes {
+ public:
+  explicit Passes(Clock& clock) : clock_(clock) {}
+  void begin() { forward_ = backward_ = 0, in_backward_ = false; }
+  void fetched() { (in_backward_ ? backward_ : forward_) += clock_.lap(), in_backward_ = false; }
+  void loss_done() { forward_ += clock_.lap(), in_backward_ = true; }
+  void end(std::vector<double>& forward, std::vector<double>& backward) {
+    backward_ += clock_.lap();
+    forward.push_back(forward_), backward.push_back(backward_);
+  }
+
+ private:
+  Clock& clock_;
+  double forward_ = 0, backward_ = 0;
+  bool in_backward_ = false;
 };
 
 double median(std::vector<double> values) {
@@ -51,7 +70,7 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
 
   std::vector<double> refresh, forward, backward, reduction, loss, update;
   Clock clock;
-  std::atomic<double> forward_end{0};
+  Passes passes(clock);
   Cursor cursor;
   for (int step = 0; step < steps; ++step, cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
@@ -59,19 +78,20 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
     clock.begin();
     executor.refresh_weights();
     clock.mark(refresh);
+    passes.begin();
     auto extent = [&](int shard) { return source.extent(shard); };
     auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+      passes.fetched();
       return source.fetch(m, lane, slot, features);
     };
     auto done = [&](const Microshard& m, const LossSums& s, const Lane&, const float*) {
       sums.leaf(m.shard)[0] = s.loss;
       sums.leaf(m.shard)[1] = static_cast<double>(s.correct);
-      forward_end = clock.now();  // the last one stays
+      passes.loss_done();
     };
     executor.train({.step = step, .count = batch.count, .extent = extent, .fetch = fetch, .done = done},
                    reducer);
-    clock.mark(forward, forward_end);
-    clock.mark(backward);
+    passes.end(forward, backward);
     reducer.wait_all();
     clock.mark(reduction);
     sums.reduce("loss of the step");
