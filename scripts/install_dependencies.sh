@@ -23,7 +23,10 @@ packages=(
   libxxhash-dev zlib1g-dev              # checksums, compression
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 ccache)
-optional_test_packages=(python3-h5py)   # reads a checkpoint from outside; a test skips without it
+optional_test_packages=(
+  python3-h5py    # reads a checkpoint from outside; a test skips without it
+  python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)
+)
 
 check=no
 optional=()
