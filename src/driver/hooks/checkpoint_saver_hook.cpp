@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/log.h"
+#include "core/trace.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_state.h"
@@ -87,6 +88,7 @@ void CheckpointSaverHook::save(MonitoredSession& session, bool final) {
   for (const auto& listener : listeners_) listener->before_save(session, step);
   std::vector<CheckpointTensor> tensors = state_tensors(variables, &session.parts().optimizer);
   tensors.insert(tensors.end(), session.state().begin(), session.state().end());
+  const Traced traced("saving", "checkpoint");
   try {
     const std::string path = store_.save(header, tensors);
     if (final) session.reports().note(fmt::format("checkpoint {}", path));
