@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include "comm/agree.h"
 #include "comm/startup_check.h"
 #include "core/log.h"
+#include "driver/checkpoint_schedule.h"
 #include "driver/launch.h"
 #include "driver/run_reports.h"
+#include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
@@ -63,7 +66,8 @@ class TrainingRun {
                .shuffle = config_.train.boolean("shuffle"),
                .drop_remainder = config_.train.boolean("drop_remainder")}),
         optimizer_(make_optimizer(config_.optimizer)),
-        store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))) {
+        saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
+        schedule_(checkpoint_triggers(config_.checkpoint), now()) {
     optimizer_->create_slots(cpu_device(), *session.model().variables);
     if (found.exists()) restore_state(session.world(), found, *session.model().variables, optimizer_.get());
     const int ranks = session.world().size(), threads = session.workers().pool().size();
@@ -77,9 +81,17 @@ class TrainingRun {
           std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
                                        config_.eval.has("batch_size") ? config_.eval.integer("batch_size")
                                                                       : config_.train.integer("batch_size"));
+    if (config_.checkpoint.integer("keep_best") > 0) {
+      if (!evaluation_)
+        throw config_.checkpoint.error("keep_best", "there is no evaluation to compare checkpoints by",
+                                       "Add an evaluation set to section data, or leave keep_best at 0.");
+      if (config_.checkpoint.string("best_metric") == "accuracy" && !session.model().accuracy)
+        throw config_.checkpoint.error("best_metric", "the model does not report accuracy",
+                                       "Add accuracy to model.metrics, or compare by loss.");
+    }
     session.workers().grow_scratch(
         std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
-    saved_step_ = found.exists() ? found.header.global_step : -1;
+    restored_step_ = found.exists() ? found.header.global_step : -1;
     config_text_ = to_yaml(resolved_config(config_));
   }
 
@@ -89,6 +101,7 @@ class TrainingRun {
   }
 
   int run() {
+    require_room();
     describe();
     // Not before: a run that is finished already must not leave empty event files.
     reports_ = std::make_unique<RunReports>(session_.is_chief(), config_, run_dir_, trainer_->global_step(),
@@ -97,6 +110,7 @@ class TrainingRun {
     StepResult last{
         .step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
     std::int64_t evaluated_step = -1;
+    if (checkpoint_triggers(config_.checkpoint).at_start && restored_step_ != last.step) save_if_due(true);
     const std::int64_t check_every = config_.comm.integer("check_every_steps");
     while (!finished()) {
       set_phase(trainer_->global_step());
@@ -108,18 +122,16 @@ class TrainingRun {
       const std::int64_t epochs_done = last.epoch + 1;
       if (evaluation_ && ((last.epoch_ended && due(config_.eval, "every_epochs", epochs_done)) ||
                           due(config_.eval, "every_steps", last.step))) {
-        reports_->evaluated(last, evaluation_->run());
+        evaluated(last);
         evaluated_step = last.step;
       }
       // The last one comes behind the last evaluation: a run that it calls finished has nothing left to do.
-      const bool wanted = (last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) ||
-                          due(config_.checkpoint, "every_steps", last.step);
-      if (wanted && !finished()) save(false);
+      if (!finished()) save_if_due(schedule_.due_by_count(last.step, last.epoch_ended, epochs_done));
     }
-    if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
-    if (saved_step_ != last.step) {
+    if (evaluation_ && evaluated_step != last.step) evaluated(last);
+    if (restored_step_ != last.step) {
       check_drift(last.step);
-      save(true);
+      save_last();
     }
     reports_->finish(progress());
     return 0;
@@ -164,33 +176,77 @@ class TrainingRun {
     }
   }
 
-  /// All ranks; the chief writes. A failure is a warning while the run goes on, and an error at its end.
-  void save(bool final) {
+  /// For a save that only the chief knows of: the loop's next check stops all ranks alike.
+  bool is_finite() const {
+    if (!config_.train.boolean("stop_on_nan")) return true;
+    try {
+      require_finite();
+      return true;
+    } catch (const SharedError&) {
+      return false;
+    }
+  }
+
+  CheckpointHeader header() const {
+    return {.global_step = trainer_->global_step(),
+            .epoch = trainer_->cursor().epoch,
+            .samples_consumed = trainer_->cursor().samples_consumed,
+            .shards = session_.shards(),
+            .seed = session_.seed(),
+            .config = config_text_,
+            .lockstep_version = std::string(kVersion)};
+  }
+
+  std::vector<CheckpointTensor> state() const {
+    return state_tensors(*session_.model().variables, optimizer_.get());
+  }
+
+  static double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void require_room() {
+    shared([&] {
+      agree(
+          session_.control(), [&] { saver_.prepare(header(), state(), &session_.workers().pool()); },
+          "preparing for checkpoints");
+    });
+  }
+
+  /// All ranks, after a step; `by_count` is the same on all. What is due while a checkpoint is still being
+  /// written follows as soon as that is done.
+  void save_if_due(bool by_count) {
+    if (by_count && config_.train.boolean("stop_on_nan")) require_finite();
+    for (const CheckpointOutcome& outcome : saver_.poll())
+      schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
+    if (!session_.is_chief()) return;
+    save_due_ = save_due_ || by_count || schedule_.due_by_time(now());
+    if (!save_due_ || saver_.busy() || (!by_count && !is_finite())) return;
+    saver_.save(header(), state());
+    schedule_.began(now());
+    save_due_ = false;
+  }
+
+  /// All ranks.
+  void save_last() {
     if (config_.train.boolean("stop_on_nan")) require_finite();
-    const auto body = [&] {
-      if (!session_.is_chief()) return;
-      const CheckpointHeader header{.global_step = trainer_->global_step(),
-                                    .epoch = trainer_->cursor().epoch,
-                                    .samples_consumed = trainer_->cursor().samples_consumed,
-                                    .shards = session_.shards(),
-                                    .seed = session_.seed(),
-                                    .config = config_text_,
-                                    .lockstep_version = std::string(kVersion)};
-      try {
-        const std::string path =
-            store_.save(header, state_tensors(*session_.model().variables, optimizer_.get()));
-        if (final) reports_->note(fmt::format("checkpoint {}", path));
-      } catch (const Error& error) {
-        if (final) throw;
-        log_warning("the checkpoint of step {} could not be written, training goes on: {}",
-                    header.global_step, error.what());
-      }
-    };
-    if (final)
-      shared([&] { agree(session_.control(), body, "writing the last checkpoint"); });
-    else
-      body();
-    saved_step_ = trainer_->global_step();
+    lockstep::set_phase("the last checkpoint");
+    const double limit = config_.comm.real("timeout_seconds");
+    constexpr double kMeetSeconds = 5;
+    shared([&] {
+      saver_.finish(session_.control(), header(), state(),
+                    limit > 0 ? std::min(limit / 4, kMeetSeconds) : kMeetSeconds);
+    });
+    for (const CheckpointOutcome& outcome : saver_.poll())
+      if (!outcome.error && outcome.step == trainer_->global_step())
+        reports_->note(fmt::format("checkpoint {}", outcome.path));
+  }
+
+  void evaluated(const StepResult& at) {
+    const EvaluationResult result = evaluation_->run();
+    reports_->evaluated(at, result);
+    saver_.note_metric(at.step,
+                       config_.checkpoint.string("best_metric") == "loss" ? result.loss : result.accuracy);
   }
 
   ProgressSample progress() const {
@@ -228,12 +284,14 @@ class TrainingRun {
   const bool quiet_;
   StepPlan plan_;
   std::unique_ptr<Optimizer> optimizer_;
-  CheckpointStore store_;
+  Saver saver_;
+  CheckpointSchedule schedule_;
+  bool save_due_ = false;  // the chief's
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<RunReports> reports_;
   std::string config_text_;
-  std::int64_t saved_step_ = -1, samples_ = 0;
+  std::int64_t restored_step_ = -1, samples_ = 0;
   double loss_ = 0;
 };
 
