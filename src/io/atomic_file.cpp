@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <filesystem>
 
 #include "core/cpu.h"
+#include "io/fault_points.h"
 #include "io/file_descriptor.h"
 
 namespace lockstep {
@@ -71,11 +73,14 @@ void publish_file(const std::string& temporary, const std::string& path, ErrorKi
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
   if (file.get() < 0) throw file_error(kind, "open", temporary, errno);
-  if (::fsync(file.get()) != 0) throw file_error(kind, "flush to disk", temporary, errno);
+  fault_point("kill_before_fsync");
+  if (faulty_fsync(file.get()) != 0) throw file_error(kind, "flush to disk", temporary, errno);
   if (file.close() != 0) throw file_error(kind, "close", temporary, errno);
+  fault_point("kill_before_rename");
   if (::rename(temporary.c_str(), path.c_str()) != 0)
     throw file_error(kind, "rename to its final name", path, errno);
   cleanup.keep();
+  fault_point("kill_after_rename");
 
   flush_folder(std::filesystem::path(path).parent_path().string(), kind);
 }
@@ -87,6 +92,12 @@ void flush_folder(const std::string& folder, ErrorKind kind) {
   // EINVAL: a file system that cannot flush folders; there is nothing more that could be done.
   if (::fsync(directory.get()) != 0 && errno != EINVAL)
     throw file_error(kind, "flush the folder", name, errno);
+}
+
+std::size_t free_bytes(const std::string& folder) {
+  struct statvfs status {};
+  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return SIZE_MAX;
+  return static_cast<std::size_t>(status.f_bavail) * status.f_frsize;
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, ErrorKind kind) {
