@@ -17,6 +17,7 @@
 #include "driver/session.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
+#include "driver/warm_start.h"
 #include "driver/yaml_node.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -69,7 +70,10 @@ class TrainingRun {
         saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
         schedule_(checkpoint_triggers(config_.checkpoint), now()) {
     optimizer_->create_slots(cpu_device(), *session.model().variables);
-    if (found.exists()) restore_state(session.world(), found, *session.model().variables, optimizer_.get());
+    if (found.exists())
+      restore_state(session.world(), found, *session.model().variables, optimizer_.get());
+    else if (has_warm_start(config_))
+      warm_start(session.world(), warm_start_options(config_), *session.model().variables);
     const int ranks = session.world().size(), threads = session.workers().pool().size();
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
                                          session.train_data(), plan_, *optimizer_,
@@ -326,6 +330,11 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
   if (line.resume == Resume::must && !found.exists())
     throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given",
                 run_dir, "Check --run-dir, or start the run without --resume must.");
+  if (found.exists() && found.header.weights_only)
+    throw Error(ErrorKind::checkpoint, "holds weights only: there is no run in it that could be continued",
+                found.path,
+                "Name another checkpoint in the first line of the state file, or begin a new run with "
+                "warm_start.checkpoint.");
   if (found.exists() && found.header.seed != static_cast<std::uint64_t>(config.general.integer("seed")))
     throw config.general.error(
         "seed",
