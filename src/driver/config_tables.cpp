@@ -99,7 +99,7 @@ constexpr ParamSpec kWarmStart[] = {
     {"rename", node, "null", "map or null",
      "What variables of this model are called in the checkpoint: {conv1/kernel: first/kernel} for one, "
      "{head/: "
-     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: {'block(\\d+)/(.*)': "
+     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: {'block([0-9]+)/(.*)': "
      "'stage$1/$2'}."},
     {"strict", boolean, "true", "",
      "It is an error if a variable is not in the checkpoint or has another shape there. false: take what "
