@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "core/fault.h"
 #include "core/log.h"
 
 namespace lockstep {
@@ -30,6 +31,7 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
 int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
   CommEnvironment environment({.timeout_seconds = timeout_seconds});
   Communicator& world = environment.world();
+  set_fault_rank(world.rank());
   configure_log(world.size() > 1 ? world.rank() : -1, quiet ? LogLevel::warning : LogLevel::info);
   if (world.rank() == 0 && !environment.start_warning().empty())
     log_warning("{}", environment.start_warning());

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "core/cpu.h"
+#include "io/fault_points.h"
 #include "io/file_descriptor.h"
 
 namespace lockstep {
@@ -71,11 +72,14 @@ void publish_file(const std::string& temporary, const std::string& path, ErrorKi
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
   if (file.get() < 0) throw file_error(kind, "open", temporary, errno);
-  if (::fsync(file.get()) != 0) throw file_error(kind, "flush to disk", temporary, errno);
+  fault_point("kill_before_fsync");
+  if (faulty_fsync(file.get()) != 0) throw file_error(kind, "flush to disk", temporary, errno);
   if (file.close() != 0) throw file_error(kind, "close", temporary, errno);
+  fault_point("kill_before_rename");
   if (::rename(temporary.c_str(), path.c_str()) != 0)
     throw file_error(kind, "rename to its final name", path, errno);
   cleanup.keep();
+  fault_point("kill_after_rename");
 
   flush_folder(std::filesystem::path(path).parent_path().string(), kind);
 }

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "core/fault.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_format.h"
 #include "io/file_descriptor.h"
@@ -231,6 +232,7 @@ std::string checkpoint_digest(const CheckpointHeader& header, std::span<const Ch
 
 void write_checkpoint(const std::string& path, CheckpointHeader header,
                       std::span<const CheckpointTensor> tensors) {
+  const FaultStep step_of_faults(header.global_step);
   check_paths(tensors, order_of_paths(tensors));
   if (header.created.empty()) header.created = utc_now();
   header.digest = checkpoint_digest(header, tensors);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include "io/fault_points.h"
 #if __has_include(<H5FDdevelop.h>)
 #include <H5FDdevelop.h>
 #endif
@@ -80,7 +81,7 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t
   output.end_bytes = std::max<std::uint64_t>(output.end_bytes, address + bytes);
   const auto* position = static_cast<const char*>(from);
   while (bytes > 0 && output.error == 0) {
-    const ssize_t written = ::pwrite(output.descriptor, position, bytes, static_cast<off_t>(address));
+    const ssize_t written = faulty_pwrite(output.descriptor, position, bytes, static_cast<off_t>(address));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       output.error = written < 0 ? errno : EIO;
