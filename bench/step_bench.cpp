@@ -202,7 +202,6 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
                                 static_cast<int>(result.shards),
                                 1};
   TrainerOptions options;
-  options.stop_on_nan = false;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
   workers.grow_scratch(trainer.scratch_bytes());
 

@@ -42,7 +42,6 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
   groups_.resize(static_cast<std::size_t>(shards / group_));
   // Partials of a rank: those of its first group, of its second, ...; the same count is sent by all.
   std::vector<int> used(static_cast<std::size_t>(ranks), 0);
-  std::vector<std::vector<int>> rank_of_input(groups_.size()), index_in_rank(groups_.size());
   for (int g = 0; g < num_groups(); ++g) {
     Group& one = groups_[static_cast<std::size_t>(g)];
     std::vector<Range> parts;
@@ -53,27 +52,48 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
     one.first_leaf = static_cast<int>(std::int64_t{g} * group_ + own.first - mine_.first);
     for (int rank = 0; rank < ranks; ++rank)
       for (int input = one.global.first_input(rank); input < one.global.first_input(rank + 1); ++input) {
-        rank_of_input[static_cast<std::size_t>(g)].push_back(rank);
-        index_in_rank[static_cast<std::size_t>(g)].push_back(used[static_cast<std::size_t>(rank)]++);
+        one.ranks.push_back(rank);
+        one.slots.push_back(used[static_cast<std::size_t>(rank)]++);
       }
   }
   partials_per_rank_ = *std::max_element(used.begin(), used.end());
-  for (std::size_t g = 0; g < groups_.size(); ++g)
-    for (std::size_t i = 0; i < rank_of_input[g].size(); ++i)
-      groups_[g].slots.push_back(rank_of_input[g][i] * partials_per_rank_ + index_in_rank[g][i]);
+  leaves_ = Buffer(cpu_device(), static_cast<std::size_t>(mine_.size() * stride_) * sizeof(double));
+  allocate_messages();
+}
 
-  const auto bytes = [&](std::int64_t slots) {
-    return static_cast<std::size_t>(slots) * static_cast<std::size_t>(stride_) * sizeof(double);
-  };
-  leaves_ = Buffer(cpu_device(), bytes(mine_.size()));
-  if (ranks > 1) {
-    sent_ = Buffer(cpu_device(), bytes(partials_per_rank_));
-    gathered_ = Buffer(cpu_device(), bytes(std::int64_t{partials_per_rank_} * ranks));
-  }
+void SmallSum::allocate_messages() {
+  message_ = partials_per_rank_ * stride_ + (rank_words_ + 7) / 8 * 8;
+  const std::size_t bytes = static_cast<std::size_t>(message_) * sizeof(double);
+  sent_ = Buffer(cpu_device(), bytes);
+  if (communicator_.size() > 1)
+    gathered_ = Buffer(cpu_device(), bytes * static_cast<std::size_t>(communicator_.size()));
+}
+
+void SmallSum::set_rank_words(int count) {
+  LOCKSTEP_CHECK(count >= 0);
+  rank_words_ = count;
+  allocate_messages();
+  std::ranges::fill(rank_words(), 0.0);
+}
+
+std::span<double> SmallSum::rank_words() {
+  return {at(sent_, partials_per_rank_), static_cast<std::size_t>(rank_words_)};
+}
+
+std::span<const double> SmallSum::rank_words_of(int rank) const {
+  LOCKSTEP_CHECK(0 <= rank && rank < communicator_.size());
+  const Buffer& from = communicator_.size() == 1 ? sent_ : gathered_;
+  return {at(from, partials_per_rank_) + std::int64_t{rank} * message_,
+          static_cast<std::size_t>(rank_words_)};
 }
 
 double* SmallSum::at(const Buffer& buffer, int slot) const {
   return static_cast<double*>(buffer.data()) + std::int64_t{slot} * stride_;
+}
+
+double* SmallSum::gathered(const Group& group, int input) const {
+  const auto i = static_cast<std::size_t>(input);
+  return at(gathered_, group.slots[i]) + std::int64_t{group.ranks[i]} * message_;
 }
 
 double* SmallSum::leaf(int shard) {
@@ -100,16 +120,14 @@ void SmallSum::reduce(const char* what) {
   if (communicator_.size() == 1) return;
   communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
   for (const Group& group : groups_)
-    tree_combine(group.global, [&](int into, int from) {
-      merge(at(gathered_, group.slots[static_cast<std::size_t>(into)]),
-            at(gathered_, group.slots[static_cast<std::size_t>(from)]));
-    });
+    tree_combine(group.global,
+                 [&](int into, int from) { merge(gathered(group, into), gathered(group, from)); });
 }
 
 const double* SmallSum::total(int group_index) const {
   const Group& group = groups_[static_cast<std::size_t>(group_index)];
   if (communicator_.size() == 1) return at(leaves_, group.first_leaf);
-  return at(gathered_, group.slots.front());
+  return gathered(group, 0);
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -42,14 +43,24 @@ class SmallSum {
   /// `width` doubles, valid until leaf() is written for the next reduce().
   const double* total(int group_index) const;
 
+  /// Doubles that each rank sends along beside its sums, and that nobody adds: control words, times. All
+  /// ranks, with the same count, before a reduce(); allocates.
+  void set_rank_words(int count);
+  /// This rank's words, zero at first; they stay until they are changed.
+  std::span<double> rank_words();
+  /// A rank's words as of the last reduce().
+  std::span<const double> rank_words_of(int rank) const;
+
  private:
   struct Group {
-    TreePlan local;          // this rank's leaves of the group -> its partials
-    int first_leaf = 0;      // slot of the first own leaf in leaves_
-    TreePlan global;         // all ranks' partials -> the total
-    std::vector<int> slots;  // input of `global` -> slot in gathered_
+    TreePlan local;                 // this rank's leaves of the group -> its partials
+    int first_leaf = 0;             // slot of the first own leaf in leaves_
+    TreePlan global;                // all ranks' partials -> the total
+    std::vector<int> ranks, slots;  // input of `global` -> whose partial, and which of that rank's
   };
   double* at(const Buffer& buffer, int slot) const;
+  double* gathered(const Group& group, int input) const;
+  void allocate_messages();
   void merge(double* into, const double* right) const;
 
   Communicator& communicator_;
@@ -57,7 +68,7 @@ class SmallSum {
   Merge merge_;
   Range mine_;
   std::vector<Group> groups_;
-  int partials_per_rank_ = 0;
+  int partials_per_rank_ = 0, rank_words_ = 0, message_ = 0;  // message_: doubles that a rank sends
   Buffer leaves_, sent_, gathered_;
 };
 

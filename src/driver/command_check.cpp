@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_check.h"
+#include "driver/hook_table.h"
 
 #include <algorithm>
 
@@ -32,6 +33,7 @@ void print_layers(const Model& model) {
 int command_check(const CommandLine& line) {
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
+  check_hooks(config);
   const std::unique_ptr<Dataset> train = open_split(config, "train"), eval = open_split(config, "eval");
   Model model = make_model(config, train->feature_shape());
   check_labels(model, *train);

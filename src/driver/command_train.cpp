@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 
 #include "comm/agree.h"
-#include "comm/startup_check.h"
 #include "core/log.h"
+#include "driver/hook_table.h"
 #include "driver/launch.h"
+#include "driver/monitored_session.h"
 #include "driver/run_reports.h"
 #include "driver/session.h"
+#include "driver/train_hooks.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
 #include "driver/yaml_node.h"
@@ -22,13 +23,6 @@
 namespace lockstep {
 
 namespace {
-
-/// Every `n` of something, where null and 0 mean never.
-bool due(const Params& params, std::string_view name, std::int64_t count) {
-  if (!params.has(name)) return false;
-  const std::int64_t every = params.integer(name);
-  return every > 0 && count % every == 0;
-}
 
 TrainerOptions trainer_options(const Config& config, const Session& session, int ranks, int threads) {
   TrainerOptions options;
@@ -44,18 +38,16 @@ TrainerOptions trainer_options(const Config& config, const Session& session, int
         "(MPI_THREAD_MULTIPLE)");
   options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
   options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
-  options.stop_on_nan = config.train.boolean("stop_on_nan");
   return options;
 }
 
-/// One training run, from the session to the last checkpoint. All ranks.
+/// One training run, from the session's parts to the last checkpoint. All ranks.
 class TrainingRun {
  public:
   TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir, bool quiet)
       : session_(session),
         config_(session.config()),
-        run_dir_(run_dir),
-        quiet_(quiet),
+        found_(found),
         plan_({.num_samples = session.train_data().size(),
                .batch_size = config_.train.integer("batch_size"),
                .shards = session.shards(),
@@ -63,15 +55,15 @@ class TrainingRun {
                .shuffle = config_.train.boolean("shuffle"),
                .drop_remainder = config_.train.boolean("drop_remainder")}),
         optimizer_(make_optimizer(config_.optimizer)),
-        store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))) {
+        store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))),
+        reports_(
+            session.is_chief(), run_dir,
+            {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
     optimizer_->create_slots(cpu_device(), *session.model().variables);
-    if (found.exists()) restore_state(session.world(), found, *session.model().variables, optimizer_.get());
     const int ranks = session.world().size(), threads = session.workers().pool().size();
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
                                          session.train_data(), plan_, *optimizer_,
                                          trainer_options(config_, session, ranks, threads));
-    if (found.exists())
-      trainer_->set_position(found.header.global_step, {found.header.epoch, found.header.samples_consumed});
     if (session.eval_data() != nullptr)
       evaluation_ =
           std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
@@ -79,135 +71,52 @@ class TrainingRun {
                                                                       : config_.train.integer("batch_size"));
     session.workers().grow_scratch(
         std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
-    saved_step_ = found.exists() ? found.header.global_step : -1;
-    config_text_ = to_yaml(resolved_config(config_));
+    monitored_ = std::make_unique<MonitoredSession>(
+        SessionParts{.control = session.control(),
+                     .trainer = *trainer_,
+                     .variables = *session.model().variables,
+                     .optimizer = *optimizer_,
+                     .reports = reports_,
+                     .shards = session.shards(),
+                     .seed = session.seed(),
+                     .accuracy = session.model().accuracy},
+        MonitoredSession::Options{
+            .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
+        [this](MonitoredSession& monitored) { restore(monitored); });
+    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), store_, quiet);
   }
 
+  /// What was found says that nothing is left to do.
   bool finished() const {
-    if (config_.train.has("steps")) return trainer_->global_step() >= config_.train.integer("steps");
-    return trainer_->cursor().epoch >= config_.train.integer("epochs");
+    if (!found_.exists()) return false;
+    if (config_.train.has("steps")) return found_.header.global_step >= config_.train.integer("steps");
+    return found_.header.epoch >= config_.train.integer("epochs");
   }
 
-  int run() {
+  void run() {
+    monitored_->start();
     describe();
-    // Not before: a run that is finished already must not leave empty event files.
-    reports_ = std::make_unique<RunReports>(session_.is_chief(), config_, run_dir_, trainer_->global_step(),
-                                            session_.model().accuracy, quiet_);
-    reports_->begin(progress());
-    StepResult last{
-        .step = trainer_->global_step(), .cursor = trainer_->cursor(), .epoch = trainer_->cursor().epoch};
-    std::int64_t evaluated_step = -1;
-    const std::int64_t check_every = config_.comm.integer("check_every_steps");
-    while (!finished()) {
-      set_phase(trainer_->global_step());
-      last = shared_numeric([&] { return trainer_->step(); });
-      samples_ += last.samples;
-      loss_ = last.loss;
-      reports_->step(last, progress());
-      if (check_every > 0 && last.step % check_every == 0) check_drift(last.step);
-      const std::int64_t epochs_done = last.epoch + 1;
-      if (evaluation_ && ((last.epoch_ended && due(config_.eval, "every_epochs", epochs_done)) ||
-                          due(config_.eval, "every_steps", last.step))) {
-        reports_->evaluated(last, evaluation_->run());
-        evaluated_step = last.step;
-      }
-      // The last one comes behind the last evaluation: a run that it calls finished has nothing left to do.
-      const bool wanted = (last.epoch_ended && due(config_.checkpoint, "every_epochs", epochs_done)) ||
-                          due(config_.checkpoint, "every_steps", last.step);
-      if (wanted && !finished()) save(false);
-    }
-    if (evaluation_ && evaluated_step != last.step) reports_->evaluated(last, evaluation_->run());
-    if (saved_step_ != last.step) {
-      check_drift(last.step);
-      save(true);
-    }
-    reports_->finish(progress());
-    return 0;
+    monitored_->run();
+    reports_.close();
   }
 
  private:
-  template <typename Body>
-  static StepResult shared_numeric(Body&& body) {
-    try {
-      return body();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::numeric) throw;
-      throw SharedError(error);  // judged on the reduced value: the same on all ranks
-    }
-  }
-
-  void check_drift(std::int64_t step) {
+  /// Where an attempt begins: at the checkpoint that was found at the start, or at the newest one in a
+  /// recovery, or with initial values.
+  void restore(MonitoredSession& monitored) {
     shared([&] {
-      require_same_bits(session_.control(), session_.model().variables->hash(),
-                        fmt::format("the variables after step {}", step).c_str());
-    });
-  }
-
-  static void set_phase(std::int64_t step) {
-    char text[40];
-    *fmt::format_to_n(text, sizeof text - 1, "step {}", step + 1).out = '\0';
-    lockstep::set_phase(text);
-  }
-
-  /// A checkpoint of broken variables would be what a resumed run begins with. The same on all ranks.
-  void require_finite() const {
-    for (const CheckpointTensor& tensor : state_tensors(*session_.model().variables, nullptr)) {
-      const float* values = tensor.tensor.f32();
-      for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
-        if (!std::isfinite(values[i]))
-          throw SharedError(Error(
-              ErrorKind::numeric,
-              fmt::format(
-                  "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
-                  trainer_->global_step(), tensor.path, i, values[i]),
-              "", "The checkpoints before it are intact. Try a smaller learning rate."));
-    }
-  }
-
-  /// All ranks; the chief writes. A failure is a warning while the run goes on, and an error at its end.
-  void save(bool final) {
-    if (config_.train.boolean("stop_on_nan")) require_finite();
-    const auto body = [&] {
-      if (!session_.is_chief()) return;
-      const CheckpointHeader header{.global_step = trainer_->global_step(),
-                                    .epoch = trainer_->cursor().epoch,
-                                    .samples_consumed = trainer_->cursor().samples_consumed,
-                                    .shards = session_.shards(),
-                                    .seed = session_.seed(),
-                                    .config = config_text_,
-                                    .lockstep_version = std::string(kVersion)};
-      try {
-        const std::string path =
-            store_.save(header, state_tensors(*session_.model().variables, optimizer_.get()));
-        if (final) reports_->note(fmt::format("checkpoint {}", path));
-      } catch (const Error& error) {
-        if (final) throw;
-        log_warning("the checkpoint of step {} could not be written, training goes on: {}",
-                    header.global_step, error.what());
+      if (monitored.recoveries() > 0) {
+        found_ = find_checkpoint(session_.world(), monitored.run_dir(), "");
+        session_.model().variables->initialize(session_.seed());
+        optimizer_->reset_slots();
       }
-    };
-    if (final)
-      shared([&] { agree(session_.control(), body, "writing the last checkpoint"); });
-    else
-      body();
-    saved_step_ = trainer_->global_step();
-  }
-
-  ProgressSample progress() const {
-    ProgressSample sample;
-    sample.step = trainer_->global_step();
-    const std::int64_t per_epoch = plan_.steps_per_epoch();
-    const bool by_steps = config_.train.has("steps");
-    sample.epochs = by_steps ? 0 : config_.train.integer("epochs");
-    sample.total_steps = by_steps ? config_.train.integer("steps") : sample.epochs * per_epoch;
-    sample.epoch =
-        std::min(trainer_->cursor().epoch + 1, by_steps ? trainer_->cursor().epoch + 1 : sample.epochs);
-    sample.loss = loss_;
-    sample.samples = samples_;
-    sample.communication_seconds = trainer_->reduction_seconds() + session_.meetings().seconds_waited() +
-                                   session_.control().seconds_waited();
-    sample.input_seconds = trainer_->input_seconds();
-    return sample;
+      if (found_.exists())
+        restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
+                      monitored.state());
+    });
+    monitored.set_restored(found_.exists() ? found_.header.global_step : -1);
+    trainer_->set_position(found_.exists() ? found_.header.global_step : 0,
+                           {found_.header.epoch, found_.header.samples_consumed});
   }
 
   void describe() const {
@@ -224,17 +133,14 @@ class TrainingRun {
 
   Session& session_;
   const Config& config_;
-  const std::string run_dir_;
-  const bool quiet_;
+  FoundCheckpoint found_;
   StepPlan plan_;
   std::unique_ptr<Optimizer> optimizer_;
   CheckpointStore store_;
+  RunReports reports_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Evaluation> evaluation_;
-  std::unique_ptr<RunReports> reports_;
-  std::string config_text_;
-  std::int64_t saved_step_ = -1, samples_ = 0;
-  double loss_ = 0;
+  std::unique_ptr<MonitoredSession> monitored_;
 };
 
 /// The chief makes the run directory and locks it. All ranks.
@@ -282,6 +188,7 @@ int command_train(const CommandLine& line) {
   std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
+  check_hooks(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
   return run_on_ranks(config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
@@ -294,7 +201,8 @@ int command_train(const CommandLine& line) {
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
     Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
                     true, true);
-    TrainingRun run = shared([&] { return TrainingRun(session, found, run_dir, line.quiet); });
+    const std::unique_ptr<TrainingRun> run =
+        shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line.quiet); });
     shared([&] {
       agree(
           world,
@@ -304,12 +212,13 @@ int command_train(const CommandLine& line) {
           },
           "writing config.yaml");
     });
-    if (run.finished() && found.exists()) {
+    if (run->finished()) {
       if (session.is_chief())
         log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
       return 0;
     }
-    return run.run();
+    run->run();
+    return 0;
   });
 }
 

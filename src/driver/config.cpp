@@ -53,6 +53,7 @@ Config checked(Node root, std::string path, const std::filesystem::path& folder,
   config.data = config.general.node("data");
   config.model = config.general.node("model");
   config.optimizer = config.general.node("optimizer");
+  config.hooks = config.general.node("hooks");
   check_together(config);
   return config;
 }

@@ -19,7 +19,7 @@ struct Config {
   std::string path;            ///< the file; empty if the text came from elsewhere
   std::string base_directory;  ///< absolute; where relative paths in the configuration begin
   Params general, train, eval, checkpoint, summary, comm, precision;
-  Node data, model, optimizer;
+  Node data, model, optimizer, hooks;
 };
 
 /// Reads and checks a file. `overrides` are "a.b.c=value" (--set), applied in order before the check.

@@ -32,6 +32,8 @@ constexpr ParamSpec kGeneral[] = {
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
     {"comm", node, "null", "", "Communication between ranks."},
     {"precision", node, "null", "", "Types of numbers."},
+    {"hooks", node, "null", "", "What else happens while training: a list, see the hooks."},
+    {"plugins", strings, "null", "or null", "Shared objects with hooks of your own, loaded at start."},
 };
 
 constexpr ParamSpec kTrain[] = {
@@ -43,8 +45,12 @@ constexpr ParamSpec kTrain[] = {
      "A new order of the samples in each epoch; the order depends on the seed only."},
     {"drop_remainder", boolean, "false", "",
      "Leave out an epoch's last batch if it is smaller than the others."},
-    {"stop_on_nan", boolean, "true", "",
-     "Stop when the loss is not finite. The last checkpoint before it is kept."},
+    {"on_nan", string, "error", "error|stop|skip|warn",
+     "What to do when the loss is NaN or infinite. error: end with exit code 1; the last checkpoint before "
+     "it is kept. "
+     "stop: end in order. skip: leave out this step's update. warn: say it and go on."},
+    {"max_recoveries", integer, "3", ">= 0",
+     "How often a session goes back to the last checkpoint after an error that may go away."},
 };
 
 constexpr ParamSpec kEval[] = {
@@ -60,11 +66,17 @@ constexpr ParamSpec kCheckpoint[] = {
     {"every_epochs", integer, "1", ">= 0 or null",
      "Write a checkpoint after so many epochs. 0 or null: never for this reason. One is always written at "
      "the end."},
+    {"every_seconds", real, "null", "> 0 seconds or null",
+     "Write a checkpoint when so many seconds have passed, too."},
+    {"at_start", boolean, "false", "", "Write a checkpoint of the initial values, before the first step."},
     {"keep", integer, "5", ">= 0", "How many of the newest checkpoints to keep. 0: all."},
 };
 
 constexpr ParamSpec kSummary[] = {
-    {"every_steps", integer, "10", ">= 1", "Record loss, metrics and speed after so many steps."},
+    {"every_steps", integer, "10", ">= 1", "Record loss and metrics after so many steps."},
+    {"every_seconds", real, "null", "> 0 seconds or null", "Record when so many seconds have passed, too."},
+    {"counter_every_steps", integer, "100", ">= 1",
+     "Record global_step/sec and samples/sec after so many steps."},
     {"events", boolean, "true", "", "Write event files for TensorBoard."},
     {"metrics", boolean, "true", "", "Write metrics.jsonl."},
 };

@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training run tells while it runs: progress, event files, metrics.jsonl, the log. On the chief only;
-// on other ranks every call does nothing.
+// Where a training run's numbers go: event files, metrics.jsonl, lines for people. The hooks decide what and
+// when. On the chief only; on other ranks every call does nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
-#include "core/timer.h"
-#include "driver/config.h"
-#include "driver/evaluation.h"
-#include "driver/progress.h"
-#include "driver/trainer.h"
 #include "io/event_writer.h"
 #include "io/metrics_log.h"
 
@@ -20,26 +18,44 @@ namespace lockstep {
 
 class RunReports {
  public:
-  /// `first_step`: where the run begins; what an earlier part wrote beyond it is dropped.
-  RunReports(bool is_chief, const Config& config, const std::string& run_dir, std::int64_t first_step,
-             bool accuracy, bool quiet);
+  enum class Split { train, eval };
+  struct Value {
+    std::string_view name;
+    double value;
+    bool event = true;  ///< false: only into metrics.jsonl
+  };
+  using LineWriter = std::function<void(std::string_view)>;
 
-  void begin(const ProgressSample& start);
-  /// After each step; writes a summary if its time has come.
-  void step(const StepResult& result, const ProgressSample& sample);
-  void evaluated(const StepResult& at, const EvaluationResult& result);
-  void finish(const ProgressSample& sample);
-  /// An event that belongs between progress lines ("checkpoint ...").
+  struct Options {
+    bool events = true;   ///< event files for TensorBoard
+    bool metrics = true;  ///< metrics.jsonl
+  };
+
+  RunReports(bool is_chief, std::string run_dir, Options options);
+
+  /// Opens the files, or those of a new attempt; what earlier ones wrote of steps above `step` is dropped.
+  /// Before it, nothing is recorded: a run that is finished already must not leave empty files.
+  void resume_from(std::int64_t step);
+  /// One record: a line of metrics.jsonl, and an event for each value. `epoch` counts from 1.
+  void record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values);
+  /// An event alone, among those of training.
+  void event(std::string_view tag, std::int64_t step, double value);
+  void flush();
+  /// Flushes and closes the files.
+  void close();
+
+  /// A line for people ("checkpoint ..."): to the progress display if there is one, else to the log.
   void note(const std::string& text);
+  /// Where notes go; empty: to the log.
+  void set_line_writer(LineWriter writer) { write_line_ = std::move(writer); }
 
  private:
-  bool is_chief_, accuracy_, quiet_;
-  std::int64_t every_steps_;
+  bool is_chief_;
+  std::string run_dir_;
+  Options options_;
   std::unique_ptr<EventWriter> train_events_, eval_events_;
-  std::unique_ptr<MetricsLog> metrics_;
-  std::unique_ptr<Progress> progress_;
-  Timer since_summary_;
-  std::int64_t samples_since_ = 0, steps_since_ = 0;
+  std::unique_ptr<MetricsLog> metrics_log_;
+  LineWriter write_line_;
 };
 
 }  // namespace lockstep

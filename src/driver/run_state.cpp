@@ -72,38 +72,63 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   return found;
 }
 
+namespace {
+
+const CheckpointEntry* find_entry(const CheckpointFile& file, const std::string& path) {
+  const auto found = std::ranges::find(file.entries(), path, &CheckpointEntry::path);
+  return found == file.entries().end() ? nullptr : &*found;
+}
+
+/// One line per tensor that does not fit.
+std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
+  std::string wrong;
+  for (const CheckpointTensor& wanted : tensors) {
+    const CheckpointEntry* entry = find_entry(file, wanted.path);
+    if (entry == nullptr)
+      wrong += fmt::format("\n  {} is not in it", wanted.path);
+    else if (!(entry->shape == wanted.tensor.shape()))
+      wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
+                           wanted.tensor.shape().to_string());
+  }
+  for (const CheckpointEntry& entry : file.entries())
+    if (entry.path.starts_with("variables/") &&
+        std::ranges::none_of(tensors, [&](const auto& t) { return t.path == entry.path; }))
+      wrong += fmt::format("\n  {} is not in this model", entry.path);
+  return wrong;
+}
+
+/// Those of a hook's tensors that the file has in this shape.
+void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTensor> hook_state) {
+  for (const CheckpointTensor& wanted : hook_state) {
+    const CheckpointEntry* entry = find_entry(file, wanted.path);
+    if (entry != nullptr && entry->shape == wanted.tensor.shape() && entry->dtype == wanted.tensor.dtype())
+      file.read_into(wanted.path, wanted.tensor);
+    else
+      log_warning("the checkpoint has no {} of this size: it begins anew", wanted.path);
+  }
+}
+
+}  // namespace
+
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer) {
-  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
+                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
+  std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
         const CheckpointFile file(found.path);
-        std::string wrong;
-        for (const CheckpointTensor& wanted : tensors) {
-          const auto& entries = file.entries();
-          const auto entry = std::find_if(entries.begin(), entries.end(),
-                                          [&](const auto& e) { return e.path == wanted.path; });
-          if (entry == entries.end())
-            wrong += fmt::format("\n  {} is not in it", wanted.path);
-          else if (!(entry->shape == wanted.tensor.shape()))
-            wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
-                                 wanted.tensor.shape().to_string());
-        }
-        for (const CheckpointEntry& entry : file.entries())
-          if (entry.path.starts_with("variables/") &&
-              std::none_of(tensors.begin(), tensors.end(),
-                           [&](const auto& t) { return t.path == entry.path; }))
-            wrong += fmt::format("\n  {} is not in this model", entry.path);
+        const std::string wrong = misfits(file, tensors);
         if (!wrong.empty())
           throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
                       found.path,
                       "Use the configuration that the run began with (config.yaml in its run directory), or "
                       "another --run-dir.");
         for (const CheckpointTensor& wanted : tensors) file.read_into(wanted.path, wanted.tensor);
+        read_hook_state(file, hook_state);
       },
       "reading the checkpoint");
+  tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
 }

@@ -32,8 +32,9 @@ struct FoundCheckpoint {
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
 
 /// All ranks: the chief reads the tensors, all get them. A checkpoint of another model throws
-/// Error(checkpoint) that names what is missing or has another shape.
+/// Error(checkpoint) that names what is missing or has another shape. `hook_state`
+/// (MonitoredSession::state()) may be missing, where a hook is new: it keeps its values, with a warning.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer);
+                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training step and its loop: plan, fetch, forward, loss, backward, reduce, agree, update. What happens
-// beside it (summaries, evaluation, checkpoints, progress) is the caller's, through on_step.
+// The training step: plan, fetch, forward, loss, backward, reduce, agree; then the update. What happens
+// beside it (summaries, evaluation, checkpoints, progress) is the session's (monitored_session.h).
 #pragma once
 
 #include <functional>
@@ -30,8 +30,11 @@ struct StepResult {
 struct TrainerOptions {
   GradientReducerOptions reducer;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
-  bool stop_on_nan = true;
 };
+
+/// Changes a microshard's samples before the forward pass: features (n samples) and labels. Runs on compute
+/// threads, several at once. What it does may depend on step and sample alone, never on rank or thread.
+using Feed = std::function<void(std::int64_t step, const Microshard&, float* features, Labels& labels)>;
 
 class Trainer {
  public:
@@ -46,28 +49,42 @@ class Trainer {
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
 
-  /// One step. All ranks. A loss that is not finite throws Error(numeric) on all ranks alike, before the
-  /// update.
+  /// One step: compute(), then apply(true). All ranks.
   StepResult step();
+  /// The step's numbers and its summed gradients, and the one exchange in which all ranks learn them.
+  /// Variables are as before, but for running statistics. All ranks.
+  StepResult compute();
+  /// Ends the step: moves the variables (or not, if `update` is false), the step and the cursor. All ranks
+  /// alike.
+  void apply(bool update);
+
+  /// Words that each rank sends along with the step's exchange (SmallSum::set_rank_words).
+  SmallSum& exchange() { return sums_; }
+  /// From the next step on; an empty one ends it. All ranks alike.
+  void set_feed(Feed feed) { feed_ = std::move(feed); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   std::size_t gradient_bytes() const { return reducer_.memory_bytes() + executor_.accumulator_bytes(); }
   std::int64_t bytes_sent_per_step() const { return reducer_.bytes_per_step(); }
   bool overlaps() const { return reducer_.overlaps(); }
-  /// Waiting for gradients, so far.
-  double reduction_seconds() const { return reducer_.seconds_blocked(); }
+  /// Waiting for other ranks in steps (and in what else uses `control`), so far.
+  double communication_seconds() const {
+    return reducer_.seconds_blocked() + context_.meetings.seconds_waited() + control_.seconds_waited();
+  }
   double input_seconds() const { return source_.seconds(); }
 
  private:
   ExecutorContext context_;
+  const Communicator& control_;
   const StepPlan& plan_;
   Optimizer& optimizer_;
-  bool stop_on_nan_;
   Executor executor_;
   BatchSource source_;
   GradientReducer reducer_;
   SmallSum sums_;
+  Feed feed_;
+  std::vector<float> held_;  ///< running statistics before the step
   std::int64_t step_ = 0;
   Cursor cursor_;
 };

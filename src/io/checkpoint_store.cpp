@@ -154,4 +154,9 @@ void CheckpointStore::clean() {
   }
 }
 
+std::optional<std::int64_t> newest_checkpoint_step(const std::string& run_dir) {
+  const std::optional<std::string> recorded = recorded_newest(run_dir);
+  return recorded ? step_of(*recorded) : std::nullopt;
+}
+
 }  // namespace lockstep

@@ -54,4 +54,8 @@ class CheckpointStore {
   int keep_;
 };
 
+/// The step of the newest checkpoint of a run directory, perhaps of another, running program: by its state file, not
+/// verified. Nothing: nullopt.
+std::optional<std::int64_t> newest_checkpoint_step(const std::string& run_dir);
+
 }  // namespace lockstep

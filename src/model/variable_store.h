@@ -57,6 +57,8 @@ class VariableStore {
   std::span<float> trainable_values() const {
     return trainable_.as<float>().first(static_cast<std::size_t>(trainable_elements_));
   }
+  /// The variables that are not trained (running statistics), flat.
+  std::span<float> other_values() const { return others_.as<float>(); }
   /// Number of true parameters: trainable elements without gaps.
   std::int64_t num_parameters() const;
   /// Offsets at which a bucket may be cut: the starts of the trainable variables, ascending, and the end.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "core/named_options.h"
 
@@ -12,6 +13,10 @@ namespace lockstep {
 void Optimizer::create_slots(Device& device, const VariableStore& variables) {
   for (std::size_t i = 0; i < slot_names().size(); ++i)
     slots_.emplace_back(device, static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float));
+}
+
+void Optimizer::reset_slots() {
+  for (Buffer& slot : slots_) std::memset(slot.data(), 0, slot.size_bytes());
 }
 
 namespace {

@@ -38,6 +38,8 @@ class Optimizer {
 
   /// Allocates the slots, filled with their initial values.
   void create_slots(Device& device, const VariableStore& variables);
+  /// Fills the slots with their initial values again.
+  void reset_slots();
   /// The whole slot, flat like VariableStore::trainable_values().
   float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
   /// The part of a slot that belongs to a variable; host memory.

@@ -36,7 +36,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(config.train.integer("epochs"), 2);
   EXPECT_TRUE(config.train.boolean("shuffle"));
   EXPECT_FALSE(config.train.boolean("drop_remainder"));
-  EXPECT_TRUE(config.train.boolean("stop_on_nan"));
+  EXPECT_EQ(config.train.string("on_nan"), "error");
   EXPECT_FALSE(config.eval.has("batch_size"));
   EXPECT_EQ(config.eval.integer("every_epochs"), 1);
   EXPECT_EQ(config.checkpoint.integer("keep"), 5);

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/hooks/evaluation_hook.h"
+
+#include "comm/flight_recorder.h"
+#include "driver/monitored_session.h"
+
+namespace lockstep {
+
+void EvaluationHook::after_create_session(MonitoredSession& session) {
+  evaluated_step_ = -1;
+  epoch_ = session.trainer().cursor().epoch;
+}
+
+void EvaluationHook::after_run(MonitoredSession& session, const StepResult& result) {
+  epoch_ = result.epoch;
+  const bool by_epoch = result.epoch_ended && every_epochs_ > 0 && (result.epoch + 1) % every_epochs_ == 0;
+  if (by_epoch || (every_steps_ > 0 && result.step % every_steps_ == 0)) evaluate(session);
+}
+
+void EvaluationHook::end(MonitoredSession& session) {
+  if (evaluated_step_ != session.global_step()) evaluate(session);
+}
+
+void EvaluationHook::evaluate(MonitoredSession& session) {
+  set_phase("evaluation");
+  const EvaluationResult result = evaluation_.run();
+  const std::int64_t step = session.global_step();
+  evaluated_step_ = step;
+  const bool accuracy = session.parts().accuracy;
+  session.metrics().note("eval/loss", step, result.loss);
+  if (accuracy) session.metrics().note("eval/accuracy", step, result.accuracy);
+  RunReports& reports = session.reports();
+  const RunReports::Value values[] = {{"loss", result.loss}, {"accuracy", result.accuracy}};
+  reports.record(RunReports::Split::eval, step, epoch_ + 1, std::span(values).first(accuracy ? 2 : 1));
+  reports.flush();
+  reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}  ({} samples)", step, result.loss,
+                           accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "",
+                           result.samples));
+}
+
+}  // namespace lockstep

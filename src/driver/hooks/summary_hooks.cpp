@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/hooks/summary_hooks.h"
+
+#include <vector>
+
+#include "driver/monitored_session.h"
+
+namespace lockstep {
+
+void SummarySaverHook::after_create_session(MonitoredSession& session) {
+  session.reports().resume_from(session.global_step());
+  since_.restart();
+  samples_ = 0;
+}
+
+void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& result) {
+  samples_ += result.samples;
+  if (!timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
+  timer_.done();
+  std::vector<RunReports::Value> values = {{"loss", result.loss}};
+  if (session.parts().accuracy) values.push_back({"accuracy", result.accuracy});
+  values.push_back({"learning_rate", result.learning_rate});
+  values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
+  session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
+  since_.restart();
+  samples_ = 0;
+}
+
+void SummarySaverHook::end(MonitoredSession& session) { session.reports().flush(); }
+
+void StepCounterHook::after_create_session(MonitoredSession&) {
+  since_.restart();
+  timer_.done();
+  steps_ = samples_ = 0;
+}
+
+void StepCounterHook::after_run(MonitoredSession& session, const StepResult& result) {
+  ++steps_;
+  samples_ += result.samples;
+  if (!timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
+  timer_.done();
+  const double seconds = since_.seconds();
+  session.reports().event("global_step/sec", result.step, static_cast<double>(steps_) / seconds);
+  session.reports().event("samples/sec", result.step, static_cast<double>(samples_) / seconds);
+  since_.restart();
+  steps_ = samples_ = 0;
+}
+
+}  // namespace lockstep

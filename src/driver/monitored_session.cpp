@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/monitored_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "comm/agree.h"
+#include "comm/flight_recorder.h"
+#include "core/log.h"
+#include "driver/launch.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int kLevelWord = 0, kSaveWord = 1, kOwnWords = 2;
+
+std::string hook_text(const Hook& hook, const char* method, const std::string& what) {
+  return fmt::format("hook {}, {}: {}", hook.name(), method, what);
+}
+
+/// Calls one method of one hook; what it throws gets the hook's name.
+void call_named(Hook& hook, const char* method, FunctionRef<void(Hook&)> call) {
+  try {
+    call(hook);
+  } catch (const SharedError& error) {
+    throw SharedError(
+        Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice()));
+  } catch (const TransientError& error) {
+    throw TransientError(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
+                         error.advice());
+  } catch (const Error& error) {
+    throw Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice());
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::bug, hook_text(hook, method, error.what()));
+  } catch (...) {
+    throw Error(ErrorKind::bug, hook_text(hook, method, "it threw something that is no exception"));
+  }
+}
+
+/// What agree() has thrown on all ranks, unless it is the exchange itself that failed.
+[[noreturn]] void throw_shared(const Error& error) {
+  if (error.kind() == ErrorKind::communication) throw;
+  throw SharedError(error);
+}
+
+void set_step_phase(std::int64_t step) {
+  char text[40];
+  *fmt::format_to_n(text, sizeof text - 1, "step {}", step).out = '\0';
+  set_phase(text);
+}
+
+}  // namespace
+
+MonitoredSession::MonitoredSession(SessionParts parts, Options options, Restore restore)
+    : parts_(parts), options_(std::move(options)), restore_(std::move(restore)), num_words_(kOwnWords) {}
+
+MonitoredSession::~MonitoredSession() = default;
+
+void MonitoredSession::add(std::unique_ptr<Hook> hook) {
+  LOCKSTEP_CHECK(!started_, "hook {} comes after the start", hook->name());
+  for (const auto& other : hooks_)
+    LOCKSTEP_REQUIRE(other->name() != hook->name(), ErrorKind::config, "there are two hooks with the name {}",
+                     hook->name());
+  hooks_.push_back(std::move(hook));
+}
+
+void MonitoredSession::start() {
+  LOCKSTEP_CHECK(!started_);
+  started_ = true;
+  call_agreed("begin", [&](Hook& hook) { hook.begin(*this); });
+  parts_.trainer.exchange().set_rank_words(num_words_);
+  for (const CheckpointTensor& tensor : state_) {
+    const double* values = tensor.tensor.data<double>();
+    initial_state_.insert(initial_state_.end(), values, values + tensor.tensor.num_elements());
+  }
+  create();
+}
+
+void MonitoredSession::create() {
+  set_phase("restoring");
+  const double* initial = initial_state_.data();
+  for (const CheckpointTensor& tensor : state_) {
+    const std::int64_t count = tensor.tensor.num_elements();
+    std::copy_n(initial, count, tensor.tensor.data<double>());
+    initial += count;
+  }
+  restore_(*this);
+  call_agreed("after_create_session", [&](Hook& hook) { hook.after_create_session(*this); });
+}
+
+void MonitoredSession::run() {
+  while (!stop_) run_step();
+  finish();
+}
+
+bool MonitoredSession::run_step() {
+  LOCKSTEP_CHECK(started_ && !stop_, "the session has {}", started_ ? "been stopped" : "not been started");
+  set_step_phase(global_step() + 1);
+  if (feeding_ != nullptr) {
+    parts_.trainer.set_feed({});
+    feeding_ = nullptr;
+  }
+  call_in_step("before_run", [&](Hook& hook) { hook.before_run(*this); });
+  fill_words();
+  const StepResult result = parts_.trainer.compute();
+  const Level level = agreed_level();
+  if (level == failed) throw_pending();
+  if (level == transient) {
+    recover();
+    return true;
+  }
+  for (int rank = 0; rank < parts_.control.size(); ++rank)
+    if (parts_.trainer.exchange().rank_words_of(rank)[kSaveWord] > 0) save_agreed_ = true;
+  Verdict verdict = Verdict::update;
+  call_in_step("before_update", [&](Hook& hook) {
+    if (hook.before_update(*this, result) == Verdict::skip) verdict = Verdict::skip;
+  });
+  parts_.trainer.apply(verdict == Verdict::update);
+  call_in_step("after_run", [&](Hook& hook) { hook.after_run(*this, result); });
+  if (level == stop) stop_ = true;
+  return !stop_;
+}
+
+void MonitoredSession::finish() {
+  LOCKSTEP_CHECK(started_ && !finished_);
+  finished_ = true;
+  throw_pending();
+  set_phase("ending");
+  call_agreed("end", [&](Hook& hook) { hook.end(*this); });
+}
+
+void MonitoredSession::call_agreed(const char* method, Call call) {
+  for (const auto& hook : hooks_) {
+    const auto body = [&] {
+      if (calls(*hook)) call_named(*hook, method, call);
+    };
+    if (hook->communicates()) {
+      body();
+      continue;
+    }
+    try {
+      agree(parts_.control, body, hook->name().c_str());
+    } catch (const Error& error) {
+      throw_shared(error);
+    }
+  }
+}
+
+void MonitoredSession::call_in_step(const char* method, Call call) {
+  for (const auto& hook : hooks_) {
+    if (!calls(*hook)) continue;
+    if (hook->communicates()) {
+      call_named(*hook, method, call);
+      continue;
+    }
+    try {
+      call_named(*hook, method, call);
+    } catch (const SharedError&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::communication) throw;  // there is no exchange to tell others with
+      if (pending_) {
+        log_warning("after another error: {}", error.what());
+        continue;
+      }
+      pending_ = std::current_exception();
+      pending_level_ = dynamic_cast<const TransientError*>(&error) != nullptr ? transient : failed;
+    }
+  }
+}
+
+void MonitoredSession::fill_words() {
+  const std::span<double> words = parts_.trainer.exchange().rank_words();
+  words[kLevelWord] = pending_ ? pending_level_ : stop_requested_ ? stop : none;
+  words[kSaveWord] = std::exchange(save_requested_, false) ? 1 : 0;
+}
+
+MonitoredSession::Level MonitoredSession::agreed_level() const {
+  double level = none;
+  const SmallSum& exchange = parts_.trainer.exchange();
+  for (int rank = 0; rank < parts_.control.size(); ++rank)
+    level = std::max(level, exchange.rank_words_of(rank)[kLevelWord]);
+  return static_cast<Level>(level);
+}
+
+void MonitoredSession::throw_pending() {
+  try {
+    agree(
+        parts_.control,
+        [&] {
+          if (pending_) std::rethrow_exception(pending_);
+        },
+        "hooks");
+  } catch (const Error& error) {
+    throw_shared(error);
+  }
+}
+
+void MonitoredSession::recover() {
+  try {
+    throw_pending();
+  } catch (const SharedError& error) {
+    if (++recoveries_ > options_.max_recoveries) throw;
+    if (is_chief())
+      log_warning("{}\n  recovery {} of at most {}: back to the last checkpoint", error.what(), recoveries_,
+                  options_.max_recoveries);
+  }
+  pending_ = nullptr;
+  pending_level_ = none;
+  std::this_thread::sleep_for(std::chrono::duration<double>(
+      options_.recovery_wait_seconds * static_cast<double>(1 << std::min(recoveries_ - 1, 10))));
+  create();
+}
+
+void MonitoredSession::request_stop(const std::string& reason) {
+  if (!stop_requested_ && !stop_) {
+    if (is_chief())
+      parts_.reports.note(fmt::format("stopping: {}", reason));
+    else
+      log_warning("stopping: {}", reason);
+  }
+  stop_requested_ = true;
+}
+
+void MonitoredSession::stop_now(const std::string& reason) {
+  if (!stop_ && is_chief() && !reason.empty()) parts_.reports.note(fmt::format("stopping: {}", reason));
+  stop_ = true;
+}
+
+MonitoredSession::Words MonitoredSession::declare_words(int count) {
+  LOCKSTEP_CHECK(count > 0);
+  num_words_ += count;
+  return {num_words_ - count, count};
+}
+
+std::span<double> MonitoredSession::words(Words words) {
+  return parts_.trainer.exchange().rank_words().subspan(static_cast<std::size_t>(words.first),
+                                                        static_cast<std::size_t>(words.count));
+}
+
+std::span<const double> MonitoredSession::words_of(Words words, int rank) const {
+  return parts_.trainer.exchange().rank_words_of(rank).subspan(static_cast<std::size_t>(words.first),
+                                                               static_cast<std::size_t>(words.count));
+}
+
+void MonitoredSession::declare_state(const Hook& hook, const std::string& key, std::span<double> values) {
+  LOCKSTEP_CHECK(hook.scope() == HookScope::all_ranks, "hook {} lives on the chief only", hook.name());
+  state_.push_back({fmt::format("state/hooks/{}/{}", hook.name(), key),
+                    Tensor(values.data(), DType::f64, Shape({static_cast<std::int64_t>(values.size())}))});
+}
+
+void MonitoredSession::feed(const Hook& hook, Feed feed) {
+  LOCKSTEP_REQUIRE(feeding_ == nullptr, ErrorKind::config, "hooks {} and {} both feed the same step",
+                   feeding_->name(), hook.name());
+  feeding_ = &hook;
+  parts_.trainer.set_feed(std::move(feed));
+}
+
+}  // namespace lockstep

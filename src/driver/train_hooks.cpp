@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/train_hooks.h"
+
+#include "driver/hook_table.h"
+#include "driver/hooks/checkpoint_saver_hook.h"
+#include "driver/hooks/drift_check_hook.h"
+#include "driver/hooks/evaluation_hook.h"
+#include "driver/hooks/nan_guard_hook.h"
+#include "driver/hooks/progress_hook.h"
+#include "driver/hooks/stop_hooks.h"
+#include "driver/hooks/summary_hooks.h"
+#include "driver/yaml_node.h"
+
+namespace lockstep {
+
+namespace {
+
+std::int64_t integer_or_zero(const Params& params, std::string_view name) {
+  return params.has(name) ? params.integer(name) : 0;
+}
+
+HookTimer timer_of(const Params& params) {
+  return {integer_or_zero(params, "every_steps"),
+          params.has("every_seconds") ? params.real("every_seconds") : 0};
+}
+
+}  // namespace
+
+void add_train_hooks(MonitoredSession& session, const Config& config, const StepPlan& plan,
+                     Evaluation* evaluation, CheckpointStore& store, bool quiet) {
+  const GuardAction on_nan = guard_action(config.train.string("on_nan"));
+  session.add(std::make_unique<NanGuardHook>(on_nan));
+  session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
+  session.add(std::make_unique<SummarySaverHook>(timer_of(config.summary)));
+  session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.integer("counter_every_steps"), 0)));
+  if (evaluation != nullptr)
+    session.add(std::make_unique<EvaluationHook>(*evaluation, integer_or_zero(config.eval, "every_epochs"),
+                                                 integer_or_zero(config.eval, "every_steps")));
+  for (std::unique_ptr<Hook>& hook : make_hooks(config)) session.add(std::move(hook));
+  const std::int64_t steps = integer_or_zero(config.train, "steps"),
+                     epochs = integer_or_zero(config.train, "epochs");
+  if (steps > 0)
+    session.add(std::make_unique<StopAtStepHook>(steps));
+  else
+    session.add(std::make_unique<StopAfterEpochsHook>(epochs));
+  session.add(std::make_unique<CheckpointSaverHook>(
+      store, CheckpointSaverHook::Options{.timer = timer_of(config.checkpoint),
+                                          .every_epochs = integer_or_zero(config.checkpoint, "every_epochs"),
+                                          .at_start = config.checkpoint.boolean("at_start"),
+                                          .require_finite = on_nan != GuardAction::warn,
+                                          .config_text = to_yaml(resolved_config(config))}));
+  if (!quiet)
+    session.add(std::make_unique<ProgressHook>(steps > 0 ? steps : epochs * plan.steps_per_epoch(), epochs));
+}
+
+}  // namespace lockstep
