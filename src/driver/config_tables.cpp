@@ -91,8 +91,10 @@ constexpr ParamSpec kComm[] = {
     {"bucket_first_mb", real, "1.0", "> 0 MB",
      "Size of the first gradient bucket: small, so that communication starts early."},
     {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
-    {"timeout_seconds", real, "300", ">= 0 seconds",
-     "A wait for other ranks that takes longer ends the run with a message. 0: wait for ever."},
+    {"timeout_seconds", real, "null", ">= 0 seconds or null",
+     "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
+     "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "
+     "steps, and 300 s until they are done. 0: wait for ever."},
     {"check_every_steps", integer, "100", ">= 0",
      "Compare a hash of the variables of all ranks after so many steps. 0: never."},
 };

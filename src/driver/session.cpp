@@ -3,6 +3,7 @@
 #include "driver/session.h"
 
 #include "comm/agree.h"
+#include "comm/flight_recorder.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
 #include "driver/launch.h"
@@ -14,6 +15,7 @@ namespace lockstep {
 Session::Session(CommEnvironment& environment, Config config,
                  std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
     : environment_(environment), config_(std::move(config)) {
+  set_long_phase("reading data and building the model");
   shared([&] {
     agree(
         world(),

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "comm/flight_recorder.h"
 #include "core/log.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
@@ -70,6 +71,7 @@ void CheckpointSaverHook::end(MonitoredSession& session) {
 }
 
 void CheckpointSaverHook::save(MonitoredSession& session, bool final) {
+  set_long_phase("saving a checkpoint");
   const std::int64_t step = session.global_step();
   const VariableStore& variables = session.variables();
   if (options_.require_finite) check_finite(variables, step);
