@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY LOCKSTEP_ROOMS)
-install(TARGETS ${rooms} lockstep_all lockstep_program EXPORT LockstepTargets
+install(TARGETS ${rooms} lockstep_all lockstep_plugin lockstep_program EXPORT LockstepTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/error.h"
+#include "core/trace.h"
 
 namespace lockstep {
 
@@ -13,7 +14,7 @@ namespace lockstep {
 class Communicator::Call {
  public:
   Call(Communicator& owner, const char* what, std::size_t bytes, int peer = -1)
-      : owner_(owner), bytes_(bytes), recorded_(what, bytes, peer) {}
+      : owner_(owner), bytes_(bytes), recorded_(what, bytes, peer), traced_("communication", what) {}
   ~Call() {
     const auto spent = std::chrono::steady_clock::now() - start_;
     owner_.nanoseconds_.fetch_add(
@@ -28,6 +29,7 @@ class Communicator::Call {
   Communicator& owner_;
   std::size_t bytes_;
   RecordedCall recorded_;
+  Traced traced_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -20,6 +20,7 @@
 #include "comm/watchdog.h"
 #include "core/error.h"
 #include "core/timer.h"
+#include "core/trace.h"
 
 namespace lockstep {
 
@@ -133,7 +134,11 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
   // The thread holds the state, not this object.
-  if (options.overlap) s.thread = std::thread([state = state_] { state->serve(); });
+  if (options.overlap)
+    s.thread = std::thread([state = state_] {
+      name_trace_thread("communication");
+      state->serve();
+    });
 }
 
 GradientReducer::~GradientReducer() {

@@ -11,6 +11,7 @@
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/trace.h"
 
 namespace lockstep {
 
@@ -65,6 +66,7 @@ struct ThreadPool::Impl {
 
   void serve(int thread) {
     one_openmp_thread();
+    name_trace_thread(fmt::format("compute {}", thread));
     for (std::uint64_t seen = 0;;) {
       wait_until([&] { return stop.load() || generation.load() != seen; }, work);
       if (stop.load()) return;
@@ -108,7 +110,10 @@ void ThreadPool::run(FunctionRef<void(int)> function) {
   }
   impl.work.notify_all();
   impl.call(0);
-  impl.wait_until([&] { return impl.running.load() == 0; }, impl.done);
+  {
+    const Traced traced("waiting", "for other threads");
+    impl.wait_until([&] { return impl.running.load() == 0; }, impl.done);
+  }
   for (const std::exception_ptr& error : impl.errors)
     if (error) std::rethrow_exception(error);
 }

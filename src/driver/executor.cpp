@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/trace.h"
+#include "driver/fault_step.h"
+
 namespace lockstep {
 
 /// One microshard in flight: its arena and, per operation, the addresses in it.
@@ -238,6 +241,7 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
         run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
     });
     if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
+      const Traced traced("backward", "sum of gradients");
       accumulator_->combine(context_.lanes, phase.gradients, phase.base);
       const std::vector<Range>& buckets = reducer->buckets();
       while (next_bucket < static_cast<int>(buckets.size()) &&
@@ -267,22 +271,26 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
                        Slot& slot, const Phase& phase) {
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
   if (action.act == Act::fetch) {
+    const Traced traced("input", "fetch");
     if (microshard.n > 0) slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
     return;
   }
   if (action.act == Act::loss) {
+    const Traced traced("forward", "loss");
     LossSums sums;
     const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
     if (microshard.n > 0 && has_labels)
       sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
                                slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
                                training_ ? slot.d_outputs : nullptr);
+    if (training_ && microshard.n > 0) fault_in_gradient(slot.d_outputs);
     batch.done(microshard, sums, lane, slot.outputs);
     return;
   }
   const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
+  const Traced traced(backward ? "backward" : "forward", operation.layer->name().c_str());
   const Pass pass{context_.kernels,
                   lane,
                   context_.variables,

@@ -9,6 +9,7 @@
 #include "driver/hooks/early_stopping_hook.h"
 #include "driver/hooks/logging_tensor_hook.h"
 #include "driver/hooks/nan_guard_hook.h"
+#include "driver/hooks/profiler_hook.h"
 #include "driver/hooks/stop_hooks.h"
 #include "driver/hooks/wait_for_step_hook.h"
 #include "driver/plugin.h"
@@ -50,6 +51,12 @@ constexpr ParamSpec kLogging[] = {
     {"every_seconds", real, "null", "> 0 seconds or null", "Log when so many seconds have passed."},
     {"at_end", boolean, "false", "", "Log at the end, too."},
 };
+constexpr ParamSpec kProfile[] = {
+    {"first_step", integer, "10", ">= 1",
+     "The first step of the profile; the very first ones are not typical."},
+    {"last_step", integer, "14", ">= 1", "The last one."},
+    {"every_steps", integer, "null", ">= 1 or null", "Again after so many steps. null: once."},
+};
 constexpr ParamSpec kWaitForStep[] = {
     {"run_dir", string, kRequired, "", "The run directory of the other run."},
     {"step", integer, kRequired, ">= 0", "Its newest checkpoint must be of this step or later."},
@@ -78,6 +85,17 @@ std::unique_ptr<Hook> make_without_progress(const Params& p, const Config&) {
   return std::make_unique<StopWithoutProgressHook>(kIncrease ? "stop_if_no_increase" : "stop_if_no_decrease",
                                                    p.string("metric"), kIncrease, p.integer("max_steps"),
                                                    p.integer("min_steps"));
+}
+
+std::unique_ptr<Hook> make_profile(const Params& p, const Config&) {
+  const std::int64_t first = p.integer("first_step"), last = p.integer("last_step");
+  const std::int64_t every = optional_of<std::int64_t>(p, "every_steps").value_or(0);
+  if (last < first)
+    throw p.error("last_step", fmt::format("last_step {} is before first_step {}", last, first));
+  if (every > 0 && every <= last - first)
+    throw p.error("every_steps", fmt::format("a profile of {} steps every {} steps overlaps itself",
+                                             last - first + 1, every));
+  return std::make_unique<ProfilerHook>(first, last, every);
 }
 
 std::unique_ptr<Hook> make_logging(const Params& p, const Config&) {
@@ -114,6 +132,9 @@ constexpr std::array kTable = {
                                                        guard_action(p.string("action")));
               }},
     HookEntry{"logging", "Logs numbers and variables now and then.", kLogging, make_logging},
+    HookEntry{"profile",
+              "Writes where the time goes, for all ranks and threads, as a trace that Perfetto opens.",
+              kProfile, make_profile},
     HookEntry{"wait_for_step", "Before the first step, waits for another run's checkpoint.", kWaitForStep,
               [](const Params& p, const Config& config) -> std::unique_ptr<Hook> {
                 return std::make_unique<WaitForStepHook>(resolve_path(config, p.string("run_dir")),

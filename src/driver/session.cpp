@@ -6,6 +6,7 @@
 #include "comm/flight_recorder.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
+#include "driver/fault_step.h"
 #include "driver/launch.h"
 #include "driver/version.h"
 #include "driver/yaml_node.h"
@@ -66,7 +67,7 @@ void Session::check_same_everywhere() {
       {"instruction set", name_of(isa_level())},
       {"oneDNN", primitive_library_version()},
       {"MPI library", mpi_library_version()},
-      {"configuration", to_yaml(root)},
+      {"configuration", to_yaml(root) + fault_in_config()},
       {"training data", train_data_ ? train_data_->fingerprint() : ""},
       {"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
       {"shards", std::to_string(shards_)},

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "core/trace.h"
+#include "driver/fault_step.h"
+
 namespace lockstep {
 
 Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator& control,
@@ -31,10 +34,14 @@ StepResult Trainer::step() {
 }
 
 StepResult Trainer::compute() {
+  fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
   source_.set_batch(batch);
   std::ranges::copy(context_.variables.other_values(), held_.begin());
-  executor_.refresh_weights();
+  {
+    const Traced traced("forward", "packing weights");
+    executor_.refresh_weights();
+  }
   auto extent = [&](int shard) { return source_.extent(shard); };
   auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
     Labels labels = source_.fetch(m, lane, slot, features);
@@ -48,8 +55,11 @@ StepResult Trainer::compute() {
   };
   executor_.train({.step = step_, .count = batch.count, .extent = extent, .fetch = fetch, .done = done},
                   reducer_);
-  reducer_.wait_all();
-  sums_.reduce("loss of the step");
+  {
+    const Traced traced("waiting", "for gradients");
+    reducer_.wait_all();
+  }
+  if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const double count = static_cast<double>(batch.count);
   const Cursor next = plan_.advance(cursor_);
   return {.step = step_ + 1,
@@ -66,12 +76,14 @@ void Trainer::apply(bool update) {
   if (update)
     context_.pool.run([&](int t) {
       const Range part = part_of(context_.variables.trainable_elements(), t, context_.pool.size(), 1024);
+      const Traced traced("update", optimizer_.kind());
       if (part.size() > 0)
         optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
                           reducer_.result(), part, step_);
     });
   else
     std::ranges::copy(held_, context_.variables.other_values().begin());
+  fault_in_variables(context_.variables);
   ++step_;
   cursor_ = plan_.advance(cursor_);
 }

@@ -59,3 +59,13 @@ if(NOT code EQUAL 2 OR NOT err MATCHES "unknown layer 'prelu'")
   message(FATAL_ERROR "the plain program ended with ${code}:\n${err}")
 endif()
 file(REMOVE_RECURSE ${SCRATCH})
+
+# A hook of the user's as a plugin, loaded by the installed program.
+set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
+build_project(${example} ${SCRATCH}/hook_plugin)
+run(${program} train ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml --steps 3 --run-dir ${SCRATCH}/plugin
+    --set plugins=${SCRATCH}/hook_plugin/libheartbeat.so --set hooks=[heartbeat])
+file(READ ${SCRATCH}/plugin/heartbeat heartbeat)
+if(NOT heartbeat STREQUAL "finished 3\n")
+  message(FATAL_ERROR "the plugin's hook wrote '${heartbeat}'")
+endif()

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/log.h"
+#include "core/trace.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_state.h"
@@ -89,6 +90,7 @@ void CheckpointSaverHook::save(MonitoredSession& session, bool final) {
   for (const auto& listener : listeners_) listener->before_save(session, step);
   std::vector<CheckpointTensor> tensors = state_tensors(variables, &session.parts().optimizer);
   tensors.insert(tensors.end(), session.state().begin(), session.state().end());
+  const Traced traced("saving", "checkpoint");
   try {
     const std::string path = store_.save(header, tensors);
     if (final) session.reports().note(fmt::format("checkpoint {}", path));

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hook as a plugin: the chief writes RUN_DIR/heartbeat every so many seconds, for scripts that watch a run.
+//
+//   plugins: [build/libheartbeat.so]
+//   hooks: [{heartbeat: {every_seconds: 5}}]
+#include "core/timer.h"
+#include "driver/monitored_session.h"
+#include "driver/plugin.h"
+#include "io/atomic_file.h"
+
+namespace {
+
+using namespace lockstep;
+
+class Heartbeat : public Hook {
+ public:
+  explicit Heartbeat(double every_seconds)
+      : Hook("heartbeat", HookScope::chief_only), every_seconds_(every_seconds) {}
+
+  void after_create_session(MonitoredSession& session) override { beat(session, "running"); }
+  void after_run(MonitoredSession& session, const StepResult&) override {
+    if (since_.seconds() >= every_seconds_) beat(session, "running");
+  }
+  void end(MonitoredSession& session) override { beat(session, "finished"); }
+
+ private:
+  void beat(MonitoredSession& session, const char* state) {
+    write_file_atomically(session.run_dir() + "/heartbeat",
+                          fmt::format("{} {}\n", state, session.global_step()));
+    since_.restart();
+  }
+
+  double every_seconds_;
+  Timer since_;
+};
+
+constexpr ParamSpec kOptions[] = {
+    {"every_seconds", ParamType::real, "5", "> 0 seconds", "How often the file is written."}};
+
+}  // namespace
+
+LOCKSTEP_PLUGIN {
+  register_hook({"heartbeat", "Writes RUN_DIR/heartbeat now and then.", kOptions,
+                 [](const Params& options, const Config&) -> std::unique_ptr<Hook> {
+                   return std::make_unique<Heartbeat>(options.real("every_seconds"));
+                 }});
+}

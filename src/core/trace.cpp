@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/trace.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kSpansPerThread = 1 << 16;  // 5 MB
+
+/// One thread's buffer. Its mutex is free but for start and stop: a span costs an uncontended lock.
+struct ThreadBuffer {
+  std::mutex mutex;
+  std::string name = "thread";
+  std::vector<TraceSpan> spans;
+  std::int64_t dropped = 0;
+};
+
+struct Buffers {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<ThreadBuffer>> all;  // also of threads that have ended
+  std::atomic<std::int64_t> start_ns{0};
+};
+
+Buffers& buffers() {
+  static Buffers* instance = new Buffers();  // threads may outlive static objects
+  return *instance;
+}
+
+ThreadBuffer& own_buffer() {
+  thread_local std::shared_ptr<ThreadBuffer> own;
+  if (!own) {
+    own = std::make_shared<ThreadBuffer>();
+    const std::lock_guard lock(buffers().mutex);
+    buffers().all.push_back(own);
+  }
+  return *own;
+}
+
+}  // namespace
+
+namespace trace_detail {
+
+std::atomic<bool> enabled{false};
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void record(const char* category, const char* name, std::int64_t begin_ns) noexcept {
+  const std::int64_t end_ns = now_ns(), start_ns = buffers().start_ns.load(std::memory_order_relaxed);
+  if (!enabled.load(std::memory_order_relaxed) || begin_ns < start_ns) return;
+  try {
+    ThreadBuffer& own = own_buffer();
+    const std::lock_guard lock(own.mutex);
+    if (own.spans.size() >= kSpansPerThread) {
+      ++own.dropped;
+      return;
+    }
+    if (own.spans.capacity() == 0) own.spans.reserve(kSpansPerThread);
+    TraceSpan& span = own.spans.emplace_back();
+    std::strncpy(span.name.data(), name, span.name.size() - 1);
+    span.category = category;
+    span.begin_ns = begin_ns - start_ns;
+    span.end_ns = end_ns - start_ns;
+  } catch (...) {  // no memory: a profile with a hole
+  }
+}
+
+}  // namespace trace_detail
+
+void start_trace() {
+  const std::lock_guard lock(buffers().mutex);
+  for (const auto& buffer : buffers().all) {
+    const std::lock_guard own(buffer->mutex);
+    buffer->spans.clear();
+    buffer->dropped = 0;
+  }
+  buffers().start_ns = trace_detail::now_ns();
+  trace_detail::enabled = true;
+}
+
+std::vector<ThreadTrace> stop_trace() {
+  trace_detail::enabled = false;
+  std::vector<ThreadTrace> traces;
+  const std::lock_guard lock(buffers().mutex);
+  std::erase_if(buffers().all, [&](const std::shared_ptr<ThreadBuffer>& buffer) {
+    const std::lock_guard own(buffer->mutex);
+    if (!buffer->spans.empty()) traces.push_back({buffer->name, std::move(buffer->spans), buffer->dropped});
+    buffer->spans = {};
+    return buffer.use_count() == 1;  // its thread has ended
+  });
+  std::ranges::stable_sort(traces, {}, &ThreadTrace::thread);
+  return traces;
+}
+
+void name_trace_thread(std::string name) {
+  ThreadBuffer& own = own_buffer();
+  const std::lock_guard lock(own.mutex);
+  own.name = std::move(name);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the time goes, thread by thread: spans with a name and a category, kept in memory while tracing is
+// on. Off, a span costs one load. A span that does not fit into its thread's buffer is counted and dropped.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct TraceSpan {
+  std::array<char, 48> name{};
+  const char* category = "";              ///< "forward", "backward", "communication", "input", "saving", ...
+  std::int64_t begin_ns = 0, end_ns = 0;  ///< since start_trace()
+};
+
+/// What one thread did.
+struct ThreadTrace {
+  std::string thread;
+  std::vector<TraceSpan> spans;  ///< in the order in which they ended
+  std::int64_t dropped = 0;
+};
+
+/// Begins anew. Buffers are allocated when a thread's first span ends. Any thread, while no spans are open
+/// elsewhere or it does not matter that they are lost.
+void start_trace();
+/// Ends tracing and returns what was kept, the threads by name.
+std::vector<ThreadTrace> stop_trace();
+/// The calling thread's name in traces: "compute 1". Without one it is "thread".
+void name_trace_thread(std::string name);
+
+namespace trace_detail {
+extern std::atomic<bool> enabled;
+std::int64_t now_ns() noexcept;
+void record(const char* category, const char* name, std::int64_t begin_ns) noexcept;
+}  // namespace trace_detail
+
+/// A span that lasts as long as this object. `name` is copied (47 characters), `category` must be a literal.
+class Traced {
+ public:
+  Traced(const char* category, const char* name) noexcept {
+    if (!trace_detail::enabled.load(std::memory_order_relaxed)) return;
+    category_ = category;
+    name_ = name;
+    begin_ns_ = trace_detail::now_ns();
+  }
+  ~Traced() {
+    if (category_ != nullptr) trace_detail::record(category_, name_, begin_ns_);
+  }
+  Traced(const Traced&) = delete;
+  Traced& operator=(const Traced&) = delete;
+
+ private:
+  const char* category_ = nullptr;
+  const char* name_ = nullptr;
+  std::int64_t begin_ns_ = 0;
+};
+
+}  // namespace lockstep
