@@ -86,7 +86,8 @@ CommEnvironment::CommEnvironment(CommOptions options) {
   start_warning_ = lockstep::start_warning(process_environment, world_->size());
   std::unique_ptr<WatchdogPeers> peers;
   if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
-  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds,
+  if (!options.timeout_seconds) adaptive_.emplace();
+  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds),
                                          WatchdogIdentity{world_->rank(), world_->size(), host_name()},
                                          std::move(peers), [this](const std::string& message) {
                                            std::fputs(message.c_str(), stderr);
@@ -101,7 +102,14 @@ CommEnvironment::~CommEnvironment() {
                stderr);
 }
 
-void CommEnvironment::set_timeout_seconds(double seconds) { watchdog_->set_timeout_seconds(seconds); }
+void CommEnvironment::set_timeout_seconds(double seconds) {
+  adaptive_.reset();
+  watchdog_->set_timeout_seconds(seconds);
+}
+
+void CommEnvironment::step_took(double seconds) {
+  if (adaptive_ && adaptive_->step(seconds)) watchdog_->set_timeout_seconds(adaptive_->limit_seconds());
+}
 
 void CommEnvironment::finalize() {
   LOCKSTEP_CHECK(!finalized_, "finalize() twice");

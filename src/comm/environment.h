@@ -11,8 +11,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "comm/adaptive_timeout.h"
 #include "comm/communicator.h"
 #include "comm/watchdog.h"
 #include "core/function_ref.h"
@@ -28,8 +30,9 @@ bool started_by_launcher(GetEnv get_env);
 std::string start_warning(GetEnv get_env, int ranks);
 
 struct CommOptions {
-  /// How long one communication call may take before the watchdog ends the run; 0 switches it off.
-  double timeout_seconds = 300;
+  /// How long one communication call may take before the watchdog ends the run; 0 switches it off; nothing:
+  /// found from the first steps (adaptive_timeout.h).
+  std::optional<double> timeout_seconds;
 };
 
 class CommEnvironment {
@@ -50,6 +53,8 @@ class CommEnvironment {
   const std::string& start_warning() const { return start_warning_; }
 
   void set_timeout_seconds(double seconds);
+  /// For the limit that is found from the first steps; nothing otherwise. Main thread.
+  void step_took(double seconds);
 
   /// All ranks, after the last communication: ends the watchdog and MPI.
   void finalize();
@@ -59,6 +64,7 @@ class CommEnvironment {
   bool uses_mpi_ = false, thread_multiple_ = true, finalized_ = false;
   const char* thread_level_ = "none";
   std::string start_warning_;
+  std::optional<AdaptiveTimeout> adaptive_;
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Watchdog> watchdog_;
 };

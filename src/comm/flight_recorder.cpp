@@ -54,9 +54,15 @@ void FlightRecorder::end(Ticket ticket) noexcept {
   kept_[ended_++ % kKept] = call;
 }
 
-void FlightRecorder::set_phase(const char* phase) noexcept {
+void FlightRecorder::set_phase(const char* phase, bool may_take_long) noexcept {
   const std::lock_guard lock(mutex_);
   copy_text(phase_, phase);
+  phase_may_take_long_ = may_take_long;
+}
+
+bool FlightRecorder::phase_may_take_long() const {
+  const std::lock_guard lock(mutex_);
+  return phase_may_take_long_;
 }
 
 std::string FlightRecorder::phase() const {
@@ -91,6 +97,13 @@ std::string FlightRecorder::last_calls(int count) const {
                     call.bytes, seconds(call.end - call.begin), seconds(now - call.end));
   }
   return text;
+}
+
+int FlightRecorder::last_calls(std::span<Call> calls) const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t count = std::min({ended_, std::uint64_t{kKept}, std::uint64_t{calls.size()}});
+  for (std::uint64_t i = 0; i < count; ++i) calls[i] = kept_[(ended_ - count + i) % kKept];
+  return static_cast<int>(count);
 }
 
 std::uint64_t FlightRecorder::calls_ended() const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace lockstep {
@@ -36,15 +37,19 @@ class FlightRecorder {
   Ticket begin(const char* what, std::size_t bytes, int peer) noexcept;
   void end(Ticket ticket) noexcept;
 
-  /// Where the program is ("step 17", "reading data"), for messages. Cheap.
-  void set_phase(const char* phase) noexcept;
+  /// Where the program is ("step 17", "reading data"), for messages. Cheap. `may_take_long`: others wait
+  /// longer for a rank that is in this phase and answers (watchdog.h).
+  void set_phase(const char* phase, bool may_take_long = false) noexcept;
   std::string phase() const;
+  bool phase_may_take_long() const;
   /// How long ago the last call ended (or the recorder was made).
   double seconds_since_last_call() const;
   /// The call that has been open longest.
   std::optional<Call> oldest_open() const;
   /// The last `count` calls, newest last, one per line: "  12.345 s ago  allgather 'x'  128 bytes  0.001 s".
   std::string last_calls(int count) const;
+  /// The last calls that fit into `calls`, newest last; how many there are.
+  int last_calls(std::span<Call> calls) const;
   std::uint64_t calls_ended() const;
 
  private:
@@ -53,6 +58,7 @@ class FlightRecorder {
   std::array<Call, kKept> kept_;
   std::uint64_t begun_ = 0, ended_ = 0;
   std::array<char, 64> phase_{};
+  bool phase_may_take_long_ = false;
   Clock::time_point last_end_ = Clock::now();
 };
 
@@ -73,5 +79,7 @@ class RecordedCall {
 
 /// flight_recorder().set_phase(phase): "step 17". No allocation.
 inline void set_phase(const char* phase) noexcept { flight_recorder().set_phase(phase); }
+/// A phase beside the steps, such as reading, restoring, evaluating, saving: it may take many times as long.
+inline void set_long_phase(const char* phase) noexcept { flight_recorder().set_phase(phase, true); }
 
 }  // namespace lockstep

@@ -201,14 +201,16 @@ void GradientReducer::wait_all() {
     const Timer timer;
     std::unique_lock lock(s.mutex);
     const auto ended = [&s] { return s.finished == s.queue.size(); };
-    if (const double limit = communication_timeout_seconds(); limit > 0)
+    if (const double limit = communication_timeout_seconds(); limit > 0) {
       // The watchdog ends the run first, unless each single call is short and only the sum of them is late.
-      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(limit + kGraceSeconds), ended),
+      const double patience = Watchdog::kLongPhaseFactor * limit + kGraceSeconds;
+      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(patience), ended),
                        ErrorKind::communication,
-                       "the gradients were not reduced in {} s: {} of {} buckets are done", limit, s.finished,
-                       s.queue.size());
-    else
+                       "the gradients were not reduced in {} s: {} of {} buckets are done", patience,
+                       s.finished, s.queue.size());
+    } else {
       s.done.wait(lock, ended);
+    }
     s.taken = s.finished = 0;
     error = std::exchange(s.error, nullptr);
     s.seconds_blocked += timer.seconds();

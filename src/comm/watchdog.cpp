@@ -21,6 +21,8 @@ constexpr double kLongestNap = 0.5;      // seconds between two looks
 constexpr double kAnswerSeconds = 2;     // how long others may take to answer
 constexpr double kLowerRankSeconds = 4;  // how long a lower rank may take to end the run
 constexpr int kGroupsShown = 20;
+constexpr int kRanksShown = 16;  // whose last calls are shown
+constexpr double kAskAgainSeconds = 1;
 
 std::atomic<double> g_timeout_seconds{0};
 
@@ -73,6 +75,33 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
   return text;
 }
 
+// The last calls of the other ranks, a line each; of many ranks the likely culprits'.
+std::string calls_of_others(const WatchdogIdentity& identity,
+                            const std::vector<std::optional<RankStatus>>& others) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < static_cast<int>(others.size()); ++rank)
+    if (const auto& other = others[static_cast<std::size_t>(rank)];
+        rank != identity.rank && other && other->num_past > 0)
+      ranks.push_back(rank);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+    return others[static_cast<std::size_t>(a)]->in_call < others[static_cast<std::size_t>(b)]->in_call;
+  });
+  std::string text;
+  for (const int rank : ranks) {
+    if (rank == ranks[std::min<std::size_t>(kRanksShown, ranks.size() - 1)] && ranks.size() > kRanksShown)
+      return text + fmt::format("  ... and {} other ranks\n", ranks.size() - kRanksShown);
+    const RankStatus& other = *others[static_cast<std::size_t>(rank)];
+    text += fmt::format("  rank {}:", rank);
+    for (int i = 0; i < std::min<int>(other.num_past, RankStatus::kPastCalls); ++i) {
+      const RankStatus::PastCall& call = other.past[static_cast<std::size_t>(i)];
+      text += fmt::format("{} #{} '{}' {:.3f} s ago", i == 0 ? "" : ",", call.number, call.name.data(),
+                          call.seconds_ago);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 double communication_timeout_seconds() { return g_timeout_seconds.load(std::memory_order_relaxed); }
@@ -92,6 +121,8 @@ std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecor
     text += "  Where the other ranks are:\n" + places(identity, others);
   text += fmt::format("  The last calls of rank {}, oldest first:\n{}", identity.rank,
                       flight_recorder().last_calls(kCallsShown));
+  if (const std::string calls = calls_of_others(identity, others); !calls.empty())
+    text += "  The last calls of the other ranks, oldest first:\n" + calls;
   return text;
 }
 
@@ -135,9 +166,17 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   const double limit = communication_timeout_seconds();
   const auto call = flight_recorder().oldest_open();
   if (limit <= 0 || !call || seconds_open(*call) <= limit) return false;
+  if (!peers_ && identity_.ranks > 1 && seconds_open(*call) <= kLongPhaseFactor * limit) return false;
   std::vector<std::optional<RankStatus>> others;
   if (peers_) {
+    if (FlightRecorder::Clock::now() < ask_again_) return false;
     others = peers_->ask_all(status(), kAnswerSeconds);
+    if (is_excused(others, limit)) {
+      ask_again_ = FlightRecorder::Clock::now() +
+                   std::chrono::duration_cast<FlightRecorder::Clock::duration>(
+                       std::chrono::duration<double>(std::min(kAskAgainSeconds, limit)));
+      return false;
+    }
     if (a_lower_rank_speaks(others, limit)) {
       const auto until = FlightRecorder::Clock::now() + std::chrono::duration<double>(kLowerRankSeconds);
       while (!stop_ && FlightRecorder::Clock::now() < until) {
@@ -157,6 +196,15 @@ RankStatus Watchdog::status() const {
   RankStatus mine;
   put(mine.host, identity_.host);
   put(mine.phase, flight_recorder().phase());
+  mine.may_take_long = flight_recorder().phase_may_take_long() ? 1 : 0;
+  std::array<FlightRecorder::Call, RankStatus::kPastCalls> past;
+  mine.num_past = flight_recorder().last_calls(past);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(mine.num_past); ++i) {
+    mine.past[i].number = past[i].number;
+    mine.past[i].seconds_ago =
+        std::chrono::duration<double>(FlightRecorder::Clock::now() - past[i].end).count();
+    put(mine.past[i].name, past[i].name.data());
+  }
   if (const auto call = flight_recorder().oldest_open()) {
     mine.in_call = 1;
     mine.seconds = seconds_open(*call);
@@ -165,6 +213,20 @@ RankStatus Watchdog::status() const {
     mine.seconds = flight_recorder().seconds_since_last_call();
   }
   return mine;
+}
+
+// All answer, and one is at work on something that may take long: not in a communication call, or in one that
+// is young.
+bool Watchdog::is_excused(const std::vector<std::optional<RankStatus>>& others, double limit) const {
+  bool excused = false;
+  for (int rank = 0; rank < static_cast<int>(others.size()); ++rank) {
+    if (rank == identity_.rank) continue;
+    const auto& other = others[static_cast<std::size_t>(rank)];
+    if (!other) return false;
+    const double patience = other->in_call != 0 ? limit : kLongPhaseFactor * limit;
+    excused = excused || (other->may_take_long != 0 && other->seconds < patience);
+  }
+  return excused;
 }
 
 bool Watchdog::a_lower_rank_speaks(const std::vector<std::optional<RankStatus>>& others, double limit) const {

@@ -7,6 +7,10 @@
 // before, and where the other ranks are: the watchdogs of the ranks answer one another's questions even while
 // the ranks' main threads hang, so a rank that is late is named ("is in no communication call for 300 s"),
 // and one that does not answer is dead or stopped. When several ranks time out, the lowest one speaks.
+//
+// A rank that answers, and is busy in a phase that may take long (set_long_phase: saving, evaluating,
+// reading), is waited for ten times as long. One that does not answer never is. Where the watchdogs cannot
+// talk (no MPI_THREAD_MULTIPLE) nobody knows, and ten times the limit holds for every call.
 #pragma once
 
 #include <array>
@@ -25,12 +29,22 @@
 
 namespace lockstep {
 
-/// Where a rank is; sent as bytes between ranks.
+/// Where a rank is and what it did before; sent as bytes between ranks.
 struct RankStatus {
+  struct PastCall {
+    std::uint64_t number = 0;  ///< 1 is the process's first call
+    double seconds_ago = 0;    ///< since its end
+    std::array<char, 40> name{};
+  };
+  static constexpr int kPastCalls = 6;
+
   std::int32_t in_call = 0;
-  double seconds = 0;  ///< in the call, or since the last one ended
+  std::int32_t may_take_long = 0;  ///< its phase
+  double seconds = 0;              ///< in the call, or since the last one ended
   std::array<char, 56> call{};
   std::array<char, 64> phase{}, host{};
+  std::int32_t num_past = 0;
+  std::array<PastCall, kPastCalls> past{};  ///< oldest first
 };
 
 /// How the watchdogs talk, on a message space of their own and from their own thread.
@@ -57,6 +71,8 @@ std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecor
 class Watchdog {
  public:
   using Expired = std::function<void(const std::string& message)>;
+  /// How much longer a phase that may take long is waited for.
+  static constexpr double kLongPhaseFactor = 10;
 
   /// `expired(message)` is called once, from the watchdog's thread; it usually prints and aborts. `peers` may
   /// be null.
@@ -75,6 +91,7 @@ class Watchdog {
   void serve();
   bool look(std::unique_lock<std::mutex>& lock);
   RankStatus status() const;
+  bool is_excused(const std::vector<std::optional<RankStatus>>& others, double limit) const;
   bool a_lower_rank_speaks(const std::vector<std::optional<RankStatus>>& others, double limit) const;
 
   WatchdogIdentity identity_;
@@ -83,6 +100,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
+  FlightRecorder::Clock::time_point ask_again_{};
   std::thread thread_;
 };
 

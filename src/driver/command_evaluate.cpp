@@ -11,30 +11,29 @@ namespace lockstep {
 
 int command_evaluate(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(
-      target.config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
-        Communicator& world = environment.world();
-        const FoundCheckpoint found = shared([&] {
-          FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
-          if (!checkpoint.exists())
-            throw Error(ErrorKind::checkpoint, "there is no checkpoint to evaluate", target.run_dir,
-                        "Train first, or name one with --checkpoint.");
-          return checkpoint;
-        });
-        Session session(environment, target.config, found.header.shards, false, true);
-        shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
-        const Params& eval = session.config().eval;
-        Evaluation evaluation(session.executor_context(), session.control(), *session.eval_data(),
-                              eval.has("batch_size") ? eval.integer("batch_size")
-                                                     : session.config().train.integer("batch_size"));
-        session.workers().grow_scratch(evaluation.scratch_bytes());
-        const EvaluationResult result = evaluation.run();
-        if (session.is_chief())
-          fmt::print("{{\"checkpoint\": \"{}\", \"global_step\": {}, \"samples\": {}, \"loss\": {}{}}}\n",
-                     found.path, found.header.global_step, result.samples, result.loss,
-                     session.model().accuracy ? fmt::format(", \"accuracy\": {}", result.accuracy) : "");
-        return 0;
-      });
+  return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
+    Communicator& world = environment.world();
+    const FoundCheckpoint found = shared([&] {
+      FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
+      if (!checkpoint.exists())
+        throw Error(ErrorKind::checkpoint, "there is no checkpoint to evaluate", target.run_dir,
+                    "Train first, or name one with --checkpoint.");
+      return checkpoint;
+    });
+    Session session(environment, target.config, found.header.shards, false, true);
+    shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
+    const Params& eval = session.config().eval;
+    Evaluation evaluation(
+        session.executor_context(), session.control(), *session.eval_data(),
+        eval.has("batch_size") ? eval.integer("batch_size") : session.config().train.integer("batch_size"));
+    session.workers().grow_scratch(evaluation.scratch_bytes());
+    const EvaluationResult result = evaluation.run();
+    if (session.is_chief())
+      fmt::print("{{\"checkpoint\": \"{}\", \"global_step\": {}, \"samples\": {}, \"loss\": {}{}}}\n",
+                 found.path, found.header.global_step, result.samples, result.loss,
+                 session.model().accuracy ? fmt::format(", \"accuracy\": {}", result.accuracy) : "");
+    return 0;
+  });
 }
 
 }  // namespace lockstep

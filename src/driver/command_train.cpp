@@ -8,6 +8,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "driver/hook_table.h"
+#include "driver/hooks/step_clock_hook.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_reports.h"
@@ -86,6 +87,8 @@ class TrainingRun {
             .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
     add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(), quiet);
+    monitored_->add(
+        std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
 
   /// What was found says that nothing is left to do.
@@ -199,7 +202,7 @@ int command_train(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(config.comm.real("timeout_seconds"), line.quiet, [&](CommEnvironment& environment) {
+  return run_on_ranks(comm_timeout_seconds(config), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {

@@ -74,6 +74,11 @@ std::string resolve_path(const Config& config, const std::string& path) {
   return (std::filesystem::path(config.base_directory) / path).lexically_normal().string();
 }
 
+std::optional<double> comm_timeout_seconds(const Config& config) {
+  if (!config.comm.has("timeout_seconds")) return std::nullopt;
+  return config.comm.real("timeout_seconds");
+}
+
 std::string default_run_directory(const std::string& config_path) {
   return (std::filesystem::path("runs") / std::filesystem::path(config_path).stem()).string();
 }

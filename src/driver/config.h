@@ -6,6 +6,7 @@
 // optimizers). Reads one file, no MPI: every rank may load it, and errors appear before anything starts.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ Config config_from_text(std::string_view text, const std::string& name,
 
 /// `path` as the configuration means it: absolute, or relative to base_directory.
 std::string resolve_path(const Config& config, const std::string& path);
+/// comm.timeout_seconds; nothing: automatic.
+std::optional<double> comm_timeout_seconds(const Config& config);
 /// Where `train CONFIG` puts its results without --run-dir: "runs/digits" for "examples/digits.yaml".
 std::string default_run_directory(const std::string& config_path);
 /// The configuration as run: every option of the driver's sections with its value, base_directory absolute.

@@ -105,7 +105,8 @@ constexpr ParamSpec kWarmStart[] = {
     {"rename", node, "null", "map or null",
      "What variables of this model are called in the checkpoint: {conv1/kernel: first/kernel} for one, "
      "{head/: "
-     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: {'block([0-9]+)/(.*)': "
+     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: "
+     "{'block([0-9]+)/(.*)': "
      "'stage$1/$2'}."},
     {"strict", boolean, "true", "",
      "It is an error if a variable is not in the checkpoint or has another shape there. false: take what "
@@ -132,8 +133,14 @@ constexpr ParamSpec kComm[] = {
     {"bucket_first_mb", real, "1.0", "> 0 MB",
      "Size of the first gradient bucket: small, so that communication starts early."},
     {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
-    {"timeout_seconds", real, "300", ">= 0 seconds",
-     "A wait for other ranks that takes longer ends the run with a message. 0: wait for ever."},
+    {"timeout_seconds", real, "null", ">= 0 seconds or null",
+     "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
+     "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "
+     "steps, and 300 s until they are done. 0: wait for ever."},
+    {"straggler_factor", real, "1.2", "> 1 or null",
+     "Name a rank whose own work takes more than so many times the median of all ranks, in three windows of "
+     "100 steps on "
+     "end. null: never."},
     {"check_every_steps", integer, "100", ">= 0",
      "Compare a hash of the variables of all ranks after so many steps. 0: never."},
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/trace.h"
+#include "driver/fault_step.h"
 
 namespace lockstep {
 
@@ -282,6 +283,7 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
       sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
                                slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
                                training_ ? slot.d_outputs : nullptr);
+    if (training_ && microshard.n > 0) fault_in_gradient(slot.d_outputs);
     batch.done(microshard, sums, lane, slot.outputs);
     return;
   }

@@ -28,7 +28,7 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
 
 }  // namespace
 
-int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
+int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
   CommEnvironment environment({.timeout_seconds = timeout_seconds});
   Communicator& world = environment.world();
   set_fault_rank(world.rank());

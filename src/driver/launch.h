@@ -9,6 +9,8 @@
 // and aborts the run.
 #pragma once
 
+#include <optional>
+
 #include "comm/environment.h"
 #include "core/error.h"
 #include "core/function_ref.h"
@@ -40,7 +42,8 @@ decltype(auto) shared(Body&& body) {
 }
 
 /// Starts communication, runs `body` and returns its exit code, or that of its error. With one rank, errors
-/// are simply rethrown. `quiet`: on standard error warnings and errors only.
-int run_on_ranks(double timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body);
+/// are simply rethrown. `timeout_seconds` as in CommOptions. `quiet`: on standard error warnings and errors
+/// only.
+int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body);
 
 }  // namespace lockstep

@@ -81,7 +81,7 @@ void MonitoredSession::start() {
 }
 
 void MonitoredSession::create() {
-  set_phase("restoring");
+  set_long_phase("restoring");
   const double* initial = initial_state_.data();
   for (const CheckpointTensor& tensor : state_) {
     const std::int64_t count = tensor.tensor.num_elements();
@@ -131,7 +131,7 @@ void MonitoredSession::finish() {
   LOCKSTEP_CHECK(started_ && !finished_);
   finished_ = true;
   throw_pending();
-  set_phase("ending");
+  set_long_phase("ending");
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->end_communicates(), "end", [&](Hook& h) { h.end(*this); });
 }

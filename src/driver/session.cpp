@@ -3,8 +3,10 @@
 #include "driver/session.h"
 
 #include "comm/agree.h"
+#include "comm/flight_recorder.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
+#include "driver/fault_step.h"
 #include "driver/launch.h"
 #include "driver/version.h"
 #include "driver/yaml_node.h"
@@ -14,6 +16,7 @@ namespace lockstep {
 Session::Session(CommEnvironment& environment, Config config,
                  std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
     : environment_(environment), config_(std::move(config)) {
+  set_long_phase("reading data and building the model");
   shared([&] {
     agree(
         world(),
@@ -64,7 +67,7 @@ void Session::check_same_everywhere() {
       {"instruction set", name_of(isa_level())},
       {"oneDNN", primitive_library_version()},
       {"MPI library", mpi_library_version()},
-      {"configuration", to_yaml(root)},
+      {"configuration", to_yaml(root) + fault_in_config()},
       {"training data", train_data_ ? train_data_->fingerprint() : ""},
       {"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
       {"shards", std::to_string(shards_)},

@@ -42,6 +42,8 @@ class Session {
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
   ExecutorContext executor_context();
+  /// See CommEnvironment::step_took.
+  void step_took(double seconds) { environment_.step_took(seconds); }
   bool may_overlap() const { return environment_.thread_multiple(); }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/trace.h"
+#include "driver/fault_step.h"
 
 namespace lockstep {
 
@@ -33,6 +34,7 @@ StepResult Trainer::step() {
 }
 
 StepResult Trainer::compute() {
+  fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
   source_.set_batch(batch);
   std::ranges::copy(context_.variables.other_values(), held_.begin());
@@ -57,7 +59,7 @@ StepResult Trainer::compute() {
     const Traced traced("waiting", "for gradients");
     reducer_.wait_all();
   }
-  sums_.reduce("loss of the step");
+  if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const double count = static_cast<double>(batch.count);
   const Cursor next = plan_.advance(cursor_);
   return {.step = step_ + 1,
@@ -81,6 +83,7 @@ void Trainer::apply(bool update) {
     });
   else
     std::ranges::copy(held_, context_.variables.other_values().begin());
+  fault_in_variables(context_.variables);
   ++step_;
   cursor_ = plan_.advance(cursor_);
 }

@@ -76,7 +76,7 @@ class Trainer {
 
  private:
   ExecutorContext context_;
-  const Communicator& control_;
+  Communicator& control_;
   const StepPlan& plan_;
   Optimizer& optimizer_;
   Executor executor_;

@@ -51,7 +51,7 @@ class FaultsTest(LockstepTest):
                 self.assert_resumes(resumed_on)
 
     def test_a_rank_stops_answering(self):
-        result = self.disturbed(3, signal.SIGSTOP, victim=1, limit=25, sets=["comm.timeout_seconds=5"])
+        result = self.disturbed(3, signal.SIGSTOP, victim=1, limit=5 + 10, sets=["comm.timeout_seconds=5"])
         host = re.escape(platform.node())
         self.assertRegex(result.err, rf"rank \d of 3 on host {host} has waited \d+ s in '.+' .*\(phase 'step \d+'\)")
         self.assertRegex(result.err, r"rank 1: no answer")

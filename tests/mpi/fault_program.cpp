@@ -4,7 +4,7 @@
 // A program whose last rank goes wrong in a way of choice; hang_test.py runs it under mpirun and looks at its
 // end.
 //
-//   fault_program sleep | stop | overlap | throw | exit
+//   fault_program sleep | save | stop | overlap | throw | exit
 #include <unistd.h>
 
 #include <chrono>
@@ -38,6 +38,10 @@ void run(CommEnvironment& environment, std::string_view fault) {
   }
   if (bad && fault == "sleep") {
     set_phase("reading data");
+    sleep_long();
+  }
+  if (bad && fault == "save") {
+    set_long_phase("saving");
     sleep_long();
   }
   if (bad && fault == "stop") (void)raise(SIGSTOP);

@@ -75,10 +75,11 @@ def rank_of(pid):
 class Job:
     """A command that runs beside the test."""
 
-    def __init__(self, command, folder, cwd=None):
+    def __init__(self, command, folder, cwd=None, variables=None):
         self.command = [str(word) for word in command]
         self.begin = time.monotonic()
-        environment = dict(os.environ, TMPDIR=str(folder), OMPI_MCA_btl_vader_backing_directory=str(folder))
+        environment = dict(os.environ, TMPDIR=str(folder), OMPI_MCA_btl_vader_backing_directory=str(folder),
+                           **(variables or {}))
         files = [tempfile.TemporaryFile(dir=folder) for _ in range(2)]
         self.out, self.err = files
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err,
@@ -169,10 +170,10 @@ class LockstepTest(unittest.TestCase):
             job.err.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def start(self, *arguments, ranks=None, cwd=None):
-        """`lockstep arguments` on so many ranks; None: without a launcher."""
+    def start(self, *arguments, ranks=None, cwd=None, variables=None):
+        """`lockstep arguments` on so many ranks; None: without a launcher. `variables`: of the environment."""
         launcher = [] if ranks is None else [*MPIRUN, "-n", ranks]
-        job = Job([*launcher, PROGRAM, *arguments], self.folder, cwd)
+        job = Job([*launcher, PROGRAM, *arguments], self.folder, cwd, variables)
         self.jobs.append(job)
         return job
 

@@ -23,7 +23,7 @@ void EvaluationHook::end(MonitoredSession& session) {
 }
 
 void EvaluationHook::evaluate(MonitoredSession& session) {
-  set_phase("evaluation");
+  set_long_phase("evaluation");
   const EvaluationResult result = evaluation_.run();
   const std::int64_t step = session.global_step();
   evaluated_step_ = step;

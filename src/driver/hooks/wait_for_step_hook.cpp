@@ -16,7 +16,7 @@ namespace lockstep {
 
 void WaitForStepHook::after_create_session(MonitoredSession& session) {
   if (std::exchange(waited_, true)) return;
-  set_phase("waiting for another run");
+  set_long_phase("waiting for another run");
   Communicator& control = session.control();
   const Timer since;
   // The chief looks, all are told: no rank waits for longer than a poll in one call.

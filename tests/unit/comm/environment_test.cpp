@@ -54,6 +54,8 @@ TEST(Environment, ProcessAlone) {
   EXPECT_STREQ(environment.thread_level(), "none");
   EXPECT_EQ(environment.world().size(), 1);
   EXPECT_EQ(communication_timeout_seconds(), 5);
+  for (int step = 0; step < 20; ++step) environment.step_took(100);
+  EXPECT_EQ(communication_timeout_seconds(), 5) << "what the user gave is not changed";
   environment.set_timeout_seconds(0);
   EXPECT_EQ(communication_timeout_seconds(), 0);
   environment.finalize();

@@ -124,6 +124,102 @@ TEST(Watchdog, LetsALowerRankSpeakFirstButNotForEver) {
   EXPECT_GE(seconds_until_bark(1, status(true, "call", "", 10)), 3.5);
 }
 
+/// The seconds until a watchdog with a limit of 0.2 s barks because of `peer`; 0 if it does not in
+/// `patience`.
+double seconds_until_bark_about(const std::optional<RankStatus>& peer, double patience) {
+  std::promise<void> bark;
+  auto barked = bark.get_future();
+  auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{std::nullopt, peer});
+  const auto begin = std::chrono::steady_clock::now();
+  Watchdog watchdog(0.2, {0, 2, "a"}, std::move(peers), [&](const std::string&) { bark.set_value(); });
+  const auto ticket = flight_recorder().begin("call", 1, -1);
+  const bool ready = barked.wait_for(std::chrono::duration<double>(patience)) == std::future_status::ready;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  watchdog.stop();
+  flight_recorder().end(ticket);
+  return ready ? seconds : 0;
+}
+
+TEST(Watchdog, WaitsLongerForARankThatIsAtWorkOnSomethingLong) {
+  RankStatus saving = status(false, "", "saving a checkpoint", 1.9);
+  EXPECT_GT(seconds_until_bark_about(saving, 30), 0) << "a phase like any other";
+  saving.may_take_long = 1;
+  EXPECT_EQ(seconds_until_bark_about(saving, 1.5), 0) << "less than ten times the limit";
+  saving.seconds = 2.1;
+  EXPECT_GT(seconds_until_bark_about(saving, 30), 0) << "more than that";
+  RankStatus stuck = status(true, "broadcast", "restoring", 1);
+  stuck.may_take_long = 1;
+  EXPECT_GT(seconds_until_bark_about(stuck, 30), 0) << "it waits for somebody itself";
+  EXPECT_GT(seconds_until_bark_about(std::nullopt, 30), 0) << "no answer";
+}
+
+TEST(Watchdog, WithoutPeersNobodyKnowsSoItWaitsTenTimesTheLimit) {
+  std::promise<void> bark;
+  auto barked = bark.get_future();
+  const auto begin = std::chrono::steady_clock::now();
+  Watchdog watchdog(0.1, {0, 2, "a"}, nullptr, [&](const std::string&) { bark.set_value(); });
+  const auto ticket = flight_recorder().begin("call", 1, -1);
+  EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  flight_recorder().end(ticket);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+TEST(FlightRecorder, ALongPhaseEndsWithTheNextOne) {
+  FlightRecorder recorder;
+  EXPECT_FALSE(recorder.phase_may_take_long());
+  recorder.set_phase("saving", true);
+  EXPECT_TRUE(recorder.phase_may_take_long());
+  recorder.set_phase("step 2");
+  EXPECT_FALSE(recorder.phase_may_take_long());
+}
+
+TEST(FlightRecorder, GivesTheLastCallsThatFit) {
+  FlightRecorder recorder;
+  std::array<FlightRecorder::Call, 3> calls;
+  EXPECT_EQ(recorder.last_calls(calls), 0);
+  for (int i = 0; i < 70; ++i) recorder.end(recorder.begin(std::to_string(i).c_str(), 8, -1));
+  EXPECT_EQ(recorder.last_calls(calls), 3);
+  EXPECT_STREQ(calls[0].name.data(), "67");
+  EXPECT_STREQ(calls[2].name.data(), "69");
+}
+
+void add_past(RankStatus& status, std::uint64_t number, const char* name, double seconds_ago) {
+  RankStatus::PastCall& call = status.past[static_cast<std::size_t>(status.num_past++)];
+  call.number = number;
+  call.seconds_ago = seconds_ago;
+  std::snprintf(call.name.data(), call.name.size(), "%s", name);
+}
+
+TEST(WatchdogMessage, SaysWhatTheOthersDidBefore) {
+  FlightRecorder::Call call;
+  std::vector<std::optional<RankStatus>> others(4);
+  others[1] = status(true, "loss", "step 4", 60);
+  add_past(*others[1], 41, "gradients 1 of 2", 61.5);
+  add_past(*others[1], 42, "gradients 2 of 2", 60.25);
+  others[2] = status(false, "", "step 3", 60);
+  add_past(*others[2], 40, "loss", 62);
+  const std::string text = watchdog_message({0, 4, "a"}, call, 60, others);
+  EXPECT_THAT(
+      text,
+      HasSubstr("  The last calls of the other ranks, oldest first:\n"
+                "  rank 2: #40 'loss' 62.000 s ago\n"
+                "  rank 1: #41 'gradients 1 of 2' 61.500 s ago, #42 'gradients 2 of 2' 60.250 s ago\n"));
+}
+
+TEST(WatchdogMessage, OfManyRanksStaysShort) {
+  FlightRecorder::Call call;
+  std::vector<std::optional<RankStatus>> others(5000);
+  for (std::size_t rank = 0; rank < others.size(); ++rank) {
+    others[rank] = status(true, ("call " + std::to_string(rank)).c_str(), "", 60);
+    for (int i = 0; i < RankStatus::kPastCalls; ++i) add_past(*others[rank], 1, "x", 1);
+  }
+  others[3000]->in_call = 0;
+  const std::string text = watchdog_message({0, 5000, "a"}, call, 60, others);
+  EXPECT_LT(text.size(), 10000U);
+  EXPECT_THAT(text, HasSubstr("\n  rank 3000: #1 'x'"));
+  EXPECT_THAT(text, HasSubstr("  ... and 4983 other ranks\n"));
+}
+
 TEST(WatchdogMessage, SaysWhereTheOthersAre) {
   FlightRecorder::Call call;
   std::snprintf(call.name.data(), call.name.size(), "gradients 1 of 2");

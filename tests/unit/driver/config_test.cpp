@@ -43,7 +43,8 @@ TEST(Config, Defaults) {
   EXPECT_EQ(config.summary.integer("every_steps"), 10);
   EXPECT_EQ(config.comm.string("reduction"), "tree");
   EXPECT_EQ(config.comm.real("bucket_first_mb"), 1.0);
-  EXPECT_EQ(config.comm.real("timeout_seconds"), 300.0);
+  EXPECT_EQ(comm_timeout_seconds(config), std::nullopt);
+  EXPECT_EQ(comm_timeout_seconds(config_of("comm: {timeout_seconds: 7}\n")), 7.0);
   EXPECT_EQ(config.precision.string("compute"), "float32");
   EXPECT_EQ(config.data.find("reader")->text, "csv");
   EXPECT_EQ(config.model.where, "a.yaml:2:8");

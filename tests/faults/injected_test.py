@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Each fault that a build made for tests can inject (LOCKSTEP_FAULT=step:rank:kind, src/core/fault.h): how the run
+ends, within which time, what it says, that no broken file has a final name, and that the resumed run ends with the
+bits of one that nobody disturbed."""
+import platform
+import re
+import unittest
+
+from lockstep_run import SOURCE, LockstepTest, checkpoints, main, records
+
+CONFIG = SOURCE / "tests" / "faults" / "small.yaml"
+STEPS, EVERY, AT = 30, 5, 12  # steps of a run; of a checkpoint and of a check for drift; the fault's
+HANG = 3                      # comm.timeout_seconds
+IN_TIME = 30                  # a start, a dozen steps, and what a fault may take: the limit and 10 s
+SETS = [f"checkpoint.every_steps={EVERY}", f"comm.check_every_steps={EVERY}", f"comm.timeout_seconds={HANG}"]
+HOST = re.escape(platform.node())
+
+
+def waited(phase):
+    return rf"rank \d of \d on host {HOST} has waited \d+ s in '[^']+' (for rank \d )?\(phase '{phase}'\)"
+
+
+class InjectedFaultsTest(LockstepTest):
+    def disturbed(self, kind, rank, ranks, code, says, at=AT):
+        """A run with a fault. It ends with `code` and in time, says all patterns, and leaves only intact files."""
+        options = {"config": CONFIG, "steps": STEPS, "sets": SETS}
+        result = self.start(*self.train_arguments("run", **options), ranks=ranks,
+                            variables={"LOCKSTEP_FAULT": f"{at}:{rank}:{kind}"}).wait(limit=90)
+        self.assertEqual(result.code, code, str(result))
+        self.assertLess(result.seconds, IN_TIME, str(result))
+        for pattern in says:
+            self.assertRegex(result.err, pattern, str(result))
+        self.assertNotRegex(result.err, r"Signal:|terminate called", str(result))
+        for path in checkpoints(self.folder / "run"):
+            self.lockstep("inspect", path, "--digest")  # reads and verifies every byte
+        return result
+
+    def ends_as_undisturbed(self, reached=None):
+        """Resumes, on another number of ranks. `reached`: the step of the checkpoint that it begins with."""
+        resumed = self.train("run", config=CONFIG, ranks=3, steps=STEPS, sets=SETS)
+        if reached is not None:
+            self.assertIn(f"continuing at step {reached}" if reached > 0 else "step 1/", resumed.err)
+        names = [path.name for path in (self.folder / "run" / "checkpoints").iterdir()]
+        self.assertTrue(all(re.fullmatch(r"step-\d{8}\.h5", name) for name in names), names)
+        self.train("whole", config=CONFIG, ranks=None, steps=STEPS, sets=SETS)
+        self.assert_same_run("whole", "run")
+
+    def last_checkpoint_before_the_fault(self):
+        return (AT - 1) // EVERY * EVERY
+
+    def ends_the_run(self, kind, code, says, rank=1, ranks=2):
+        result = self.disturbed(kind, rank, ranks, code, says)
+        self.assertLessEqual(len(records(self.folder / "run")), AT, "steps after the fault")
+        self.ends_as_undisturbed(reached=self.last_checkpoint_before_the_fault())
+        return result
+
+    def hangs(self, kind, says, phase=f"step {AT}"):
+        result = self.ends_the_run(kind, 1, [waited(phase), *says])
+        self.assertEqual(len(re.findall("; the run ends here", result.err)), 1, str(result))
+
+    def test_exit(self):
+        self.ends_the_run("exit", 9, [r"\[\[\d+,1\],1\]\s+Exit code:\s+9"])
+
+    def test_kill(self):
+        self.ends_the_run("kill", 137, [rf"process rank 1 .*on node {HOST} exited on signal 9"])
+
+    def test_kill_of_the_chief(self):
+        self.ends_the_run("kill", 137, [rf"process rank 0 .*on node {HOST} exited on signal 9"], rank=0)
+
+    def test_exception(self):
+        self.ends_the_run("exception", 3, [r"error: rank 1: a fault on purpose"])
+
+    def test_exception_of_a_single_rank(self):
+        self.disturbed("exception", rank=0, ranks=None, code=3, says=[r"error: a fault on purpose"])
+        self.ends_as_undisturbed(reached=self.last_checkpoint_before_the_fault())
+
+    def test_stop(self):
+        self.hangs("stop", [r"rank 1: no answer"])
+
+    def test_sleep(self):
+        self.hangs("sleep", [rf"rank 1: in no communication call \(phase 'step {AT}'\) on host {HOST}, for \d+ s",
+                             r"The last calls of the other ranks[^\n]*\n  rank 1: #\d+ '"])
+
+    def test_skipped_collective(self):
+        self.hangs("skipped_collective", [rf"rank 1: waiting in '[^']+' \(phase 'step {AT + 1}'\)"])
+
+    def test_extra_collective(self):
+        self.hangs("extra_collective", [r"'a fault on purpose: an extra collective'"])
+
+    def test_nan_gradient(self):
+        """Every rank gets the NaN with the sum: it is seen in the next step's loss, and no checkpoint has it."""
+        self.disturbed("nan_gradient", rank=1, ranks=2, code=1, says=[rf"error: .*the loss of step {AT + 1} is nan"])
+        self.ends_as_undisturbed(reached=self.last_checkpoint_before_the_fault())
+
+    def test_flipped_bit(self):
+        """The check for drift comes before the checkpoint of the same step."""
+        self.disturbed("flipped_bit", rank=1, ranks=3, code=1,
+                       says=[r"error: .*drifted apart: the variables after step 15", rf"rank 1 on host {HOST}"])
+        self.ends_as_undisturbed(reached=self.last_checkpoint_before_the_fault())
+
+    def test_differing_config(self):
+        result = self.disturbed("differing_config", rank=1, ranks=3, code=2, at=0,
+                                says=[r"error: ranks do not run the same: 'configuration' differs",
+                                      rf"rank 1 on host {HOST}: [^#]*a fault on purpose"])
+        self.assertEqual(len(re.findall(r"(?:^|\n)error: ", result.err)), 1, str(result))
+        self.assertEqual(checkpoints(self.folder / "run"), [])
+        self.ends_as_undisturbed(reached=0)
+
+    def goes_on(self, kind, says):
+        """What goes wrong with a checkpoint in the course of a run is a warning."""
+        self.disturbed(kind, rank=0, ranks=2, code=0, says=says)
+        self.ends_as_undisturbed()
+
+    def test_full_disk(self):
+        self.goes_on("ENOSPC", [r"warning: .*step 15 could not be written.*disk is full"])
+
+    def test_write_error(self):
+        self.goes_on("EIO", [r"warning: .*step 15 could not be written.*Input/output error"])
+
+    def test_flush_error(self):
+        self.goes_on("EIO_fsync", [r"warning: .*step 15 could not be written.*flush to disk"])
+
+    def test_short_write(self):
+        self.goes_on("short_write", [])
+
+    def test_full_disk_at_the_last_checkpoint_is_an_error(self):
+        self.disturbed("ENOSPC", rank=0, ranks=2, code=4, at=STEPS, says=[r"error: .*disk is full"])
+        self.ends_as_undisturbed(reached=STEPS - EVERY)
+
+    def killed_while_saving(self, kind):
+        self.disturbed(kind, rank=0, ranks=2, code=137, says=[rf"process rank 0 .*on node {HOST} exited on signal 9"])
+        self.ends_as_undisturbed(reached=AT // EVERY * EVERY)
+
+    def test_kill_in_write(self):
+        self.killed_while_saving("kill_in_write")
+
+    def test_kill_before_fsync(self):
+        self.killed_while_saving("kill_before_fsync")
+
+    def test_kill_before_rename(self):
+        self.killed_while_saving("kill_before_rename")
+
+    def test_kill_after_rename(self):
+        """The file is whole, but the state file does not name it yet: either may be what the run goes on with."""
+        self.disturbed("kill_after_rename", rank=0, ranks=2, code=137, says=[r"process rank 0"])
+        self.ends_as_undisturbed()
+
+    def test_a_fault_of_an_unknown_kind_is_refused(self):
+        result = self.start(*self.train_arguments("run", config=CONFIG, steps=1),
+                            variables={"LOCKSTEP_FAULT": "1:0:fire"}).wait()
+        self.assert_one_error(result, 2, "LOCKSTEP_FAULT.*'1:0:fire' is not step:rank:kind")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL at random moments, again and again, on 1 to 4 ranks and in one run directory: it is usable after each, no more
+than one checkpoint interval is lost, and the run at last ends with the bits of one that nobody killed.
+
+  LOCKSTEP_KILLS   how many times (default 200)
+  LOCKSTEP_SEED    of the moments; printed, so that a failure can be repeated
+"""
+import json
+import os
+import random
+import signal
+import time
+import unittest
+
+from lockstep_run import SOURCE, LockstepTest, checkpoints, main, wait_until
+
+CONFIG = SOURCE / "tests" / "faults" / "small.yaml"
+KILLS = int(os.environ.get("LOCKSTEP_KILLS", "200"))
+EVERY = 20
+FAR = 10_000_000  # a step that nobody reaches
+SAVING = ["kill_in_write", "kill_before_fsync", "kill_before_rename", "kill_after_rename"]
+RANKS = [None] * 7 + [2, 2, 3, 4]  # None: without a launcher, which starts ten times as fast
+LAST_BYTES = 4096
+
+
+class KillLoopTest(LockstepTest):
+    def options(self, steps):
+        return {"config": CONFIG, "steps": steps, "sets": [f"checkpoint.every_steps={EVERY}", "summary.events=false"]}
+
+    def done(self):
+        """The last step that metrics.jsonl has a whole record of."""
+        try:
+            with open(self.folder / "run" / "metrics.jsonl", "rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - LAST_BYTES))
+                lines = file.read().splitlines(keepends=True)
+        except FileNotFoundError:
+            return 0
+        whole = [line for line in lines[1 if len(lines) > 1 else 0:] if line.endswith(b"\n")]
+        return json.loads(whole[-1])["step"] if whole else 0
+
+    def saved(self):
+        """The step of the checkpoint that a run would go on with; every byte of it is read and verified."""
+        if not checkpoints(self.folder / "run"):
+            return 0
+        result = self.lockstep("inspect", self.folder / "run", "--json")
+        return json.loads(result.out)["global_step"]
+
+    def temporaries(self):
+        folder = self.folder / "run" / "checkpoints"
+        return [path for path in folder.glob("*") if not path.name.endswith(".h5")] if folder.exists() else []
+
+    def one_kill(self, moments, reached):
+        ranks = moments.choice(RANKS)
+        way = moments.choice(["in a save", "at a time", "behind a step", "one rank", "at a temporary file"])
+        if way == "one rank" and ranks in (None, 1):
+            way = "behind a step"
+        variables = {}
+        if way == "in a save":
+            variables["LOCKSTEP_FAULT"] = f"{reached + moments.choice([0, EVERY, 2 * EVERY])}:0:{moments.choice(SAVING)}"
+        what = f"{way}, {ranks or 1} ranks {variables}"
+        begin_step = self.done()
+        job = self.start(*self.train_arguments("run", **self.options(FAR)), ranks=ranks, variables=variables)
+        pause = moments.random()
+        if way == "in a save":
+            result = job.wait(limit=60)
+            self.assertIn(result.code, (137, -signal.SIGKILL), f"{what}\n{result}")
+            return what
+        if way == "at a time":
+            time.sleep(0.4 * pause)
+        elif way == "at a temporary file":
+            wait_until(lambda: not job.running() or self.temporaries(), 60, "a checkpoint that is being written")
+        else:
+            wait_until(lambda: not job.running() or self.done() != begin_step, 60, "a step")
+            time.sleep(0.05 * pause)
+        self.assertTrue(job.running(), f"{what}: it ended before the kill")
+        if way == "one rank":
+            pids = job.ranks()
+            os.kill(pids[moments.choice(sorted(pids))], signal.SIGKILL)
+            self.assertNotEqual(job.wait(limit=60).code, 0, what)
+        else:
+            job.kill()
+            job.out.close()
+            job.err.close()
+        return what
+
+    def test_killed_again_and_again(self):
+        seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 1_000_000))
+        print(f"LOCKSTEP_SEED={seed} LOCKSTEP_KILLS={KILLS}", flush=True)
+        moments = random.Random(seed)
+        reached, lost, forward, mid_save = 0, [], 0, 0
+        for kill in range(KILLS):
+            what = f"kill {kill}, seed {seed}: " + self.one_kill(moments, reached)
+            mid_save += bool(self.temporaries()) or "LOCKSTEP_FAULT" in what
+            done, saved = self.done(), self.saved()
+            self.assertGreaterEqual(saved, reached, f"{what}: a checkpoint was lost")
+            self.assertLessEqual(done - saved, EVERY, f"{what}: more than one interval was lost")
+            lost.append(done - saved)
+            forward += saved > reached
+            reached = saved
+        print(f"{KILLS} kills, {mid_save} of them in the middle of saving; {forward} runs got forward, to step {reached}; "
+              f"at most {max(lost)} steps were lost at a time")
+        self.assertGreater(forward, KILLS / 10, "hardly any run got forward: this shows nothing")
+        self.assertGreater(mid_save, KILLS / 10, "hardly any kill hit a save")
+        last = reached + EVERY // 2
+        self.train("run", ranks=2, **self.options(last))
+        self.train("whole", ranks=None, **self.options(last))
+        self.assertEqual(self.digest("whole"), self.digest("run"))
+        self.assertEqual(self.temporaries(), [])
+
+
+if __name__ == "__main__":
+    main()
