@@ -65,6 +65,11 @@ bool FlightRecorder::phase_may_take_long() const {
   return phase_may_take_long_;
 }
 
+std::array<char, 64> FlightRecorder::phase_text() const {
+  const std::lock_guard lock(mutex_);
+  return phase_;
+}
+
 std::string FlightRecorder::phase() const {
   const std::lock_guard lock(mutex_);
   return phase_.data();

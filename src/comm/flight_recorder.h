@@ -41,6 +41,8 @@ class FlightRecorder {
   /// longer for a rank that is in this phase and answers (watchdog.h).
   void set_phase(const char* phase, bool may_take_long = false) noexcept;
   std::string phase() const;
+  /// The same, ended by a zero, without allocation.
+  std::array<char, 64> phase_text() const;
   bool phase_may_take_long() const;
   /// How long ago the last call ended (or the recorder was made).
   double seconds_since_last_call() const;

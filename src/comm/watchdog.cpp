@@ -195,7 +195,7 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
 RankStatus Watchdog::status() const {
   RankStatus mine;
   put(mine.host, identity_.host);
-  put(mine.phase, flight_recorder().phase());
+  mine.phase = flight_recorder().phase_text();
   mine.may_take_long = flight_recorder().phase_may_take_long() ? 1 : 0;
   std::array<FlightRecorder::Call, RankStatus::kPastCalls> past;
   mine.num_past = flight_recorder().last_calls(past);

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -66,7 +67,9 @@ struct ThreadPool::Impl {
 
   void serve(int thread) {
     one_openmp_thread();
-    name_trace_thread(fmt::format("compute {}", thread));
+    std::array<char, 24> name{};
+    fmt::format_to_n(name.data(), name.size() - 1, "compute {}", thread);
+    name_trace_thread(name.data());
     for (std::uint64_t seen = 0;;) {
       wait_until([&] { return stop.load() || generation.load() != seen; }, work);
       if (stop.load()) return;

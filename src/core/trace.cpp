@@ -17,7 +17,7 @@ constexpr std::size_t kSpansPerThread = 1 << 16;  // 5 MB
 /// One thread's buffer. Its mutex is free but for start and stop: a span costs an uncontended lock.
 struct ThreadBuffer {
   std::mutex mutex;
-  std::string name = "thread";
+  std::string name;
   std::vector<TraceSpan> spans;
   std::int64_t dropped = 0;
 };
@@ -33,10 +33,15 @@ Buffers& buffers() {
   return *instance;
 }
 
+// Of the calling thread. The buffer is made with its first span: threads that are never traced allocate
+// nothing.
+thread_local std::array<char, 32> own_name{"thread"};
+thread_local std::shared_ptr<ThreadBuffer> own;
+
 ThreadBuffer& own_buffer() {
-  thread_local std::shared_ptr<ThreadBuffer> own;
   if (!own) {
     own = std::make_shared<ThreadBuffer>();
+    own->name = own_name.data();
     const std::lock_guard lock(buffers().mutex);
     buffers().all.push_back(own);
   }
@@ -102,10 +107,12 @@ std::vector<ThreadTrace> stop_trace() {
   return traces;
 }
 
-void name_trace_thread(std::string name) {
-  ThreadBuffer& own = own_buffer();
-  const std::lock_guard lock(own.mutex);
-  own.name = std::move(name);
+void name_trace_thread(const char* name) {
+  own_name = {};
+  std::strncpy(own_name.data(), name, own_name.size() - 1);
+  if (!own) return;
+  const std::lock_guard lock(own->mutex);
+  own->name = own_name.data();
 }
 
 }  // namespace lockstep

@@ -27,13 +27,13 @@ struct ThreadTrace {
   std::int64_t dropped = 0;
 };
 
-/// Begins anew. Buffers are allocated when a thread's first span ends. Any thread, while no spans are open
+/// Begins anew. A buffer is allocated when a thread's first span ends. Any thread, while no spans are open
 /// elsewhere or it does not matter that they are lost.
 void start_trace();
 /// Ends tracing and returns what was kept, the threads by name.
 std::vector<ThreadTrace> stop_trace();
-/// The calling thread's name in traces: "compute 1". Without one it is "thread".
-void name_trace_thread(std::string name);
+/// The calling thread's name in traces: "compute 1" (31 characters). Without one it is "thread".
+void name_trace_thread(const char* name);
 
 namespace trace_detail {
 extern std::atomic<bool> enabled;
