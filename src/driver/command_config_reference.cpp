@@ -42,10 +42,11 @@ std::vector<ReferenceSection> other_rooms() {
   add_entries(sections, "Loss", loss_table());
   add_entries(sections, "Optimizer", optimizer_table());
   add_entries(sections, "Schedule", schedule_table());
-  sections.push_back({"Section hooks",
-                      "A list; a hook is written as its name alone (`- profile`) or with options "
-                      "(`- stop_after_seconds: {seconds: 3600}`). They are called in this order. See docs/hooks.md.",
-                      {}});
+  sections.push_back(
+      {"Section hooks",
+       "A list; a hook is written as its name alone (`- profile`) or with options "
+       "(`- stop_after_seconds: {seconds: 3600}`). They are called in this order. See docs/hooks.md.",
+       {}});
   add_entries(sections, "Hook", hook_table());
   return sections;
 }

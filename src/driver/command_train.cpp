@@ -12,6 +12,7 @@
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_reports.h"
+#include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/train_hooks.h"
 #include "driver/trainer.h"
@@ -56,7 +57,7 @@ class TrainingRun {
                .shuffle = config_.train.boolean("shuffle"),
                .drop_remainder = config_.train.boolean("drop_remainder")}),
         optimizer_(make_optimizer(config_.optimizer)),
-        store_(run_dir, static_cast<int>(config_.checkpoint.integer("keep"))),
+        saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
         reports_(
             session.is_chief(), run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
@@ -84,7 +85,7 @@ class TrainingRun {
         MonitoredSession::Options{
             .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
-    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), store_, quiet);
+    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(), quiet);
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
@@ -139,7 +140,7 @@ class TrainingRun {
   FoundCheckpoint found_;
   StepPlan plan_;
   std::unique_ptr<Optimizer> optimizer_;
-  CheckpointStore store_;
+  Saver saver_;
   RunReports reports_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<Evaluation> evaluation_;

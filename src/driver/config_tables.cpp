@@ -66,10 +66,30 @@ constexpr ParamSpec kCheckpoint[] = {
     {"every_epochs", integer, "1", ">= 0 or null",
      "Write a checkpoint after so many epochs. 0 or null: never for this reason. One is always written at "
      "the end."},
-    {"every_seconds", real, "null", "> 0 seconds or null",
-     "Write a checkpoint when so many seconds have passed, too."},
-    {"at_start", boolean, "false", "", "Write a checkpoint of the initial values, before the first step."},
+    {"every_seconds", real, "null", "> 0 seconds or null", "Write a checkpoint after so much time, too."},
+    {"mtbf_hours", real, "null", "> 0 hours or null",
+     "Mean time between failures of the machines that the run is on. Writes checkpoints as often as that "
+     "makes "
+     "worth while (Young's and Daly's rule, from the measured time that training stands still for one), "
+     "beside "
+     "those of the other options."},
+    {"at_start", boolean, "false", "", "Write a checkpoint before the first step, too."},
     {"keep", integer, "5", ">= 0", "How many of the newest checkpoints to keep. 0: all."},
+    {"keep_every_hours", real, "null", "> 0 hours or null",
+     "Of the checkpoints that would go, keep one in so many hours for good."},
+    {"keep_best", integer, "0", ">= 0",
+     "How many of the best checkpoints to keep beside the newest. An evaluation that is better than all "
+     "before it "
+     "is followed by a checkpoint."},
+    {"best_metric", string, "loss", "loss|accuracy", "Of the evaluation: what keep_best compares."},
+    {"best_mode", string, "min", "min|max",
+     "Whether a smaller (min) or a larger (max) best_metric is better."},
+    {"background", boolean, "true", "",
+     "Write in a thread of its own, so that training waits for a copy in memory only. false: training waits "
+     "for "
+     "the disk."},
+    {"timeout_seconds", real, "3600", "> 0 seconds",
+     "The end of the run waits no longer for a checkpoint; then it is an error."},
 };
 
 constexpr ParamSpec kSummary[] = {

@@ -70,7 +70,8 @@ void MonitoredSession::add(std::unique_ptr<Hook> hook) {
 void MonitoredSession::start() {
   LOCKSTEP_CHECK(!started_);
   started_ = true;
-  call_agreed("begin", [&](Hook& hook) { hook.begin(*this); });
+  for (const auto& hook : hooks_)
+    call_agreed(*hook, hook->communicates(), "begin", [&](Hook& h) { h.begin(*this); });
   parts_.trainer.exchange().set_rank_words(num_words_);
   for (const CheckpointTensor& tensor : state_) {
     const double* values = tensor.tensor.data<double>();
@@ -88,7 +89,9 @@ void MonitoredSession::create() {
     initial += count;
   }
   restore_(*this);
-  call_agreed("after_create_session", [&](Hook& hook) { hook.after_create_session(*this); });
+  for (const auto& hook : hooks_)
+    call_agreed(*hook, hook->communicates(), "after_create_session",
+                [&](Hook& h) { h.after_create_session(*this); });
 }
 
 void MonitoredSession::run() {
@@ -129,23 +132,19 @@ void MonitoredSession::finish() {
   finished_ = true;
   throw_pending();
   set_long_phase("ending");
-  call_agreed("end", [&](Hook& hook) { hook.end(*this); });
+  for (const auto& hook : hooks_)
+    call_agreed(*hook, hook->end_communicates(), "end", [&](Hook& h) { h.end(*this); });
 }
 
-void MonitoredSession::call_agreed(const char* method, Call call) {
-  for (const auto& hook : hooks_) {
-    const auto body = [&] {
-      if (calls(*hook)) call_named(*hook, method, call);
-    };
-    if (hook->communicates()) {
-      body();
-      continue;
-    }
-    try {
-      agree(parts_.control, body, hook->name().c_str());
-    } catch (const Error& error) {
-      throw_shared(error);
-    }
+void MonitoredSession::call_agreed(Hook& hook, bool communicates, const char* method, Call call) {
+  const auto body = [&] {
+    if (calls(hook)) call_named(hook, method, call);
+  };
+  if (communicates) return body();
+  try {
+    agree(parts_.control, body, hook.name().c_str());
+  } catch (const Error& error) {
+    throw_shared(error);
   }
 }
 

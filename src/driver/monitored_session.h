@@ -128,7 +128,7 @@ class MonitoredSession {
 
   using Call = FunctionRef<void(Hook&)>;
   bool calls(const Hook& hook) const { return is_chief() || hook.scope() == HookScope::all_ranks; }
-  void call_agreed(const char* method, Call call);
+  void call_agreed(Hook& hook, bool communicates, const char* method, Call call);
   void call_in_step(const char* method, Call call);
   void create();
   void fill_words();

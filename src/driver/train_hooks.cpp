@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/train_hooks.h"
 
+#include <algorithm>
+
 #include "driver/hook_table.h"
 #include "driver/hooks/checkpoint_saver_hook.h"
 #include "driver/hooks/drift_check_hook.h"
@@ -25,10 +27,31 @@ HookTimer timer_of(const Params& params) {
           params.has("every_seconds") ? params.real("every_seconds") : 0};
 }
 
+/// What keep_best goes by; empty if it is off.
+std::string best_metric(const MonitoredSession& session, const Config& config, const Evaluation* evaluation) {
+  const Params& checkpoint = config.checkpoint;
+  if (checkpoint.integer("keep_best") == 0) return {};
+  if (evaluation == nullptr)
+    throw checkpoint.error("keep_best", "there is no evaluation to compare checkpoints by",
+                           "Add an evaluation set to section data, or leave keep_best at 0.");
+  if (checkpoint.string("best_metric") == "accuracy" && !session.parts().accuracy)
+    throw checkpoint.error("best_metric", "the model does not report accuracy",
+                           "Add accuracy to model.metrics, or compare by loss.");
+  return "eval/" + checkpoint.string("best_metric");
+}
+
+/// How often ranks meet while they wait for the last checkpoint: well below the limit of a communication
+/// call.
+double meet_seconds(const Config& config) {
+  constexpr double kMeetSeconds = 5;
+  const double limit = comm_timeout_seconds(config).value_or(0);
+  return limit > 0 ? std::min(limit / 4, kMeetSeconds) : kMeetSeconds;
+}
+
 }  // namespace
 
 void add_train_hooks(MonitoredSession& session, const Config& config, const StepPlan& plan,
-                     Evaluation* evaluation, CheckpointStore& store, bool quiet) {
+                     Evaluation* evaluation, Saver& saver, ThreadPool& pool, bool quiet) {
   const GuardAction on_nan = guard_action(config.train.string("on_nan"));
   session.add(std::make_unique<NanGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
@@ -45,11 +68,12 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Step
   else
     session.add(std::make_unique<StopAfterEpochsHook>(epochs));
   session.add(std::make_unique<CheckpointSaverHook>(
-      store, CheckpointSaverHook::Options{.timer = timer_of(config.checkpoint),
-                                          .every_epochs = integer_or_zero(config.checkpoint, "every_epochs"),
-                                          .at_start = config.checkpoint.boolean("at_start"),
+      saver, CheckpointSaverHook::Options{.triggers = checkpoint_triggers(config.checkpoint),
+                                          .best_metric = best_metric(session, config, evaluation),
                                           .require_finite = on_nan != GuardAction::warn,
-                                          .config_text = to_yaml(resolved_config(config))}));
+                                          .config_text = to_yaml(resolved_config(config)),
+                                          .meet_seconds = meet_seconds(config),
+                                          .pool = &pool}));
   if (!quiet)
     session.add(std::make_unique<ProgressHook>(steps > 0 ? steps : epochs * plan.steps_per_epoch(), epochs));
 }

@@ -13,13 +13,13 @@
 #include "driver/config.h"
 #include "driver/evaluation.h"
 #include "driver/monitored_session.h"
-#include "io/checkpoint_store.h"
+#include "driver/saver.h"
 #include "io/step_plan.h"
 
 namespace lockstep {
 
 /// Adds them. `evaluation` may be null. All ranks. Throws Error(config).
 void add_train_hooks(MonitoredSession& session, const Config& config, const StepPlan& plan,
-                     Evaluation* evaluation, CheckpointStore& store, bool quiet);
+                     Evaluation* evaluation, Saver& saver, ThreadPool& pool, bool quiet);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -91,6 +92,12 @@ void flush_folder(const std::string& folder, ErrorKind kind) {
   // EINVAL: a file system that cannot flush folders; there is nothing more that could be done.
   if (::fsync(directory.get()) != 0 && errno != EINVAL)
     throw file_error(kind, "flush the folder", name, errno);
+}
+
+std::size_t free_bytes(const std::string& folder) {
+  struct statvfs status {};
+  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return SIZE_MAX;
+  return static_cast<std::size_t>(status.f_bavail) * status.f_frsize;
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, ErrorKind kind) {

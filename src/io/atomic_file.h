@@ -5,6 +5,7 @@
 // folder, flush to the disk, rename, flush the folder. Used by checkpoints, the state file and metrics.jsonl.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,9 @@ void publish_file(const std::string& temporary, const std::string& path, ErrorKi
 
 /// Makes new, renamed and removed names in `folder` durable. Throws Error(kind).
 void flush_folder(const std::string& folder, ErrorKind kind);
+
+/// Bytes that an ordinary user may still write in `folder`; SIZE_MAX if it cannot be told.
+std::size_t free_bytes(const std::string& folder);
 
 /// Replaces `path` with `text`, atomically. Throws Error(kind); the old file is then untouched.
 void write_file_atomically(const std::string& path, std::string_view text,

@@ -4,7 +4,8 @@
 // Checkpoint files: HDF5, format version 1 (docs/architecture.md, "On disk"). On-disk names: do not change.
 //
 //   root attributes   format, version, global_step, epoch, samples_consumed, shards, seed, config,
-//                     lockstep_version, created, digest, header_checksum (over all of these)
+//                     lockstep_version, created, digest, header_checksum (over all of these); and
+//                     content = "weights" in a file that holds variables alone
 //   /variables/<path>, /slots/<slot>/<path>, /moving_averages/<path>, /state/...
 //                     one contiguous little-endian dataset per tensor with its true shape, and the attributes
 //                     `dtype` (bf16 and f16 are stored as their 16 bits) and `checksum` (64-bit XXH3 of the
@@ -16,6 +17,7 @@
 // file.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -37,6 +39,7 @@ struct CheckpointHeader {
   std::string lockstep_version;  ///< of the program that wrote it
   std::string created;           ///< ISO 8601, UTC; empty when writing: now
   std::string digest;            ///< checkpoint_digest(); computed when writing
+  bool weights_only = false;     ///< variables alone: no run continues from it
 };
 
 /// A tensor to be written, in host memory. `path` has names separated by '/': "variables/conv1/kernel",
@@ -54,9 +57,14 @@ struct CheckpointEntry {
 };
 
 /// Writes `path` atomically: afterwards it is whole and on the disk, or untouched, and no temporary is left.
-/// Throws Error(checkpoint); for a full disk it says how much is needed and how much is free.
+/// Throws Error(checkpoint); for a full disk it says how much is needed and how much is free. `cancelled`
+/// (may be null) ends the writing early, as a failure, when another thread sets it.
 void write_checkpoint(const std::string& path, CheckpointHeader header,
-                      std::span<const CheckpointTensor> tensors);
+                      std::span<const CheckpointTensor> tensors,
+                      const std::atomic<bool>* cancelled = nullptr);
+
+/// The most that such a file takes on the disk.
+std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
 
 /// 32 hexadecimal digits over path, dtype, shape and bytes of all tensors, in order of their paths, and over
 /// global_step, epoch, samples_consumed, shards and seed. Equal digests mean equal runs from here on: config,

@@ -15,6 +15,8 @@ namespace lockstep {
 
 inline constexpr const char* kCheckpointFormat = "lockstep checkpoint";
 inline constexpr std::int64_t kCheckpointVersion = 1;
+/// The attribute `content` of a file without the state of a run; others have none.
+inline constexpr const char* kWeightsOnly = "weights";
 
 /// What the attribute header_checksum covers.
 std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::int64_t version);

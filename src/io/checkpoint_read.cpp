@@ -108,6 +108,13 @@ void CheckpointFile::Impl::read_header() {
   read_attribute(file.get(), "lockstep_version", header.lockstep_version, context);
   read_attribute(file.get(), "created", header.created, context);
   read_attribute(file.get(), "digest", header.digest, context);
+  if (hdf5_checked(H5Aexists(file.get(), "content"), context, "look for an attribute") > 0) {
+    std::string content;
+    read_attribute(file.get(), "content", content, context);
+    if (content != kWeightsOnly)
+      throw Error(context.kind, fmt::format("has the unknown content '{}'", content), path, context.advice);
+    header.weights_only = true;
+  }
   std::uint64_t checksum = 0;
   read_attribute(file.get(), "header_checksum", checksum, context);
   if (checksum != checkpoint_header_checksum(header, version))

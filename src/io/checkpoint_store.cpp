@@ -3,14 +3,19 @@
 #include "io/checkpoint_store.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "core/log.h"
 #include "io/atomic_file.h"
+#include "io/checkpoint_state.h"
 
 namespace lockstep {
 
@@ -35,67 +40,106 @@ std::optional<std::int64_t> step_of(const std::string& path) {
   return step;
 }
 
-struct Saved {
-  std::int64_t step;
-  std::string path;
-};
+std::string state_path(const std::string& run_dir) { return (fs::path(run_dir) / kStateFile).string(); }
 
-/// What lies in the folder, oldest step first.
-std::vector<Saved> list_folder(const std::string& run_dir) {
-  std::vector<Saved> found;
-  std::error_code code;
-  const fs::path folder = fs::path(run_dir) / kFolder;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
-    if (const auto step = step_of(at->path().string())) found.push_back({*step, at->path().string()});
-  std::sort(found.begin(), found.end(), [](const Saved& a, const Saved& b) { return a.step < b.step; });
-  return found;
-}
-
-/// The value of model_checkpoint_path in the state file; nullopt if there is none or it cannot be read.
-std::optional<std::string> recorded_newest(const std::string& run_dir) {
-  std::string text;
+/// Without a readable state file: an empty one.
+CheckpointState read_state(const std::string& run_dir) {
   try {
-    text = read_whole_file((fs::path(run_dir) / kStateFile).string(), ErrorKind::checkpoint);
+    return parse_checkpoint_state(read_whole_file(state_path(run_dir), ErrorKind::checkpoint));
   } catch (const Error&) {
-    return std::nullopt;
+    return {};
   }
-  constexpr std::string_view kKey = "model_checkpoint_path:";
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1;
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    if (!line.starts_with(kKey)) continue;
-    const std::size_t open = line.find('"');
-    const std::size_t close = line.rfind('"');
-    if (open == std::string_view::npos || close <= open + 1) return std::nullopt;
-    const fs::path path(line.substr(open + 1, close - open - 1));
-    return (path.is_absolute() ? path : fs::path(run_dir) / path).string();
-  }
-  return std::nullopt;
 }
 
-void write_state(const std::string& run_dir, const std::string& newest, std::span<const Saved> kept) {
-  const auto line = [&](std::string_view key, const std::string& path) {
-    return fmt::format("{}: \"{}/{}\"\n", key, kFolder, fs::path(path).filename().string());
-  };
-  std::string text = line("model_checkpoint_path", newest);
-  for (const Saved& saved : kept) text += line("all_model_checkpoint_paths", saved.path);
-  write_file_atomically((fs::path(run_dir) / kStateFile).string(), text, ErrorKind::checkpoint);
+/// As the state file writes it.
+std::string relative(const std::string& path) {
+  return fmt::format("{}/{}", kFolder, fs::path(path).filename().string());
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// When a file was written, for those that the state file does not tell of.
+double modified(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return 0;
+  return static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
 }
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(std::string run_dir, int keep) : run_dir_(std::move(run_dir)), keep_(keep) {
-  LOCKSTEP_REQUIRE(keep >= 0, ErrorKind::config, "checkpoint.keep is {}; it is a number of files, 0 for all",
-                   keep);
+CheckpointStore::CheckpointStore(std::string run_dir, const RetentionRules& rules, Clock clock)
+    : run_dir_(std::move(run_dir)),
+      rules_(rules),
+      clock_(clock ? std::move(clock) : Clock(now)),
+      begin_(clock_()) {
+  LOCKSTEP_REQUIRE(rules.keep >= 0, ErrorKind::config,
+                   "checkpoint.keep is {}; it is a number of files, 0 for all", rules.keep);
+  LOCKSTEP_REQUIRE(rules.keep_best >= 0, ErrorKind::config,
+                   "checkpoint.keep_best is {}; it is a number of files", rules.keep_best);
+  LOCKSTEP_REQUIRE(rules.keep_every_hours >= 0, ErrorKind::config,
+                   "checkpoint.keep_every_hours is {}; it is a time, 0 for never", rules.keep_every_hours);
 }
 
 std::string CheckpointStore::path_of(std::int64_t global_step) const {
   return (fs::path(run_dir_) / kFolder / fmt::format("{}{:08}{}", kPrefix, global_step, kSuffix)).string();
 }
 
-std::string CheckpointStore::save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
+// Holds mutex_.
+CheckpointStore::Listing CheckpointStore::look() const {
+  const CheckpointState state = read_state(run_dir_);
+  std::map<std::int64_t, double> times, metrics;
+  std::set<std::int64_t> preserved;
+  for (std::size_t i = 0; i < state.times.size(); ++i)
+    if (const auto step = step_of(state.paths[i])) times[*step] = state.times[i];
+  for (const auto& [path, metric] : state.metrics)
+    if (const auto step = step_of(path)) metrics[*step] = metric;
+  for (const std::string& path : state.preserved)
+    if (const auto step = step_of(path)) preserved.insert(*step);
+  for (const auto& [step, metric] : noted_) metrics[step] = metric;
+
+  Listing listing;
+  std::error_code code;
+  const fs::path folder = fs::path(run_dir_) / kFolder;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    KeptCheckpoint found;
+    found.path = at->path().string();
+    const auto step = step_of(found.path);
+    if (!step) continue;
+    found.step = *step;
+    found.time = times.contains(*step) ? times[*step] : modified(found.path);
+    if (metrics.contains(*step)) found.metric = metrics[*step];
+    found.preserved = preserved.contains(*step);
+    listing.all.push_back(std::move(found));
+  }
+  std::sort(listing.all.begin(), listing.all.end(),
+            [](const KeptCheckpoint& a, const KeptCheckpoint& b) { return a.step < b.step; });
+  listing.last_preserved = begin_;
+  if (state.last_preserved)
+    listing.last_preserved = *state.last_preserved;
+  else if (!listing.all.empty())
+    listing.last_preserved = std::min(begin_, listing.all.front().time);
+  return listing;
+}
+
+// Holds mutex_.
+void CheckpointStore::write_state(const std::string& newest, const Listing& listing) const {
+  CheckpointState state;
+  state.newest = newest;
+  for (const KeptCheckpoint& kept : listing.all) {
+    if (!kept.stays()) continue;
+    state.paths.push_back(relative(kept.path));
+    state.times.push_back(kept.time);
+    if (kept.preserved) state.preserved.push_back(relative(kept.path));
+    if (kept.metric) state.metrics[relative(kept.path)] = *kept.metric;
+  }
+  if (rules_.keep_every_hours > 0) state.last_preserved = listing.last_preserved;
+  write_file_atomically(state_path(run_dir_), format_checkpoint_state(state), ErrorKind::checkpoint);
+}
+
+std::string CheckpointStore::save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
+                                  const std::atomic<bool>* cancelled) {
   const fs::path folder = fs::path(run_dir_) / kFolder;
   std::error_code code;
   if (fs::create_directories(folder, code)) flush_folder(run_dir_, ErrorKind::checkpoint);
@@ -103,33 +147,86 @@ std::string CheckpointStore::save(const CheckpointHeader& header, std::span<cons
     throw Error(ErrorKind::checkpoint, "cannot create the folder: " + code.message(), folder.string(),
                 "Check the permissions of the run directory.");
   const std::string path = path_of(header.global_step);
-  write_checkpoint(path, header, tensors);
+  write_checkpoint(path, header, tensors, cancelled);
 
+  const std::lock_guard lock(mutex_);
+  Listing listing = look();
   // Later steps belong to a run that was set back: they count as the oldest.
-  std::vector<Saved> all = list_folder(run_dir_);
-  std::stable_partition(all.begin(), all.end(),
-                        [&](const Saved& saved) { return saved.step > header.global_step; });
-  const std::size_t surplus = keep_ > 0 && all.size() > static_cast<std::size_t>(keep_)
-                                  ? all.size() - static_cast<std::size_t>(keep_)
-                                  : 0;
-  write_state(run_dir_, path, std::span(all).subspan(surplus));
-  for (const Saved& old : std::span(all).first(surplus))
-    if (!fs::remove(old.path, code) && code)
+  const auto rest =
+      std::stable_partition(listing.all.begin(), listing.all.end(),
+                            [&](const KeptCheckpoint& saved) { return saved.step > header.global_step; });
+  LOCKSTEP_CHECK(rest != listing.all.end() && listing.all.back().step == header.global_step,
+                 "{} is not in its folder", path);
+  KeptCheckpoint& written = listing.all.back();
+  written.time = clock_();
+  written.preserved = false;  // what was there under this name is gone
+  written.metric.reset();
+  if (const auto noted = noted_.find(header.global_step); noted != noted_.end())
+    written.metric = noted->second;
+  apply_retention(listing.all, rules_, listing.last_preserved);
+  write_state(relative(path), listing);
+  for (const KeptCheckpoint& old : listing.all)
+    if (!old.stays() && !fs::remove(old.path, code) && code)
       log_warning("{}: cannot remove this old checkpoint: {}", old.path, code.message());
   return path;
+}
+
+void CheckpointStore::note_metric(std::int64_t step, double value) {
+  if (!std::isfinite(value)) return;
+  const std::lock_guard lock(mutex_);
+  noted_[step] = value;
+  std::error_code code;
+  if (rules_.keep_best == 0 || !fs::exists(path_of(step), code)) return;
+  Listing listing = look();
+  // Nothing goes now: only the next save removes files.
+  for (KeptCheckpoint& kept : listing.all) kept.recent = true;
+  try {
+    const CheckpointState state = read_state(run_dir_);
+    if (!state.newest.empty()) write_state(state.newest, listing);
+  } catch (const Error& error) {
+    log_warning("the metric of step {} could not be recorded: {}", step, error.what());
+  }
+}
+
+std::vector<KeptCheckpoint> CheckpointStore::list() const {
+  const std::lock_guard lock(mutex_);
+  Listing listing = look();
+  apply_retention(listing.all, rules_, listing.last_preserved);
+  return std::move(listing.all);
+}
+
+void CheckpointStore::require_room(std::size_t checkpoint_bytes) const {
+  const std::vector<KeptCheckpoint> all = list();
+  const auto there = std::count_if(all.begin(), all.end(),
+                                   [](const KeptCheckpoint& kept) { return kept.recent || kept.best; });
+  const std::int64_t wanted = rules_.keep == 0 ? 0 : rules_.keep + rules_.keep_best;
+  const auto files = static_cast<std::size_t>(std::max<std::int64_t>(wanted - there, 0) + 1);
+  const std::size_t free = free_bytes(run_dir_);
+  if (free / files >= checkpoint_bytes) return;
+  const auto megabytes = [](std::size_t bytes) { return 1e-6 * static_cast<double>(bytes); };
+  throw Error(
+      ErrorKind::checkpoint,
+      fmt::format(
+          "the disk is too full: {} more checkpoint{} of {:.1f} MB will need {:.1f} MB, {:.1f} MB are free",
+          files, files == 1 ? "" : "s", megabytes(checkpoint_bytes), megabytes(files * checkpoint_bytes),
+          megabytes(free)),
+      run_dir_, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
 }
 
 std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::string>* damaged) const {
   std::vector<std::string> candidates;
   std::optional<std::int64_t> below;
-  const std::optional<std::string> recorded = recorded_newest(run_dir_);
-  if (recorded) {
-    candidates.push_back(*recorded);
-    below = step_of(*recorded);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const std::string recorded = read_state(run_dir_).newest; !recorded.empty()) {
+      candidates.push_back((fs::path(run_dir_) / recorded).string());  // or as it is, if it is absolute
+      below = step_of(recorded);
+    }
+    const std::vector<KeptCheckpoint> all = look().all;
+    for (auto saved = all.rbegin(); saved != all.rend(); ++saved)
+      if ((candidates.empty() || saved->path != candidates.front()) && (!below || saved->step < *below))
+        candidates.push_back(saved->path);
   }
-  const std::vector<Saved> all = list_folder(run_dir_);
-  for (auto saved = all.rbegin(); saved != all.rend(); ++saved)
-    if (saved->path != recorded && (!below || saved->step < *below)) candidates.push_back(saved->path);
   for (const std::string& path : candidates) {
     try {
       CheckpointFile(path).verify();
@@ -155,8 +252,7 @@ void CheckpointStore::clean() {
 }
 
 std::optional<std::int64_t> newest_checkpoint_step(const std::string& run_dir) {
-  const std::optional<std::string> recorded = recorded_newest(run_dir);
-  return recorded ? step_of(*recorded) : std::nullopt;
+  return step_of(read_state(run_dir).newest);
 }
 
 }  // namespace lockstep

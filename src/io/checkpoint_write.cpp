@@ -4,7 +4,6 @@
 // Writing checkpoints.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,27 +57,13 @@ void check_paths(std::span<const CheckpointTensor> tensors, const std::vector<st
   }
 }
 
-std::size_t bytes_needed(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
-  std::size_t bytes = kBytesPerFile + header.config.size();
-  for (const CheckpointTensor& entry : tensors)
-    bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
-  return bytes;
-}
-
-/// Bytes that an ordinary user may still write in the folder of `path`; all that there are if it cannot be
-/// told.
-std::size_t bytes_free(const std::string& path) {
-  struct statvfs status {};
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return SIZE_MAX;
-  return static_cast<std::size_t>(status.f_bavail) * status.f_frsize;
-}
-
 Error disk_full(const std::string& path, std::size_t needed) {
-  return Error(ErrorKind::checkpoint,
-               fmt::format("the disk is full: a checkpoint needs {:.1f} MB, {:.1f} MB are free",
-                           static_cast<double>(needed) / 1e6, static_cast<double>(bytes_free(path)) / 1e6),
-               path, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
+  return Error(
+      ErrorKind::checkpoint,
+      fmt::format("the disk is full: a checkpoint needs {:.1f} MB, {:.1f} MB are free",
+                  static_cast<double>(needed) / 1e6,
+                  static_cast<double>(free_bytes(std::filesystem::path(path).parent_path().string())) / 1e6),
+      path, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
 }
 
 /// Asks for the disk space before anything is written: HDF5 does not recover well from a disk that fills up.
@@ -118,6 +103,8 @@ Hdf5Handle create_hdf5(const std::string& name, Hdf5Output& output, const Hdf5Co
 
 /// The error that HDF5 was not told of.
 void check_output(const Hdf5Output& output, const std::string& path, std::size_t needed) {
+  if (output.error == ECANCELED)
+    throw Error(ErrorKind::checkpoint, "the writing was cancelled", path, "Older checkpoints are untouched.");
   if (output.error == ENOSPC || output.error == EDQUOT) throw disk_full(path, needed);
   if (output.error != 0) throw file_error(ErrorKind::checkpoint, "write", path, output.error);
 }
@@ -171,16 +158,18 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
   write_attribute(file.get(), "lockstep_version", header.lockstep_version, context);
   write_attribute(file.get(), "created", header.created, context);
   write_attribute(file.get(), "digest", header.digest, context);
+  if (header.weights_only) write_attribute(file.get(), "content", std::string(kWeightsOnly), context);
   write_attribute(file.get(), "header_checksum", checkpoint_header_checksum(header, kCheckpointVersion),
                   context);
 }
 
 void write_file(const FileDescriptor& to, const CheckpointHeader& header,
-                std::span<const CheckpointTensor> tensors, const std::string& path) {
-  const std::size_t needed = bytes_needed(header, tensors);
+                std::span<const CheckpointTensor> tensors, const std::string& path,
+                const std::atomic<bool>* cancelled) {
+  const std::size_t needed = checkpoint_file_bytes(header, tensors);
   reserve(to, path, needed);
   const Hdf5Context context{ErrorKind::checkpoint, path, "Older checkpoints are untouched."};
-  Hdf5Output output{.descriptor = to.get()};
+  Hdf5Output output{.descriptor = to.get(), .cancelled = cancelled};
   Hdf5Handle file = create_hdf5(path, output, context);
   try {
     for (const CheckpointTensor& entry : tensors) {
@@ -201,12 +190,20 @@ void write_file(const FileDescriptor& to, const CheckpointHeader& header,
 
 }  // namespace
 
+std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
+  std::size_t bytes = kBytesPerFile + header.config.size();
+  for (const CheckpointTensor& entry : tensors)
+    bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
+  return bytes;
+}
+
 std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::int64_t version) {
   std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", kCheckpointFormat, version, header.global_step,
                   header.epoch, header.samples_consumed, header.shards, header.seed);
   for (const std::string* part : {&header.config, &header.lockstep_version, &header.created, &header.digest})
     text += fmt::format("{}\n{}\n", part->size(), *part);
+  if (header.weights_only) text += kWeightsOnly;
   return hash64(text);
 }
 
@@ -231,7 +228,7 @@ std::string checkpoint_digest(const CheckpointHeader& header, std::span<const Ch
 }
 
 void write_checkpoint(const std::string& path, CheckpointHeader header,
-                      std::span<const CheckpointTensor> tensors) {
+                      std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
   const FaultStep step_of_faults(header.global_step);
   check_paths(tensors, order_of_paths(tensors));
   if (header.created.empty()) header.created = utc_now();
@@ -241,7 +238,7 @@ void write_checkpoint(const std::string& path, CheckpointHeader header,
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a file beside it", path, errno);
-  write_file(file, header, tensors, path);
+  write_file(file, header, tensors, path, cancelled);
   if (file.close() != 0) throw file_error(ErrorKind::checkpoint, "close", path, errno);
   publish_file(temporary, path, ErrorKind::checkpoint);
   cleanup.keep();

@@ -17,6 +17,9 @@ namespace lockstep {
 
 namespace {
 
+/// So that a cancelled writer ends soon.
+constexpr std::size_t kLargestWrite = std::size_t{64} << 20;
+
 struct DriverInfo {
   Hdf5Output* output;
 };
@@ -81,7 +84,12 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t
   output.end_bytes = std::max<std::uint64_t>(output.end_bytes, address + bytes);
   const auto* position = static_cast<const char*>(from);
   while (bytes > 0 && output.error == 0) {
-    const ssize_t written = faulty_pwrite(output.descriptor, position, bytes, static_cast<off_t>(address));
+    if (output.cancelled != nullptr && *output.cancelled) {
+      output.error = ECANCELED;
+      break;
+    }
+    const std::size_t piece = std::min(bytes, kLargestWrite);
+    const ssize_t written = faulty_pwrite(output.descriptor, position, piece, static_cast<off_t>(address));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       output.error = written < 0 ? errno : EIO;

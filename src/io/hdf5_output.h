@@ -6,6 +6,7 @@
 // descriptor of ours, remembers the first error, and from then on swallows what HDF5 still wants to write.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "io/hdf5_handle.h"
@@ -15,7 +16,9 @@ namespace lockstep {
 /// A new and empty file, open for reading and writing. Must outlive the HDF5 file.
 struct Hdf5Output {
   int descriptor = -1;
-  int error = 0;                ///< errno of the first failure; 0: none
+  int error = 0;  ///< errno of the first failure; 0: none
+  const std::atomic<bool>* cancelled =
+      nullptr;                  ///< if set by another thread, the next write fails: ECANCELED
   std::uint64_t end_bytes = 0;  ///< length of the file so far
 };
 

@@ -98,7 +98,7 @@ class BadData(BadInputTest):
 
 
 class BadCheckpoint(BadInputTest):
-    SETS = ["checkpoint.every_steps=5"]
+    SETS = ["checkpoint.every_steps=5", "checkpoint.background=false"]
 
     def setUp(self):
         super().setUp()

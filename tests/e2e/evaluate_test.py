@@ -14,7 +14,7 @@ FIRST, LAST = 1500, 1797  # the rows that examples/digits.yaml holds out
 class EvaluateTest(LockstepTest):
     def setUp(self):
         super().setUp()
-        self.train("run", ranks=2, steps=30, sets=["eval.every_steps=15", "checkpoint.every_steps=15"])
+        self.train("run", ranks=2, steps=30, sets=["eval.every_steps=15", "checkpoint.every_steps=15", "checkpoint.background=false"])
         with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
             self.rows = file.read().splitlines()[FIRST:LAST]
 

@@ -10,7 +10,8 @@ from lockstep_run import STEPS_PER_EPOCH, LockstepTest, checkpoints, main, recor
 
 STEPS = 60  # two and a half epochs
 EVERY = 5   # a checkpoint after so many: none but those of steps 120, 240 ... lie between two epochs
-SETS = [f"checkpoint.every_steps={EVERY}", "eval.every_epochs=1"]
+BACKGROUND = [f"checkpoint.every_steps={EVERY}", "eval.every_epochs=1"]
+SETS = [*BACKGROUND, "checkpoint.background=false"]  # none is late: exactly the steps that are due
 
 
 def contents(folder):
@@ -66,7 +67,7 @@ class ResumeTest(LockstepTest):
         kills = 0
         while kills < 6:
             before = len(records(folder))
-            job = self.start(*self.train_arguments("run", steps=STEPS, sets=SETS, threads=choose.choice((1, 2))),
+            job = self.start(*self.train_arguments("run", steps=STEPS, sets=BACKGROUND, threads=choose.choice((1, 2))),
                              ranks=choose.choice((1, 2, 3)))
             if kills > 0 and choose.random() < 0.3:  # while it starts; the others in a step or while it writes
                 end = time.monotonic() + choose.uniform(0, 0.3)
@@ -80,7 +81,7 @@ class ResumeTest(LockstepTest):
             job.kill()
             kills += 1
         self.assertGreater(kills, 0)
-        self.train("run", ranks=2, steps=STEPS, sets=SETS)
+        self.train("run", ranks=2, steps=STEPS, sets=BACKGROUND)
         self.assert_as_uninterrupted("run", f"{what}, {kills} kills")
         leftovers = [name for name in contents(folder) if "tmp" in name]
         self.assertEqual(leftovers, [], "files of killed writers remain")

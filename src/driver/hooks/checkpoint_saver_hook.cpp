@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/hooks/checkpoint_saver_hook.h"
 
+#include <chrono>
 #include <cmath>
 
 #include "comm/flight_recorder.h"
-#include "core/log.h"
 #include "core/trace.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
@@ -16,91 +16,138 @@ namespace lockstep {
 
 namespace {
 
-/// A checkpoint of broken variables would be what a resumed run begins with. The same on all ranks.
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A checkpoint of broken variables would be what a resumed run begins with.
 void check_finite(const VariableStore& variables, std::int64_t step) {
   for (const CheckpointTensor& tensor : state_tensors(variables, nullptr)) {
     const float* values = tensor.tensor.f32();
     for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
       if (!std::isfinite(values[i]))
-        throw SharedError(Error(
+        throw Error(
             ErrorKind::numeric,
             fmt::format(
                 "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
                 step, tensor.path, i, values[i]),
-            "", "The checkpoints before it are intact. Try a smaller learning rate."));
+            "", "The checkpoints before it are intact. Try a smaller learning rate.");
   }
 }
 
 }  // namespace
 
-CheckpointSaverHook::CheckpointSaverHook(CheckpointStore& store, Options options)
-    : Hook("checkpoint_saver"), store_(store), options_(std::move(options)) {}
+CheckpointSaverHook::CheckpointSaverHook(Saver& saver, Options options)
+    : Hook("checkpoint_saver"),
+      saver_(saver),
+      options_(std::move(options)),
+      schedule_(options_.triggers, now()) {}
 
 void CheckpointSaverHook::add_listener(std::unique_ptr<CheckpointSaverListener> listener) {
   listeners_.push_back(std::move(listener));
 }
 
 void CheckpointSaverHook::begin(MonitoredSession& session) {
+  if (!options_.best_metric.empty()) session.declare_state(*this, "best", best_);
   if (!session.is_chief()) return;
   for (const auto& listener : listeners_) listener->begin(session);
 }
 
-void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
-  saved_step_ = session.restored_step();
-  options_.timer.done();
-  if (options_.at_start && saved_step_ != session.global_step()) save(session, false);
+CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
+  const SessionParts& parts = session.parts();
+  const Cursor cursor = parts.trainer.cursor();
+  State state{{.global_step = session.global_step(),
+               .epoch = cursor.epoch,
+               .samples_consumed = cursor.samples_consumed,
+               .shards = parts.shards,
+               .seed = parts.seed,
+               .config = options_.config_text,
+               .lockstep_version = std::string(kVersion)},
+              state_tensors(parts.variables, &parts.optimizer)};
+  state.tensors.insert(state.tensors.end(), session.state().begin(), session.state().end());
+  return state;
 }
 
-void CheckpointSaverHook::before_run(MonitoredSession& session) {
-  if (session.is_chief() && options_.timer.due_by_clock()) session.request_save();
+void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
+  if (!std::exchange(prepared_, true)) {
+    const State all = state(session);
+    saver_.prepare(all.header, all.tensors, options_.pool);
+  }
+  seen_metrics_ = session.metrics().version();
+  schedule_.began(now());
+  due_ = options_.triggers.at_start && session.restored_step() != session.global_step();
+  if (session.is_chief()) save_if_due(session);
 }
 
 void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult& result) {
-  const bool by_epoch =
-      result.epoch_ended && options_.every_epochs > 0 && (result.epoch + 1) % options_.every_epochs == 0;
-  const bool requested = session.take_save_request();
+  look_at_metric(session);
+  if (session.take_save_request() ||
+      schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1))
+    due_ = true;
+  if (!session.is_chief()) return;
+  collect(session);
+  due_ = due_ || schedule_.due_by_time(now());
   // The last one comes at the end, behind the last evaluation: a run that it calls finished has nothing left
   // to do.
-  if ((requested || by_epoch || options_.timer.due_by_step(result.step)) && !session.should_stop())
-    save(session, false);
+  if (!session.should_stop()) save_if_due(session);
+}
+
+void CheckpointSaverHook::look_at_metric(MonitoredSession& session) {
+  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return;
+  seen_metrics_ = session.metrics().version();
+  const auto entry = session.metrics().latest(options_.best_metric);
+  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return;
+  saver_.note_metric(entry->step, entry->value);
+  const bool larger = saver_.options().retention.larger_is_better;
+  if (best_[1] >= 0 && !(larger ? entry->value > best_[0] : entry->value < best_[0])) return;
+  best_[0] = entry->value;
+  best_[1] = static_cast<double>(entry->step);
+  due_ = true;
+}
+
+void CheckpointSaverHook::collect(MonitoredSession& session) {
+  for (const CheckpointOutcome& outcome : saver_.poll()) {
+    schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
+    if (outcome.error) continue;
+    for (const auto& listener : listeners_)
+      if (listener->after_save(session, outcome.step, outcome.path))
+        session.request_stop("a listener of the checkpoint saver asks for it");
+  }
+}
+
+void CheckpointSaverHook::save_if_due(MonitoredSession& session) {
+  if (!due_ || saver_.busy())
+    return;  // what is due while one is being written follows as soon as that is done
+  if (options_.require_finite) check_finite(session.variables(), session.global_step());
+  for (const auto& listener : listeners_) listener->before_save(session, session.global_step());
+  const State all = state(session);
+  {
+    const Traced traced("saving", "copy for a checkpoint");
+    saver_.save(all.header, all.tensors);
+  }
+  schedule_.began(now());
+  due_ = false;
 }
 
 void CheckpointSaverHook::end(MonitoredSession& session) {
-  if (saved_step_ != session.global_step()) save(session, true);
-  if (!session.is_chief()) return;
-  for (const auto& listener : listeners_) listener->end(session, session.global_step());
-}
-
-void CheckpointSaverHook::save(MonitoredSession& session, bool final) {
-  set_long_phase("saving a checkpoint");
-  const std::int64_t step = session.global_step();
-  const VariableStore& variables = session.variables();
-  if (options_.require_finite) check_finite(variables, step);
-  saved_step_ = step;
-  options_.timer.done();
-  if (!session.is_chief()) return;
-  const Cursor cursor = session.trainer().cursor();
-  const CheckpointHeader header{.global_step = step,
-                                .epoch = cursor.epoch,
-                                .samples_consumed = cursor.samples_consumed,
-                                .shards = session.parts().shards,
-                                .seed = session.parts().seed,
-                                .config = options_.config_text,
-                                .lockstep_version = std::string(kVersion)};
-  for (const auto& listener : listeners_) listener->before_save(session, step);
-  std::vector<CheckpointTensor> tensors = state_tensors(variables, &session.parts().optimizer);
-  tensors.insert(tensors.end(), session.state().begin(), session.state().end());
-  const Traced traced("saving", "checkpoint");
-  try {
-    const std::string path = store_.save(header, tensors);
-    if (final) session.reports().note(fmt::format("checkpoint {}", path));
-    for (const auto& listener : listeners_)
-      if (listener->after_save(session, step, path))
-        session.request_stop("a listener of the checkpoint saver asks for it");
-  } catch (const Error& error) {
-    if (final) throw;
-    log_warning("the checkpoint of step {} could not be written, training goes on: {}", step, error.what());
+  look_at_metric(session);
+  if (session.restored_step() != session.global_step()) {
+    set_long_phase("the last checkpoint");
+    // Variables are the same on all ranks, and so is this error.
+    if (options_.require_finite) shared([&] { check_finite(session.variables(), session.global_step()); });
+    if (session.is_chief())
+      for (const auto& listener : listeners_) listener->before_save(session, session.global_step());
+    const State all = state(session);
+    shared([&] { saver_.finish(session.control(), all.header, all.tensors, options_.meet_seconds); });
   }
+  if (!session.is_chief()) return;
+  for (const CheckpointOutcome& outcome : saver_.poll()) {
+    if (outcome.error) continue;
+    if (outcome.step == session.global_step())
+      session.reports().note(fmt::format("checkpoint {}", outcome.path));
+    for (const auto& listener : listeners_) listener->after_save(session, outcome.step, outcome.path);
+  }
+  for (const auto& listener : listeners_) listener->end(session, session.global_step());
 }
 
 }  // namespace lockstep

@@ -1,22 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves checkpoints: every so many steps, epochs and seconds, at the session's start, on request, and at the
-// end.
+// Saves checkpoints: every so many steps, epochs and seconds, as often as failures make it worth while, at
+// the session's start, after an evaluation that is the best so far, on request, and at the end. The chief
+// decides and writes, in the background (saver.h); only the end is a matter of all ranks.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/thread_pool.h"
+#include "driver/checkpoint_schedule.h"
 #include "driver/hook.h"
-#include "driver/hooks/hook_timer.h"
-#include "io/checkpoint_store.h"
+#include "driver/saver.h"
 
 namespace lockstep {
 
 /// Told of every save, on the chief. before_save comes before the variables are copied, after_save when the
-/// file is on the disk (a step or more later, if it is written in the background).
+/// file is durable, a step or more later if it is written in the background.
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;
@@ -32,28 +35,41 @@ class CheckpointSaverListener {
 class CheckpointSaverHook : public Hook {
  public:
   struct Options {
-    HookTimer timer;
-    std::int64_t every_epochs = 0;  ///< 0: never for this reason
-    bool at_start = false;
+    CheckpointTriggers triggers;
+    std::string
+        best_metric;  ///< "eval/loss": for retention, and for a save when it is the best so far; empty: none
     bool require_finite = true;  ///< broken variables are an error, not a checkpoint
-    std::string config_text;     ///< for the file's header
+    std::string config_text;     ///< for the files' headers
+    double meet_seconds = 5;     ///< how often ranks meet while they wait for the last one
+    ThreadPool* pool = nullptr;  ///< helps to copy
   };
-  CheckpointSaverHook(CheckpointStore& store, Options options);
+  /// `saver` outlives the hook.
+  CheckpointSaverHook(Saver& saver, Options options);
   void add_listener(std::unique_ptr<CheckpointSaverListener> listener);
 
+  bool end_communicates() const override { return true; }
   void begin(MonitoredSession& session) override;
   void after_create_session(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
   void after_run(MonitoredSession& session, const StepResult& result) override;
   void end(MonitoredSession& session) override;
 
  private:
-  void save(MonitoredSession& session, bool final);
+  struct State {
+    CheckpointHeader header;
+    std::vector<CheckpointTensor> tensors;
+  };
+  State state(MonitoredSession& session) const;
+  void look_at_metric(MonitoredSession& session);
+  void collect(MonitoredSession& session);
+  void save_if_due(MonitoredSession& session);
 
-  CheckpointStore& store_;
+  Saver& saver_;
   Options options_;
+  CheckpointSchedule schedule_;
   std::vector<std::unique_ptr<CheckpointSaverListener>> listeners_;
-  std::int64_t saved_step_ = -1;
+  bool prepared_ = false, due_ = false;
+  std::uint64_t seen_metrics_ = 0;
+  double best_[2] = {0, -1};  ///< value, step; step -1: none yet
 };
 
 }  // namespace lockstep

@@ -47,7 +47,8 @@ void spoil(const std::string& path) {
 
 TEST(CheckpointStore, SavesRecordsAndKeeps) {
   const TemporaryFolder folder;
-  CheckpointStore store(folder.path(), 2);
+  double now = 1.7e9;
+  CheckpointStore store(folder.path(), RetentionRules{.keep = 2}, [&] { return now += 0.25; });
   EXPECT_EQ(newest(store), -1);
   EXPECT_THAT(folder.names(), IsEmpty());
   EXPECT_EQ(store.save(test_header(200), test_tensors().get()), folder / "checkpoints/step-00000200.h5");
@@ -57,7 +58,9 @@ TEST(CheckpointStore, SavesRecordsAndKeeps) {
   EXPECT_EQ(read_whole_file(folder / "checkpoint"),
             "model_checkpoint_path: \"checkpoints/step-123456789.h5\"\n"
             "all_model_checkpoint_paths: \"checkpoints/step-00000300.h5\"\n"
-            "all_model_checkpoint_paths: \"checkpoints/step-123456789.h5\"\n");
+            "all_model_checkpoint_paths: \"checkpoints/step-123456789.h5\"\n"
+            "all_model_checkpoint_timestamps: 1700000000.75\n"
+            "all_model_checkpoint_timestamps: 1700000001\n");
   std::vector<std::string> damaged;
   EXPECT_EQ(newest(store, &damaged), 123456789);
   EXPECT_THAT(damaged, IsEmpty());

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which checkpoints of a run stay. Arithmetic alone: no files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct RetentionRules {
+  int keep = 5;                 ///< of the newest; 0: all
+  double keep_every_hours = 0;  ///< one for good in so many hours; 0: none
+  int keep_best = 0;            ///< by the metric, beside the others
+  bool larger_is_better = false;
+};
+
+/// A checkpoint in the run directory.
+struct KeptCheckpoint {
+  std::int64_t step = 0;
+  std::string path;
+  double time = 0;                    ///< when it was written, seconds since 1970
+  std::optional<double> metric;       ///< if one was noted
+  bool preserved = false;             ///< kept for good by keep_every_hours
+  bool recent = false, best = false;  ///< why else it stays; set by apply_retention()
+  bool stays() const { return preserved || recent || best; }
+};
+
+/// Sets `recent`, `best` and `preserved` of `all`, which is in order of writing, the one just written last:
+/// - the last `keep` of those that are not kept for good are recent;
+/// - one that would go is kept for good if it was written `keep_every_hours` or more after the last such one;
+///   its time is then `last_preserved`;
+/// - of those with a metric, the `keep_best` best are best; among equal ones the older.
+/// The last of `all` always stays.
+void apply_retention(std::span<KeptCheckpoint> all, const RetentionRules& rules, double& last_preserved);
+
+}  // namespace lockstep

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_writer.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "core/buffer.h"
+#include "core/log.h"
+#include "core/timer.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kPage = 4096;
+constexpr double kSecondsToEnd = 5;     // for a checkpoint in flight when the writer goes
+constexpr double kSecondsToCancel = 3;  // for it to notice that it is cancelled
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::size_t total_bytes(std::span<const CheckpointTensor> tensors) {
+  std::size_t bytes = 0;
+  for (const CheckpointTensor& entry : tensors) bytes += aligned(entry.tensor.size_bytes());
+  return bytes;
+}
+
+/// Runs `function(part, parts)` on all threads of the pool, or alone.
+template <typename Function>
+void on_all(ThreadPool* pool, Function function) {
+  if (pool == nullptr)
+    function(0, 1);
+  else
+    pool->run([&](int thread) { function(thread, pool->size()); });
+}
+
+/// Copies of tensors in one piece of memory.
+class Snapshot {
+ public:
+  void reserve(std::size_t bytes) {
+    if (bytes <= memory_.size_bytes()) return;
+    memory_ = {};
+    memory_ = Buffer(cpu_device(), bytes);  // writes zeros: its pages are real now, not at the first save
+  }
+
+  void copy(std::span<const CheckpointTensor> tensors, ThreadPool* pool) {
+    const std::size_t bytes = total_bytes(tensors);
+    reserve(bytes);
+    copies_.resize(tensors.size());
+    auto* place = static_cast<char*>(memory_.data());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (copies_[i].path != tensors[i].path) copies_[i].path = tensors[i].path;
+      copies_[i].tensor = Tensor(place, tensors[i].tensor.dtype(), tensors[i].tensor.shape());
+      place += aligned(tensors[i].tensor.size_bytes());
+    }
+    on_all(pool, [&](int part, int parts) { copy_part(tensors, bytes, part, parts); });
+  }
+
+  const std::vector<CheckpointTensor>& tensors() const { return copies_; }
+
+ private:
+  /// Of all bytes in a row, this part's.
+  void copy_part(std::span<const CheckpointTensor> tensors, std::size_t bytes, int part, int parts) const {
+    const Range own = part_of(static_cast<std::int64_t>(bytes), part, parts, kPage);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < tensors.size() && begin < own.last; ++i) {
+      const auto size = static_cast<std::int64_t>(tensors[i].tensor.size_bytes());
+      const std::int64_t first = std::max(own.first - begin, std::int64_t{0});
+      const std::int64_t last = std::min(own.last - begin, size);
+      if (first < last)
+        std::memcpy(static_cast<char*>(copies_[i].tensor.raw()) + first,
+                    static_cast<const char*>(tensors[i].tensor.raw()) + first,
+                    static_cast<std::size_t>(last - first));
+      begin += static_cast<std::int64_t>(aligned(static_cast<std::size_t>(size)));
+    }
+  }
+
+  Buffer memory_;
+  std::vector<CheckpointTensor> copies_;
+};
+
+/// Signals are the other threads'.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &previous_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t previous_{};
+};
+
+}  // namespace
+
+struct CheckpointWriter::Shared {
+  explicit Shared(std::shared_ptr<CheckpointStore> where) : store(std::move(where)) {}
+
+  const std::shared_ptr<CheckpointStore> store;
+  std::thread thread;  // the owner's
+  std::atomic<bool> cancelled{false};
+
+  // The loop's while not busy, the thread's while busy.
+  Snapshot snapshot;
+  CheckpointHeader header;
+  CheckpointOutcome outcome;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool busy = false, ended = false;  // under mutex, as is `finished`
+  std::vector<CheckpointOutcome> finished;
+
+  void write();
+  void loop();
+  bool wait_until(double limit_seconds, FunctionRef<bool()> condition);
+};
+
+void CheckpointWriter::Shared::write() {
+  const Timer timer;
+  try {
+    outcome.path = store->save(header, snapshot.tensors(), &cancelled);
+  } catch (const Error& error) {
+    outcome.error = error;
+  } catch (const std::exception& error) {
+    outcome.error = Error(ErrorKind::checkpoint, error.what(), store->path_of(header.global_step));
+  }
+  outcome.write_seconds = timer.seconds();
+}
+
+void CheckpointWriter::Shared::loop() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [&] { return busy || ended; });
+    if (!busy) return;
+    lock.unlock();
+    write();
+    lock.lock();
+    finished.push_back(std::move(outcome));
+    busy = false;
+    changed.notify_all();
+  }
+}
+
+bool CheckpointWriter::Shared::wait_until(double limit_seconds, FunctionRef<bool()> condition) {
+  constexpr double kForEver = 1e9;
+  std::unique_lock lock(mutex);
+  return changed.wait_for(lock, std::chrono::duration<double>(std::min(limit_seconds, kForEver)),
+                          [&] { return condition(); });
+}
+
+CheckpointWriter::CheckpointWriter(std::shared_ptr<CheckpointStore> store,
+                                   std::span<const CheckpointTensor> tensors, ThreadPool* pool)
+    : shared_(std::make_shared<Shared>(std::move(store))), pool_(pool) {
+  shared_->snapshot.reserve(total_bytes(tensors));
+  const NoSignals inherited;
+  shared_->thread = std::thread([shared = shared_] { shared->loop(); });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->ended = true;
+  }
+  shared_->changed.notify_all();
+  bool idle = wait(kSecondsToEnd);
+  if (!idle) {
+    shared_->cancelled = true;
+    idle = wait(kSecondsToCancel);
+  }
+  if (idle) {
+    shared_->thread.join();
+    return;
+  }
+  try {
+    log_warning("{}: the disk does not answer; the checkpoint of this step is given up",
+                shared_->store->path_of(step()));
+  } catch (const std::exception&) {  // a destructor says what it can
+  }
+  shared_->thread.detach();
+}
+
+bool CheckpointWriter::busy() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->busy;
+}
+
+std::int64_t CheckpointWriter::step() const { return shared_->header.global_step; }
+
+void CheckpointWriter::start(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
+  LOCKSTEP_CHECK(!busy(), "the checkpoint of step {} is still being written", step());
+  const Timer timer;
+  shared_->header = header;
+  shared_->snapshot.copy(tensors, pool_);
+  shared_->outcome = {.step = header.global_step};
+  for (const CheckpointTensor& entry : tensors) shared_->outcome.bytes += entry.tensor.size_bytes();
+  shared_->outcome.blocked_seconds = timer.seconds();
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->busy = true;
+  }
+  shared_->changed.notify_all();
+}
+
+std::vector<CheckpointOutcome> CheckpointWriter::poll() {
+  const std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->finished, {});
+}
+
+bool CheckpointWriter::wait(double limit_seconds) const {
+  return shared_->wait_until(limit_seconds, [&] { return !shared_->busy; });
+}
+
+}  // namespace lockstep
