@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checkpoints in GB/s: written (checksums, flush, fsync and rename included), read back with every checksum
-// verified, and verified as a whole (digest too), beside a plain write, fsync and read of as many bytes.
+// verified, and verified as a whole (digest too), beside a plain write, fsync and read of as many bytes and
+// beside HDF5 without checksums; and how long training waits for a checkpoint that is written in the
+// background.
 //
-//   checkpoint_bench [--megabytes N] [--folder DIR] [--repeats N] [--json FILE]
+//   checkpoint_bench [--megabytes N] [--folder DIR] [--repeats N] [--threads N] [--json FILE]
 //
 // Best and median of the repeats. What is read lies in the page cache, as after a write; the disk's own
 // reading speed is no part of it.
 #include <fcntl.h>
+#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,13 +32,14 @@
 #include "core/error.h"
 #include "core/timer.h"
 #include "io/checkpoint.h"
+#include "io/checkpoint_writer.h"
 
 namespace {
 
 using namespace lockstep;
 
 struct Arguments {
-  std::int64_t megabytes = 256, repeats = 3;
+  std::int64_t megabytes = 256, repeats = 3, threads = 1;
   std::string folder, json;
 };
 
@@ -57,13 +61,15 @@ Arguments parse(int argc, char** argv) {
       arguments.megabytes = number(value);
     else if (name == "--repeats")
       arguments.repeats = number(value);
+    else if (name == "--threads")
+      arguments.threads = number(value);
     else if (name == "--folder")
       arguments.folder = value;
     else if (name == "--json")
       arguments.json = value;
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
-                  "--megabytes N, --folder DIR, --repeats N, --json FILE");
+                  "--megabytes N, --folder DIR, --repeats N, --threads N, --json FILE");
   }
   return arguments;
 }
@@ -87,6 +93,7 @@ class Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   std::string file(const char* name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
 
  private:
   std::filesystem::path path_;
@@ -120,10 +127,55 @@ void plain_read(const std::string& path, const Buffer& bytes) {
   if (close(file) != 0) failed("close", path);
 }
 
+hid_t hdf5(hid_t id) {
+  if (id < 0) throw Error(ErrorKind::data, "a call of HDF5 failed");
+  return id;
+}
+
+/// What a program that knows nothing of checksums and temporaries does.
+void hdf5_write(const std::string& path, const std::vector<CheckpointTensor>& tensors) {
+  const hid_t file = hdf5(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto extent = static_cast<hsize_t>(tensors[i].tensor.num_elements());
+    const hid_t space = hdf5(H5Screate_simple(1, &extent, nullptr));
+    const hid_t dataset = hdf5(H5Dcreate2(file, fmt::format("layer{}", i).c_str(), H5T_IEEE_F32LE, space,
+                                          H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    hdf5(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensors[i].tensor.raw()));
+    hdf5(H5Dclose(dataset));
+    hdf5(H5Sclose(space));
+  }
+  hdf5(H5Fclose(file));
+  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) failed("open", path);
+  if (fsync(descriptor) != 0) failed("fsync", path);
+  if (close(descriptor) != 0) failed("close", path);
+}
+
+void hdf5_read(const std::string& path, std::size_t count, const Buffer& to) {
+  const hid_t file = hdf5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  auto* at = static_cast<char*>(to.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    const hid_t dataset = hdf5(H5Dopen2(file, fmt::format("layer{}", i).c_str(), H5P_DEFAULT));
+    hdf5(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, at));
+    at += H5Dget_storage_size(dataset);
+    hdf5(H5Dclose(dataset));
+  }
+  hdf5(H5Fclose(file));
+}
+
 struct Figure {
   std::string name;
-  double best, median;  ///< GB/s
+  double best, median;   ///< GB/s
+  bool blocked = false;  ///< the time that training waits for
 };
+
+Figure figure_of(const std::string& name, double gigabytes, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const Figure figure{name, gigabytes / seconds.front(), gigabytes / seconds[seconds.size() / 2]};
+  fmt::print("{:<46} {:8.2f} {:8.2f}\n", name, figure.best, figure.median);
+  std::fflush(stdout);
+  return figure;
+}
 
 Figure measure(const std::string& name, double gigabytes, std::int64_t repeats,
                const std::function<void()>& call) {
@@ -133,11 +185,28 @@ Figure measure(const std::string& name, double gigabytes, std::int64_t repeats,
     call();
     seconds.push_back(timer.seconds());
   }
-  std::sort(seconds.begin(), seconds.end());
-  const Figure figure{name, gigabytes / seconds.front(), gigabytes / seconds[seconds.size() / 2]};
-  fmt::print("{:<34} {:8.2f} {:8.2f}\n", name, figure.best, figure.median);
-  std::fflush(stdout);
-  return figure;
+  return figure_of(name, gigabytes, std::move(seconds));
+}
+
+/// What training waits for, and when the file is durable, one checkpoint after the other.
+void measure_background(const Arguments& arguments, double gigabytes, const std::string& run_dir,
+                        const std::vector<CheckpointTensor>& tensors, std::vector<Figure>& figures) {
+  ThreadPool pool(static_cast<int>(arguments.threads));
+  CheckpointWriter writer(std::make_shared<CheckpointStore>(run_dir, 1), tensors, &pool);
+  std::vector<double> blocked, durable;
+  for (std::int64_t r = 0; r < arguments.repeats; ++r) {
+    writer.start({.global_step = r, .shards = 1}, tensors);
+    if (!writer.wait(600)) throw Error(ErrorKind::data, "a checkpoint took longer than 600 s", run_dir);
+    const CheckpointOutcome outcome = writer.poll().at(0);
+    if (outcome.error) throw Error(*outcome.error);
+    blocked.push_back(outcome.blocked_seconds);
+    durable.push_back(outcome.blocked_seconds + outcome.write_seconds);
+  }
+  figures.push_back(figure_of(fmt::format("background save, {} thread{}: training waits", arguments.threads,
+                                          arguments.threads == 1 ? "" : "s"),
+                              gigabytes, std::move(blocked)));
+  figures.back().blocked = true;
+  figures.push_back(figure_of("background save, until it is durable", gigabytes, std::move(durable)));
 }
 
 std::vector<Figure> run(const Arguments& arguments) {
@@ -164,7 +233,7 @@ std::vector<Figure> run(const Arguments& arguments) {
   const Folder folder(arguments.folder);
   const std::string path = folder.file("checkpoint.h5"), plain = folder.file("plain");
   const double gigabytes = 1e-9 * static_cast<double>(total);
-  fmt::print("{:.3f} GB in {} tensors, GB/s\n{:<34} {:>8} {:>8}\n", gigabytes, tensors.size(), "", "best",
+  fmt::print("{:.3f} GB in {} tensors, GB/s\n{:<46} {:>8} {:>8}\n", gigabytes, tensors.size(), "", "best",
              "median");
   std::vector<Figure> figures;
   const auto add = [&](const char* name, const std::function<void()>& call) {
@@ -172,6 +241,9 @@ std::vector<Figure> run(const Arguments& arguments) {
   };
   add("plain write and fsync", [&] { plain_write(plain, values); });
   add("plain read", [&] { plain_read(plain, back); });
+  std::filesystem::remove(plain);
+  add("plain HDF5 write and fsync", [&] { hdf5_write(plain, tensors); });
+  add("plain HDF5 read", [&] { hdf5_read(plain, tensors.size(), back); });
   std::filesystem::remove(plain);
   add("checkpoint write", [&] { write_checkpoint(path, {.shards = 1}, tensors); });
   add("checkpoint read, checksums verified", [&] {
@@ -182,14 +254,21 @@ std::vector<Figure> run(const Arguments& arguments) {
   LOCKSTEP_CHECK(std::memcmp(values.data(), back.data(), total) == 0,
                  "what was read is not what was written");
   add("checkpoint verify, digest included", [&] { CheckpointFile(path).verify(); });
+  std::filesystem::remove(path);
+  measure_background(arguments, gigabytes, folder.path(), tensors, figures);
   return figures;
 }
 
 void write_json(const Arguments& arguments, const std::vector<Figure>& figures) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Figure& figure : figures)
+  for (const Figure& figure : figures) {
     rows.push_back(
         {{"name", figure.name}, {"best_gb_per_s", figure.best}, {"median_gb_per_s", figure.median}});
+    if (figure.blocked) {
+      rows.back()["blocked_best_s_per_gb"] = 1 / figure.best;
+      rows.back()["blocked_median_s_per_gb"] = 1 / figure.median;
+    }
+  }
   std::ofstream file(arguments.json);
   file << nlohmann::json{{"processor", processor_name()}, {"megabytes", arguments.megabytes}, {"rows", rows}}
               .dump(2)

@@ -133,11 +133,31 @@ def h5py_rows(megabytes, folder):
              "median_gb_per_s": 1e-3 * megabytes / statistics.median(times)} for what, times in seconds.items()]
 
 
+def dd_rows(megabytes, folder):
+    """What dd says of the disk: as many zeros, flushed to the disk."""
+    path = folder / "dd"
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        try:
+            subprocess.run(["dd", "if=/dev/zero", f"of={path}", "bs=1000000", f"count={megabytes}", "conv=fsync"],
+                           check=True, capture_output=True, timeout=1800)
+        except FileNotFoundError:
+            return []
+        seconds.append(time.perf_counter() - start)
+    path.unlink()
+    return [{"name": "dd conv=fsync", "best_gb_per_s": 1e-3 * megabytes / min(seconds),
+             "median_gb_per_s": 1e-3 * megabytes / statistics.median(seconds)}]
+
+
 def rest(runner, arguments):
     tree = runner.run("tree_bench", [], "tree", 2)["rows"]
     kernels = runner.run("kernel_bench", [], "kernels")["figures"]
-    checkpoints = runner.run("checkpoint_bench", ["--megabytes", arguments.megabytes, "--folder", runner.output],
-                             "checkpoint")["rows"]
+    checkpoints = runner.run("checkpoint_bench", ["--megabytes", arguments.megabytes, "--folder", runner.output,
+                                                  "--threads", 2], "checkpoint")["rows"]
+    blocked = [f"{r['name']} {r['blocked_best_s_per_gb']:.3f} s per GB at best, {r['blocked_median_s_per_gb']:.3f} in the "
+               "median.\n" for r in checkpoints if "blocked_best_s_per_gb" in r]
+    checkpoints += dd_rows(arguments.megabytes, runner.output)
     checkpoints += h5py_rows(arguments.megabytes, runner.output)
     return [
         "## The reduction tree beside `MPI_Allreduce`, two ranks\n",
@@ -148,6 +168,7 @@ def rest(runner, arguments):
         f"## Checkpoints, {arguments.megabytes} MB\n",
         table(["", "GB/s, best", "median"],
               [[r["name"], f"{r['best_gb_per_s']:.2f}", f"{r['median_gb_per_s']:.2f}"] for r in checkpoints]),
+        *blocked,
         "## Kernels on one core\n",
         table(["kernel", "value", "unit"], [[f["name"], f"{f['value']:.1f}", f["unit"]] for f in kernels]),
     ]

@@ -5,20 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <system_error>
 #include <vector>
 
-#include "core/log.h"
 #include "io/checkpoint.h"
-#include "io/checkpoint_store.h"
+#include "io/checkpoint_tools.h"
+#include "io/tensor_values.h"
 
 namespace lockstep {
 
@@ -36,58 +32,6 @@ struct Row {
   CheckpointEntry entry;
   Statistics statistics;
 };
-
-double from_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
-/// IEEE 754 binary16.
-double from_f16(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  double value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
-  if (exponent == 31)
-    value =
-        fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  return (bits >> 15) != 0 ? -value : value;
-}
-
-template <typename T>
-std::vector<double> to_double(const void* data, std::size_t count) {
-  const T* values = static_cast<const T*>(data);
-  return std::vector<double>(values, values + count);
-}
-
-std::vector<double> to_double(const void* data, std::size_t count, double (*convert)(std::uint16_t)) {
-  const auto* values = static_cast<const std::uint16_t*>(data);
-  std::vector<double> result(count);
-  std::transform(values, values + count, result.begin(), convert);
-  return result;
-}
-
-std::vector<double> values_of(const void* data, DType type, std::size_t count) {
-  switch (type) {
-    case DType::f32:
-      return to_double<float>(data, count);
-    case DType::f64:
-      return to_double<double>(data, count);
-    case DType::bf16:
-      return to_double(data, count, from_bf16);
-    case DType::f16:
-      return to_double(data, count, from_f16);
-    case DType::i32:
-      return to_double<std::int32_t>(data, count);
-    case DType::i64:
-      return to_double<std::int64_t>(data, count);
-    case DType::u8:
-      return to_double<std::uint8_t>(data, count);
-    case DType::i8:
-      return to_double<std::int8_t>(data, count);
-    case DType::i16:
-      return to_double<std::int16_t>(data, count);
-    case DType::u16:
-      return to_double<std::uint16_t>(data, count);
-  }
-  LOCKSTEP_CHECK(false, "dtype {}", static_cast<int>(type));
-}
 
 Statistics statistics_of(std::vector<double> values) {
   Statistics result;
@@ -115,8 +59,7 @@ std::vector<Row> read_rows(const CheckpointFile& file) {
     const Tensor shape_only(nullptr, entry.dtype, entry.shape);
     block.resize(shape_only.size_bytes() / sizeof(std::uint64_t) + 1);
     file.read_into(entry.path, Tensor(block.data(), entry.dtype, entry.shape));
-    const auto count = static_cast<std::size_t>(shape_only.num_elements());
-    rows.push_back({entry, statistics_of(values_of(block.data(), entry.dtype, count))});
+    rows.push_back({entry, statistics_of(values_of(Tensor(block.data(), entry.dtype, entry.shape)))});
   }
   return rows;
 }
@@ -171,18 +114,6 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string resolve(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(path, code)) return path;
-  std::vector<std::string> damaged;
-  const std::optional<std::string> newest = CheckpointStore(path, 0).newest_intact(&damaged);
-  for (const std::string& reason : damaged) log_warning("passed over a damaged checkpoint: {}", reason);
-  if (!newest)
-    throw Error(ErrorKind::checkpoint, "holds no intact checkpoint", path,
-                "Give a checkpoint file or a run directory.");
-  return *newest;
-}
-
 void print(std::FILE* out, const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
     throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
@@ -191,7 +122,7 @@ void print(std::FILE* out, const std::string& text) {
 }  // namespace
 
 int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out) {
-  const CheckpointFile file(resolve(path));
+  const CheckpointFile file(checkpoint_at(path));
   if (digest) {
     file.verify();
     print(out, file.header().digest + "\n");

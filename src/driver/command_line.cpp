@@ -35,7 +35,7 @@ struct Parser {
                "lockstep"};
   CommandLine line;
   std::map<const CLI::App*, Command> commands;
-  std::vector<std::string> set;
+  std::vector<std::string> set, rename;
   std::optional<std::int64_t> steps, threads;
   std::string resume = "auto";
 
@@ -47,6 +47,7 @@ struct Parser {
     add_evaluate();
     add_predict();
     add_inspect();
+    add_checkpoint_commands();
     add_events();
     add_check();
     add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
@@ -58,7 +59,11 @@ struct Parser {
  private:
   CLI::App* add(Command command, const std::string& name, const std::string& help,
                 const std::string& example) {
-    CLI::App* sub = app.add_subcommand(name, help);
+    return add_to(app, command, name, help, example);
+  }
+  CLI::App* add_to(CLI::App& parent, Command command, const std::string& name, const std::string& help,
+                   const std::string& example) {
+    CLI::App* sub = parent.add_subcommand(name, help);
     sub->footer("Example:\n  " + example);
     commands[sub] = command;
     return sub;
@@ -141,6 +146,64 @@ struct Parser {
     sub->add_flag("--json", line.json, "Print JSON");
   }
 
+  void add_checkpoint_commands() {
+    CLI::App* group =
+        app.add_subcommand("checkpoint", "List, verify, compare, average and export checkpoints");
+    group->require_subcommand(1);
+    group->footer("Help of one of them: lockstep checkpoint list --help");
+    const auto output = [&](CLI::App* sub) {
+      sub->add_option("--output", line.output, "The file to write")->required()->type_name("FILE");
+    };
+    const auto json = [&](CLI::App* sub) { sub->add_flag("--json", line.json, "Print JSON"); };
+
+    CLI::App* sub = add_to(*group, Command::checkpoint_list, "list",
+                           "Print the checkpoints of a run, and why each is kept",
+                           "lockstep checkpoint list runs/digits --verify");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_flag("--verify", line.verify, "Read every byte, and say which are intact");
+    json(sub);
+
+    sub = add_to(*group, Command::checkpoint_verify, "verify",
+                 "Read every byte and name what is damaged; exit code 4 if anything is",
+                 "lockstep checkpoint verify runs/digits");
+    add_target(sub, "RUN_DIR|FILE", "Run directory, for all its checkpoints, or a checkpoint file");
+
+    sub = add_to(*group, Command::checkpoint_diff, "diff",
+                 "Compare two checkpoints tensor by tensor; exit code 1 if they differ",
+                 "lockstep checkpoint diff runs/one runs/two");
+    for (auto [name, target] : {std::pair("A", &line.target), std::pair("B", &line.other)})
+      sub->add_option(name, *target, "Checkpoint file, or run directory for its newest checkpoint")
+          ->required()
+          ->type_name("");
+    json(sub);
+
+    sub = add_to(*group, Command::checkpoint_average, "average",
+                 "Write the mean of the variables of several checkpoints of one model",
+                 "lockstep checkpoint average runs/digits/checkpoints/step-00000240.h5 "
+                 "runs/digits/checkpoints/step-00000480.h5 --output mean.h5");
+    sub->add_option("FILE", line.targets, "Checkpoint files, or run directories for their newest checkpoints")
+        ->required()
+        ->expected(2, 1 << 20)
+        ->type_name("");
+    output(sub);
+
+    sub = add_to(*group, Command::checkpoint_export, "export",
+                 "Write the variables alone, without optimizer and run",
+                 "lockstep checkpoint export runs/digits --output weights.h5 --variables 'conv.*'");
+    add_target(sub, "RUN_DIR|FILE", "Run directory, for its newest checkpoint, or a checkpoint file");
+    output(sub);
+    sub->add_option("--variables", line.variables,
+                    "Only variables whose whole name this regular expression matches; may be repeated")
+        ->type_name("REGEX")
+        ->allow_extra_args(false);
+    sub->add_option(
+           "--rename", rename,
+           "Call a variable otherwise: a name, a scope that ends with '/', or a regular expression; may be "
+           "repeated")
+        ->type_name("FROM=TO")
+        ->allow_extra_args(false);
+  }
+
   void add_events() {
     CLI::App* sub = add(Command::events, "events", "Print what an event file holds, one JSON object per line",
                         "lockstep events runs/digits --tag loss");
@@ -182,6 +245,27 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// "train", or "checkpoint list".
+std::string full_name(const CLI::App& sub) {
+  const CLI::App* parent = sub.get_parent();
+  return parent == nullptr || parent->get_parent() == nullptr ? sub.get_name()
+                                                              : full_name(*parent) + " " + sub.get_name();
+}
+
+// " checkpoint" for "checkpoint list".
+std::string name_above(const CLI::App& sub) {
+  const CLI::App* parent = sub.get_parent();
+  return parent->get_parent() == nullptr ? "" : " " + full_name(*parent);
+}
+
+// The command that was chosen: the innermost; null if there is none.
+CLI::App* chosen_command(const CLI::App& app) {
+  CLI::App* chosen = nullptr;
+  for (std::vector<CLI::App*> next = app.get_subcommands(); !next.empty(); next = chosen->get_subcommands())
+    chosen = next.front();
+  return chosen;
+}
+
 // CLI11 says that something was left over; this says what was probably meant.
 Error leftover_error(const CLI::App& sub) {
   const std::vector<std::string> rest = sub.remaining();
@@ -191,11 +275,21 @@ Error leftover_error(const CLI::App& sub) {
       word = candidate.substr(0, candidate.find('='));
       break;
     }
-  const std::string help = fmt::format("See: lockstep {} --help", sub.get_name());
+  const std::string help = fmt::format("See: lockstep {} --help", full_name(sub));
   if (!word.starts_with('-'))
-    return usage_error(fmt::format("{}: one argument too many: '{}'", sub.get_name(), word), help);
-  return usage_error(fmt::format("{}: unknown option '{}'", sub.get_name(), word),
+    return usage_error(fmt::format("{}: one argument too many: '{}'", full_name(sub), word), help);
+  return usage_error(fmt::format("{}: unknown option '{}'", full_name(sub), word),
                      with_suggestion(word, option_names(sub), help));
+}
+
+// A group of commands without one of them.
+Error missing_below(const CLI::App& group, const std::vector<std::string>& below) {
+  const std::string name = full_name(group);
+  const std::string all = fmt::format("Commands: {}. See: lockstep {} --help", fmt::join(below, ", "), name);
+  const std::vector<std::string> rest = group.remaining();
+  if (rest.empty()) return usage_error(fmt::format("{}: a command is missing", name), all);
+  return usage_error(fmt::format("{}: unknown command '{}'", name, rest.front()),
+                     with_suggestion(rest.front(), below, all));
 }
 
 }  // namespace
@@ -222,29 +316,38 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    help.text = chosen.empty() ? app.help() : chosen.front()->help("lockstep");
+    const CLI::App* chosen = chosen_command(app);
+    help.text = chosen == nullptr ? app.help() : chosen->help("lockstep" + name_above(*chosen));
     return help;
   } catch (const CLI::CallForVersion& version) {
     help.text = std::string(version.what()) + "\n";
     return help;
   } catch (const CLI::ExtrasError&) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty()) throw usage_error(fmt::format("'{}' is followed by too much", first), commands);
-    throw leftover_error(*chosen.front());
+    const CLI::App* chosen = chosen_command(app);
+    if (chosen == nullptr) throw usage_error(fmt::format("'{}' is followed by too much", first), commands);
+    throw leftover_error(*chosen);
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty()) throw usage_error(error.what(), commands);
-    const std::string name = chosen.front()->get_name();
+    const CLI::App* chosen = chosen_command(app);
+    if (chosen == nullptr) throw usage_error(error.what(), commands);
+    const std::string name = full_name(*chosen);
     // A misspelt option leaves what it stood for missing too: name the cause.
-    if (!chosen.front()->remaining().empty() && chosen.front()->remaining().front().starts_with("--"))
-      throw leftover_error(*chosen.front());
+    if (!chosen->remaining().empty() && chosen->remaining().front().starts_with("--"))
+      throw leftover_error(*chosen);
+    if (const std::vector<std::string> below = command_names(*chosen); !below.empty())
+      throw missing_below(*chosen, below);
     throw usage_error(fmt::format("{}: {}", name, error.what()),
                       fmt::format("See: lockstep {} --help", name));
   }
 
   CommandLine line = std::move(parser.line);
-  line.command = parser.commands.at(app.get_subcommands().front());
+  line.command = parser.commands.at(chosen_command(app));
+  for (const std::string& rule : parser.rename) {
+    const std::size_t equals = rule.find('=');
+    if (equals == std::string::npos)
+      throw usage_error(fmt::format("--rename {} is not FROM=TO", rule),
+                        "See: lockstep checkpoint export --help");
+    line.rename.emplace_back(rule.substr(0, equals), rule.substr(equals + 1));
+  }
   line.overrides = std::move(parser.set);
   line.resume = parser.resume == "auto"   ? Resume::automatic
                 : parser.resume == "must" ? Resume::must

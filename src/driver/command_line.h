@@ -8,11 +8,27 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
 
-enum class Command { help, train, evaluate, predict, inspect, events, check, info, config_reference };
+enum class Command {
+  help,
+  train,
+  evaluate,
+  predict,
+  inspect,
+  events,
+  check,
+  info,
+  config_reference,
+  checkpoint_list,
+  checkpoint_verify,
+  checkpoint_diff,
+  checkpoint_average,
+  checkpoint_export
+};
 /// `automatic` continues if the run directory has a checkpoint; `must` fails without one; `never` fails with
 /// one.
 enum class Resume { automatic, never, must };
@@ -20,17 +36,22 @@ enum class Resume { automatic, never, must };
 /// What the user asked for. Fields that a command does not have keep their defaults.
 struct CommandLine {
   Command command = Command::help;
-  std::string text;        ///< help: what to print
-  std::string target;      ///< the positional argument: CONFIG, RUN_DIR, CHECKPOINT, DIR or FILE
-  std::string run_dir;     ///< --run-dir; empty: not given
-  std::string checkpoint;  ///< --checkpoint; empty: the newest
-  std::string input;       ///< predict --input
-  std::string output;      ///< predict --output
-  std::string tag;         ///< events --tag; empty: all
+  std::string text;                    ///< help: what to print
+  std::string target;                  ///< the positional argument: CONFIG, RUN_DIR, CHECKPOINT, DIR or FILE
+  std::string run_dir;                 ///< --run-dir; empty: not given
+  std::string checkpoint;              ///< --checkpoint; empty: the newest
+  std::string input;                   ///< predict --input
+  std::string output;                  ///< --output of predict, checkpoint average, checkpoint export
+  std::string other;                   ///< checkpoint diff: the second checkpoint
+  std::vector<std::string> targets;    ///< checkpoint average: the files, in order
+  std::vector<std::string> variables;  ///< checkpoint export --variables
+  /// checkpoint export --rename FROM=TO
+  std::vector<std::pair<std::string, std::string>> rename;
+  std::string tag;  ///< events --tag; empty: all
   /// --set, in order; --steps N adds train.steps=N and train.epochs=null, --threads N adds threads=N.
   std::vector<std::string> overrides;
   Resume resume = Resume::automatic;
-  bool quiet = false, digest = false, json = false;
+  bool quiet = false, digest = false, json = false, verify = false;
 };
 
 /// Throws Error(usage), with the nearest known command or option if one is misspelt. `--help`, `--version`

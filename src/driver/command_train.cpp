@@ -17,6 +17,7 @@
 #include "driver/train_hooks.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
+#include "driver/warm_start.h"
 #include "driver/yaml_node.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -117,6 +118,8 @@ class TrainingRun {
       if (found_.exists())
         restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
                       monitored.state());
+      else if (has_warm_start(config_))
+        warm_start(session_.world(), warm_start_options(config_), *session_.model().variables);
     });
     monitored.set_restored(found_.exists() ? found_.header.global_step : -1);
     trainer_->set_position(found_.exists() ? found_.header.global_step : 0,
@@ -178,6 +181,11 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
   if (line.resume == Resume::must && !found.exists())
     throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given",
                 run_dir, "Check --run-dir, or start the run without --resume must.");
+  if (found.exists() && found.header.weights_only)
+    throw Error(ErrorKind::checkpoint, "holds weights only: there is no run in it that could be continued",
+                found.path,
+                "Name another checkpoint in the first line of the state file, or begin a new run with "
+                "warm_start.checkpoint.");
   if (found.exists() && found.header.seed != static_cast<std::uint64_t>(config.general.integer("seed")))
     throw config.general.error(
         "seed",

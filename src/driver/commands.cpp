@@ -3,6 +3,7 @@
 #include "driver/commands.h"
 
 #include "driver/command_check.h"
+#include "driver/command_checkpoint.h"
 #include "driver/command_config_reference.h"
 #include "driver/command_evaluate.h"
 #include "driver/command_events.h"
@@ -15,10 +16,19 @@ namespace lockstep {
 
 namespace {
 constexpr CommandEntry kCommands[] = {
-    {Command::train, command_train},     {Command::evaluate, command_evaluate},
-    {Command::predict, command_predict}, {Command::check, command_check},
-    {Command::inspect, command_inspect}, {Command::events, command_events},
-    {Command::info, command_info},       {Command::config_reference, command_config_reference},
+    {Command::train, command_train},
+    {Command::evaluate, command_evaluate},
+    {Command::predict, command_predict},
+    {Command::check, command_check},
+    {Command::inspect, command_inspect},
+    {Command::events, command_events},
+    {Command::info, command_info},
+    {Command::config_reference, command_config_reference},
+    {Command::checkpoint_list, command_checkpoint_list},
+    {Command::checkpoint_verify, command_checkpoint_verify},
+    {Command::checkpoint_diff, command_checkpoint_diff},
+    {Command::checkpoint_average, command_checkpoint_average},
+    {Command::checkpoint_export, command_checkpoint_export},
 };
 }  // namespace
 

@@ -47,8 +47,9 @@ Config checked(Node root, std::string path, const std::filesystem::path& folder,
   config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
   for (auto [section, name] :
        {std::pair(&config.train, "train"), std::pair(&config.eval, "eval"),
-        std::pair(&config.checkpoint, "checkpoint"), std::pair(&config.summary, "summary"),
-        std::pair(&config.comm, "comm"), std::pair(&config.precision, "precision")})
+        std::pair(&config.checkpoint, "checkpoint"), std::pair(&config.warm_start, "warm_start"),
+        std::pair(&config.summary, "summary"), std::pair(&config.comm, "comm"),
+        std::pair(&config.precision, "precision")})
     *section = read_section(config.general, name);
   config.data = config.general.node("data");
   config.model = config.general.node("model");

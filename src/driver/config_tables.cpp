@@ -29,6 +29,7 @@ constexpr ParamSpec kGeneral[] = {
     {"train", node, "null", "", "The training loop."},
     {"eval", node, "null", "", "Evaluation during and after training."},
     {"checkpoint", node, "null", "", "Checkpoints."},
+    {"warm_start", node, "null", "", "Initial values from another run."},
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
     {"comm", node, "null", "", "Communication between ranks."},
     {"precision", node, "null", "", "Types of numbers."},
@@ -92,6 +93,27 @@ constexpr ParamSpec kCheckpoint[] = {
      "The end of the run waits no longer for a checkpoint; then it is an error."},
 };
 
+constexpr ParamSpec kWarmStart[] = {
+    {"checkpoint", string, "null", "file or run directory, or null",
+     "Where initial values come from. null: every variable begins with its own. A run that continues from "
+     "its own "
+     "checkpoint never looks here."},
+    {"variables", strings, "[.*]", "",
+     "Regular expressions for whole names of variables of this model: conv1/.* for all of conv1. Others "
+     "begin with "
+     "their own initial values."},
+    {"rename", node, "null", "map or null",
+     "What variables of this model are called in the checkpoint: {conv1/kernel: first/kernel} for one, "
+     "{head/: "
+     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: "
+     "{'block([0-9]+)/(.*)': "
+     "'stage$1/$2'}."},
+    {"strict", boolean, "true", "",
+     "It is an error if a variable is not in the checkpoint or has another shape there. false: take what "
+     "fits, and "
+     "warn."},
+};
+
 constexpr ParamSpec kSummary[] = {
     {"every_steps", integer, "10", ">= 1", "Record loss and metrics after so many steps."},
     {"every_seconds", real, "null", "> 0 seconds or null", "Record when so many seconds have passed, too."},
@@ -115,6 +137,10 @@ constexpr ParamSpec kComm[] = {
      "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
      "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "
      "steps, and 300 s until they are done. 0: wait for ever."},
+    {"straggler_factor", real, "1.2", "> 1 or null",
+     "Name a rank whose own work takes more than so many times the median of all ranks, in three windows of "
+     "100 steps on "
+     "end. null: never."},
     {"check_every_steps", integer, "100", ">= 0",
      "Compare a hash of the variables of all ranks after so many steps. 0: never."},
 };
@@ -128,6 +154,8 @@ constexpr ConfigSection kSections[] = {
     {"train", "The training loop.", kTrain},
     {"eval", "Evaluation: exact metrics over the whole evaluation set.", kEval},
     {"checkpoint", "Checkpoints, written by the chief.", kCheckpoint},
+    {"warm_start",
+     "Initial values from the checkpoint of another run: variables, never an optimizer's slots.", kWarmStart},
     {"summary", "What is recorded during training.", kSummary},
     {"comm", "Communication between ranks.", kComm},
     {"precision", "Types of numbers.", kPrecision},

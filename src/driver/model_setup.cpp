@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/named_options.h"
+#include "driver/warm_start.h"
 #include "io/readers.h"
 
 namespace lockstep {
@@ -100,6 +101,7 @@ void check_config(const Config& config) {
   layers_from_config(model.node("layers"));
   make_loss(model.node("loss"));
   make_optimizer(config.optimizer);
+  warm_start_options(config);
   reader_params(config, "train");
   if (has_split(config, "eval")) reader_params(config, "eval");
 }

@@ -60,14 +60,19 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
       },
       "looking for a checkpoint");
   broadcast_text(world, found.path, "path of the checkpoint");
-  std::int64_t numbers[] = {found.header.global_step, found.header.epoch, found.header.samples_consumed,
-                            found.header.shards, static_cast<std::int64_t>(found.header.seed)};
+  std::int64_t numbers[] = {found.header.global_step,
+                            found.header.epoch,
+                            found.header.samples_consumed,
+                            found.header.shards,
+                            static_cast<std::int64_t>(found.header.seed),
+                            found.header.weights_only ? 1 : 0};
   world.broadcast(numbers, sizeof numbers, 0, "header of the checkpoint");
   found.header.global_step = numbers[0];
   found.header.epoch = numbers[1];
   found.header.samples_consumed = numbers[2];
   found.header.shards = numbers[3];
   found.header.seed = static_cast<std::uint64_t>(numbers[4]);
+  found.header.weights_only = numbers[5] != 0;
   broadcast_text(world, found.header.config, "configuration in the checkpoint");
   return found;
 }

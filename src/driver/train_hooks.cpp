@@ -11,6 +11,7 @@
 #include "driver/hooks/nan_guard_hook.h"
 #include "driver/hooks/progress_hook.h"
 #include "driver/hooks/stop_hooks.h"
+#include "driver/hooks/straggler_hook.h"
 #include "driver/hooks/summary_hooks.h"
 #include "driver/yaml_node.h"
 
@@ -55,6 +56,10 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Step
   const GuardAction on_nan = guard_action(config.train.string("on_nan"));
   session.add(std::make_unique<NanGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
+  const double straggler_factor =
+      config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;
+  if (const int ranks = session.control().size(); ranks > 1 && straggler_factor > 0)
+    session.add(std::make_unique<StragglerHook>(ranks, StragglerOptions{.factor = straggler_factor}));
   session.add(std::make_unique<SummarySaverHook>(timer_of(config.summary)));
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.integer("counter_every_steps"), 0)));
   if (evaluation != nullptr)

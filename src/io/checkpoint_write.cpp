@@ -163,8 +163,10 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
                   context);
 }
 
-void write_file(const FileDescriptor& to, const CheckpointHeader& header,
-                std::span<const CheckpointTensor> tensors, const std::string& path,
+/// Tensors in order of their paths, each hashed just before it is written, while the disk is busy with the
+/// ones before it; the header, with their digest, last.
+void write_file(const FileDescriptor& to, CheckpointHeader header, std::span<const CheckpointTensor> tensors,
+                const std::vector<std::size_t>& order, const std::string& path,
                 const std::atomic<bool>* cancelled) {
   const std::size_t needed = checkpoint_file_bytes(header, tensors);
   reserve(to, path, needed);
@@ -172,10 +174,13 @@ void write_file(const FileDescriptor& to, const CheckpointHeader& header,
   Hdf5Output output{.descriptor = to.get(), .cancelled = cancelled};
   Hdf5Handle file = create_hdf5(path, output, context);
   try {
-    for (const CheckpointTensor& entry : tensors) {
-      write_dataset(file, entry, context);
+    CheckpointDigest digest;
+    for (std::size_t i : order) {
+      digest.add(tensors[i].path, tensors[i].tensor);
+      write_dataset(file, tensors[i], context);
       if (output.error != 0) break;
     }
+    header.digest = digest.finish(header);
     write_header(file, header, context);
     const Hdf5Lock lock;
     hdf5_checked(H5Fflush(file.get(), H5F_SCOPE_LOCAL), context, "flush");
@@ -230,15 +235,15 @@ std::string checkpoint_digest(const CheckpointHeader& header, std::span<const Ch
 void write_checkpoint(const std::string& path, CheckpointHeader header,
                       std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
   const FaultStep step_of_faults(header.global_step);
-  check_paths(tensors, order_of_paths(tensors));
+  const std::vector<std::size_t> order = order_of_paths(tensors);
+  check_paths(tensors, order);
   if (header.created.empty()) header.created = utc_now();
-  header.digest = checkpoint_digest(header, tensors);
 
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a file beside it", path, errno);
-  write_file(file, header, tensors, path, cancelled);
+  write_file(file, std::move(header), tensors, order, path, cancelled);
   if (file.close() != 0) throw file_error(ErrorKind::checkpoint, "close", path, errno);
   publish_file(temporary, path, ErrorKind::checkpoint);
   cleanup.keep();

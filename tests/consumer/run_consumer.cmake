@@ -58,7 +58,6 @@ execute_process(COMMAND ${program} check ${example}/digits.yaml RESULT_VARIABLE 
 if(NOT code EQUAL 2 OR NOT err MATCHES "unknown layer 'prelu'")
   message(FATAL_ERROR "the plain program ended with ${code}:\n${err}")
 endif()
-file(REMOVE_RECURSE ${SCRATCH})
 
 # A hook of the user's as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
@@ -69,3 +68,4 @@ file(READ ${SCRATCH}/plugin/heartbeat heartbeat)
 if(NOT heartbeat STREQUAL "finished 3\n")
   message(FATAL_ERROR "the plugin's hook wrote '${heartbeat}'")
 endif()
+file(REMOVE_RECURSE ${SCRATCH})

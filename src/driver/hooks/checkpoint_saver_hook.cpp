@@ -118,6 +118,7 @@ void CheckpointSaverHook::collect(MonitoredSession& session) {
 void CheckpointSaverHook::save_if_due(MonitoredSession& session) {
   if (!due_ || saver_.busy())
     return;  // what is due while one is being written follows as soon as that is done
+  set_long_phase("saving a checkpoint");
   if (options_.require_finite) check_finite(session.variables(), session.global_step());
   for (const auto& listener : listeners_) listener->before_save(session, session.global_step());
   const State all = state(session);

@@ -12,6 +12,7 @@
 #include "checkpoint_testing.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
+#include "io/checkpoint_store.h"
 #include "io/hdf5_attribute.h"
 
 namespace lockstep {
@@ -163,6 +164,58 @@ TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
     write_attribute(file, "version", std::int64_t{2}, context);
   });
   EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("version 2")));
+}
+
+/// The newest of two checkpoints of a run is damaged: it must be passed over, with what is wrong, for the
+/// older.
+class DamagedNewest : public ::testing::Test {
+ protected:
+  DamagedNewest() {
+    TestTensors tensors = test_tensors();
+    tensors.add("variables/dense/kernel", DType::f32, {70, 100});
+    for (int step : {1, 2}) store_.save(test_header(step), tensors.get());
+    bytes_ = read_whole_file(store_.path_of(2));
+    const Tensor& kernel = tensors.get().back().tensor;
+    const std::string needle(static_cast<const char*>(kernel.raw()), kernel.size_bytes());
+    kernel_begin_ = bytes_.find(needle);
+    kernel_end_ = kernel_begin_ + needle.size();
+  }
+  /// What is said of the newest with these bytes; empty if it was used.
+  std::string said_of(const std::string& bytes) {
+    write_file(store_.path_of(2), bytes);
+    std::vector<std::string> damaged;
+    const std::optional<std::string> used = store_.newest_intact(&damaged);
+    EXPECT_EQ(used, store_.path_of(damaged.empty() ? 2 : 1));
+    EXPECT_LE(damaged.size(), 1U);
+    return damaged.empty() ? "" : damaged.front();
+  }
+
+  TemporaryFolder folder_;
+  CheckpointStore store_{folder_.path(), 0};
+  std::string bytes_;
+  std::size_t kernel_begin_ = 0, kernel_end_ = 0;
+};
+
+TEST_F(DamagedNewest, ByAFlippedByteTheOlderIsUsedAndTheDatasetNamed) {
+  ASSERT_NE(kernel_begin_, std::string::npos);
+  ASSERT_EQ(said_of(bytes_), "");
+  for (std::size_t at = 0; at < bytes_.size(); at += 13) {
+    std::string flipped = bytes_;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x40);
+    const std::string said = said_of(flipped);
+    if (at >= kernel_begin_ && at < kernel_end_) {
+      ASSERT_THAT(said, HasSubstr("step-00000002.h5, dataset variables/dense/kernel: ")) << at;
+    } else if (!said.empty()) {
+      ASSERT_THAT(said, HasSubstr("step-00000002.h5")) << at;
+    }
+  }
+}
+
+TEST_F(DamagedNewest, ByTruncationTheOlderIsUsed) {
+  ASSERT_GT(bytes_.size(), 6 * 4096U);
+  for (std::size_t length = 0; length < bytes_.size(); length += 4096)
+    ASSERT_THAT(said_of(bytes_.substr(0, length)), HasSubstr("step-00000002.h5")) << length;
+  EXPECT_EQ(said_of(bytes_), "");
 }
 
 /// A file system of `megabytes`, gone at the end.

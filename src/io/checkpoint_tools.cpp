@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_tools.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "core/buffer.h"
+#include "core/log.h"
+#include "io/checkpoint_store.h"
+#include "io/tensor_values.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kGroup = "variables/";
+
+/// A tensor of a file with memory of its own.
+struct Loaded {
+  Buffer memory;
+  Tensor tensor;
+};
+
+Loaded load(const CheckpointFile& file, const CheckpointEntry& entry) {
+  Loaded loaded;
+  const std::size_t bytes = Tensor(nullptr, entry.dtype, entry.shape).size_bytes();
+  loaded.memory = Buffer(cpu_device(), bytes);
+  loaded.tensor = Tensor(loaded.memory.data(), entry.dtype, entry.shape);
+  file.read_into(entry.path, loaded.tensor);
+  return loaded;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.size_bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.size_bytes()) == 0;
+}
+
+bool same_form(const CheckpointEntry& a, const CheckpointEntry& b) {
+  return a.dtype == b.dtype && a.shape == b.shape;
+}
+
+void compare_values(const Tensor& a, const Tensor& b, TensorDifference& difference) {
+  const std::size_t count = static_cast<std::size_t>(a.num_elements());
+  const std::size_t size = count > 0 ? a.size_bytes() / count : 0;
+  const auto* first = static_cast<const char*>(a.raw());
+  const auto* second = static_cast<const char*>(b.raw());
+  const std::vector<double> x = values_of(a), y = values_of(b);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::memcmp(first + i * size, second + i * size, size) == 0) continue;
+    ++difference.num_different;
+    const double absolute = std::isnan(x[i]) && std::isnan(y[i]) ? 0
+                            : x[i] == y[i]                       ? 0
+                                                                 : std::abs(x[i] - y[i]);
+    const double scale = std::max(std::abs(x[i]), std::abs(y[i]));
+    const double relative = absolute == 0 ? 0 : std::isinf(absolute) ? absolute : absolute / scale;
+    // Once NaN, always NaN.
+    if (!(absolute <= difference.max_absolute) && !std::isnan(difference.max_absolute))
+      difference.max_absolute = absolute;
+    if (!(relative <= difference.max_relative) && !std::isnan(difference.max_relative))
+      difference.max_relative = relative;
+  }
+}
+
+std::vector<std::string> variable_names(const CheckpointFile& file) {
+  std::vector<std::string> names;
+  for (const CheckpointEntry& entry : file.entries())
+    if (entry.path.starts_with(kGroup)) names.push_back(entry.path.substr(kGroup.size()));
+  return names;
+}
+
+void refuse_unused(const char* option, const std::vector<std::string>& unused, const CheckpointFile& file,
+                   const std::vector<std::string>& names) {
+  if (unused.empty()) return;
+  throw Error(ErrorKind::usage, fmt::format("{} '{}' matches no variable", option, unused.front()),
+              file.path(), fmt::format("Its variables: {}.", fmt::join(names, ", ")));
+}
+
+CheckpointHeader weights_header(const CheckpointFile& file) {
+  CheckpointHeader header = file.header();
+  header.weights_only = true;
+  header.created.clear();  // now
+  return header;
+}
+
+void write_weights(const std::string& output, const CheckpointHeader& header,
+                   const std::vector<std::string>& paths, const std::vector<Loaded>& loaded) {
+  std::vector<CheckpointTensor> tensors;
+  for (std::size_t i = 0; i < paths.size(); ++i) tensors.push_back({paths[i], loaded[i].tensor});
+  write_checkpoint(output, header, tensors);
+}
+
+Error not_of_one_model(const std::string& path, std::string what, const std::string& other) {
+  return Error(ErrorKind::checkpoint, std::move(what), path,
+               fmt::format("Only checkpoints of one model can be averaged; the others go by {}.", other));
+}
+
+/// The mean of one variable, in the place of the first file's.
+Loaded mean_of(std::span<const CheckpointFile> files, const CheckpointEntry& entry) {
+  Loaded result = load(files.front(), entry);
+  const bool real = entry.dtype == DType::f32 || entry.dtype == DType::f64;
+  std::vector<double> sum = real ? values_of(result.tensor) : std::vector<double>();
+  for (const CheckpointFile& file : files.subspan(1)) {
+    const Loaded other = load(file, entry);
+    if (real) {
+      const std::vector<double> values = values_of(other.tensor);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+    } else if (!same_bits(result.tensor, other.tensor)) {
+      throw not_of_one_model(
+          file.path(),
+          fmt::format("{} is {}, which has no mean, and differs", entry.path, name_of(entry.dtype)),
+          files.front().path());
+    }
+  }
+  const auto count = static_cast<double>(files.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const double mean = sum[i] / count;
+    if (entry.dtype == DType::f32)
+      static_cast<float*>(result.tensor.raw())[i] = static_cast<float>(mean);
+    else
+      static_cast<double*>(result.tensor.raw())[i] = mean;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string checkpoint_at(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code)) return path;
+  std::vector<std::string> damaged;
+  const std::optional<std::string> newest = CheckpointStore(path, 0).newest_intact(&damaged);
+  for (const std::string& reason : damaged) log_warning("passed over a damaged checkpoint: {}", reason);
+  if (!newest)
+    throw Error(ErrorKind::checkpoint, "holds no intact checkpoint", path,
+                "Give a checkpoint file or a run directory.");
+  return *newest;
+}
+
+std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second) {
+  using Kind = TensorDifference::Kind;
+  std::vector<TensorDifference> all;
+  const auto &a = first.entries(), &b = second.entries();
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    TensorDifference difference;
+    if (j == b.size() || (i < a.size() && a[i].path < b[j].path)) {
+      difference.path = a[i++].path;
+      difference.kind = Kind::only_first;
+    } else if (i == a.size() || b[j].path < a[i].path) {
+      difference.path = b[j++].path;
+      difference.kind = Kind::only_second;
+    } else {
+      difference.path = a[i].path;
+      if (!same_form(a[i], b[j])) {
+        difference.kind = Kind::shape;
+        difference.detail = fmt::format("{} of {}, {} of {}", name_of(a[i].dtype), a[i].shape.to_string(),
+                                        name_of(b[j].dtype), b[j].shape.to_string());
+      } else {
+        const Loaded x = load(first, a[i]), y = load(second, b[j]);
+        if (!same_bits(x.tensor, y.tensor)) {
+          difference.kind = Kind::values;
+          compare_values(x.tensor, y.tensor, difference);
+        }
+      }
+      ++i;
+      ++j;
+    }
+    all.push_back(std::move(difference));
+  }
+  return all;
+}
+
+void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
+                    const std::string& output) {
+  const std::vector<std::string> names = variable_names(file);
+  refuse_unused("--variables", variables.unused(names), file, names);
+  refuse_unused("--rename", rename.unused(names), file, names);
+  std::vector<std::string> paths;
+  std::vector<Loaded> loaded;
+  std::set<std::string> taken;
+  for (const CheckpointEntry& entry : file.entries()) {
+    if (!entry.path.starts_with(kGroup)) continue;
+    const std::string name = entry.path.substr(kGroup.size());
+    if (!variables.matches(name)) continue;
+    const std::string other = rename.renamed(name);
+    LOCKSTEP_REQUIRE(!other.empty() && other.front() != '/' && other.back() != '/' &&
+                         other.find("//") == std::string::npos &&
+                         ('/' + other + '/').find("/./") == std::string::npos,
+                     ErrorKind::usage, "--rename makes '{}' of '{}', which is no name", other, name);
+    LOCKSTEP_REQUIRE(taken.insert(other).second, ErrorKind::usage,
+                     "--rename gives two variables the name '{}'", other);
+    paths.push_back(std::string(kGroup) + other);
+    loaded.push_back(load(file, entry));
+  }
+  LOCKSTEP_REQUIRE(!paths.empty(), ErrorKind::checkpoint, "{}: holds no variables", file.path());
+  write_weights(output, weights_header(file), paths, loaded);
+}
+
+void average_weights(std::span<const std::string> files, const std::string& output) {
+  LOCKSTEP_CHECK(!files.empty(), "no files");
+  std::vector<CheckpointFile> open;
+  for (const std::string& path : files) open.emplace_back(path);
+  const std::vector<std::string> names = variable_names(open.front());
+  LOCKSTEP_REQUIRE(!names.empty(), ErrorKind::checkpoint, "{}: holds no variables", open.front().path());
+  for (const CheckpointFile& file : open) {
+    for (const std::string& name : variable_names(file))
+      if (!open.front().has(std::string(kGroup) + name))
+        throw not_of_one_model(open.front().path(), fmt::format("has no variable {}", name), file.path());
+    for (const CheckpointEntry& entry : open.front().entries()) {
+      if (!entry.path.starts_with(kGroup)) continue;
+      const auto& entries = file.entries();
+      const auto there = std::find_if(entries.begin(), entries.end(), [&](const CheckpointEntry& candidate) {
+        return candidate.path == entry.path;
+      });
+      if (there == entries.end())
+        throw not_of_one_model(file.path(),
+                               fmt::format("has no variable {}", entry.path.substr(kGroup.size())),
+                               open.front().path());
+      if (!same_form(entry, *there))
+        throw not_of_one_model(
+            file.path(),
+            fmt::format("{} is {} of {}", entry.path, name_of(there->dtype), there->shape.to_string()),
+            open.front().path());
+    }
+  }
+  std::vector<std::string> paths;
+  std::vector<Loaded> means;
+  for (const CheckpointEntry& entry : open.front().entries()) {
+    if (!entry.path.starts_with(kGroup)) continue;
+    paths.push_back(entry.path);
+    means.push_back(mean_of(open, entry));
+  }
+  write_weights(output, weights_header(open.back()), paths, means);
+}
+
+}  // namespace lockstep
