@@ -45,7 +45,7 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
 /// call.
 double meet_seconds(const Config& config) {
   constexpr double kMeetSeconds = 5;
-  const double limit = config.comm.has("timeout_seconds") ? config.comm.real("timeout_seconds") : 0;
+  const double limit = comm_timeout_seconds(config).value_or(0);
   return limit > 0 ? std::min(limit / 4, kMeetSeconds) : kMeetSeconds;
 }
 
