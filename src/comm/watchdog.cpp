@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <exception>
 #include <map>
 
@@ -27,7 +28,7 @@ constexpr double kAskAgainSeconds = 1;
 std::atomic<double> g_timeout_seconds{0};
 
 template <std::size_t N>
-void put(std::array<char, N>& to, const std::string& text) {
+void put(std::array<char, N>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), N - 1);
   std::memcpy(to.data(), text.data(), length);
   to[length] = '\0';

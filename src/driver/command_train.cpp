@@ -111,6 +111,9 @@ class TrainingRun {
   void restore(MonitoredSession& monitored) {
     shared([&] {
       if (monitored.recoveries() > 0) {
+        agree(
+            session_.control(), [&] { saver_.wait(config_.checkpoint.real("timeout_seconds")); },
+            "waiting for the checkpoint in flight");
         found_ = find_checkpoint(session_.world(), monitored.run_dir(), "");
         session_.model().variables->initialize(session_.seed());
         optimizer_->reset_slots();
