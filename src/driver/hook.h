@@ -40,8 +40,6 @@ class Hook {
   HookScope scope() const { return scope_; }
   /// True if its methods make collective calls: then they run on all ranks in every step where one does.
   virtual bool communicates() const { return false; }
-  /// The same for end() alone.
-  virtual bool end_communicates() const { return communicates(); }
 
   virtual void begin(MonitoredSession&) {}
   virtual void after_create_session(MonitoredSession&) {}

@@ -46,6 +46,16 @@ void call_named(Hook& hook, const char* method, FunctionRef<void(Hook&)> call) {
   throw SharedError(error);
 }
 
+bool is_transient(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const TransientError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void set_step_phase(std::int64_t step) {
   char text[40];
   *fmt::format_to_n(text, sizeof text - 1, "step {}", step).out = '\0';
@@ -55,7 +65,11 @@ void set_step_phase(std::int64_t step) {
 }  // namespace
 
 MonitoredSession::MonitoredSession(SessionParts parts, Options options, Restore restore)
-    : parts_(parts), options_(std::move(options)), restore_(std::move(restore)), num_words_(kOwnWords) {}
+    : parts_(parts),
+      options_(std::move(options)),
+      restore_(std::move(restore)),
+      num_words_(kOwnWords),
+      coordinator_(options_.stop_grace_seconds) {}
 
 MonitoredSession::~MonitoredSession() = default;
 
@@ -88,7 +102,13 @@ void MonitoredSession::create() {
     std::copy_n(initial, count, tensor.tensor.data<double>());
     initial += count;
   }
+  if (recoveries_ > 0) {  // hooks start theirs anew
+    agreed("ending services", [&] { coordinator_.join(options_.stop_grace_seconds); });
+    coordinator_.clear_stop();
+  }
   restore_(*this);
+  if (restored_step_ < 0 && options_.init_fn) agreed("init_fn", [&] { options_.init_fn(parts_.variables); });
+  check_ready();
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->communicates(), "after_create_session",
                 [&](Hook& h) { h.after_create_session(*this); });
@@ -107,6 +127,7 @@ bool MonitoredSession::run_step() {
     feeding_ = nullptr;
   }
   call_in_step("before_run", [&](Hook& hook) { hook.before_run(*this); });
+  if (coordinator_.should_stop()) look_at_services();
   fill_words();
   const StepResult result = parts_.trainer.compute();
   const Level level = agreed_level();
@@ -131,9 +152,23 @@ void MonitoredSession::finish() {
   LOCKSTEP_CHECK(started_ && !finished_);
   finished_ = true;
   throw_pending();
+  ending_ = true;
   set_long_phase("ending");
   for (const auto& hook : hooks_)
-    call_agreed(*hook, hook->end_communicates(), "end", [&](Hook& h) { h.end(*this); });
+    call_agreed(*hook, hook->communicates(), "end", [&](Hook& h) { h.end(*this); });
+  throw_pending();
+  agreed("ending services", [&] { coordinator_.join(options_.stop_grace_seconds); });
+}
+
+void MonitoredSession::keep_errors(const Hook& hook, FunctionRef<void()> body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    keep_error(error, std::current_exception());
+  } catch (const std::exception& error) {
+    const Error named(ErrorKind::bug, fmt::format("hook {}: {}", hook.name(), error.what()));
+    keep_error(named, std::make_exception_ptr(named));
+  }
 }
 
 void MonitoredSession::call_agreed(Hook& hook, bool communicates, const char* method, Call call) {
@@ -141,11 +176,7 @@ void MonitoredSession::call_agreed(Hook& hook, bool communicates, const char* me
     if (calls(hook)) call_named(hook, method, call);
   };
   if (communicates) return body();
-  try {
-    agree(parts_.control, body, hook.name().c_str());
-  } catch (const Error& error) {
-    throw_shared(error);
-  }
+  agreed(hook.name().c_str(), body);
 }
 
 void MonitoredSession::call_in_step(const char* method, Call call) {
@@ -161,14 +192,53 @@ void MonitoredSession::call_in_step(const char* method, Call call) {
       throw;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::communication) throw;  // there is no exchange to tell others with
-      if (pending_) {
-        log_warning("after another error: {}", error.what());
-        continue;
-      }
-      pending_ = std::current_exception();
-      pending_level_ = dynamic_cast<const TransientError*>(&error) != nullptr ? transient : failed;
+      keep_error(error, std::current_exception());
     }
   }
+}
+
+void MonitoredSession::keep_error(const Error& error, std::exception_ptr what) {
+  if (pending_) {
+    log_warning("after another error: {}", error.what());
+    return;
+  }
+  pending_ = std::move(what);
+  pending_level_ = dynamic_cast<const TransientError*>(&error) != nullptr ? transient : failed;
+}
+
+void MonitoredSession::look_at_services() {
+  try {
+    coordinator_.rethrow_error();
+  } catch (const ThreadError& error) {
+    const bool first = !pending_;
+    keep_error(error, std::current_exception());
+    if (first && is_transient(error.original())) pending_level_ = transient;
+    return;
+  } catch (const Error& error) {
+    keep_error(error, std::current_exception());
+    return;
+  } catch (const std::exception& error) {
+    keep_error(Error(ErrorKind::bug, error.what()), std::current_exception());
+    return;
+  }
+  request_stop("a service asks for it");
+}
+
+void MonitoredSession::agreed(const char* what, FunctionRef<void()> body) {
+  try {
+    agree(parts_.control, body, what);
+  } catch (const Error& error) {
+    throw_shared(error);
+  }
+}
+
+void MonitoredSession::check_ready() const {
+  const std::vector<std::string> unset = parts_.variables.unset();
+  if (unset.empty()) return;
+  throw SharedError(
+      Error(ErrorKind::config, fmt::format("these variables have no values: {}", fmt::join(unset, ", ")), "",
+            "They have no initializer: give them values in the session's init_fn, by a warm start, or from a "
+            "checkpoint."));
 }
 
 void MonitoredSession::fill_words() {
@@ -186,16 +256,9 @@ MonitoredSession::Level MonitoredSession::agreed_level() const {
 }
 
 void MonitoredSession::throw_pending() {
-  try {
-    agree(
-        parts_.control,
-        [&] {
-          if (pending_) std::rethrow_exception(pending_);
-        },
-        "hooks");
-  } catch (const Error& error) {
-    throw_shared(error);
-  }
+  agreed("hooks", [&] {
+    if (pending_) std::rethrow_exception(pending_);
+  });
 }
 
 void MonitoredSession::recover() {

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/coordinator.h"
 #include "core/function_ref.h"
 #include "driver/hook.h"
 #include "driver/metric_board.h"
@@ -55,6 +56,10 @@ class MonitoredSession {
     std::string run_dir;
     int max_recoveries = 0;
     double recovery_wait_seconds = 1;  ///< before each recovery, doubled each time
+    double stop_grace_seconds = 120;   ///< that services get to end
+    /// Called when nothing was restored, behind initialisation and warm start, before the first step:
+    /// pretrained values (VariableStore::mark_set). The same on all ranks; must not communicate.
+    std::function<void(VariableStore&)> init_fn;
   };
   /// Puts variables, slots, hook state and the trainer's position where a new attempt begins: from a
   /// checkpoint, or as initialised. All ranks.
@@ -93,6 +98,11 @@ class MonitoredSession {
   /// logged.
   void stop_now(const std::string& reason = {});
   bool should_stop() const { return stop_; }
+  /// end() is being called: no step follows.
+  bool ending() const { return ending_; }
+  /// For hooks that communicate: runs something that may fail on this rank alone, and keeps its error for the
+  /// next exchange.
+  void keep_errors(const Hook& hook, FunctionRef<void()> body);
   /// Any rank: the checkpoint saver saves after the step whose exchange brings it.
   void request_save() { save_requested_ = true; }
   /// The same on all ranks: a save was requested, and no saver has taken it yet. Taking it clears it.
@@ -116,6 +126,10 @@ class MonitoredSession {
   /// In before_run, all ranks alike: changes the samples of this step. Two hooks that feed are an error.
   void feed(const Hook& hook, Feed feed);
 
+  /// Threads beside the loop: a hook starts its services here, in after_create_session. An error in one ends
+  /// the session on all ranks, like a hook's; services end before the session does.
+  Coordinator& coordinator() { return coordinator_; }
+
   /// How often this session has been created anew after a TransientError.
   int recoveries() const { return recoveries_; }
   /// The step of the checkpoint that the present attempt began with; -1: none.
@@ -134,6 +148,10 @@ class MonitoredSession {
   void fill_words();
   Level agreed_level() const;
   void throw_pending();
+  void keep_error(const Error& error, std::exception_ptr what);
+  void look_at_services();
+  void agreed(const char* what, FunctionRef<void()> body);
+  void check_ready() const;
   void recover();
 
   SessionParts parts_;
@@ -144,13 +162,14 @@ class MonitoredSession {
   std::vector<CheckpointTensor> state_;
   std::vector<double> initial_state_;
   int num_words_ = 0;
-  bool started_ = false, finished_ = false;
+  bool started_ = false, finished_ = false, ending_ = false;
   bool stop_ = false, stop_requested_ = false, save_requested_ = false, save_agreed_ = false;
   std::exception_ptr pending_;
   Level pending_level_ = none;
   const Hook* feeding_ = nullptr;
   int recoveries_ = 0;
   std::int64_t restored_step_ = -1;
+  Coordinator coordinator_;  // last: its threads end before what they use
 };
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
   std::vector<CheckpointTensor> tensors;
   for (std::size_t i = 0; i < variables.variables().size(); ++i) {
     const auto id = static_cast<VariableId>(i);
+    if (!variables[id].saved) continue;
     tensors.push_back({"variables/" + variables[id].name, variables.tensor(id)});
   }
   if (optimizer == nullptr) return tensors;
@@ -136,6 +137,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
   tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+  for (const Variable& variable : variables.variables())
+    if (variable.saved) variables.mark_set(variables.find(variable.name));
 }
 
 }  // namespace lockstep

@@ -75,6 +75,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Step
   session.add(std::make_unique<CheckpointSaverHook>(
       saver, CheckpointSaverHook::Options{.triggers = checkpoint_triggers(config.checkpoint),
                                           .best_metric = best_metric(session, config, evaluation),
+                                          .compare_ranks = config.comm.integer("check_every_steps") > 0,
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = to_yaml(resolved_config(config)),
                                           .meet_seconds = meet_seconds(config),

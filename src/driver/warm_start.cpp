@@ -133,6 +133,7 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
 
 void warm_start(Communicator& world, const WarmStartOptions& options, VariableStore& variables) {
   const std::vector<CheckpointTensor> tensors = state_tensors(variables, nullptr);
+  std::vector<std::uint8_t> taken(variables.variables().size(), 0);  // by variable
   agree(
       world,
       [&] {
@@ -155,6 +156,7 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
           const auto here = std::find_if(tensors.begin(), tensors.end(),
                                          [&](const CheckpointTensor& tensor) { return tensor.path == path; });
           file.read_into(std::string(kGroup) + item.from, here->tensor);
+          taken[static_cast<std::size_t>(variables.find(item.name))] = 1;
         }
         if (complete)
           log_info("warm start from {}: {}", file.path(), report.text());
@@ -164,6 +166,9 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
       "the warm start");
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "warm-started variables");
+  world.broadcast(taken.data(), taken.size(), 0, "which variables were warm-started");
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (taken[i] != 0) variables.mark_set(static_cast<VariableId>(i));
 }
 
 }  // namespace lockstep

@@ -16,10 +16,11 @@ std::int64_t padded(std::int64_t elements) {
 }  // namespace
 
 VariableId VariableStore::declare(std::string name, Shape shape,
-                                  std::shared_ptr<const Initializer> initializer, bool trainable) {
+                                  std::shared_ptr<const Initializer> initializer, bool trainable,
+                                  bool saved) {
   LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config,
                    "two variables are named '{}'; give the layers different names", name);
-  variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0});
+  variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0, saved});
   return static_cast<VariableId>(variables_.size() - 1);
 }
 
@@ -36,10 +37,14 @@ void VariableStore::commit(Device& device) {
 
 void VariableStore::initialize(std::uint64_t seed) {
   for (std::size_t i = 0; i < variables_.size(); ++i) {
-    const Variable& variable = variables_[i];
+    Variable& variable = variables_[i];
     const auto elements = static_cast<std::size_t>(variable.shape.num_elements());
-    variable.initializer->fill(seed, variable.name, variable.shape,
-                               {value(static_cast<VariableId>(i)), elements});
+    const std::span<float> values(value(static_cast<VariableId>(i)), elements);
+    variable.is_set = variable.initializer != nullptr;
+    if (variable.is_set)
+      variable.initializer->fill(seed, variable.name, variable.shape, values);
+    else
+      std::ranges::fill(values, 0.0F);
   }
 }
 
@@ -68,6 +73,13 @@ std::vector<std::int64_t> VariableStore::cut_points() const {
   points.push_back(trainable_elements_);
   std::sort(points.begin(), points.end());
   return points;
+}
+
+std::vector<std::string> VariableStore::unset() const {
+  std::vector<std::string> names;
+  for (const Variable& variable : variables_)
+    if (!variable.is_set) names.push_back(variable.name);
+  return names;
 }
 
 std::uint64_t VariableStore::hash() const {

@@ -28,22 +28,29 @@ struct Variable {
   bool trainable = true;
   std::shared_ptr<const Initializer> initializer;
   std::int64_t offset = 0;  ///< elements, within its allocation
+  bool saved = true;        ///< false: local to a session; initialised each time, not in checkpoints
+  bool is_set = false;      ///< has values: initialised, restored, or marked
 };
 
 class VariableStore {
  public:
   static constexpr std::int64_t kAlignmentElements = 16;
 
-  /// Before commit(). Names must be new.
+  /// Before commit(). Names must be new. Without an initializer (null), something else must set it before the
+  /// first step: a checkpoint, a warm start, the session's init_fn.
   VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
-                     bool trainable = true);
+                     bool trainable = true, bool saved = true);
 
   /// Lays out and allocates. Trainable variables are placed in the reverse order of their declaration: layers
   /// declare in forward order, backward finishes in reverse.
   void commit(Device& device);
 
-  /// Fills every variable with its initial values.
+  /// Fills every variable with its initial values; those without an initializer are zero, and not set.
   void initialize(std::uint64_t seed);
+  /// The variable's values were given in another way.
+  void mark_set(VariableId id) { variables_[static_cast<std::size_t>(id)].is_set = true; }
+  /// Names of the variables that have no values yet.
+  std::vector<std::string> unset() const;
 
   std::span<const Variable> variables() const { return variables_; }
   const Variable& operator[](VariableId id) const { return variables_[static_cast<std::size_t>(id)]; }

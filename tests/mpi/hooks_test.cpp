@@ -8,8 +8,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <limits>
 
+#include "core/timed_service.h"
 #include "driver/hooks/early_stopping_hook.h"
 #include "driver/hooks/function_hooks.h"
 #include "driver/hooks/nan_guard_hook.h"
@@ -28,7 +30,8 @@ constexpr const char* kNet = "[flatten, dense: {units: 6}, batch_norm, relu, den
 
 /// A run with a session around it; variables go back to their initial values in a recovery.
 struct TestRun {
-  explicit TestRun(int max_recoveries = 0, const char* net = kNet)
+  explicit TestRun(int max_recoveries = 0, const char* net = kNet,
+                   std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1)
       : tiny(test_world(), {.layers = net, .optimizer = "momentum: {learning_rate: 0.05}", .shards = 5}),
         reports(test_world().rank() == 0, "", {.events = false, .metrics = false}),
         session({.control = tiny.control(),
@@ -38,11 +41,15 @@ struct TestRun {
                  .reports = reports,
                  .shards = 5,
                  .seed = 4},
-                {.run_dir = "", .max_recoveries = max_recoveries, .recovery_wait_seconds = 0},
-                [this](auto& s) {
+                {.run_dir = "",
+                 .max_recoveries = max_recoveries,
+                 .recovery_wait_seconds = 0,
+                 .init_fn = std::move(init_fn)},
+                [this, restored_step](auto& s) {
                   tiny.variables().initialize(4);
                   tiny.optimizer().reset_slots();
                   s.trainer().set_position(0, {});
+                  s.set_restored(restored_step);
                 }) {}
   template <typename H, typename... Args>
   H& add(Args&&... args) {
@@ -431,6 +438,82 @@ TEST(EarlyStopping, WithoutProgress) {
 TEST(EarlyStopping, AMetricThatNobodyNotesIsAnError) {
   EXPECT_THROW(end_with({1}, std::make_unique<StopAtThresholdHook>("s", "eval/accuracy", true, 1, 0)),
                SharedError);
+}
+
+TEST(InitFn, RunsOnlyWhenNothingWasRestored) {
+  const auto pretrained = [](VariableStore& variables) {
+    std::ranges::fill(variables.trainable_values(), 0.25F);
+  };
+  for (const std::int64_t restored : {-1, 0}) {
+    TestRun run(0, kNet, pretrained, restored);
+    run.session.start();
+    EXPECT_EQ(run.tiny.variables().trainable_values()[0] == 0.25F, restored < 0);
+  }
+}
+
+TEST(ReadyCheck, NamesTheVariablesWithoutValues) {
+  TestRun run;
+  // As if the checkpoint that was restored had not held them.
+  const_cast<Variable&>(run.tiny.variables()[VariableId{0}]).initializer = nullptr;
+  try {
+    run.run();
+    FAIL() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_THAT(error.what(), HasSubstr("no values: " + run.tiny.variables()[VariableId{0}].name));
+  }
+  TestRun given(0, kNet, [](VariableStore& variables) { variables.mark_set(VariableId{0}); });
+  const_cast<Variable&>(given.tiny.variables()[VariableId{0}]).initializer = nullptr;
+  given.add<StopAtStepHook>(1);
+  given.run();
+}
+
+TEST(Services, RunBesideTheLoopAndEndWithIt) {
+  std::atomic<int> runs{0};
+  TestRun run;
+  run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {
+    loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter", .run_at_start = true});
+  });
+  run.add<At>("after_run", -1, -1, [&](MonitoredSession& s) {
+    if (runs > 3) s.request_stop("enough");
+  });
+  run.run();
+  EXPECT_GT(runs, 3);
+  EXPECT_TRUE(run.session.coordinator().running_threads().empty());
+}
+
+TEST(Services, AnErrorInOneOnOneRankEndsAllRanksWithItsName) {
+  const int last = test_world().size() - 1;
+  TestRun run;
+  run.add<At>("after_create_session", last, -1, [](MonitoredSession& s) {
+    loop(s.coordinator(), 0.001, [] { throw Error(ErrorKind::data, "the queue is gone"); },
+         {.name = "reader"});
+  });
+  run.add<StopAtStepHook>(1'000'000);
+  try {
+    run.run();
+    FAIL() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("reader"));
+    EXPECT_THAT(error.what(), HasSubstr("the queue is gone"));
+  }
+}
+
+TEST(Services, ATransientErrorInOneStartsItAgain) {
+  std::atomic<int> starts{0};
+  TestRun run(1);
+  run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {
+    ++starts;
+    if (s.control().rank() != 0 || s.recoveries() > 0) return;
+    loop(s.coordinator(), 0.001, [] { throw TransientError(ErrorKind::data, "no answer"); },
+         {.name = "reader"});
+  });
+  run.add<At>("after_run", -1, -1, [](MonitoredSession& s) {
+    if (s.recoveries() > 0 && s.global_step() >= 3) s.stop_now();
+  });
+  run.run();
+  EXPECT_EQ(run.session.recoveries(), 1);
+  EXPECT_EQ(starts, 2);
 }
 
 TEST(FinalOps, RunOnceAtTheEnd) {

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "comm/agree.h"
 #include "comm/flight_recorder.h"
+#include "comm/startup_check.h"
 #include "core/trace.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
@@ -49,8 +51,13 @@ void CheckpointSaverHook::add_listener(std::unique_ptr<CheckpointSaverListener> 
 
 void CheckpointSaverHook::begin(MonitoredSession& session) {
   if (!options_.best_metric.empty()) session.declare_state(*this, "best", best_);
+  tell(session, [&](CheckpointSaverListener& listener) { listener.begin(session); });
+}
+
+/// Calls each listener, on the chief; what one throws ends the run on all ranks, in order.
+void CheckpointSaverHook::tell(MonitoredSession& session, FunctionRef<void(CheckpointSaverListener&)> what) {
   if (!session.is_chief()) return;
-  for (const auto& listener : listeners_) listener->begin(session);
+  for (const auto& listener : listeners_) session.keep_errors(*this, [&] { what(*listener); });
 }
 
 CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
@@ -69,86 +76,100 @@ CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session)
 }
 
 void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
-  if (!std::exchange(prepared_, true)) {
-    const State all = state(session);
-    saver_.prepare(all.header, all.tensors, options_.pool);
-  }
+  if (!std::exchange(prepared_, true))
+    shared([&] {
+      agree(
+          session.control(),
+          [&] {
+            const State all = state(session);
+            saver_.prepare(all.header, all.tensors, options_.pool);
+          },
+          "preparing for checkpoints");
+    });
   seen_metrics_ = session.metrics().version();
   schedule_.began(now());
-  due_ = options_.triggers.at_start && session.restored_step() != session.global_step();
-  if (session.is_chief()) save_if_due(session);
+  postponed_ = false;
+  if (options_.triggers.at_start && session.restored_step() != session.global_step()) save(session);
 }
 
 void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult& result) {
-  look_at_metric(session);
-  if (session.take_save_request() ||
-      schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1))
-    due_ = true;
-  if (!session.is_chief()) return;
+  const bool best = look_at_metric(session), requested = session.take_save_request();
+  const bool due =
+      best || requested || schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1);
   collect(session);
-  due_ = due_ || schedule_.due_by_time(now());
   // The last one comes at the end, behind the last evaluation: a run that it calls finished has nothing left
   // to do.
-  if (!session.should_stop()) save_if_due(session);
+  if (session.should_stop()) return;
+  if (due) save(session);
+  if (session.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
+    session.request_save();
 }
 
-void CheckpointSaverHook::look_at_metric(MonitoredSession& session) {
-  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return;
+/// True if an evaluation has just found the best value so far.
+bool CheckpointSaverHook::look_at_metric(MonitoredSession& session) {
+  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return false;
   seen_metrics_ = session.metrics().version();
   const auto entry = session.metrics().latest(options_.best_metric);
-  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return;
+  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return false;
   saver_.note_metric(entry->step, entry->value);
   const bool larger = saver_.options().retention.larger_is_better;
-  if (best_[1] >= 0 && !(larger ? entry->value > best_[0] : entry->value < best_[0])) return;
+  if (best_[1] >= 0 && !(larger ? entry->value > best_[0] : entry->value < best_[0])) return false;
   best_[0] = entry->value;
   best_[1] = static_cast<double>(entry->step);
-  due_ = true;
+  return true;
 }
 
 void CheckpointSaverHook::collect(MonitoredSession& session) {
   for (const CheckpointOutcome& outcome : saver_.poll()) {
     schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
     if (outcome.error) continue;
-    for (const auto& listener : listeners_)
-      if (listener->after_save(session, outcome.step, outcome.path))
+    if (session.ending() && outcome.step == session.global_step())
+      session.reports().note(fmt::format("checkpoint {}", outcome.path));
+    tell(session, [&](CheckpointSaverListener& listener) {
+      if (listener.after_save(session, outcome.step, outcome.path))
         session.request_stop("a listener of the checkpoint saver asks for it");
+    });
   }
 }
 
-void CheckpointSaverHook::save_if_due(MonitoredSession& session) {
-  if (!due_ || saver_.busy())
-    return;  // what is due while one is being written follows as soon as that is done
+/// The same on all ranks: variables that differ or are broken are an error, not a checkpoint.
+void CheckpointSaverHook::check(MonitoredSession& session) {
+  const std::int64_t step = session.global_step();
+  shared([&] {
+    if (options_.compare_ranks)
+      require_same_bits(session.control(), session.variables().hash(),
+                        fmt::format("the variables after step {}", step).c_str());
+    if (options_.require_finite) check_finite(session.variables(), step);
+  });
+}
+
+/// All ranks, after the same step.
+void CheckpointSaverHook::save(MonitoredSession& session) {
+  check(session);
+  if (!session.is_chief()) return;
+  postponed_ = saver_.busy();
+  if (postponed_) return;
   set_long_phase("saving a checkpoint");
-  if (options_.require_finite) check_finite(session.variables(), session.global_step());
-  for (const auto& listener : listeners_) listener->before_save(session, session.global_step());
+  tell(session,
+       [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
   const State all = state(session);
-  {
-    const Traced traced("saving", "copy for a checkpoint");
-    saver_.save(all.header, all.tensors);
-  }
+  const Traced traced("saving", "copy for a checkpoint");
+  saver_.save(all.header, all.tensors);
   schedule_.began(now());
-  due_ = false;
 }
 
 void CheckpointSaverHook::end(MonitoredSession& session) {
   look_at_metric(session);
   if (session.restored_step() != session.global_step()) {
     set_long_phase("the last checkpoint");
-    // Variables are the same on all ranks, and so is this error.
-    if (options_.require_finite) shared([&] { check_finite(session.variables(), session.global_step()); });
-    if (session.is_chief())
-      for (const auto& listener : listeners_) listener->before_save(session, session.global_step());
+    check(session);
+    tell(session,
+         [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
     const State all = state(session);
     shared([&] { saver_.finish(session.control(), all.header, all.tensors, options_.meet_seconds); });
   }
-  if (!session.is_chief()) return;
-  for (const CheckpointOutcome& outcome : saver_.poll()) {
-    if (outcome.error) continue;
-    if (outcome.step == session.global_step())
-      session.reports().note(fmt::format("checkpoint {}", outcome.path));
-    for (const auto& listener : listeners_) listener->after_save(session, outcome.step, outcome.path);
-  }
-  for (const auto& listener : listeners_) listener->end(session, session.global_step());
+  collect(session);
+  tell(session, [&](CheckpointSaverListener& listener) { listener.end(session, session.global_step()); });
 }
 
 }  // namespace lockstep

@@ -3,7 +3,9 @@
 //
 // Saves checkpoints: every so many steps, epochs and seconds, as often as failures make it worth while, at
 // the session's start, after an evaluation that is the best so far, on request, and at the end. The chief
-// decides and writes, in the background (saver.h); only the end is a matter of all ranks.
+// writes, in the background (saver.h). A save is a matter of all ranks: they compare their variables first,
+// so that no broken bit of one gets into a checkpoint. What only the chief knows (its clock, that the last
+// save has ended) becomes a request, one step later.
 #pragma once
 
 #include <memory>
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "core/thread_pool.h"
 #include "driver/checkpoint_schedule.h"
 #include "driver/hook.h"
@@ -38,6 +41,7 @@ class CheckpointSaverHook : public Hook {
     CheckpointTriggers triggers;
     std::string
         best_metric;  ///< "eval/loss": for retention, and for a save when it is the best so far; empty: none
+    bool compare_ranks = true;   ///< before each save
     bool require_finite = true;  ///< broken variables are an error, not a checkpoint
     std::string config_text;     ///< for the files' headers
     double meet_seconds = 5;     ///< how often ranks meet while they wait for the last one
@@ -47,7 +51,7 @@ class CheckpointSaverHook : public Hook {
   CheckpointSaverHook(Saver& saver, Options options);
   void add_listener(std::unique_ptr<CheckpointSaverListener> listener);
 
-  bool end_communicates() const override { return true; }
+  bool communicates() const override { return true; }
   void begin(MonitoredSession& session) override;
   void after_create_session(MonitoredSession& session) override;
   void after_run(MonitoredSession& session, const StepResult& result) override;
@@ -59,15 +63,18 @@ class CheckpointSaverHook : public Hook {
     std::vector<CheckpointTensor> tensors;
   };
   State state(MonitoredSession& session) const;
-  void look_at_metric(MonitoredSession& session);
+  bool look_at_metric(MonitoredSession& session);
   void collect(MonitoredSession& session);
-  void save_if_due(MonitoredSession& session);
+  void save(MonitoredSession& session);
+  void check(MonitoredSession& session);
+  void tell(MonitoredSession& session, FunctionRef<void(CheckpointSaverListener&)> what);
 
   Saver& saver_;
   Options options_;
   CheckpointSchedule schedule_;
   std::vector<std::unique_ptr<CheckpointSaverListener>> listeners_;
-  bool prepared_ = false, due_ = false;
+  bool prepared_ = false;
+  bool postponed_ = false;  ///< the chief's: due, and another one is still being written
   std::uint64_t seen_metrics_ = 0;
   double best_[2] = {0, -1};  ///< value, step; step -1: none yet
 };

@@ -9,18 +9,10 @@
 namespace lockstep {
 
 void DriftCheckHook::after_run(MonitoredSession& session, const StepResult& result) {
-  if (every_steps_ > 0 && result.step % every_steps_ == 0) check(session, result.step);
-}
-
-void DriftCheckHook::end(MonitoredSession& session) {
-  if (every_steps_ > 0 && checked_step_ != session.global_step()) check(session, session.global_step());
-}
-
-void DriftCheckHook::check(MonitoredSession& session, std::int64_t step) {
-  checked_step_ = step;
+  if (every_steps_ <= 0 || result.step % every_steps_ != 0) return;
   shared([&] {
     require_same_bits(session.control(), session.variables().hash(),
-                      fmt::format("the variables after step {}", step).c_str());
+                      fmt::format("the variables after step {}", result.step).c_str());
   });
 }
 

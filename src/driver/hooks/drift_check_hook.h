@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares a hash of the variables of all ranks every so many steps, and at the end: a rank that has drifted
-// (broken memory, a defect) is named before its values are saved.
+// Compares a hash of the variables of all ranks every so many steps: a rank that has drifted (broken memory,
+// a defect) is named. Before each checkpoint the saver compares, too.
 #pragma once
 
 #include "driver/hook.h"
@@ -15,12 +15,9 @@ class DriftCheckHook : public Hook {
   explicit DriftCheckHook(std::int64_t every_steps) : Hook("drift_check"), every_steps_(every_steps) {}
   bool communicates() const override { return true; }
   void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
 
  private:
-  void check(MonitoredSession& session, std::int64_t step);
-
-  std::int64_t every_steps_, checked_step_ = -1;
+  std::int64_t every_steps_;
 };
 
 }  // namespace lockstep
