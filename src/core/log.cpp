@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log.h"
 
+#include "core/cpu.h"
+
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -45,7 +47,8 @@ void configure_log(int rank, LogLevel level) {
   // The level is standard error's: a log file of the run keeps the rest.
   logger().set_level(to_spdlog(std::min(level, LogLevel::info)));
   logger().sinks().front()->set_level(to_spdlog(rank > 0 ? std::max(level, LogLevel::warning) : level));
-  logger().sinks().front()->set_pattern(rank > 0 ? fmt::format("rank {}: %v", rank) : "%v");
+  logger().sinks().front()->set_pattern(rank > 0 ? fmt::format("rank {} on {}: %v", rank, host_name())
+                                                 : "%v");
 }
 
 void log_to_file(const std::string& path) {

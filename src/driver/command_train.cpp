@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/agree.h"
+#include "core/cpu.h"
 #include "core/log.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/step_clock_hook.h"
@@ -132,13 +133,22 @@ class TrainingRun {
   void describe() const {
     if (!session_.is_chief()) return;
     const int ranks = session_.world().size(), threads = session_.workers().pool().size();
-    log_info("lockstep {}: {} parameters, {} samples, batch {} in {} shards, {} rank{} x {} thread{}{}",
-             kVersion, session_.model().variables->num_parameters(), session_.train_data().size(),
-             plan_.spec().batch_size, session_.shards(), ranks, ranks == 1 ? "" : "s", threads,
-             threads == 1 ? "" : "s", trainer_->overlaps() ? ", communication overlapped" : "");
+    const auto counted = [](int n, const char* what) {
+      return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+    };
+    const std::string mpi = mpi_library_version();
+    log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(),
+             mpi.substr(0, mpi.find(',')));
+    log_info("{}, {} of them on {}, each with {} on {}; device: cpu{}", counted(ranks, "rank"),
+             session_.ranks_on_host(), host_name(), counted(threads, "thread"),
+             counted(session_.cores_per_rank(), "core"),
+             trainer_->overlaps() ? "; communication overlapped" : "");
+    log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
+             session_.model().variables->num_parameters(), session_.train_data().size(),
+             plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());
     if (trainer_->global_step() > 0)
-      log_info("continuing at step {}, epoch {}, sample {} of it", trainer_->global_step(),
-               trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed);
+      log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer_->global_step(),
+               trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed, found_.path);
   }
 
   Session& session_;

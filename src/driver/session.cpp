@@ -35,8 +35,8 @@ Session::Session(CommEnvironment& environment, Config config,
                                                      eval_data_->feature_shape().to_string()));
         },
         "reading data and building the model");
-    const int ranks_on_host = ranks_on_this_host(world());
-    cores_ = lockstep::cores_per_rank(ranks_on_host);
+    ranks_on_host_ = ranks_on_this_host(world());
+    cores_ = lockstep::cores_per_rank(ranks_on_host_);
     int total_cores = 0;
     std::vector<int> all(static_cast<std::size_t>(world().size()));
     world().allgather(&cores_, sizeof cores_, all.data(), "cores of each rank");
@@ -51,7 +51,7 @@ Session::Session(CommEnvironment& environment, Config config,
           fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
     const Range own = shards_of_rank(world().rank(), world().size(), shards_);
     workers_ = std::make_unique<Workers>(
-        choose_threads(config_, world(), ranks_on_host, static_cast<int>(own.size())));
+        choose_threads(config_, world(), ranks_on_host_, static_cast<int>(own.size())));
     model_.variables->initialize(seed());
     check_same_everywhere();
   });

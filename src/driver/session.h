@@ -35,6 +35,8 @@ class Session {
   Workers& workers() { return *workers_; }
   int shards() const { return shards_; }
   int cores_per_rank() const { return cores_; }
+  /// Ranks that share this rank's host, this one among them.
+  int ranks_on_host() const { return ranks_on_host_; }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(config_.general.integer("seed")); }
 
   /// One duplicate of the world per purpose.
@@ -55,7 +57,7 @@ class Session {
   Model model_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
-  int shards_ = 0, cores_ = 1;
+  int shards_ = 0, cores_ = 1, ranks_on_host_ = 1;
 };
 
 }  // namespace lockstep
