@@ -25,7 +25,7 @@ std::optional<Straggler> StragglerDetector::step(std::span<const double> seconds
   std::copy(sums_.begin(), sums_.end(), sorted_.begin());
   const double slow = *slowest, median = median_of(sorted_);
   std::fill(sums_.begin(), sums_.end(), 0.0);
-  if (!(slow > options_.factor * median)) {
+  if (!(slow > options_.factor * median && slow - median >= options_.least_seconds * options_.window_steps)) {
     suspect_ = -1;
     streak_ = 0;
     return std::nullopt;

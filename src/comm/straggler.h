@@ -18,6 +18,7 @@ namespace lockstep {
 struct StragglerOptions {
   int window_steps = 100;
   double factor = 1.2;
+  double least_seconds = 0;  ///< per step, above the median: less is not worth a word
   int windows = 3;
 };
 

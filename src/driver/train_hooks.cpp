@@ -59,7 +59,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Step
   const double straggler_factor =
       config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;
   if (const int ranks = session.control().size(); ranks > 1 && straggler_factor > 0)
-    session.add(std::make_unique<StragglerHook>(ranks, StragglerOptions{.factor = straggler_factor}));
+    session.add(std::make_unique<StragglerHook>(
+        ranks, StragglerOptions{.factor = straggler_factor, .least_seconds = 1e-3}));
   session.add(std::make_unique<SummarySaverHook>(timer_of(config.summary)));
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.integer("counter_every_steps"), 0)));
   if (evaluation != nullptr)

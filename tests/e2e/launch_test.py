@@ -12,7 +12,7 @@ from lockstep_run import DIGITS, LockstepTest, checkpoints, main, records
 class LaunchTest(LockstepTest):
     def test_without_a_launcher_it_is_one_rank(self):
         alone = self.train("alone", ranks=None, steps=10, threads=None)
-        self.assertRegex(alone.err, r"1 ranks? x \d+ threads?")
+        self.assertRegex(alone.err, r"1 rank, 1 of them on \S+, each with \d+ threads?")
         self.train("mpirun", ranks=1, steps=10, threads=None)
         self.assert_same_run("alone", "mpirun")
 

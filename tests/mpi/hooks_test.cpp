@@ -10,12 +10,14 @@
 
 #include <atomic>
 #include <limits>
+#include <thread>
 
 #include "core/timed_service.h"
 #include "driver/hooks/early_stopping_hook.h"
 #include "driver/hooks/function_hooks.h"
 #include "driver/hooks/nan_guard_hook.h"
 #include "driver/hooks/stop_hooks.h"
+#include "driver/hooks/straggler_hook.h"
 #include "driver/launch.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
@@ -471,14 +473,14 @@ TEST(ReadyCheck, NamesTheVariablesWithoutValues) {
 TEST(Services, RunBesideTheLoopAndEndWithIt) {
   std::atomic<int> runs{0};
   TestRun run;
-  run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {
-    loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter", .run_at_start = true});
+  run.add<At>("after_create_session", 0, -1, [&](MonitoredSession& s) {
+    loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter"});
   });
-  run.add<At>("after_run", -1, -1, [&](MonitoredSession& s) {
+  run.add<At>("after_run", 0, -1, [&](MonitoredSession& s) {
     if (runs > 3) s.request_stop("enough");
   });
   run.run();
-  EXPECT_GT(runs, 3);
+  EXPECT_EQ(runs > 3, test_world().rank() == 0);
   EXPECT_TRUE(run.session.coordinator().running_threads().empty());
 }
 
@@ -514,6 +516,24 @@ TEST(Services, ATransientErrorInOneStartsItAgain) {
   run.run();
   EXPECT_EQ(run.session.recoveries(), 1);
   EXPECT_EQ(starts, 2);
+}
+
+TEST(StragglerHook, NamesARankThatIsSlowInItsOwnWork) {
+  const int ranks = test_world().size(), slow = ranks - 1;
+  if (ranks < 2) GTEST_SKIP() << "one rank holds nobody up";
+  TestRun run;
+  run.add<StragglerHook>(ranks, StragglerOptions{.window_steps = 4, .least_seconds = 0.005, .windows = 2});
+  run.add<FeedHook>("slow", [slow](std::int64_t, const Microshard&, float*, Labels&) {
+    if (test_world().rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  run.add<StopAtStepHook>(10);
+  testing::internal::CaptureStderr();
+  run.run();
+  const std::string told = testing::internal::GetCapturedStderr();
+  if (test_world().rank() == 0)
+    EXPECT_THAT(told, HasSubstr(fmt::format("rank {} (host ", slow)));
+  else
+    EXPECT_EQ(told, "");
 }
 
 TEST(FinalOps, RunOnceAtTheEnd) {

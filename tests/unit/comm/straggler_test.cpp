@@ -53,6 +53,14 @@ TEST(Straggler, MustBeMoreThanTheFactorOverTheMedian) {
   EXPECT_EQ(feed(detector, 10, {1, 1.27, 1, 1.1}).size(), 1U);
 }
 
+TEST(Straggler, WhatIsNotWorthAWordIsNotSaid) {
+  StragglerOptions options = kOptions;
+  options.least_seconds = 0.5;
+  StragglerDetector detector(4, options);
+  EXPECT_TRUE(feed(detector, 10, {1, 1.4, 1, 1}).empty());
+  EXPECT_EQ(feed(detector, 10, {1, 1.6, 1, 1}).size(), 1U);
+}
+
 TEST(Straggler, OneSlowStepIsNotAWindow) {
   StragglerDetector detector(3, {.window_steps = 10, .windows = 3});
   int named = 0;
