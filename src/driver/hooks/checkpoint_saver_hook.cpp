@@ -93,7 +93,8 @@ void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
 }
 
 void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult& result) {
-  const bool best = look_at_metric(session), requested = session.take_save_request();
+  const std::optional<double> metric = new_metric(session);
+  const bool best = metric && is_best(*metric, result.step), requested = session.take_save_request();
   const bool due =
       best || requested || schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1);
   collect(session);
@@ -105,17 +106,22 @@ void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult&
     session.request_save();
 }
 
-/// True if an evaluation has just found the best value so far.
-bool CheckpointSaverHook::look_at_metric(MonitoredSession& session) {
-  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return false;
+/// The metric that an evaluation of this step has just found; retention is told.
+std::optional<double> CheckpointSaverHook::new_metric(MonitoredSession& session) {
+  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return std::nullopt;
   seen_metrics_ = session.metrics().version();
   const auto entry = session.metrics().latest(options_.best_metric);
-  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return false;
+  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return std::nullopt;
   saver_.note_metric(entry->step, entry->value);
+  return entry->value;
+}
+
+/// True if it is the best so far, which it then becomes.
+bool CheckpointSaverHook::is_best(double metric, std::int64_t step) {
   const bool larger = saver_.options().retention.larger_is_better;
-  if (best_[1] >= 0 && !(larger ? entry->value > best_[0] : entry->value < best_[0])) return false;
-  best_[0] = entry->value;
-  best_[1] = static_cast<double>(entry->step);
+  if (best_[1] >= 0 && !(larger ? metric > best_[0] : metric < best_[0])) return false;
+  best_[0] = metric;
+  best_[1] = static_cast<double>(step);
   return true;
 }
 
@@ -159,7 +165,9 @@ void CheckpointSaverHook::save(MonitoredSession& session) {
 }
 
 void CheckpointSaverHook::end(MonitoredSession& session) {
-  look_at_metric(session);
+  // An evaluation that took place because it is the end is no part of the run's state: a run that goes on
+  // later, to more steps, has the bits of one that never ended here.
+  new_metric(session);
   if (session.restored_step() != session.global_step()) {
     set_long_phase("the last checkpoint");
     check(session);

@@ -63,7 +63,8 @@ class CheckpointSaverHook : public Hook {
     std::vector<CheckpointTensor> tensors;
   };
   State state(MonitoredSession& session) const;
-  bool look_at_metric(MonitoredSession& session);
+  std::optional<double> new_metric(MonitoredSession& session);
+  bool is_best(double metric, std::int64_t step);
   void collect(MonitoredSession& session);
   void save(MonitoredSession& session);
   void check(MonitoredSession& session);

@@ -1,0 +1,294 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The session on any number of ranks: the order of its hooks' calls, requests of any rank that all ranks
+// follow after the same step, errors in each method on the chief and on another rank, recovery, initial
+// values, services.
+#include "driver/monitored_session.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "core/timed_service.h"
+#include "driver/hooks/stop_hooks.h"
+#include "driver/launch.h"
+#include "support/hook_run.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Writes down its calls: "name.method step".
+class Recorder : public Hook {
+ public:
+  Recorder(std::string name, std::vector<std::string>& calls, HookScope scope = HookScope::all_ranks)
+      : Hook(std::move(name), scope), calls_(calls) {}
+  void begin(MonitoredSession& s) override { note("begin", s.global_step()); }
+  void after_create_session(MonitoredSession& s) override { note("create", s.global_step()); }
+  void before_run(MonitoredSession& s) override { note("before", s.global_step()); }
+  Verdict before_update(MonitoredSession& s, const StepResult& r) override {
+    EXPECT_EQ(r.step, s.global_step() + 1);
+    note("update", s.global_step());
+    return Verdict::update;
+  }
+  void after_run(MonitoredSession& s, const StepResult& r) override {
+    EXPECT_EQ(r.step, s.global_step());
+    EXPECT_GT(r.loss, 0);
+    note("after", s.global_step());
+  }
+  void end(MonitoredSession& s) override { note("end", s.global_step()); }
+
+ private:
+  void note(const char* method, std::int64_t step) {
+    calls_.push_back(fmt::format("{}.{} {}", name(), method, step));
+  }
+  std::vector<std::string>& calls_;
+};
+
+TEST(Hooks, AreCalledInTheirOrderInEachMethodAndChiefOnlyOnesOnTheChief) {
+  std::vector<std::string> calls;
+  TestRun run;
+  run.add<Recorder>("a", calls);
+  run.add<Recorder>("b", calls, HookScope::chief_only);
+  run.add<StopAtStepHook>(2);
+  run.add<Recorder>("c", calls);
+  run.run();
+  std::vector<std::string> expected;
+  const auto all = [&](const char* call) {
+    for (const char* hook : {"a", "b", "c"})
+      if (*hook != 'b' || test_world().rank() == 0) expected.push_back(fmt::format("{}.{}", hook, call));
+  };
+  for (const char* call :
+       {"begin 0", "create 0", "before 0", "update 0", "after 1", "before 1", "update 1", "after 2", "end 2"})
+    all(call);
+  EXPECT_EQ(calls, expected);
+}
+
+TEST(Hooks, TwoWithOneNameAreRefused) {
+  std::vector<std::string> calls;
+  TestRun run;
+  run.add<Recorder>("twin", calls);
+  EXPECT_THROW(run.add<Recorder>("twin", calls), Error);
+}
+
+TEST(Hooks, ARequestOfOneRankStopsAllAfterTheSameStep) {
+  const int last = test_world().size() - 1;
+  const struct {
+    const char* method;
+    std::int64_t at, end;
+  } cases[] = {{"before_run", 3, 4}, {"after_run", 3, 4}};
+  for (const auto& c : cases) {
+    TestRun run;
+    run.add<At>(c.method, last, c.at, [](MonitoredSession& s) { s.request_stop("a test asks for it"); });
+    run.run();
+    EXPECT_EQ(run.session.global_step(), c.end) << c.method;
+  }
+}
+
+TEST(Hooks, StopNowOnAllRanksEndsWithThatStep) {
+  TestRun run;
+  run.add<At>("after_run", -1, 3, [](MonitoredSession& s) { s.stop_now("a test asks for it"); });
+  run.run();
+  EXPECT_EQ(run.session.global_step(), 3);
+}
+
+TEST(Hooks, AnErrorInAnyMethodOnAnyRankEndsAllRanksWithTheHooksName) {
+  const int last = test_world().size() - 1;
+  for (const int rank : {0, last})
+    for (const char* method :
+         {"begin", "after_create_session", "before_run", "before_update", "after_run", "end"}) {
+      std::vector<std::string> calls;
+      TestRun run;
+      run.add<Recorder>("other", calls);
+      run.add<At>(method, rank, std::string_view(method) == "end" ? 3 : -1, [](MonitoredSession&) {
+        throw Error(ErrorKind::data, "the sensor is broken", "sensor 7", "Mend it.");
+      });
+      run.add<StopAtStepHook>(3);
+      const std::string what = fmt::format("{} on rank {}", method, rank);
+      try {
+        run.run();
+        ADD_FAILURE() << "no error: " << what;
+      } catch (const SharedError& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::data) << what;
+        EXPECT_THAT(error.what(), HasSubstr(fmt::format("hook at_{0}, {0}: the sensor is broken", method)))
+            << what;
+        EXPECT_THAT(error.what(), HasSubstr("sensor 7")) << what;
+        if (test_world().size() > 1) {
+          EXPECT_THAT(error.what(), HasSubstr(fmt::format("on rank {}", rank))) << what;
+        }
+      }
+      if (std::string_view(method) != "end") {
+        EXPECT_THAT(calls, testing::Not(testing::Contains(testing::StartsWith("other.end")))) << what;
+      }
+    }
+}
+
+TEST(Hooks, AnErrorInTheLastStepIsNotLost) {
+  TestRun run;
+  run.add<StopAtStepHook>(2);
+  run.add<At>("after_run", test_world().size() - 1, 2,
+              [](MonitoredSession&) { throw std::runtime_error("too late?"); });
+  EXPECT_THROW(run.run(), SharedError);
+}
+
+TEST(Hooks, TheOthersOfAStepStillRunAfterAnError) {
+  std::vector<std::string> calls;
+  TestRun run;
+  run.add<At>("after_run", -1, 2, [](MonitoredSession&) { throw std::runtime_error("first"); });
+  run.add<Recorder>("r", calls);
+  EXPECT_THROW(run.run(), SharedError);
+  EXPECT_THAT(calls, testing::Contains("r.after 2"));
+  EXPECT_THAT(calls, testing::Not(testing::Contains("r.after 3")));
+}
+
+TEST(Hooks, ATransientErrorGoesBackWithoutCallingBeginAgainAndEndsWithTheSameBits) {
+  TestRun whole;
+  whole.add<StopAtStepHook>(6);
+  whole.run();
+
+  std::vector<std::string> calls;
+  TestRun run(2);
+  run.add<Recorder>("r", calls);
+  int failures = 0;
+  run.add<At>("after_run", test_world().size() - 1, 4, [&](MonitoredSession&) {
+    if (++failures <= 2) throw TransientError(ErrorKind::data, "the file server does not answer");
+  });
+  run.add<StopAtStepHook>(6);
+  run.run();
+  EXPECT_EQ(run.session.recoveries(), 2);
+  EXPECT_EQ(std::ranges::count(calls, "r.begin 0"), 1);
+  EXPECT_EQ(std::ranges::count(calls, "r.create 0"), 3);
+  EXPECT_EQ(run.tiny.variables().hash(), whole.tiny.variables().hash());
+
+  TestRun hopeless(2);
+  hopeless.add<At>("after_run", 0, 4, [](MonitoredSession&) {
+    throw TransientError(ErrorKind::data, "the file server does not answer");
+  });
+  EXPECT_THROW(hopeless.run(), SharedError);
+  EXPECT_EQ(hopeless.session.recoveries(), 3) << "the third is one too many";
+}
+
+class Words : public Hook {
+ public:
+  Words() : Hook("words") {}
+  void begin(MonitoredSession& s) override { words_ = s.declare_words(2); }
+  void before_run(MonitoredSession& s) override {
+    s.words(words_)[0] = 100 * s.control().rank() + static_cast<double>(s.global_step());
+    s.words(words_)[1] = -1;
+  }
+  void after_run(MonitoredSession& s, const StepResult& result) override {
+    for (int rank = 0; rank < s.control().size(); ++rank)
+      EXPECT_THAT(s.words_of(words_, rank),
+                  ElementsAre(100 * rank + static_cast<double>(result.step) - 1, -1));
+    ++checked_;
+  }
+  int checked_ = 0;
+
+ private:
+  MonitoredSession::Words words_;
+};
+
+TEST(Hooks, WordsOfEachRankTravelWithTheStep) {
+  TestRun run, plain;
+  plain.add<StopAtStepHook>(5);
+  plain.run();
+  Words& words = run.add<Words>();
+  run.add<StopAtStepHook>(5);
+  run.run();
+  EXPECT_EQ(words.checked_, 5);
+  EXPECT_EQ(run.tiny.variables().hash(), plain.tiny.variables().hash());
+}
+
+TEST(Hooks, ASaveRequestOfOneRankReachesAll) {
+  TestRun run;
+  std::vector<std::int64_t> taken;
+  run.add<At>("before_run", test_world().size() - 1, 2, [](MonitoredSession& s) { s.request_save(); });
+  run.add<At>("after_run", -1, -1, [&](MonitoredSession& s) {
+    if (s.take_save_request()) taken.push_back(s.global_step());
+  });
+  run.add<StopAtStepHook>(5);
+  run.run();
+  EXPECT_THAT(taken, ElementsAre(3));
+}
+
+TEST(InitFn, RunsOnlyWhenNothingWasRestored) {
+  const auto pretrained = [](VariableStore& variables) {
+    std::ranges::fill(variables.trainable_values(), 0.25F);
+  };
+  for (const std::int64_t restored : {-1, 0}) {
+    TestRun run(0, kHookNet, pretrained, restored);
+    run.session.start();
+    EXPECT_EQ(run.tiny.variables().trainable_values()[0] == 0.25F, restored < 0);
+  }
+}
+
+TEST(ReadyCheck, NamesTheVariablesWithoutValues) {
+  TestRun run;
+  // As if the checkpoint that was restored had not held them.
+  const_cast<Variable&>(run.tiny.variables()[VariableId{0}]).initializer = nullptr;
+  try {
+    run.run();
+    FAIL() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_THAT(error.what(), HasSubstr("no values: " + run.tiny.variables()[VariableId{0}].name));
+  }
+  TestRun given(0, kHookNet, [](VariableStore& variables) { variables.mark_set(VariableId{0}); });
+  const_cast<Variable&>(given.tiny.variables()[VariableId{0}]).initializer = nullptr;
+  given.add<StopAtStepHook>(1);
+  given.run();
+}
+
+TEST(Services, RunBesideTheLoopAndEndWithIt) {
+  std::atomic<int> runs{0};
+  TestRun run;
+  run.add<At>("after_create_session", 0, -1, [&](MonitoredSession& s) {
+    loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter"});
+  });
+  run.add<At>("after_run", 0, -1, [&](MonitoredSession& s) {
+    if (runs > 3) s.request_stop("enough");
+  });
+  run.run();
+  EXPECT_EQ(runs > 3, test_world().rank() == 0);
+  EXPECT_TRUE(run.session.coordinator().running_threads().empty());
+}
+
+TEST(Services, AnErrorInOneOnOneRankEndsAllRanksWithItsName) {
+  const int last = test_world().size() - 1;
+  TestRun run;
+  run.add<At>("after_create_session", last, -1, [](MonitoredSession& s) {
+    loop(s.coordinator(), 0.001, [] { throw Error(ErrorKind::data, "the queue is gone"); },
+         {.name = "reader"});
+  });
+  run.add<StopAtStepHook>(1'000'000);
+  try {
+    run.run();
+    FAIL() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("reader"));
+    EXPECT_THAT(error.what(), HasSubstr("the queue is gone"));
+  }
+}
+
+TEST(Services, ATransientErrorInOneStartsItAgain) {
+  std::atomic<int> starts{0};
+  TestRun run(1);
+  run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {
+    ++starts;
+    if (s.control().rank() != 0 || s.recoveries() > 0) return;
+    loop(s.coordinator(), 0.001, [] { throw TransientError(ErrorKind::data, "no answer"); },
+         {.name = "reader"});
+  });
+  run.add<At>("after_run", -1, -1, [](MonitoredSession& s) {
+    if (s.recoveries() > 0 && s.global_step() >= 3) s.stop_now();
+  });
+  run.run();
+  EXPECT_EQ(run.session.recoveries(), 1);
+  EXPECT_EQ(starts, 2);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tiny run with a session around it, and a hook that calls a function where a test wants it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "driver/monitored_session.h"
+#include "support/mpi_world.h"
+#include "support/tiny_run.h"
+
+namespace lockstep {
+
+inline constexpr const char* kHookNet = "[flatten, dense: {units: 6}, batch_norm, relu, dense: {units: 3}]";
+
+/// A run with a session around it; variables go back to their initial values in a recovery.
+struct TestRun {
+  explicit TestRun(int max_recoveries = 0, const char* net = kHookNet,
+                   std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1)
+      : tiny(test_world(), {.layers = net, .optimizer = "momentum: {learning_rate: 0.05}", .shards = 5}),
+        reports(test_world().rank() == 0, "", {.events = false, .metrics = false}),
+        session({.control = tiny.control(),
+                 .trainer = tiny.trainer(),
+                 .variables = tiny.variables(),
+                 .optimizer = tiny.optimizer(),
+                 .reports = reports,
+                 .shards = 5,
+                 .seed = 4},
+                {.run_dir = "",
+                 .max_recoveries = max_recoveries,
+                 .recovery_wait_seconds = 0,
+                 .init_fn = std::move(init_fn)},
+                [this, restored_step](auto& s) {
+                  tiny.variables().initialize(4);
+                  tiny.optimizer().reset_slots();
+                  s.trainer().set_position(0, {});
+                  s.set_restored(restored_step);
+                }) {}
+  template <typename H, typename... Args>
+  H& add(Args&&... args) {
+    auto hook = std::make_unique<H>(std::forward<Args>(args)...);
+    H& kept = *hook;
+    session.add(std::move(hook));
+    return kept;
+  }
+  void run() {
+    session.start();
+    session.run();
+  }
+
+  TinyRun tiny;
+  RunReports reports;
+  MonitoredSession session;
+};
+
+/// Calls `function` in one method, on one rank (-1: all), at one step.
+class At : public Hook {
+ public:
+  using Function = std::function<void(MonitoredSession&)>;
+  At(std::string method, int rank, std::int64_t step, Function function)
+      : Hook("at_" + method),
+        method_(std::move(method)),
+        rank_(rank),
+        step_(step),
+        function_(std::move(function)) {}
+  void begin(MonitoredSession& s) override { call("begin", s); }
+  void after_create_session(MonitoredSession& s) override { call("after_create_session", s); }
+  void before_run(MonitoredSession& s) override { call("before_run", s); }
+  Verdict before_update(MonitoredSession& s, const StepResult&) override {
+    call("before_update", s);
+    return Verdict::update;
+  }
+  void after_run(MonitoredSession& s, const StepResult&) override { call("after_run", s); }
+  void end(MonitoredSession& s) override { call("end", s); }
+
+ private:
+  void call(const char* method, MonitoredSession& s) {
+    if (method_ == method && (rank_ < 0 || rank_ == s.control().rank()) &&
+        (step_ < 0 || step_ == s.global_step()))
+      function_(s);
+  }
+  std::string method_;
+  int rank_;
+  std::int64_t step_;
+  Function function_;
+};
+
+}  // namespace lockstep
