@@ -11,6 +11,19 @@ namespace lockstep {
 
 std::uint64_t hash64(const void* data, std::size_t bytes) { return XXH3_64bits(data, bytes); }
 
+struct Hash64::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  State() { XXH3_64bits_reset(xxh); }
+  ~State() { XXH3_freeState(xxh); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+};
+
+Hash64::Hash64() : state_(std::make_unique<State>()) {}
+Hash64::~Hash64() = default;
+void Hash64::add(const void* data, std::size_t bytes) { XXH3_64bits_update(state_->xxh, data, bytes); }
+std::uint64_t Hash64::value() const { return XXH3_64bits_digest(state_->xxh); }
+
 struct Digest::State {
   XXH3_state_t* xxh = XXH3_createState();
   State() { XXH3_128bits_reset(xxh); }

@@ -15,6 +15,21 @@ namespace lockstep {
 std::uint64_t hash64(const void* data, std::size_t bytes);
 inline std::uint64_t hash64(std::string_view text) { return hash64(text.data(), text.size()); }
 
+/// hash64() of bytes that come in pieces.
+class Hash64 {
+ public:
+  Hash64();
+  ~Hash64();
+  Hash64(const Hash64&) = delete;
+  Hash64& operator=(const Hash64&) = delete;
+  void add(const void* data, std::size_t bytes);
+  std::uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// A 128-bit hash of everything that was added, in order.
 class Digest {
  public:

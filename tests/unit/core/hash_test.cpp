@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -35,6 +37,17 @@ TEST(Digest, PiecesOfBytesJoinButTextsStayApart) {
             Digest().add(std::string_view("a")).add(std::string_view("bc")).hex());
   EXPECT_NE(Digest().add(std::int64_t{1}).hex(), Digest().add(std::int64_t{2}).hex());
   EXPECT_EQ(Digest().hex().size(), 32U);
+}
+
+TEST(Hash64, InPiecesIsTheSameAsAtOnce) {
+  std::vector<unsigned char> bytes(100'003);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 131 >> 3);
+  for (const std::size_t piece : {1UL, 7UL, 256UL, 4096UL, 99'999UL}) {
+    Hash64 hash;
+    for (std::size_t at = 0; at < bytes.size(); at += piece)
+      hash.add(&bytes[at], std::min(piece, bytes.size() - at));
+    EXPECT_EQ(hash.value(), hash64(bytes.data(), bytes.size())) << piece;
+  }
 }
 
 }  // namespace
