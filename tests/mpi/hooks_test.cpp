@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "driver/hooks/checkpoint_saver_hook.h"
 #include "driver/hooks/early_stopping_hook.h"
 #include "driver/hooks/function_hooks.h"
 #include "driver/hooks/nan_guard_hook.h"
@@ -17,11 +18,12 @@
 #include "driver/hooks/straggler_hook.h"
 #include "driver/launch.h"
 #include "support/hook_run.h"
+#include "unit/driver/driver_test_support.h"
 
 namespace lockstep {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(StopHooks, AfterStepsCountsFromTheFirstCreationAlsoAfterARecovery) {
   TestRun run(1);
@@ -179,9 +181,9 @@ TEST(StragglerHook, NamesARankThatIsSlowInItsOwnWork) {
     if (test_world().rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });
   run.add<StopAtStepHook>(10);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   run.run();
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = ::testing::internal::GetCapturedStderr();
   if (test_world().rank() == 0)
     EXPECT_THAT(told, HasSubstr(fmt::format("rank {} (host ", slow)));
   else
@@ -209,6 +211,56 @@ TEST(Feed, TwoFeedsOfOneStepAreAnErrorThatNamesBoth) {
     FAIL() << "no error";
   } catch (const SharedError& error) {
     EXPECT_THAT(error.what(), HasSubstr("hooks first and second both feed"));
+  }
+}
+
+/// Writes down what it is told: "before 2", "after 2".
+class Listener : public CheckpointSaverListener {
+ public:
+  Listener(std::vector<std::string>& calls, std::int64_t stop_at) : calls_(calls), stop_at_(stop_at) {}
+  void begin(MonitoredSession&) override { calls_.push_back("begin"); }
+  void before_save(MonitoredSession&, std::int64_t step) override {
+    calls_.push_back(fmt::format("before {}", step));
+  }
+  bool after_save(MonitoredSession&, std::int64_t step, const std::string& path) override {
+    calls_.push_back(fmt::format("after {}", step));
+    EXPECT_EQ(CheckpointFile(path).header().global_step, step) << "it is durable when the listener is told";
+    return step == stop_at_;
+  }
+  void end(MonitoredSession&, std::int64_t step) override { calls_.push_back(fmt::format("end {}", step)); }
+
+ private:
+  std::vector<std::string>& calls_;
+  std::int64_t stop_at_;
+};
+
+TEST(CheckpointSaver, TellsItsListenersOnTheChiefAndStopsWhenOneAsksForIt) {
+  const lockstep::testing::TemporaryFolder folder;
+  const bool chief = test_world().rank() == 0;
+  for (const bool background : {false, true}) {
+    Saver saver(chief, folder.path() / (background ? "b" : "f"), {.background = background});
+    std::vector<std::string> calls;
+    TestRun run;
+    auto& hook =
+        run.add<CheckpointSaverHook>(saver, CheckpointSaverHook::Options{.triggers = {.every_steps = 2}});
+    hook.add_listener(std::make_unique<Listener>(calls, 4));
+    // In the background a file may be late: each step waits for it, so that the order is known.
+    run.add<At>("before_run", 0, -1, [&](MonitoredSession&) { saver.wait(60); });
+    run.add<StopAtStepHook>(50);
+    run.run();
+    if (!chief) {
+      EXPECT_TRUE(calls.empty());
+      continue;
+    }
+    ASSERT_GE(calls.size(), 7U);
+    EXPECT_EQ(calls.front(), "begin");
+    EXPECT_EQ(calls[1], "before 2");
+    EXPECT_EQ(calls[2], "after 2");
+    EXPECT_EQ(calls[3], "before 4");
+    EXPECT_EQ(calls[4], "after 4");
+    EXPECT_LE(run.session.global_step(), 7) << "a stop was asked for after step 4";
+    EXPECT_EQ(calls.back(), fmt::format("end {}", run.session.global_step()));
+    EXPECT_EQ(calls[calls.size() - 2], fmt::format("after {}", run.session.global_step()));
   }
 }
 
