@@ -17,7 +17,8 @@ struct StepParts {
   double refresh = 0, forward = 0, backward = 0, reduction = 0, control = 0, update = 0;
 };
 
-/// All ranks; one thread each, as the passes of several overlap. Makes an executor of its own, so variables move on.
+/// All ranks; one thread each, as the passes of several overlap. Makes an executor of its own, so variables
+/// move on.
 StepParts measure_parts(ExecutorContext context, Communicator& gradients, Communicator& control,
                         const Dataset& dataset, const StepPlan& plan, const Optimizer& optimizer,
                         Workers& workers, int steps);

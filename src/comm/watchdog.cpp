@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <string_view>
 #include <exception>
 #include <map>
+#include <string_view>
 
 #include "comm/startup_check.h"
 

@@ -88,8 +88,8 @@ class CheckpointStore {
   std::map<std::int64_t, double> noted_;
 };
 
-/// The step of the newest checkpoint of a run directory, perhaps of another, running program: by its state file, not
-/// verified. Nothing: nullopt.
+/// The step of the newest checkpoint of a run directory, perhaps of another, running program: by its state
+/// file, not verified. Nothing: nullopt.
 std::optional<std::int64_t> newest_checkpoint_step(const std::string& run_dir);
 
 }  // namespace lockstep
