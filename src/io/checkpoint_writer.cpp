@@ -15,6 +15,7 @@
 #include "core/buffer.h"
 #include "core/log.h"
 #include "core/timer.h"
+#include "core/trace.h"
 
 namespace lockstep {
 
@@ -128,6 +129,7 @@ struct CheckpointWriter::Shared {
 };
 
 void CheckpointWriter::Shared::write() {
+  const Traced traced("saving", "write a checkpoint");
   const Timer timer;
   try {
     outcome.path = store->save(header, snapshot.tensors(), &cancelled);
@@ -140,6 +142,7 @@ void CheckpointWriter::Shared::write() {
 }
 
 void CheckpointWriter::Shared::loop() {
+  name_trace_thread("checkpoint writer");
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [&] { return busy || ended; });

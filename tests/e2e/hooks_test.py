@@ -60,7 +60,7 @@ class HooksTest(LockstepTest):
 
     def test_a_profile_holds_every_rank_thread_and_layer_in_trace_event_format(self):
         self.train("run", ranks=2, threads=2, steps=9, sets=[
-            hooks("profile: {first_step: 3, last_step: 4, every_steps: 5}"), "comm.overlap=on"])
+            hooks("profile: {first_step: 3, last_step: 4, every_steps: 5}"), "comm.overlap=on", "checkpoint.every_steps=1"])
         files = sorted((self.folder / "run" / "profile").iterdir())
         self.assertEqual([file.name for file in files], ["trace-00000003-00000004.json", "trace-00000008-00000009.json"])
         events = json.loads(files[0].read_text(encoding="utf-8"))["traceEvents"]
@@ -68,13 +68,17 @@ class HooksTest(LockstepTest):
         for rank in (0, 1):
             self.assertIn(f"rank {rank} (", next(e["args"]["name"] for e in events if e["name"] == "process_name" and e["pid"] == rank))
             threads = {name for (pid, _), name in names.items() if pid == rank}
-            self.assertEqual(threads, {"main", "compute 1", "communication"})
+            saving = {"checkpoint writer"} if rank == 0 else set()
+            self.assertEqual(threads - {"checkpoint writer"}, {"main", "compute 1", "communication"})
+            self.assertLessEqual(threads & {"checkpoint writer"}, saving)
             spans = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
             for category in ("forward", "backward", "communication", "waiting", "input", "update"):
                 self.assertTrue([e for e in spans if e["cat"] == category], f"rank {rank} has no {category}")
             for category in ("forward", "backward"):  # eight shards in two steps, half of them this rank's
                 layer = [e for e in spans if e["cat"] == category and e["name"] == "conv1"]
                 self.assertEqual(len(layer), 8, category)
+        every = [e for file in files for e in json.loads(file.read_text(encoding="utf-8"))["traceEvents"]]
+        self.assertIn("saving", {e.get("cat") for e in every if e["pid"] == 0})
         for event in events:
             if event["ph"] == "X":
                 self.assertGreaterEqual(event["ts"], 0)
