@@ -16,6 +16,7 @@
 #include "comm/buckets.h"
 #include "comm/communicator.h"
 #include "comm/tree.h"
+#include "core/device.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 // every rank and for every number of ranks. With groups, each group of consecutive shards has a sum and a
 // tree of its own, over its own leaves; groups may lie across ranks, and ranks across groups.
 //
-// The numbers may lie on a device: then merging is work of its stream, and only what the ranks exchange passes
-// through the host. With one rank nothing waits for the device.
+// The numbers may lie on a device: then merging is work of its stream, and only what the ranks exchange
+// passes through the host. With one rank nothing waits for the device.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ namespace lockstep {
 
 class SmallSum {
  public:
-  /// into = into (+) right, over `width` doubles each; `into` is the left operand. On a device: puts that into
-  /// the stream.
+  /// into = into (+) right, over `width` doubles each; `into` is the left operand. On a device: puts that
+  /// into the stream.
   using Merge = std::function<void(double* into, const double* right)>;
   /// Where the leaves lie, and the stream that fills, merges and reads them.
   struct Place {

@@ -63,7 +63,7 @@ class TrainingRun {
         reports_(
             session.is_chief(), run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
-    optimizer_->create_slots(cpu_device(), *session.model().variables);
+    optimizer_->create_slots(session.device().device, *session.model().variables);
     const int ranks = session.world().size(), threads = session.workers().pool().size();
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
                                          session.train_data(), plan_, *optimizer_,
@@ -139,10 +139,19 @@ class TrainingRun {
     const std::string mpi = mpi_library_version();
     log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(),
              mpi.substr(0, mpi.find(',')));
-    log_info("{}, {} of them on {}, each with {} on {}; device: cpu{}", counted(ranks, "rank"),
+    log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(ranks, "rank"),
              session_.ranks_on_host(), host_name(), counted(threads, "thread"),
-             counted(session_.cores_per_rank(), "core"),
+             counted(session_.cores_per_rank(), "core"), session_.device().is_gpu() ? "cuda" : "cpu",
              trainer_->overlaps() ? "; communication overlapped" : "");
+    if (session_.device().is_gpu()) log_info("GPUs of the ranks:\n{}", session_.device_table());
+    if (session_.shares_gpus())
+      log_warning(
+          "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
+          "rank per GPU.");
+    for (Backend* backend : backends())
+      if (!session_.device().is_gpu() && backend->num_devices() > 0)
+        log_info("{} GPUs are visible and not used; device: {} would use them", backend->num_devices(),
+                 backend->name());
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
              session_.model().variables->num_parameters(), session_.train_data().size(),
              plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());

@@ -91,15 +91,14 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     const Lane& lane = context_.lanes.front();
     const auto sum = [&](int width, CollectiveLayer::Merge merge) {
       const NormKernels& norm = context_.kernels.norm;
-      return SmallSum(
-          context_.meetings, context_.shards, group, width,
-          [&norm, &lane, merge, width](double* into, const double* right) {
-            if (merge == CollectiveLayer::Merge::moments)
-              norm.merge_moments(lane, (width - 1) / 2, into, right);
-            else
-              norm.merge_sums(lane, width, into, right);
-          },
-          {context_.device, lane.stream});
+      return SmallSum(context_.meetings, context_.shards, group, width,
+                      [&norm, &lane, merge, width](double* into, const double* right) {
+                        if (merge == CollectiveLayer::Merge::moments)
+                          norm.merge_moments(lane, (width - 1) / 2, into, right);
+                        else
+                          norm.merge_sums(lane, width, into, right);
+                      },
+                      {context_.device, lane.stream});
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
                                                          sum(layer.backward_width(), layer.backward_merge()),
@@ -222,8 +221,8 @@ void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
   if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
-  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool, reducer,
-                                                       context_.shards, own_, largest);
+  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool,
+                                                       reducer, context_.shards, own_, largest);
 }
 
 void Executor::refresh_weights() {
@@ -231,7 +230,7 @@ void Executor::refresh_weights() {
     for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
          i += static_cast<std::size_t>(context_.pool.size()))
       calls_.operations[i].layer->refresh_weights(
-          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
+          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables, training_);
   });
 }
 
@@ -305,10 +304,10 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
     slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
     return;
   }
-  context_.device.copy(context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
-                       stage_->features(microshard.shard),
-                       static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) *
-                           sizeof(float));
+  context_.device.copy(
+      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
+      stage_->features(microshard.shard),
+      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
   slot.labels = stage_->labels(microshard.shard);
 }
 

@@ -43,6 +43,8 @@ InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, 
   }
 }
 
+InputStage::~InputStage() = default;
+
 void InputStage::fill(Side& target, const BatchView& batch) {
   const Traced traced("input", "fetch");
   target.copied.wait();                    // pinned memory is free again
@@ -56,13 +58,16 @@ void InputStage::fill(Side& target, const BatchView& batch) {
     if (n == 0) continue;
     auto* features = static_cast<float*>(place.pinned_features.data());
     const Labels labels = batch.fetch(place.microshard, 0, 0, features);
-    const auto bytes = [&](std::int64_t columns) { return static_cast<std::size_t>(n * columns) * sizeof(float); };
+    const auto bytes = [&](std::int64_t columns) {
+      return static_cast<std::size_t>(n * columns) * sizeof(float);
+    };
     device_.upload(copies_.get(), place.features.data(), features, bytes(features_));
     const bool dense = labels.rows != nullptr;
     if (!dense && labels.indices == nullptr) continue;
     const std::size_t size = bytes(dense ? label_columns_ : 1);
     std::memcpy(place.pinned_labels.data(),
-                dense ? static_cast<const void*>(labels.rows) : static_cast<const void*>(labels.indices), size);
+                dense ? static_cast<const void*>(labels.rows) : static_cast<const void*>(labels.indices),
+                size);
     device_.upload(copies_.get(), place.labels.data(), place.pinned_labels.data(), size);
     if (dense)
       place.on_device.rows = static_cast<const float*>(place.labels.data());

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Samples on their way to a device with memory of its own: gathered into pinned host memory, copied on a
-// stream of their own into one of two places on the device, one batch ahead of the computation. So the copy of
-// a batch and the gathering of the next one happen while the device computes.
+// stream of their own into one of two places on the device, one batch ahead of the computation. So the copy
+// of a batch and the gathering of the next one happen while the device computes.
 //
 // One thread. Nothing is allocated after the constructor.
 #pragma once
@@ -26,6 +26,7 @@ class InputStage {
   /// `shards`: those of this rank, of up to `most_samples` samples with so many features and dense labels.
   InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
              std::int64_t label_columns);
+  ~InputStage();
 
   /// Makes `batch` the current one: fetches what prefetch() did not, and lets `stream` wait for the copies.
   void use(const BatchView& batch, void* stream);

@@ -117,7 +117,7 @@ void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTenso
 }  // namespace
 
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
   std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
@@ -137,6 +137,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
   tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+  variables.to_device();
+  if (optimizer != nullptr) optimizer->to_device();
   for (const Variable& variable : variables.variables())
     if (variable.saved) variables.mark_set(variables.find(variable.name));
 }

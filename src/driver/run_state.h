@@ -35,6 +35,6 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 /// Error(checkpoint) that names what is missing or has another shape. `hook_state`
 /// (MonitoredSession::state()) may be missing, where a hook is new: it keeps its values, with a warning.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 
 }  // namespace lockstep

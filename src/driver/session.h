@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "comm/environment.h"
+#include "driver/compute_device.h"
 #include "driver/config.h"
 #include "driver/executor.h"
 #include "driver/model_setup.h"
@@ -33,6 +34,10 @@ class Session {
   const Dataset* eval_data() const { return eval_data_.get(); }
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
+  const ComputeDevice& device() const { return *device_; }
+  /// See device_table(); whether ranks share a GPU.
+  const std::string& device_table() const { return device_table_; }
+  bool shares_gpus() const { return shares_gpus_; }
   int shards() const { return shards_; }
   int cores_per_rank() const { return cores_; }
   /// Ranks that share this rank's host, this one among them.
@@ -54,6 +59,9 @@ class Session {
   CommEnvironment& environment_;
   Config config_;
   std::unique_ptr<Dataset> train_data_, eval_data_;
+  std::optional<ComputeDevice> device_;
+  std::string device_table_;
+  bool shares_gpus_ = false;
   Model model_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;

@@ -74,8 +74,9 @@ class Layer {
   virtual void declare(VariableStore&) {}
   /// Makes primitives. Called once per mode.
   virtual void prepare(const PrepareContext&) {}
-  /// Weights have changed: repack. Called on one lane before a step; different layers on different lanes.
-  virtual void refresh_weights(const KernelTable&, const Lane&, const VariableStore&) {}
+  /// Weights have changed: repack. Called on one lane before a step of training, or before an evaluation;
+  /// different layers on different lanes.
+  virtual void refresh_weights(const KernelTable&, const Lane&, const VariableStore&, bool /*training*/) {}
   virtual void forward(const Pass&) = 0;
   virtual void backward(const Pass&) = 0;
 
