@@ -3,11 +3,13 @@
 #include "driver/command_train.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "comm/agree.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/run_signals.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/step_clock_hook.h"
 #include "driver/launch.h"
@@ -92,18 +94,13 @@ class TrainingRun {
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
 
-  /// What was found says that nothing is left to do.
-  bool finished() const {
-    if (!found_.exists()) return false;
-    if (config_.train.has("steps")) return found_.header.global_step >= config_.train.integer("steps");
-    return found_.header.epoch >= config_.train.integer("epochs");
-  }
-
-  void run() {
+  /// To the run's end, or until it is interrupted; the state is then durable. All ranks.
+  Interruption run() {
     monitored_->start();
     describe();
     monitored_->run();
     reports_.close();
+    return monitored_->interruption().kind;
   }
 
  private:
@@ -121,7 +118,7 @@ class TrainingRun {
       }
       if (found_.exists())
         restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
-                      monitored.state());
+                      monitored.state(found_.left_off));
       else if (has_warm_start(config_))
         warm_start(session_.world(), warm_start_options(config_), *session_.model().variables);
     });
@@ -216,9 +213,25 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
         "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
+/// The checkpoint says that nothing is left to do.
+bool finished(const Config& config, const FoundCheckpoint& found) {
+  if (!found.exists() || found.left_off) return false;
+  if (config.train.has("steps")) return found.header.global_step >= config.train.integer("steps");
+  return found.header.epoch >= config.train.integer("epochs");
+}
+
+/// A stop that was asked for when there is nothing to save yet. All ranks.
+std::optional<int> interrupted_at_start(Communicator& world) {
+  const InterruptionRequest request = agreed(world, signal_request(), "is the start to be interrupted");
+  if (!request.any()) return std::nullopt;
+  if (world.rank() == 0) log_info("stopping before the first step: {}", interruption_text(request));
+  return exit_code(request.kind);
+}
+
 }  // namespace
 
 int command_train(const CommandLine& line) {
+  install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
   std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
@@ -233,8 +246,15 @@ int command_train(const CommandLine& line) {
       return checkpoint;
     });
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
+    if (finished(config, found)) {
+      if (world.rank() == 0)
+        log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
+      return 0;
+    }
+    if (const auto code = interrupted_at_start(world)) return *code;
     Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
                     true, true);
+    if (const auto code = interrupted_at_start(world)) return *code;
     const std::unique_ptr<TrainingRun> run =
         shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line.quiet); });
     shared([&] {
@@ -246,13 +266,7 @@ int command_train(const CommandLine& line) {
           },
           "writing config.yaml");
     });
-    if (run->finished()) {
-      if (session.is_chief())
-        log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
-      return 0;
-    }
-    run->run();
-    return 0;
+    return exit_code(run->run());
   });
 }
 

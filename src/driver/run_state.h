@@ -24,6 +24,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
 struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
   CheckpointHeader header;  ///< without digest and times
+  bool left_off = false;    ///< the session that wrote it has left something to do (left_off.h)
   bool exists() const { return !path.empty(); }
 };
 

@@ -10,6 +10,7 @@
 #include "driver/hooks/evaluation_hook.h"
 #include "driver/hooks/nan_guard_hook.h"
 #include "driver/hooks/progress_hook.h"
+#include "driver/hooks/signal_hook.h"
 #include "driver/hooks/stop_hooks.h"
 #include "driver/hooks/straggler_hook.h"
 #include "driver/hooks/summary_hooks.h"
@@ -54,6 +55,7 @@ double meet_seconds(const Config& config) {
 void add_train_hooks(MonitoredSession& session, const Config& config, const StepPlan& plan,
                      Evaluation* evaluation, Saver& saver, ThreadPool& pool, bool quiet) {
   const GuardAction on_nan = guard_action(config.train.string("on_nan"));
+  session.add(std::make_unique<SignalHook>());
   session.add(std::make_unique<NanGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
   const double straggler_factor =

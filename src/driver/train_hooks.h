@@ -3,8 +3,8 @@
 //
 // The hooks of `lockstep train`, in their order:
 //
-//   nan_guard, drift_check, straggler, summary_saver, step_counter, evaluation, the configuration's own, stop
-//   at the run's end, checkpoint_saver, progress, step_clock
+//   signals, nan_guard, drift_check, straggler, summary_saver, step_counter, evaluation, the configuration's
+//   own, stop at the run's end, checkpoint_saver, progress, step_clock
 //
 // Evaluation comes before the configuration's hooks, so that early stopping sees its results in the same
 // step; the saver behind them, so that a checkpoint holds their state of the same step.
