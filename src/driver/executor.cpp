@@ -272,7 +272,9 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
   if (action.act == Act::fetch) {
     const Traced traced("input", "fetch");
-    if (microshard.n > 0) slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (microshard.n == 0) return;
+    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (observer_ != nullptr) observer_->fetched(microshard, lane, slot.features, slot.labels);
     return;
   }
   if (action.act == Act::loss) {
@@ -284,6 +286,7 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
                                slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
                                training_ ? slot.d_outputs : nullptr);
     if (training_ && microshard.n > 0) fault_in_gradient(slot.d_outputs);
+    if (observer_ != nullptr && microshard.n > 0) observer_->lost(microshard, lane, sums, slot.d_outputs);
     batch.done(microshard, sums, lane, slot.outputs);
     return;
   }
@@ -319,15 +322,19 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     case Act::backward_local:
       operation.collective->backward_local(pass,
                                            const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
       return;
     case Act::forward:
-      if (microshard.n > 0) operation.layer->forward(pass);
+      if (microshard.n == 0) return;
+      operation.layer->forward(pass);
+      if (observer_ != nullptr) observer_->forward(action.operation, pass);
       return;
     default:
       break;
   }
   if (microshard.n == 0) return;
   operation.layer->backward(pass);
+  if (observer_ != nullptr) observer_->backward(action.operation, pass);
   for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
     if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
     const int value = operation.inputs[input];
@@ -344,6 +351,7 @@ void Executor::meet(const Phase& phase) {
   sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
   for (int group = 0; group < sum.num_groups(); ++group)
     meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
+  if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
   if (phase.backward_meeting)
     layer.backward_met(meeting.totals, context_.variables);
   else

@@ -20,6 +20,7 @@
 #include "core/function_ref.h"
 #include "core/thread_pool.h"
 #include "driver/gradient_accumulator.h"
+#include "driver/step_observer.h"
 #include "model/graph.h"
 #include "model/loss.h"
 #include "model/memory_plan.h"
@@ -77,6 +78,10 @@ class Executor {
   /// For training, once: where gradients are summed.
   void attach(GradientReducer& reducer);
 
+  /// From the next train() on; null: none. It outlives that.
+  void observe(StepObserver* observer) { observer_ = observer; }
+  /// What is called in a step, after fusion.
+  const Graph::Calls& calls() const { return calls_; }
   /// Weights changed: layers repack theirs.
   void refresh_weights();
   /// Activations of all microshards in flight.
@@ -130,6 +135,7 @@ class Executor {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Meeting>> meetings_;  ///< by operation
   std::unique_ptr<GradientAccumulator> accumulator_;
+  StepObserver* observer_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };
 
