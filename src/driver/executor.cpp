@@ -274,7 +274,7 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     const Traced traced("input", "fetch");
     if (microshard.n == 0) return;
     slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
-    if (observer_ != nullptr) observer_->fetched(microshard, lane, slot.features, slot.labels);
+    if (observer_ != nullptr) observer_->fetched(microshard, lane, slot.features);
     return;
   }
   if (action.act == Act::loss) {

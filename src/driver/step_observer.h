@@ -23,7 +23,7 @@ class StepObserver {
  public:
   virtual ~StepObserver() = default;
 
-  virtual void fetched(const Microshard&, const Lane&, const float* features, const Labels&) = 0;
+  virtual void fetched(const Microshard&, const Lane&, const float* features) = 0;
   /// pass.outputs are there.
   virtual void forward(int operation, const Pass& pass) = 0;
   /// `d_outputs`: the gradient that backward begins with.
