@@ -243,6 +243,7 @@ struct Parser {
         ->check(positive_whole_number());
     sub->add_flag("--json", line.json, "Print JSON: all rows that differ");
     add_overrides(sub);
+    add_hang(sub);
     add_verbosity(sub);
   }
 

@@ -6,6 +6,7 @@
 
 #include "comm/agree.h"
 #include "core/log.h"
+#include "driver/hang_rank.h"
 #include "driver/launch.h"
 #include "driver/model_setup.h"
 #include "driver/session.h"
@@ -84,8 +85,10 @@ int command_replay(const CommandLine& line) {
   const Config config =
       config_from_text(CheckpointFile(state_path).header().config, state_path, line.overrides);
   check_config(config);
-  return run_on_ranks(comm_timeout_seconds(config), line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
     const StepRecord recorded = shared([&] { return read_record(world, line.target, line.step); });
     const FoundCheckpoint state = shared([&] { return find_checkpoint(world, line.target, state_path); });
     Session session(environment, config, state.header.shards, true, false);

@@ -8,6 +8,7 @@
 #include "comm/agree.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "driver/hang_rank.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/record_hook.h"
 #include "driver/hooks/step_clock_hook.h"
@@ -200,8 +201,10 @@ int command_train(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(comm_timeout_seconds(config), line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {
       const FoundCheckpoint checkpoint = find_checkpoint(world, run_dir, "");
