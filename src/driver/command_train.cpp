@@ -10,7 +10,9 @@
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/run_signals.h"
+#include "driver/hang_rank.h"
 #include "driver/hook_table.h"
+#include "driver/hooks/record_hook.h"
 #include "driver/hooks/step_clock_hook.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
@@ -18,6 +20,7 @@
 #include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/train_hooks.h"
+#include "driver/train_setup.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
 #include "driver/warm_start.h"
@@ -30,46 +33,23 @@ namespace lockstep {
 
 namespace {
 
-TrainerOptions trainer_options(const Config& config, const Session& session, int ranks, int threads) {
-  TrainerOptions options;
-  const Params& comm = config.comm;
-  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
-                                                            : GradientReducerOptions::Mode::tree;
-  const std::string& overlap = comm.string("overlap");
-  const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
-  options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
-  if (overlap == "on" && ranks > 1 && !session.may_overlap())
-    log_warning(
-        "comm.overlap is on, but this MPI library does not allow a communication thread "
-        "(MPI_THREAD_MULTIPLE)");
-  options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
-  options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
-  return options;
-}
-
 /// One training run, from the session's parts to the last checkpoint. All ranks.
 class TrainingRun {
  public:
-  TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir, bool quiet)
+  TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir,
+              const CommandLine& line)
       : session_(session),
         config_(session.config()),
         found_(found),
-        plan_({.num_samples = session.train_data().size(),
-               .batch_size = config_.train.integer("batch_size"),
-               .shards = session.shards(),
-               .seed = session.seed(),
-               .shuffle = config_.train.boolean("shuffle"),
-               .drop_remainder = config_.train.boolean("drop_remainder")}),
+        plan_(step_plan_spec(session)),
         optimizer_(make_optimizer(config_.optimizer)),
         saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
         reports_(
             session.is_chief(), run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
     optimizer_->create_slots(session.device().device, *session.model().variables);
-    const int ranks = session.world().size(), threads = session.workers().pool().size();
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
-                                         session.train_data(), plan_, *optimizer_,
-                                         trainer_options(config_, session, ranks, threads));
+                                         session.train_data(), plan_, *optimizer_, trainer_options(session));
     if (session.eval_data() != nullptr)
       evaluation_ =
           std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
@@ -89,7 +69,13 @@ class TrainingRun {
         MonitoredSession::Options{
             .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
-    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(), quiet);
+    if (!line.record.empty())  // first: it keeps what is known when another hook ends the run
+      monitored_->add(std::make_unique<RecordHook>(
+          session.executor_context(), RecordHook::Options{.steps = {line.record.begin(), line.record.end()},
+                                                          .config_text = to_yaml(resolved_config(config_)),
+                                                          .environment = session.environment()}));
+    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(),
+                    line.quiet);
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
@@ -237,8 +223,10 @@ int command_train(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(comm_timeout_seconds(config), line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {
       const FoundCheckpoint checkpoint = find_checkpoint(world, run_dir, "");
@@ -256,7 +244,7 @@ int command_train(const CommandLine& line) {
                     true, true);
     if (const auto code = interrupted_at_start(world)) return *code;
     const std::unique_ptr<TrainingRun> run =
-        shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line.quiet); });
+        shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line); });
     shared([&] {
       agree(
           world,

@@ -302,6 +302,8 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
   if (stage_ == nullptr) {
     const Traced traced("input", "fetch");
     slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (observer_ != nullptr)
+      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
     return;
   }
   context_.device.copy(
@@ -319,6 +321,10 @@ void Executor::loss(const BatchView& batch, const Microshard& microshard, const 
                       slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
                       training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
   if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
+  if (observer_ != nullptr && microshard.n > 0) {
+    context_.device.synchronize(lane.stream);  // the sums are there
+    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+  }
   if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
   if (microshard.shard + 1 < own_.last || stage_ == nullptr) return;
   stage_->used(lane.stream);
@@ -362,15 +368,19 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     case Act::backward_local:
       operation.collective->backward_local(pass,
                                            const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
       return;
     case Act::forward:
-      if (microshard.n > 0) operation.layer->forward(pass);
+      if (microshard.n == 0) return;
+      operation.layer->forward(pass);
+      if (observer_ != nullptr) observer_->forward(action.operation, pass);
       return;
     default:
       break;
   }
   if (microshard.n == 0) return;
   operation.layer->backward(pass);
+  if (observer_ != nullptr) observer_->backward(action.operation, pass);
   for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
     if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
     const int value = operation.inputs[input];
@@ -387,6 +397,7 @@ void Executor::meet(const Phase& phase) {
   sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
   for (int group = 0; group < sum.num_groups(); ++group)
     meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
+  if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
   const CollectiveLayer::Met met{context_.kernels, context_.lanes.front(), context_.variables,
                                  meeting.totals};
   if (phase.backward_meeting)

@@ -22,6 +22,7 @@
 #include "core/thread_pool.h"
 #include "driver/gradient_accumulator.h"
 #include "driver/input_stage.h"
+#include "driver/step_observer.h"
 #include "model/graph.h"
 #include "model/loss.h"
 #include "model/memory_plan.h"
@@ -85,6 +86,10 @@ class Executor {
   /// For training, once: where gradients are summed.
   void attach(GradientReducer& reducer);
 
+  /// From the next train() on; null: none. It outlives that.
+  void observe(StepObserver* observer) { observer_ = observer; }
+  /// What is called in a step, after fusion.
+  const Graph::Calls& calls() const { return calls_; }
   /// Weights changed: layers repack theirs.
   void refresh_weights();
   /// Activations of all microshards in flight.
@@ -147,6 +152,7 @@ class Executor {
   std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
   Buffer loss_sums_;                   ///< pinned: LossSums of each own microshard
   DeviceEvent losses_known_;
+  StepObserver* observer_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "driver/left_off.h"
+#include "driver/version.h"
 #include "io/checkpoint_store.h"
 
 namespace lockstep {
@@ -25,6 +26,17 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
         tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
                            optimizer->slot_tensor(slot, variable)});
   return tensors;
+}
+
+CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
+                            const std::string& config_text) {
+  return {.global_step = step,
+          .epoch = cursor.epoch,
+          .samples_consumed = cursor.samples_consumed,
+          .shards = shards,
+          .seed = seed,
+          .config = config_text,
+          .lockstep_version = std::string(kVersion)};
 }
 
 namespace {

@@ -67,21 +67,27 @@ Session::Session(CommEnvironment& environment, Config config,
   control_ = world().duplicate("control");
 }
 
+std::vector<NamedText> Session::environment() const {
+  return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
+          {"instruction set", name_of(isa_level())},
+          {"oneDNN", primitive_library_version()},
+          {"device", device_->is_gpu() ? device_->description.name : "cpu"},
+          {"MPI library", mpi_library_version()},
+          {"sums of gradients",
+           config_.comm.string("reduction") == "fast"
+               ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
+               : "along the tree"},
+          {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+}
+
 void Session::check_same_everywhere() {
   Node root = config_.root;
-  std::vector<NamedText> fields = {
-      {"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
-      {"instruction set", name_of(isa_level())},
-      {"oneDNN", primitive_library_version()},
-      {"device", device_->is_gpu() ? device_->description.name : "cpu"},
-      {"MPI library", mpi_library_version()},
-      {"configuration", to_yaml(root) + fault_in_config()},
-      {"training data", train_data_ ? train_data_->fingerprint() : ""},
-      {"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
-      {"shards", std::to_string(shards_)},
-      {"variables", variable_table_text(*model_.variables)},
-      {"initial values", std::to_string(model_.variables->hash())},
-  };
+  std::vector<NamedText> fields = environment();
+  fields.insert(fields.end(), {{"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
+                               {"configuration", to_yaml(root) + fault_in_config()},
+                               {"shards", std::to_string(shards_)},
+                               {"variables", variable_table_text(*model_.variables)},
+                               {"initial values", std::to_string(model_.variables->hash())}});
   require_same(world(), fields);
 }
 

@@ -7,6 +7,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "comm/environment.h"
 #include "driver/compute_device.h"
@@ -49,6 +52,8 @@ class Session {
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
   ExecutorContext executor_context();
+  /// What the bits of a step depend on beside the configuration: build, instruction set, libraries, data.
+  std::vector<std::pair<std::string, std::string>> environment() const;
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }
   bool may_overlap() const { return environment_.thread_multiple(); }
