@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
 #include "comm/agree.h"
+#include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/run_signals.h"
@@ -32,6 +34,18 @@
 namespace lockstep {
 
 namespace {
+
+void log_transports(const std::vector<std::string>& lines, const std::vector<std::string>& hosts) {
+  if (lines.empty()) return;
+  for (const std::string& line : lines) log_info("messages {}", line);
+  constexpr double kSoon = 60;
+  const bool one_host = std::ranges::all_of(hosts, [&](const std::string& h) { return h == hosts.front(); });
+  if (const auto seconds = launcher_notices_after_seconds(); !one_host && seconds && *seconds > kSoon)
+    log_info(
+        "a host that is cut off ends these ranks in time, but mpirun itself only after {:.0f} s or more: "
+        "docs/hosts.md says how to shorten that",
+        *seconds);
+}
 
 /// One training run, from the session's parts to the last checkpoint. All ranks.
 class TrainingRun {
@@ -83,7 +97,9 @@ class TrainingRun {
   /// To the run's end, or until it is interrupted; the state is then durable. All ranks.
   Interruption run() {
     monitored_->start();
+    const std::vector<std::string> transports = describe_transports(session_.world(), session_.hosts());
     describe();
+    if (session_.is_chief()) log_transports(transports, session_.hosts());
     monitored_->run();
     reports_.close();
     return monitored_->interruption().kind;

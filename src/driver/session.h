@@ -56,6 +56,8 @@ class Session {
   std::vector<std::pair<std::string, std::string>> environment() const;
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }
+  /// The host of every rank.
+  const std::vector<std::string>& hosts() const { return environment_.hosts(); }
   bool may_overlap() const { return environment_.thread_multiple(); }
 
  private:

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <functional>
 
-#include "core/cpu.h"
+#include "comm/host_names.h"
 #include "core/hash.h"
 
 namespace lockstep {
@@ -187,13 +186,9 @@ StepRecord StepRecorder::gather(Communicator& communicator, bool finished) {
   std::vector<std::uint64_t> all(ranks * hashes_.size());
   communicator.allgather(hashes_.data(), hashes_.size() * sizeof(std::uint64_t), all.data(),
                          "hashes of the recorded step");
-  std::array<char, 64> host{};
-  std::strncpy(host.data(), host_name().c_str(), host.size() - 1);
-  std::vector<std::array<char, 64>> hosts(ranks);
-  communicator.allgather(host.data(), host.size(), hosts.data(), "hosts of the recorded step");
 
   StepRecord record;
-  for (const auto& name : hosts) record.hosts.emplace_back(name.data());
+  record.hosts = host_names(communicator);
   const std::vector<Range> shards = shards_of_all_ranks(communicator.size(), context_.shards);
   const std::size_t rows = finished ? rows_.size() : static_cast<std::size_t>(updates_);
   for (std::size_t i = 0; i < rows; ++i) {
