@@ -50,6 +50,7 @@ struct Parser {
     add_checkpoint_commands();
     add_events();
     add_check();
+    add_status();
     add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
     add(Command::config_reference, "config-reference",
         "Print the reference of all configuration options as Markdown",
@@ -209,6 +210,14 @@ struct Parser {
                         "lockstep events runs/digits --tag loss");
     add_target(sub, "DIR|FILE", "Event file, or a directory with event files");
     sub->add_option("--tag", line.tag, "Only this tag")->type_name("T");
+  }
+
+  void add_status() {
+    CLI::App* sub = add(Command::status, "status",
+                        "Print how far a run is, over all its jobs; from any shell, also while it runs",
+                        "lockstep status runs/digits");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_flag("--json", line.json, "Print JSON");
   }
 
   void add_check() {

@@ -21,6 +21,7 @@ enum class Command {
   inspect,
   events,
   check,
+  status,
   info,
   config_reference,
   checkpoint_list,
