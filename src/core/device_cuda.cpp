@@ -52,7 +52,7 @@ void* CudaDevice::allocate(std::size_t bytes) {
   if (zeroed != cudaSuccess) (void)cudaFree(address);
   check_cuda(zeroed, "clearing GPU memory");
   // The legacy stream does not order itself before those that will use the memory.
-  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "clearing GPU memory");
+  check_cuda(cudaStreamSynchronize(nullptr), "clearing GPU memory");
   const std::size_t now = in_use_.fetch_add(bytes) + bytes;
   std::size_t peak = peak_.load();
   while (peak < now && !peak_.compare_exchange_weak(peak, now)) {
@@ -96,7 +96,7 @@ void CudaDevice::copy_from_host(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
   // From pageable memory the copy may still be under way on the device when the call returns.
-  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "copying to the GPU");
+  check_cuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
 }
 
 void CudaDevice::copy_to_host(void* to, const void* from, std::size_t bytes) {

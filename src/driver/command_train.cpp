@@ -22,6 +22,7 @@
 #include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/train_hooks.h"
+#include "driver/train_job.h"
 #include "driver/train_setup.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
@@ -50,16 +51,21 @@ void log_transports(const std::vector<std::string>& lines, const std::vector<std
 /// One training run, from the session's parts to the last checkpoint. All ranks.
 class TrainingRun {
  public:
-  TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir,
-              const CommandLine& line)
+  struct Options {
+    std::string run_dir;
+    const CommandLine& line;
+    std::optional<JobEnd> job_end;
+    RunStatus* status = nullptr;  ///< the chief's
+  };
+  TrainingRun(Session& session, const FoundCheckpoint& found, const Options& options)
       : session_(session),
         config_(session.config()),
         found_(found),
         plan_(step_plan_spec(session)),
         optimizer_(make_optimizer(config_.optimizer)),
-        saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
+        saver_(session.is_chief(), options.run_dir, saver_options(config_.checkpoint)),
         reports_(
-            session.is_chief(), run_dir,
+            session.is_chief(), options.run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
     optimizer_->create_slots(session.device().device, *session.model().variables);
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
@@ -81,28 +87,37 @@ class TrainingRun {
                      .seed = session.seed(),
                      .accuracy = session.model().accuracy},
         MonitoredSession::Options{
-            .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
+            .run_dir = options.run_dir,
+            .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
-    if (!line.record.empty())  // first: it keeps what is known when another hook ends the run
+    const std::vector<std::int64_t>& record = options.line.record;
+    if (!record.empty())  // first: it keeps what is known when another hook ends the run
       monitored_->add(std::make_unique<RecordHook>(
-          session.executor_context(), RecordHook::Options{.steps = {line.record.begin(), line.record.end()},
+          session.executor_context(), RecordHook::Options{.steps = {record.begin(), record.end()},
                                                           .config_text = to_yaml(resolved_config(config_)),
                                                           .environment = session.environment()}));
-    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(),
-                    line.quiet);
+    add_train_hooks(*monitored_, config_,
+                    {.plan = plan_,
+                     .evaluation = evaluation_.get(),
+                     .saver = saver_,
+                     .pool = session.workers().pool(),
+                     .status = options.status,
+                     .job_end = options.job_end,
+                     .quiet = options.line.quiet});
+    if (options.status != nullptr) options.status->set_total_steps(total_steps(config_, plan_));
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
 
   /// To the run's end, or until it is interrupted; the state is then durable. All ranks.
-  Interruption run() {
+  const MonitoredSession& run() {
     monitored_->start();
     const std::vector<std::string> transports = describe_transports(session_.world(), session_.hosts());
     describe();
     if (session_.is_chief()) log_transports(transports, session_.hosts());
     monitored_->run();
     reports_.close();
-    return monitored_->interruption().kind;
+    return *monitored_;
   }
 
  private:
@@ -215,29 +230,40 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
         "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
-/// The checkpoint says that nothing is left to do.
-bool finished(const Config& config, const FoundCheckpoint& found) {
-  if (!found.exists() || found.left_off) return false;
-  if (config.train.has("steps")) return found.header.global_step >= config.train.integer("steps");
-  return found.header.epoch >= config.train.integer("epochs");
-}
-
-/// A stop that was asked for when there is nothing to save yet. All ranks.
-std::optional<int> interrupted_at_start(Communicator& world) {
-  const InterruptionRequest request = agreed(world, signal_request(), "is the start to be interrupted");
-  if (!request.any()) return std::nullopt;
-  if (world.rank() == 0) log_info("stopping before the first step: {}", interruption_text(request));
-  return exit_code(request.kind);
+/// The job from its start to its exit code. All ranks.
+int run_job(CommEnvironment& environment, const Config& config, const FoundCheckpoint& found, TrainJob& job,
+            TrainingRun::Options options) {
+  Communicator& world = environment.world();
+  if (const auto code = job.interrupted_at_start()) return *code;
+  Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
+                  true, true);
+  if (const auto code = job.interrupted_at_start()) return *code;
+  options.status = job.status();
+  const auto run = shared([&] { return std::make_unique<TrainingRun>(session, found, options); });
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() == 0)
+            write_file_atomically(options.run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+        },
+        "writing config.yaml");
+  });
+  const MonitoredSession& ended = run->run();
+  return job.end(ended.interruption(), ended.global_step(), ended.final_reason());
 }
 
 }  // namespace
 
 int command_train(const CommandLine& line) {
-  install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
+  const double begin = unix_time();
+  const auto environment_variable = [](const char* name) -> const char* { return std::getenv(name); };
+  install_run_signals(environment_variable);
   std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   check_hooks(config);
+  const std::optional<JobEnd> end_of_job = job_end(config, begin, environment_variable);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
   const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
   return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
@@ -250,27 +276,21 @@ int command_train(const CommandLine& line) {
       return checkpoint;
     });
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
-    if (finished(config, found)) {
-      if (world.rank() == 0)
-        log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
+    if (const std::string why = why_finished(world, config, run_dir, found); !why.empty()) {
+      if (world.rank() == 0) log_info("{}", why);
       return 0;
     }
-    if (const auto code = interrupted_at_start(world)) return *code;
-    Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
-                    true, true);
-    if (const auto code = interrupted_at_start(world)) return *code;
-    const std::unique_ptr<TrainingRun> run =
-        shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line); });
-    shared([&] {
-      agree(
-          world,
-          [&] {
-            if (world.rank() == 0)
-              write_file_atomically(run_dir + "/config.yaml", to_yaml(resolved_config(config)));
-          },
-          "writing config.yaml");
-    });
-    return exit_code(run->run());
+    TrainJob job(world, config, run_dir, found);
+    try {
+      return run_job(environment, config, found, job,
+                     {.run_dir = run_dir, .line = line, .job_end = end_of_job});
+    } catch (const Error& error) {
+      job.failed(exit_code(error.kind()), error.what());
+      throw;
+    } catch (const std::exception& error) {
+      job.failed(1, error.what());
+      throw;
+    }
   });
 }
 

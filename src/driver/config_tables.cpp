@@ -55,6 +55,20 @@ constexpr ParamSpec kTrain[] = {
      "stop: end in order. skip: leave out this step's update. warn: say it and go on."},
     {"max_recoveries", integer, "3", ">= 0",
      "How often a session goes back to the last checkpoint after an error that may go away."},
+    {"time_limit", string, "null", "duration or null",
+     "How long one job may take, from the start of the program: 90s, 45m, 1.5h, 2d, 1:30:00 or 2-00:00:00. "
+     "The run stops "
+     "and saves in time, and ends with exit code 75. Slurm's limit is known without it where "
+     "SLURM_JOB_END_TIME is set; "
+     "the earlier one counts."},
+    {"time_margin", real, "10", ">= 0 seconds",
+     "How much earlier than the end of the job the run stops, beside the time that steps and checkpoints "
+     "were seen to "
+     "take."},
+    {"max_jobs_without_progress", integer, "2", ">= 1",
+     "After so many jobs in a row that gained no step, exit code 1 in place of 75: a run that does not get "
+     "ahead is not "
+     "queued again for ever."},
 };
 
 constexpr ParamSpec kEval[] = {

@@ -139,7 +139,9 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
 Executor::~Executor() = default;
 
 int Executor::num_slots() const { return static_cast<int>(slots_.size()); }
-std::size_t Executor::scratch_bytes() const { return scratch_bytes_; }
+std::size_t Executor::scratch_bytes() const {
+  return std::max(scratch_bytes_, context_.kernels.scratch_bytes);
+}
 std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
 
 void Executor::build_phases() {

@@ -256,8 +256,8 @@ void MonitoredSession::check_ready() const {
 void MonitoredSession::fill_words() {
   const std::span<double> words = parts_.trainer.exchange().rank_words();
   words[kLevelWord] = pending_ ? pending_level_ : stop_requested_ ? stop : none;
+  words[kInterruptionWord] = interruptions_.look().word();  // a source may request a save
   words[kSaveWord] = std::exchange(save_requested_, false) ? 1 : 0;
-  words[kInterruptionWord] = interruptions_.look().word();
 }
 
 MonitoredSession::Level MonitoredSession::agreed_level() const {
@@ -314,6 +314,11 @@ void MonitoredSession::stop_now(const std::string& reason) {
   stop_ = true;
 }
 
+void MonitoredSession::stop_for_good(const std::string& reason) {
+  if (!stop_) final_reason_ = reason;
+  stop_now(reason);
+}
+
 void MonitoredSession::interrupt(const InterruptionRequest& request) {
   interruption_ = request;
   stop_ = true;
@@ -354,8 +359,7 @@ void MonitoredSession::make_up() {
 }
 
 std::span<const CheckpointTensor> MonitoredSession::state(bool left_off) const {
-  const bool with = left_off || left_off_.method() != LeftOff::Method::none;
-  return std::span(state_).first(state_.size() - (with ? 0 : 1));
+  return std::span(state_).first(state_.size() - (left_off || this->left_off() ? 0 : 1));
 }
 
 MonitoredSession::Words MonitoredSession::declare_words(int count) {

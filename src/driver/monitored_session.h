@@ -102,6 +102,10 @@ class MonitoredSession {
   /// All ranks alike, in the same method of the same step: no step follows. The reason, if there is one, is
   /// logged.
   void stop_now(const std::string& reason = {});
+  /// The same, and the run is finished by that, whatever train.steps says: started again, it ends at once.
+  void stop_for_good(const std::string& reason);
+  /// Why; empty: it was not.
+  const std::string& final_reason() const { return final_reason_; }
   bool should_stop() const { return stop_; }
   /// Who may interrupt the session: add sources in begin, on any rank.
   InterruptionSources& interruptions() { return interruptions_; }
@@ -111,6 +115,8 @@ class MonitoredSession {
   /// The hooks behind it are not called in this after_run; a session that goes on from the checkpoint
   /// calls this hook and them first.
   void leave_off(const Hook& hook, const InterruptionRequest& interruption);
+  /// Something is left off, by this session or by the one that wrote the checkpoint.
+  bool left_off() const { return left_off_.method() != LeftOff::Method::none; }
   /// What an earlier session had left off was made up for in this one.
   bool made_up() const { return made_up_; }
   /// end() is being called: no step follows.
@@ -188,6 +194,7 @@ class MonitoredSession {
   InterruptionSources interruptions_;
   InterruptionRequest interruption_;
   LeftOff left_off_;
+  std::string final_reason_;
   StepResult last_result_;
   bool made_up_ = false, leaving_off_ = false;
   bool stop_ = false, stop_requested_ = false, save_requested_ = false, save_agreed_ = false;

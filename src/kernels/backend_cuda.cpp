@@ -3,8 +3,10 @@
 #include "kernels/backend_cuda.h"
 
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "core/device_cuda.h"
@@ -70,10 +72,8 @@ class CudaBackend final : public Backend {
     int driver = 0, runtime = 0;
     (void)cudaDriverGetVersion(&driver);
     (void)cudaRuntimeGetVersion(&runtime);
-    std::vector<std::pair<std::string, std::string>> list = {
-        {"CUDA driver", driver == 0 ? "none" : "for CUDA " + dotted(driver)}, {"CUDA runtime", dotted(runtime)}};
-    for (auto& library : cuda_library_versions()) list.push_back(library);
-    return list;
+    return {{"CUDA driver", driver == 0 ? "none" : "for CUDA " + dotted(driver)},
+            {"CUDA libraries", "runtime " + dotted(runtime) + ", " + cuda_library_versions()}};
   }
 
  private:
@@ -88,7 +88,8 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 Backend& cuda_backend() {
-  static auto* backend = new CudaBackend;  // never destroyed: the driver may be gone before static objects are
+  static auto* backend =
+      new CudaBackend;  // never destroyed: the driver may be gone before static objects are
   return *backend;
 }
 

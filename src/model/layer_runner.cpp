@@ -66,7 +66,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
                  sizes,
                  {wants.get(), input_elements_.size()},
                  static_cast<int>(options_.microshards.size())});
-  scratch_ = Buffer(device_, layer.scratch_bytes());
+  scratch_ = Buffer(device_, std::max(layer.scratch_bytes(), kernels_.scratch_bytes));
   lane_ = {.index = 0,
            .stream = stream_.get(),
            .scratch = scratch_.data(),
