@@ -98,7 +98,7 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                         else
                           norm.merge_sums(lane, width, into, right);
                       },
-                      {context_.device, lane.stream});
+                      {context_.device, lane.stream, context_.direct_meetings});
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
                                                          sum(layer.backward_width(), layer.backward_merge()),

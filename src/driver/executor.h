@@ -39,6 +39,8 @@ struct ExecutorContext {
   ThreadPool& pool;
   std::span<Lane> lanes;   ///< one per thread, each with its stream; grow_scratch() was called after prepare
   Communicator& meetings;  ///< for batch norm; its own duplicate
+  /// Of the same ranks, on the first lane's stream; null: meetings pass through the host.
+  DeviceCommunicator* direct_meetings;
   int shards;
   std::uint64_t seed;
 };
