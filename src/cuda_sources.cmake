@@ -5,7 +5,9 @@
 # host compiler into lockstep_cuda; tests/support/cuda_emulation compiles those that need no library of NVIDIA's with
 # the host compiler alone.
 set(LOCKSTEP_CUDA_SOURCES
+  core/device_cuda.cpp
   kernels/activation_cuda.cu
+  kernels/backend_cuda.cpp
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/kernel_table_cuda.cpp
