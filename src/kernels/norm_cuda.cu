@@ -16,7 +16,7 @@ namespace {
 
 /// Where moments go.
 struct Moments {
-  double* count;  ///< one number, or null
+  double* count;
   double* mean;
   double* m2;
 };
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
   if (gridDim.y > 1) {
     out.mean = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * c.channels;
     out.m2 = out.mean + c.channels;
-  } else if (out.count != nullptr && blockIdx.x == 0 && thread == 0) {
+  } else if (blockIdx.x == 0 && thread == 0) {
     *out.count = static_cast<double>(c.rows);
   }
   for (int k = 0; k < kWidth; ++k) {
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
   if (row != 0 || channel >= c.channels) return;
   out.mean[channel] = mean;
   out.m2[channel] = m2;
-  if (channel == 0 && out.count != nullptr) *out.count = static_cast<double>(c.rows);
+  if (channel == 0) *out.count = static_cast<double>(c.rows);
 }
 
 // Per channel: one thread each
@@ -399,32 +399,24 @@ struct BackwardApply {
   }
 };
 
-void run_moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x, Moments out) {
-  constexpr std::int64_t kRowsPerThread = 16;
-  const bool fours = channels % 4 == 0;
-  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
-  double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
-  launch(lane, "moments",
-         !fours            ? moments_kernel<Narrow>
-         : wide_aligned(x) ? moments_kernel<Wide>
-                           : moments_kernel<Loose>,
-         c.grid(), kThreads, c, x, partial, out);
-  if (c.chunks > 1)
-    launch(lane, "moments", merge_chunks_kernel,
-           static_cast<unsigned int>((channels + kFinishColumns - 1) / kFinishColumns),
-           kFinishColumns * kFinishRows, c, partial, out);
-}
-
 class Norm final : public NormKernels {
  public:
-  void statistics(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
-                  double* m2) const override {
-    run_moments(lane, rows, channels, x, {nullptr, mean, m2});
-  }
-
   void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
                double* leaf) const override {
-    run_moments(lane, rows, channels, x, {leaf, leaf + 1, leaf + 1 + channels});
+    const Moments out{leaf, leaf + 1, leaf + 1 + channels};
+    constexpr std::int64_t kRowsPerThread = 16;
+    const bool fours = channels % 4 == 0;
+    const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
+    double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
+    launch(lane, "moments",
+           !fours            ? moments_kernel<Narrow>
+           : wide_aligned(x) ? moments_kernel<Wide>
+                             : moments_kernel<Loose>,
+           c.grid(), kThreads, c, x, partial, out);
+    if (c.chunks > 1)
+      launch(lane, "moments", merge_chunks_kernel,
+             static_cast<unsigned int>((channels + kFinishColumns - 1) / kFinishColumns),
+             kFinishColumns * kFinishRows, c, partial, out);
   }
 
   void merge_moments(const Lane& lane, std::int64_t channels, double* into,
