@@ -133,7 +133,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin
-SchedulerParameters=batch_sched_delay=0
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 JobRequeue=1
 KillWait=5
 MpiDefault=none

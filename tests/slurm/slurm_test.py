@@ -98,7 +98,7 @@ class SlurmTest(LockstepTest):
     def test_train_gpu_on_the_devices_that_there_are(self):
         # This node's GPUs are numbers: the script's options are Slurm's matter, the computation goes to the CPU.
         number = self.sbatch("train_gpu.sbatch", *self.arguments("run"), variables={"DEVICE": "cpu"})
-        self.assertIn("gres/gpu:2", self.cluster.command("scontrol", "show", "job", number))
+        self.assertRegex(self.cluster.command("scontrol", "show", "job", number), r"TresPerNode=gres.gpu:2")
         self.ends(number)
         self.assert_ends_as_undisturbed()
 
