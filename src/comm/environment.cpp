@@ -5,10 +5,14 @@
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <system_error>
+#include <thread>
 
+#include "comm/host_names.h"
 #include "comm/mpi_communicator.h"
 #include "comm/mpi_error.h"
 #include "comm/mpi_watchdog_peers.h"
@@ -84,15 +88,17 @@ CommEnvironment::CommEnvironment(CommOptions options) {
     world_ = std::make_unique<SelfCommunicator>("world");
   }
   start_warning_ = lockstep::start_warning(process_environment, world_->size());
+  hosts_ = host_names(*world_);
   std::unique_ptr<WatchdogPeers> peers;
   if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
   if (!options.timeout_seconds) adaptive_.emplace();
-  watchdog_ = std::make_unique<Watchdog>(options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds),
-                                         WatchdogIdentity{world_->rank(), world_->size(), host_name()},
-                                         std::move(peers), [this](const std::string& message) {
-                                           std::fputs(message.c_str(), stderr);
-                                           abort(1);
-                                         });
+  watchdog_ =
+      std::make_unique<Watchdog>(options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds),
+                                 WatchdogIdentity{world_->rank(), world_->size(), host_name(), hosts_},
+                                 std::move(peers), [this](const std::string& message) {
+                                   std::fputs(message.c_str(), stderr);
+                                   abort(1);
+                                 });
 }
 
 CommEnvironment::~CommEnvironment() {
@@ -121,6 +127,14 @@ void CommEnvironment::finalize() {
 }
 
 void CommEnvironment::abort(int code) noexcept {
+  // MPI_Abort asks the launcher, and waits for ever where it is not to be reached.
+  try {
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kAbortSeconds));
+      std::_Exit(code);
+    }).detach();
+  } catch (const std::system_error&) {  // no thread to be had: MPI_Abort alone
+  }
   world_->abort(code);
   std::_Exit(code);  // not reached; the compiler does not carry [[noreturn]] through a virtual call
 }

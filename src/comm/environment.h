@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/adaptive_timeout.h"
 #include "comm/communicator.h"
@@ -44,6 +45,8 @@ class CommEnvironment {
 
   /// All ranks of the run.
   Communicator& world() { return *world_; }
+  /// The host of every rank.
+  const std::vector<std::string>& hosts() const { return hosts_; }
   bool uses_mpi() const { return uses_mpi_; }
   /// Whether other threads than main's may communicate (MPI_THREAD_MULTIPLE was given, or there is no MPI).
   bool thread_multiple() const { return thread_multiple_; }
@@ -58,12 +61,16 @@ class CommEnvironment {
 
   /// All ranks, after the last communication: ends the watchdog and MPI.
   void finalize();
+  /// Ends all processes of the run with this exit code; this process within kAbortSeconds even if nobody
+  /// hears of it (a host that is cut off).
   [[noreturn]] void abort(int code) noexcept;
+  static constexpr double kAbortSeconds = 5;
 
  private:
   bool uses_mpi_ = false, thread_multiple_ = true, finalized_ = false;
   const char* thread_level_ = "none";
   std::string start_warning_;
+  std::vector<std::string> hosts_;
   std::optional<AdaptiveTimeout> adaptive_;
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Watchdog> watchdog_;

@@ -37,9 +37,17 @@ struct GradientReducer::State {
   std::vector<Range> buckets;
   std::vector<std::string> names;  // "gradients 3 of 7"
   std::vector<Subtree> subtrees;
+  Device* device = nullptr;
   std::vector<Buffer> memory;  // the partials, or one result where there is none
   std::vector<float*> partials;
   float* result = nullptr;
+  // Where sums are made: on the CPU the above, else pinned host memory.
+  std::vector<Buffer> staging;
+  std::vector<float*> host_partials;
+  float* host_result = nullptr;
+  std::optional<DeviceStream> copies;                 // of the thread that reduces
+  std::vector<std::unique_ptr<DeviceEvent>> written;  // per bucket: its partials are complete
+  std::optional<DeviceEvent> returned;                // all totals are on the device
   std::optional<TreeReduction> tree;
   double seconds_blocked = 0;
   std::atomic<double> seconds_reducing{0};
@@ -56,27 +64,65 @@ struct GradientReducer::State {
 
   void reduce(int bucket);
   void reduce_fast(const Range& range, const char* what);
+  void fetch(int bucket);
+  void give_back(const Range& range);
+  void stage();
   void serve();
 };
 
+void GradientReducer::State::stage() {
+  if (device->is_host() || communicator->size() == 1) {
+    host_partials = partials;
+    host_result = result;
+    return;
+  }
+  for (const Buffer& buffer : memory) staging.push_back(Buffer::pinned(*device, buffer.size_bytes()));
+  for (std::size_t k = 0; k < partials.size(); ++k)
+    host_partials.push_back(static_cast<float*>(staging[k].data()));
+  host_result = static_cast<float*>(staging.front().data());
+  copies.emplace(*device);
+  for (std::size_t i = 0; i < buckets.size(); ++i) written.push_back(std::make_unique<DeviceEvent>(*device));
+  returned.emplace(*device);
+}
+
+void GradientReducer::State::fetch(int bucket) {
+  if (!copies) return;
+  const Range range = buckets[static_cast<std::size_t>(bucket)];
+  written[static_cast<std::size_t>(bucket)]->stream_wait(copies->get());
+  for (std::size_t k = 0; k < partials.size(); ++k)
+    device->download(copies->get(), host_partials[k] + range.first, partials[k] + range.first,
+                     static_cast<std::size_t>(range.size()) * sizeof(float));
+  copies->synchronize();
+}
+
+void GradientReducer::State::give_back(const Range& range) {
+  if (!copies) return;
+  device->upload(copies->get(), result + range.first, host_result + range.first,
+                 static_cast<std::size_t>(range.size()) * sizeof(float));
+  returned->record(copies->get());
+}
+
 void GradientReducer::State::reduce(int bucket) {
+  if (communicator->size() == 1) return;  // the one partial is the total
   const Timer timer;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
   const char* what = names[static_cast<std::size_t>(bucket)].c_str();
+  fetch(bucket);
   if (options.mode == Options::Mode::fast)
     reduce_fast(range, what);
   else
-    tree->sum(partials, result, range.first, range.size(), what);
+    tree->sum(host_partials, host_result, range.first, range.size(), what);
+  give_back(range);
   seconds_reducing.store(seconds_reducing.load(std::memory_order_relaxed) + timer.seconds(),
                          std::memory_order_relaxed);
 }
 
 void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
-  if (partials.empty())
-    std::memset(result + range.first, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
-  for (std::size_t k = 1; k < partials.size(); ++k)
-    vector_add(result + range.first, partials[k] + range.first, range.size());
-  communicator->allreduce_sum_fast(result + range.first, static_cast<std::size_t>(range.size()), what);
+  float* const sum = host_result + range.first;
+  if (host_partials.empty()) std::memset(sum, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
+  for (std::size_t k = 1; k < host_partials.size(); ++k)
+    vector_add(sum, host_partials[k] + range.first, range.size());
+  communicator->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
 }
 
 void GradientReducer::State::serve() {
@@ -114,6 +160,8 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   }
   LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
   const bool alone = communicator.size() == 1;
+  s.device = options.device != nullptr ? options.device : &cpu_device();
+  if (!s.device->is_host()) options.overlap = true;
   if (alone) options.overlap = false;
   s.options = options;
   s.num_elements = num_elements;
@@ -125,10 +173,11 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
   s.subtrees = maximal_subtrees(static_cast<int>(mine.first), static_cast<int>(mine.last), shards);
   for (std::size_t k = 0; k < std::max<std::size_t>(s.subtrees.size(), 1); ++k)
-    s.memory.emplace_back(cpu_device(), static_cast<std::size_t>(num_elements) * sizeof(float));
+    s.memory.emplace_back(*s.device, static_cast<std::size_t>(num_elements) * sizeof(float));
   for (std::size_t k = 0; k < s.subtrees.size(); ++k)
     s.partials.push_back(static_cast<float*>(s.memory[k].data()));
   s.result = static_cast<float*>(s.memory.front().data());
+  s.stage();
   if (options.mode == Options::Mode::tree)
     s.tree.emplace(*s.communicator, options.overlap ? nullptr : pool, shards, largest, options.piece_bytes);
   s.queue.reserve(s.buckets.size());
@@ -179,6 +228,7 @@ void GradientReducer::start(int bucket) {
   LOCKSTEP_CHECK(started == 0, "bucket {} was started twice", bucket);
   started = 1;
   const Timer timer;
+  if (s.copies) s.written[static_cast<std::size_t>(bucket)]->record(s.options.stream);
   if (s.options.overlap) {
     {
       const std::lock_guard lock(s.mutex);
@@ -214,6 +264,7 @@ void GradientReducer::wait_all() {
     s.taken = s.finished = 0;
     error = std::exchange(s.error, nullptr);
     s.seconds_blocked += timer.seconds();
+    if (s.copies) s.returned->stream_wait(s.options.stream);
   }
   s.queue.clear();
   std::fill(s.started.begin(), s.started.end(), char{0});
@@ -223,6 +274,7 @@ void GradientReducer::wait_all() {
 std::size_t GradientReducer::memory_bytes() const {
   std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
   for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
+  for (const Buffer& buffer : state_->staging) bytes += buffer.size_bytes();
   return bytes;
 }
 

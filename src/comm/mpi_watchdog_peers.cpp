@@ -22,7 +22,8 @@ struct Answer {
   RankStatus status;
 };
 
-// All messages are short enough to be sent eagerly: a send does not wait for its receiver.
+// Nothing here waits for another rank: over a network a send to a host that is gone is never done, however
+// short the message. While something is still under way to a rank, nothing more is sent to it.
 class MpiWatchdogPeers final : public WatchdogPeers {
  public:
   MpiWatchdogPeers() {
@@ -30,22 +31,30 @@ class MpiWatchdogPeers final : public WatchdogPeers {
     check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", kWhere);
     check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank", kWhere);
     check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size", kWhere);
+    to_.resize(static_cast<std::size_t>(size_));
   }
 
   void answer(const RankStatus& mine) override {
     for (int from = 0; probe(kQuestion, from);) {
-      check_mpi(MPI_Recv(nullptr, 0, MPI_BYTE, from, kQuestion, comm_, MPI_STATUS_IGNORE), "MPI_Recv",
-                kWhere);
-      check_mpi(MPI_Send(&mine, sizeof mine, MPI_BYTE, from, kAnswer, comm_), "MPI_Send", kWhere);
+      std::int64_t number = 0;
+      check_mpi(MPI_Recv(&number, sizeof number, MPI_BYTE, from, kQuestion, comm_, MPI_STATUS_IGNORE),
+                "MPI_Recv", kWhere);
+      Outgoing& to = to_[static_cast<std::size_t>(from)];
+      if (!is_free(to, to.answer_request)) continue;
+      to.answer = {number, mine};
+      send(to, &to.answer, sizeof to.answer, from, kAnswer, to.answer_request);
     }
   }
 
   std::vector<std::optional<RankStatus>> ask_all(const RankStatus& mine, double seconds) override {
     using Clock = std::chrono::steady_clock;
     ++number_;
-    for (int rank = 0; rank < size_; ++rank)
-      if (rank != rank_)
-        check_mpi(MPI_Send(nullptr, 0, MPI_BYTE, rank, kQuestion, comm_), "MPI_Send", kWhere);
+    for (int rank = 0; rank < size_; ++rank) {
+      Outgoing& to = to_[static_cast<std::size_t>(rank)];
+      if (rank == rank_ || !is_free(to, to.question_request)) continue;
+      to.question = number_;
+      send(to, &to.question, sizeof to.question, rank, kQuestion, to.question_request);
+    }
     std::vector<std::optional<RankStatus>> others(static_cast<std::size_t>(size_));
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     for (int missing = size_ - 1; missing > 0 && Clock::now() < until;) {
@@ -55,11 +64,12 @@ class MpiWatchdogPeers final : public WatchdogPeers {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         continue;
       }
-      RankStatus other;
+      Answer other;
       check_mpi(MPI_Recv(&other, sizeof other, MPI_BYTE, from, kAnswer, comm_, MPI_STATUS_IGNORE), "MPI_Recv",
                 kWhere);
+      if (other.number != number_) continue;
       missing -= others[static_cast<std::size_t>(from)] ? 0 : 1;
-      others[static_cast<std::size_t>(from)] = other;
+      others[static_cast<std::size_t>(from)] = other.status;
     }
     return others;
   }
@@ -73,7 +83,26 @@ class MpiWatchdogPeers final : public WatchdogPeers {
     return found != 0;
   }
 
+  // What goes to one rank, and the memory that it is sent from.
+  struct Outgoing {
+    MPI_Request question_request = MPI_REQUEST_NULL, answer_request = MPI_REQUEST_NULL;
+    std::int64_t question = 0;
+    Answer answer;
+    bool broken = false;  // the library says that this rank cannot be reached: it does not answer
+  };
+
+  static bool is_free(Outgoing& to, MPI_Request& request) {
+    int done = 0;
+    if (!to.broken) to.broken = MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    return !to.broken && done != 0;
+  }
+  void send(Outgoing& to, const void* data, std::size_t bytes, int rank, int tag,
+            MPI_Request& request) const {
+    to.broken = MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, rank, tag, comm_, &request) != MPI_SUCCESS;
+  }
+
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::vector<Outgoing> to_;
   int rank_ = 0, size_ = 0;
   std::int64_t number_ = 0;
 };

@@ -54,7 +54,11 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
     if (rank == identity.rank) continue;
     const auto& other = others[static_cast<std::size_t>(rank)];
     if (!other) {
-      groups[{0, "no answer: dead, stopped, or already at its end"}].push_back(rank);
+      const auto i = static_cast<std::size_t>(rank);
+      const std::string host = i < identity.hosts.size() ? identity.hosts[i] : "";
+      groups[{0, fmt::format("no answer{}: dead, stopped, cut off, or already at its end",
+                             host.empty() ? "" : " from host " + host)}]
+          .push_back(rank);
       continue;
     }
     const std::string place = other->in_call != 0
@@ -155,8 +159,9 @@ void Watchdog::serve() {
     if (stop_) return;
     try {
       if (look(lock)) return;
-    } catch (const std::exception&) {
-      peers_.reset();  // the watchdogs' own messages fail: go on alone
+    } catch (const std::exception& error) {
+      peers_failed_ = error.what();
+      peers_.reset();  // go on alone
     }
   }
 }
@@ -167,7 +172,9 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   const double limit = communication_timeout_seconds();
   const auto call = flight_recorder().oldest_open();
   if (limit <= 0 || !call || seconds_open(*call) <= limit) return false;
-  if (!peers_ && identity_.ranks > 1 && seconds_open(*call) <= kLongPhaseFactor * limit) return false;
+  if (!peers_ && identity_.ranks > 1 && peers_failed_.empty() &&
+      seconds_open(*call) <= kLongPhaseFactor * limit)
+    return false;
   std::vector<std::optional<RankStatus>> others;
   if (peers_) {
     if (FlightRecorder::Clock::now() < ask_again_) return false;
@@ -189,7 +196,9 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   // The call may have ended while others were asked.
   const auto now = flight_recorder().oldest_open();
   if (stop_ || !now || now->number != call->number) return false;
-  expired_(watchdog_message(identity_, *call, seconds_open(*call), others));
+  std::string message = watchdog_message(identity_, *call, seconds_open(*call), others);
+  if (!peers_failed_.empty()) message += fmt::format("  The watchdogs cannot talk: {}\n", peers_failed_);
+  expired_(message);
   return true;
 }
 

@@ -10,7 +10,8 @@
 //
 // A rank that answers, and is busy in a phase that may take long (set_long_phase: saving, evaluating,
 // reading), is waited for ten times as long. One that does not answer never is. Where the watchdogs cannot
-// talk (no MPI_THREAD_MULTIPLE) nobody knows, and ten times the limit holds for every call.
+// talk (no MPI_THREAD_MULTIPLE) nobody knows, and ten times the limit holds for every call. Where they could
+// talk until the network failed, the limit is as ever.
 #pragma once
 
 #include <array>
@@ -61,6 +62,7 @@ class WatchdogPeers {
 struct WatchdogIdentity {
   int rank = 0, ranks = 1;
   std::string host;
+  std::vector<std::string> hosts = {};  ///< of all ranks, for those that do not answer; may be empty
 };
 
 /// The whole message, with all that is known: `others` has an entry per rank (the own one is ignored), or is
@@ -100,6 +102,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
+  std::string peers_failed_;  // why the watchdogs cannot talk any more
   FlightRecorder::Clock::time_point ask_again_{};
   std::thread thread_;
 };

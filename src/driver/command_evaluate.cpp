@@ -3,6 +3,7 @@
 #include "driver/command_evaluate.h"
 
 #include "driver/evaluation.h"
+#include "driver/hang_rank.h"
 #include "driver/launch.h"
 #include "driver/run_directory.h"
 #include "driver/session.h"
@@ -11,8 +12,10 @@ namespace lockstep {
 
 int command_evaluate(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(target.config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
       if (!checkpoint.exists())

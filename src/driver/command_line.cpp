@@ -49,6 +49,7 @@ struct Parser {
     add_inspect();
     add_checkpoint_commands();
     add_events();
+    add_replay();
     add_check();
     add_status();
     add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
@@ -89,6 +90,16 @@ struct Parser {
     sub->add_flag("--quiet", line.quiet, "On standard error warnings and errors only; the log has all");
   }
 
+  void add_hang(CLI::App* sub) {
+    sub->add_option("--hang-rank", line.hang_rank,
+                    "Park this rank before its first step until a debugger lets it go on")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+    sub->add_option("--hang-seconds", line.hang_seconds, "How long it waits for the debugger; default: 3600")
+        ->type_name("S")
+        ->check(CLI::PositiveNumber);
+  }
+
   void add_train() {
     CLI::App* sub = add(Command::train, "train", "Train, or continue a run that was interrupted",
                         "mpirun -n 2 lockstep train examples/digits.yaml --run-dir runs/digits");
@@ -112,6 +123,14 @@ struct Parser {
                          : fmt::format("'{}' is not one of auto, never, must", text);
             },
             ""));
+    sub->add_option(
+           "--record", line.record,
+           "Keep hashes of all activations and gradients of this step, for `lockstep replay`; may be "
+           "repeated")
+        ->type_name("N")
+        ->check(positive_whole_number())
+        ->allow_extra_args(false);
+    add_hang(sub);
     add_verbosity(sub);
   }
 
@@ -125,6 +144,7 @@ struct Parser {
     sub->add_option("--run-dir", line.run_dir,
                     "The run whose checkpoint to use, when a configuration file is given")
         ->type_name("DIR");
+    add_hang(sub);
     add_verbosity(sub);
   }
 
@@ -210,6 +230,22 @@ struct Parser {
                         "lockstep events runs/digits --tag loss");
     add_target(sub, "DIR|FILE", "Event file, or a directory with event files");
     sub->add_option("--tag", line.tag, "Only this tag")->type_name("T");
+  }
+
+  void add_replay() {
+    CLI::App* sub = add(Command::replay, "replay",
+                        "Repeat a recorded step, on any number of ranks, and compare it layer by layer; exit "
+                        "code 1 if it differs",
+                        "lockstep replay runs/digits --step 100");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_option("--step", line.step, "The step: one that was given to lockstep train --record")
+        ->required()
+        ->type_name("N")
+        ->check(positive_whole_number());
+    sub->add_flag("--json", line.json, "Print JSON: all rows that differ");
+    add_overrides(sub);
+    add_hang(sub);
+    add_verbosity(sub);
   }
 
   void add_status() {

@@ -20,6 +20,7 @@ enum class Command {
   predict,
   inspect,
   events,
+  replay,
   check,
   status,
   info,
@@ -48,7 +49,11 @@ struct CommandLine {
   std::vector<std::string> variables;  ///< checkpoint export --variables
   /// checkpoint export --rename FROM=TO
   std::vector<std::pair<std::string, std::string>> rename;
-  std::string tag;  ///< events --tag; empty: all
+  std::string tag;                   ///< events --tag; empty: all
+  std::vector<std::int64_t> record;  ///< train --record: steps
+  std::int64_t step = 0;             ///< replay --step
+  std::optional<int> hang_rank;      ///< --hang-rank
+  double hang_seconds = 3600;        ///< --hang-seconds
   /// --set, in order; --steps N adds train.steps=N and train.epochs=null, --threads N adds threads=N.
   std::vector<std::string> overrides;
   Resume resume = Resume::automatic;

@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_train.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
 #include "comm/agree.h"
+#include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/run_signals.h"
+#include "driver/hang_rank.h"
 #include "driver/hook_table.h"
+#include "driver/hooks/record_hook.h"
 #include "driver/hooks/step_clock_hook.h"
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
@@ -19,6 +23,7 @@
 #include "driver/session.h"
 #include "driver/train_hooks.h"
 #include "driver/train_job.h"
+#include "driver/train_setup.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
 #include "driver/warm_start.h"
@@ -31,21 +36,16 @@ namespace lockstep {
 
 namespace {
 
-TrainerOptions trainer_options(const Config& config, const Session& session, int ranks, int threads) {
-  TrainerOptions options;
-  const Params& comm = config.comm;
-  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
-                                                            : GradientReducerOptions::Mode::tree;
-  const std::string& overlap = comm.string("overlap");
-  const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
-  options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
-  if (overlap == "on" && ranks > 1 && !session.may_overlap())
-    log_warning(
-        "comm.overlap is on, but this MPI library does not allow a communication thread "
-        "(MPI_THREAD_MULTIPLE)");
-  options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
-  options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
-  return options;
+void log_transports(const std::vector<std::string>& lines, const std::vector<std::string>& hosts) {
+  if (lines.empty()) return;
+  for (const std::string& line : lines) log_info("messages {}", line);
+  constexpr double kSoon = 60;
+  const bool one_host = std::ranges::all_of(hosts, [&](const std::string& h) { return h == hosts.front(); });
+  if (const auto seconds = launcher_notices_after_seconds(); !one_host && seconds && *seconds > kSoon)
+    log_info(
+        "a host that is cut off ends these ranks in time, but mpirun itself only after {:.0f} s or more: "
+        "docs/hosts.md says how to shorten that",
+        *seconds);
 }
 
 /// One training run, from the session's parts to the last checkpoint. All ranks.
@@ -53,7 +53,7 @@ class TrainingRun {
  public:
   struct Options {
     std::string run_dir;
-    bool quiet = false;
+    const CommandLine& line;
     std::optional<JobEnd> job_end;
     RunStatus* status = nullptr;  ///< the chief's
   };
@@ -61,22 +61,15 @@ class TrainingRun {
       : session_(session),
         config_(session.config()),
         found_(found),
-        plan_({.num_samples = session.train_data().size(),
-               .batch_size = config_.train.integer("batch_size"),
-               .shards = session.shards(),
-               .seed = session.seed(),
-               .shuffle = config_.train.boolean("shuffle"),
-               .drop_remainder = config_.train.boolean("drop_remainder")}),
+        plan_(step_plan_spec(session)),
         optimizer_(make_optimizer(config_.optimizer)),
         saver_(session.is_chief(), options.run_dir, saver_options(config_.checkpoint)),
         reports_(
             session.is_chief(), options.run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
-    optimizer_->create_slots(cpu_device(), *session.model().variables);
-    const int ranks = session.world().size(), threads = session.workers().pool().size();
+    optimizer_->create_slots(session.device().device, *session.model().variables);
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
-                                         session.train_data(), plan_, *optimizer_,
-                                         trainer_options(config_, session, ranks, threads));
+                                         session.train_data(), plan_, *optimizer_, trainer_options(session));
     if (session.eval_data() != nullptr)
       evaluation_ =
           std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
@@ -97,6 +90,12 @@ class TrainingRun {
             .run_dir = options.run_dir,
             .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
+    const std::vector<std::int64_t>& record = options.line.record;
+    if (!record.empty())  // first: it keeps what is known when another hook ends the run
+      monitored_->add(std::make_unique<RecordHook>(
+          session.executor_context(), RecordHook::Options{.steps = {record.begin(), record.end()},
+                                                          .config_text = to_yaml(resolved_config(config_)),
+                                                          .environment = session.environment()}));
     add_train_hooks(*monitored_, config_,
                     {.plan = plan_,
                      .evaluation = evaluation_.get(),
@@ -104,7 +103,7 @@ class TrainingRun {
                      .pool = session.workers().pool(),
                      .status = options.status,
                      .job_end = options.job_end,
-                     .quiet = options.quiet});
+                     .quiet = options.line.quiet});
     if (options.status != nullptr) options.status->set_total_steps(total_steps(config_, plan_));
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
@@ -113,7 +112,9 @@ class TrainingRun {
   /// To the run's end, or until it is interrupted; the state is then durable. All ranks.
   const MonitoredSession& run() {
     monitored_->start();
+    const std::vector<std::string> transports = describe_transports(session_.world(), session_.hosts());
     describe();
+    if (session_.is_chief()) log_transports(transports, session_.hosts());
     monitored_->run();
     reports_.close();
     return *monitored_;
@@ -152,10 +153,19 @@ class TrainingRun {
     const std::string mpi = mpi_library_version();
     log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(),
              mpi.substr(0, mpi.find(',')));
-    log_info("{}, {} of them on {}, each with {} on {}; device: cpu{}", counted(ranks, "rank"),
+    log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(ranks, "rank"),
              session_.ranks_on_host(), host_name(), counted(threads, "thread"),
-             counted(session_.cores_per_rank(), "core"),
+             counted(session_.cores_per_rank(), "core"), session_.device().is_gpu() ? "cuda" : "cpu",
              trainer_->overlaps() ? "; communication overlapped" : "");
+    if (session_.device().is_gpu()) log_info("GPUs of the ranks:\n{}", session_.device_table());
+    if (session_.shares_gpus())
+      log_warning(
+          "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
+          "rank per GPU.");
+    for (Backend* backend : backends())
+      if (!session_.device().is_gpu() && backend->num_devices() > 0)
+        log_info("{} GPUs are visible and not used; device: {} would use them", backend->num_devices(),
+                 backend->name());
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
              session_.model().variables->num_parameters(), session_.train_data().size(),
              plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());
@@ -255,8 +265,10 @@ int command_train(const CommandLine& line) {
   check_hooks(config);
   const std::optional<JobEnd> end_of_job = job_end(config, begin, environment_variable);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  return run_on_ranks(comm_timeout_seconds(config), line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
     const FoundCheckpoint found = shared([&] {
       const FoundCheckpoint checkpoint = find_checkpoint(world, run_dir, "");
@@ -271,7 +283,7 @@ int command_train(const CommandLine& line) {
     TrainJob job(world, config, run_dir, found);
     try {
       return run_job(environment, config, found, job,
-                     {.run_dir = run_dir, .quiet = line.quiet, .job_end = end_of_job});
+                     {.run_dir = run_dir, .line = line, .job_end = end_of_job});
     } catch (const Error& error) {
       job.failed(exit_code(error.kind()), error.what());
       throw;

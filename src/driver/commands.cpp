@@ -10,6 +10,7 @@
 #include "driver/command_info.h"
 #include "driver/command_inspect.h"
 #include "driver/command_predict.h"
+#include "driver/command_replay.h"
 #include "driver/command_status.h"
 #include "driver/command_train.h"
 
@@ -23,6 +24,7 @@ constexpr CommandEntry kCommands[] = {
     {Command::check, command_check},
     {Command::inspect, command_inspect},
     {Command::events, command_events},
+    {Command::replay, command_replay},
     {Command::status, command_status},
     {Command::info, command_info},
     {Command::config_reference, command_config_reference},

@@ -20,6 +20,9 @@ constexpr ParamSpec kGeneral[] = {
     {"threads", integer, "null", ">= 1 or null",
      "Compute threads per rank. null: the cores that the rank may use, shared fairly among the ranks of a "
      "node."},
+    {"device", string, "cpu", "cpu|cuda",
+     "What ranks compute on. cuda: one GPU per rank, by the rank's number on its host. The bits of a run are "
+     "the same on any number of ranks of one kind of device."},
     {"base_directory", string, "null", "or null",
      "Where relative paths in this file begin. null: the folder of this file. A run directory's config.yaml "
      "has it written."},
@@ -161,6 +164,9 @@ constexpr ParamSpec kComm[] = {
 
 constexpr ParamSpec kPrecision[] = {
     {"compute", string, "float32", "float32 is the only choice", "Type of activations and gradients."},
+    {"allow_tf32", boolean, "false", "",
+     "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), for "
+     "speed."},
 };
 
 constexpr ConfigSection kSections[] = {

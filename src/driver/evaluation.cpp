@@ -29,12 +29,11 @@ EvaluationResult Evaluation::run(FunctionRef<double()> word) {
   double loss = 0, correct = 0;
   for (Cursor cursor; cursor.epoch == 0; cursor = plan_.advance(cursor)) {
     const Batch batch = plan_.batch(cursor);
-    source_.set_batch(batch);
-    auto extent = [&](int shard) { return source_.extent(shard); };
+    auto extent = [&](int shard) { return source_.extent(batch, shard); };
     auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-      return source_.fetch(m, lane, slot, features);
+      return source_.fetch(batch, m, lane, slot, features);
     };
-    auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
+    auto done = [&](const Microshard& m, const LossSums& sums) {
       double* leaf = sums_.leaf(m.shard);
       leaf[0] = sums.loss;
       leaf[1] = static_cast<double>(sums.correct);

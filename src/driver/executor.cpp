@@ -3,7 +3,6 @@
 #include "driver/executor.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/trace.h"
 #include "driver/fault_step.h"
@@ -51,7 +50,8 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                               context.pool.size(),
                               training,
                               sample_counts,
-                              {wants.get(), inputs}});
+                              {wants.get(), inputs},
+                              context.shards});
   }
   return calls;
 }
@@ -70,7 +70,13 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
       calls_(prepared(context, training, sample_counts)),
       plan_(calls_, training,
-            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())) {
+            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
+      loss_sums_(Buffer::pinned(context.device, static_cast<std::size_t>(own_.size()) * sizeof(LossSums))),
+      losses_known_(context.device) {
+  if (!context.device.is_host() && !sample_counts.empty())
+    stage_ = std::make_unique<InputStage>(
+        context.device, own_, *std::max_element(sample_counts.begin(), sample_counts.end()),
+        context.graph.features().num_elements(), context.graph.output().num_elements());
   for (const Graph::Operation& operation : calls_.operations) {
     scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
     meetings_.emplace_back();
@@ -81,9 +87,18 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
                      "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
                      layer.name(), group, context.shards);
+    // The meetings are the first lane's work, on its stream: on a device there is one lane.
+    const Lane& lane = context_.lanes.front();
     const auto sum = [&](int width, CollectiveLayer::Merge merge) {
+      const NormKernels& norm = context_.kernels.norm;
       return SmallSum(context_.meetings, context_.shards, group, width,
-                      [merge, width](double* into, const double* right) { merge(into, right, width); });
+                      [&norm, &lane, merge, width](double* into, const double* right) {
+                        if (merge == CollectiveLayer::Merge::moments)
+                          norm.merge_moments(lane, (width - 1) / 2, into, right);
+                        else
+                          norm.merge_sums(lane, width, into, right);
+                      },
+                      {context_.device, lane.stream});
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
                                                          sum(layer.backward_width(), layer.backward_merge()),
@@ -124,7 +139,9 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
 Executor::~Executor() = default;
 
 int Executor::num_slots() const { return static_cast<int>(slots_.size()); }
-std::size_t Executor::scratch_bytes() const { return scratch_bytes_; }
+std::size_t Executor::scratch_bytes() const {
+  return std::max(scratch_bytes_, context_.kernels.scratch_bytes);
+}
 std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
 
 void Executor::build_phases() {
@@ -206,8 +223,8 @@ void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
   if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
-  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer,
-                                                       context_.shards, own_, largest);
+  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool,
+                                                       reducer, context_.shards, own_, largest);
 }
 
 void Executor::refresh_weights() {
@@ -215,15 +232,27 @@ void Executor::refresh_weights() {
     for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
          i += static_cast<std::size_t>(context_.pool.size()))
       calls_.operations[i].layer->refresh_weights(
-          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
+          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables, training_);
   });
 }
 
-void Executor::run(const BatchView& batch) { run_phases(batch, nullptr); }
+void Executor::run(const BatchView& batch) {
+  run_phases(batch, nullptr);
+  finish(batch);
+}
 
-void Executor::train(const BatchView& batch, GradientReducer& reducer) {
+void Executor::train(const BatchView& batch, GradientReducer& reducer, const BatchView* next) {
   LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
   run_phases(batch, &reducer);
+  context_.variables.device_changed();  // running statistics
+  if (stage_ != nullptr && next != nullptr) stage_->prefetch(*next);
+  finish(batch);
+}
+
+void Executor::finish(const BatchView& batch) {
+  if (own_.size() > 0) losses_known_.wait();
+  for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
+    batch.done(batch.extent(shard), sums_of(shard));
 }
 
 Executor::Slot& Executor::slot_of(int thread, int shard) const {
@@ -232,6 +261,8 @@ Executor::Slot& Executor::slot_of(int thread, int shard) const {
 
 void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
+  std::ranges::fill(loss_sums_.as<LossSums>(), LossSums{});
+  if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
   for (const Phase& phase : phases_) {
     context_.pool.run([&](int thread) {
       Range part = part_of(own_.size(), thread, context_.pool.size());
@@ -257,36 +288,56 @@ void Executor::run_microshard(const Phase& phase, const BatchView& batch, int th
   if (phase.first) slot.microshard = batch.extent(shard);
   for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
   if (phase.gradients.size() == 0) return;
+  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
   float* leaf = accumulator_->leaf(thread, shard, phase.gradients, phase.base);
-  if (slot.microshard.n == 0)
-    std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
-  for (const Range& gap : phase.gaps)
-    std::memset(leaf + (gap.first - phase.gradients.first), 0,
-                static_cast<std::size_t>(gap.size()) * sizeof(float));
-  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients,
-                         phase.base);
+  const auto zero = [&](const Range& range) {
+    context_.device.zero(lane.stream, leaf + (range.first - phase.gradients.first),
+                         static_cast<std::size_t>(range.size()) * sizeof(float));
+  };
+  if (slot.microshard.n == 0) zero(phase.gradients);
+  for (const Range& gap : phase.gaps) zero(gap);
+  accumulator_->finished(lane, thread, shard, phase.gradients, phase.base);
+}
+
+void Executor::fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot) {
+  if (microshard.n == 0) return;
+  if (stage_ == nullptr) {
+    const Traced traced("input", "fetch");
+    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (observer_ != nullptr)
+      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
+    return;
+  }
+  context_.device.copy(
+      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
+      stage_->features(microshard.shard),
+      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
+  slot.labels = stage_->labels(microshard.shard);
+}
+
+void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
+  const Traced traced("forward", "loss");
+  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
+  if (microshard.n > 0 && has_labels)
+    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
+                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
+                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
+  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
+  if (observer_ != nullptr && microshard.n > 0) {
+    context_.device.synchronize(lane.stream);  // the sums are there
+    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+  }
+  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
+  if (microshard.shard + 1 < own_.last || stage_ == nullptr) return;
+  stage_->used(lane.stream);
+  losses_known_.record(lane.stream);
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
                        Slot& slot, const Phase& phase) {
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
-  if (action.act == Act::fetch) {
-    const Traced traced("input", "fetch");
-    if (microshard.n > 0) slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
-    return;
-  }
-  if (action.act == Act::loss) {
-    const Traced traced("forward", "loss");
-    LossSums sums;
-    const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
-    if (microshard.n > 0 && has_labels)
-      sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
-                               slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
-                               training_ ? slot.d_outputs : nullptr);
-    if (training_ && microshard.n > 0) fault_in_gradient(slot.d_outputs);
-    batch.done(microshard, sums, lane, slot.outputs);
-    return;
-  }
+  if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
+  if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
   const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
@@ -319,15 +370,19 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     case Act::backward_local:
       operation.collective->backward_local(pass,
                                            const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
       return;
     case Act::forward:
-      if (microshard.n > 0) operation.layer->forward(pass);
+      if (microshard.n == 0) return;
+      operation.layer->forward(pass);
+      if (observer_ != nullptr) observer_->forward(action.operation, pass);
       return;
     default:
       break;
   }
   if (microshard.n == 0) return;
   operation.layer->backward(pass);
+  if (observer_ != nullptr) observer_->backward(action.operation, pass);
   for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
     if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
     const int value = operation.inputs[input];
@@ -344,10 +399,13 @@ void Executor::meet(const Phase& phase) {
   sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
   for (int group = 0; group < sum.num_groups(); ++group)
     meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
+  if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
+  const CollectiveLayer::Met met{context_.kernels, context_.lanes.front(), context_.variables,
+                                 meeting.totals};
   if (phase.backward_meeting)
-    layer.backward_met(meeting.totals, context_.variables);
+    layer.backward_met(met);
   else
-    layer.forward_met(meeting.totals, context_.variables);
+    layer.forward_met(met);
 }
 
 }  // namespace lockstep

@@ -108,7 +108,10 @@ void MonitoredSession::create() {
     coordinator_.clear_stop();
   }
   restore_(*this);
-  if (restored_step_ < 0 && options_.init_fn) agreed("init_fn", [&] { options_.init_fn(parts_.variables); });
+  if (restored_step_ < 0 && options_.init_fn) {
+    agreed("init_fn", [&] { options_.init_fn(parts_.variables); });
+    parts_.variables.to_device();
+  }
   check_ready();
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->communicates(), "after_create_session",

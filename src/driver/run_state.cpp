@@ -7,6 +7,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "driver/left_off.h"
+#include "driver/version.h"
 #include "io/checkpoint_store.h"
 
 namespace lockstep {
@@ -25,6 +26,17 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
         tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
                            optimizer->slot_tensor(slot, variable)});
   return tensors;
+}
+
+CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
+                            const std::string& config_text) {
+  return {.global_step = step,
+          .epoch = cursor.epoch,
+          .samples_consumed = cursor.samples_consumed,
+          .shards = shards,
+          .seed = seed,
+          .config = config_text,
+          .lockstep_version = std::string(kVersion)};
 }
 
 namespace {
@@ -121,7 +133,7 @@ void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTenso
 }  // namespace
 
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
   std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
@@ -141,6 +153,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
   tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+  variables.to_device();
+  if (optimizer != nullptr) optimizer->to_device();
   for (const Variable& variable : variables.variables())
     if (variable.saved) variables.mark_set(variables.find(variable.name));
 }

@@ -20,6 +20,10 @@ namespace lockstep {
 /// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only.
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer);
 
+/// What the checkpoint of a run says about it: where it is, and the configuration as run.
+CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
+                            const std::string& config_text);
+
 /// The checkpoint that a run continues from, as the chief found it; the same on all ranks.
 struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
@@ -36,6 +40,6 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 /// Error(checkpoint) that names what is missing or has another shape. `hook_state`
 /// (MonitoredSession::state()) may be missing, where a hook is new: it keeps its values, with a warning.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 
 }  // namespace lockstep

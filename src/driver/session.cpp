@@ -18,6 +18,11 @@ Session::Session(CommEnvironment& environment, Config config,
     : environment_(environment), config_(std::move(config)) {
   set_long_phase("reading data and building the model");
   shared([&] {
+    const std::unique_ptr<Communicator> host = world().split_by_host("host");
+    ranks_on_host_ = host->size();
+    agree(
+        world(), [&] { device_.emplace(open_device(config_, host->rank())); }, "opening the device");
+    device_table_ = lockstep::device_table(world(), *device_, &shares_gpus_);
     agree(
         world(),
         [&] {
@@ -26,7 +31,7 @@ Session::Session(CommEnvironment& environment, Config config,
           LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config,
                            "section data has no evaluation set: add `eval:` with its options");
           const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
-          model_ = make_model(config_, first.feature_shape());
+          model_ = make_model(config_, first.feature_shape(), device_->device);
           if (train_data_) check_labels(model_, *train_data_);
           if (eval_data_) check_labels(model_, *eval_data_);
           if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
@@ -35,13 +40,13 @@ Session::Session(CommEnvironment& environment, Config config,
                                                      eval_data_->feature_shape().to_string()));
         },
         "reading data and building the model");
-    ranks_on_host_ = ranks_on_this_host(world());
     cores_ = lockstep::cores_per_rank(ranks_on_host_);
     int total_cores = 0;
     std::vector<int> all(static_cast<std::size_t>(world().size()));
     world().allgather(&cores_, sizeof cores_, all.data(), "cores of each rank");
     for (int cores : all) total_cores += cores;
-    shards_ = choose_shards(config_, shards_from_checkpoint, std::max(total_cores, world().size()));
+    const int computing = device_->is_gpu() ? 0 : total_cores;
+    shards_ = choose_shards(config_, shards_from_checkpoint, std::max(computing, world().size()));
     if (world().size() > shards_)
       throw Error(
           ErrorKind::config,
@@ -50,8 +55,10 @@ Session::Session(CommEnvironment& environment, Config config,
           config_.general.where("shards"),
           fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
     const Range own = shards_of_rank(world().rank(), world().size(), shards_);
-    workers_ = std::make_unique<Workers>(
-        choose_threads(config_, world(), ranks_on_host_, static_cast<int>(own.size())));
+    const int threads = device_->is_gpu()
+                            ? 1  // it only gives the GPU its work
+                            : choose_threads(config_, world(), ranks_on_host_, static_cast<int>(own.size()));
+    workers_ = std::make_unique<Workers>(threads, device_->device);
     model_.variables->initialize(seed());
     check_same_everywhere();
   });
@@ -60,26 +67,33 @@ Session::Session(CommEnvironment& environment, Config config,
   control_ = world().duplicate("control");
 }
 
+std::vector<NamedText> Session::environment() const {
+  return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
+          {"instruction set", name_of(isa_level())},
+          {"oneDNN", primitive_library_version()},
+          {"device", device_->is_gpu() ? device_->description.name : "cpu"},
+          {"MPI library", mpi_library_version()},
+          {"sums of gradients",
+           config_.comm.string("reduction") == "fast"
+               ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
+               : "along the tree"},
+          {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+}
+
 void Session::check_same_everywhere() {
   Node root = config_.root;
-  std::vector<NamedText> fields = {
-      {"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
-      {"instruction set", name_of(isa_level())},
-      {"oneDNN", primitive_library_version()},
-      {"MPI library", mpi_library_version()},
-      {"configuration", to_yaml(root) + fault_in_config()},
-      {"training data", train_data_ ? train_data_->fingerprint() : ""},
-      {"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
-      {"shards", std::to_string(shards_)},
-      {"variables", variable_table_text(*model_.variables)},
-      {"initial values", std::to_string(model_.variables->hash())},
-  };
+  std::vector<NamedText> fields = environment();
+  fields.insert(fields.end(), {{"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
+                               {"configuration", to_yaml(root) + fault_in_config()},
+                               {"shards", std::to_string(shards_)},
+                               {"variables", variable_table_text(*model_.variables)},
+                               {"initial values", std::to_string(model_.variables->hash())}});
   require_same(world(), fields);
 }
 
 ExecutorContext Session::executor_context() {
-  return {*model_.graph,    *model_.variables, *model_.loss, cpu_kernels(), cpu_device(),
-          workers_->pool(), workers_->lanes(), *meetings_,   shards_,       seed()};
+  return {*model_.graph,    *model_.variables, *model_.loss, device_->kernels, device_->device,
+          workers_->pool(), workers_->lanes(), *meetings_,   shards_,          seed()};
 }
 
 }  // namespace lockstep

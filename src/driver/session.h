@@ -7,8 +7,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "comm/environment.h"
+#include "driver/compute_device.h"
 #include "driver/config.h"
 #include "driver/executor.h"
 #include "driver/model_setup.h"
@@ -33,6 +37,10 @@ class Session {
   const Dataset* eval_data() const { return eval_data_.get(); }
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
+  const ComputeDevice& device() const { return *device_; }
+  /// See device_table(); whether ranks share a GPU.
+  const std::string& device_table() const { return device_table_; }
+  bool shares_gpus() const { return shares_gpus_; }
   int shards() const { return shards_; }
   int cores_per_rank() const { return cores_; }
   /// Ranks that share this rank's host, this one among them.
@@ -44,8 +52,12 @@ class Session {
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
   ExecutorContext executor_context();
+  /// What the bits of a step depend on beside the configuration: build, instruction set, libraries, data.
+  std::vector<std::pair<std::string, std::string>> environment() const;
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }
+  /// The host of every rank.
+  const std::vector<std::string>& hosts() const { return environment_.hosts(); }
   bool may_overlap() const { return environment_.thread_multiple(); }
 
  private:
@@ -54,6 +66,9 @@ class Session {
   CommEnvironment& environment_;
   Config config_;
   std::unique_ptr<Dataset> train_data_, eval_data_;
+  std::optional<ComputeDevice> device_;
+  std::string device_table_;
+  bool shares_gpus_ = false;
   Model model_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;

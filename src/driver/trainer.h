@@ -63,6 +63,14 @@ class Trainer {
   /// From the next step on; an empty one ends it. All ranks alike.
   void set_feed(Feed feed) { feed_ = std::move(feed); }
 
+  /// Looks into the steps from the next one on; null ends it. It outlives them.
+  void observe(StepObserver* observer) { executor_.observe(observer); }
+  /// What is called in a step, after fusion.
+  const Graph::Calls& calls() const { return executor_.calls(); }
+  /// The gradient summed over the global batch, flat as in the variable store; between compute() and the next
+  /// one.
+  const float* summed_gradients() { return reducer_.result(); }
+
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   std::size_t gradient_bytes() const { return reducer_.memory_bytes() + executor_.accumulator_bytes(); }
@@ -84,7 +92,7 @@ class Trainer {
   GradientReducer reducer_;
   SmallSum sums_;
   Feed feed_;
-  std::vector<float> held_;  ///< running statistics before the step
+  Buffer held_;  ///< running statistics before the step, on the device
   std::int64_t step_ = 0;
   Cursor cursor_;
 };

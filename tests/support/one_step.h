@@ -78,7 +78,7 @@ class OneStep {
       own.assign(labels.begin() + m.first_sample, labels.begin() + m.first_sample + m.n);
       return Labels{.indices = own.data()};
     };
-    auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
+    auto done = [&](const Microshard& m, const LossSums& sums) {
       sums_.leaf(m.shard)[0] = sums.loss;
       sums_.leaf(m.shard)[1] = static_cast<double>(sums.correct);
     };

@@ -12,7 +12,6 @@
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_state.h"
-#include "driver/version.h"
 
 namespace lockstep {
 
@@ -62,14 +61,8 @@ void CheckpointSaverHook::tell(MonitoredSession& session, FunctionRef<void(Check
 
 CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
   const SessionParts& parts = session.parts();
-  const Cursor cursor = parts.trainer.cursor();
-  State state{{.global_step = session.global_step(),
-               .epoch = cursor.epoch,
-               .samples_consumed = cursor.samples_consumed,
-               .shards = parts.shards,
-               .seed = parts.seed,
-               .config = options_.config_text,
-               .lockstep_version = std::string(kVersion)},
+  State state{run_header(session.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
+                         options_.config_text),
               state_tensors(parts.variables, &parts.optimizer)};
   state.tensors.insert(state.tensors.end(), session.state().begin(), session.state().end());
   return state;

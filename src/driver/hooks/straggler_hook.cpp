@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/hooks/straggler_hook.h"
 
-#include <array>
-#include <cstring>
-
-#include "core/cpu.h"
+#include "comm/host_names.h"
 #include "core/log.h"
 
 namespace lockstep {
@@ -18,11 +15,7 @@ StragglerHook::StragglerHook(int ranks, StragglerOptions options)
 
 void StragglerHook::begin(MonitoredSession& session) {
   words_ = session.declare_words(1);
-  std::array<char, 64> mine{};
-  std::strncpy(mine.data(), host_name().c_str(), mine.size() - 1);
-  std::vector<std::array<char, 64>> all(seconds_.size());
-  session.control().allgather(mine.data(), mine.size(), all.data(), "names of the hosts");
-  for (const auto& host : all) hosts_.emplace_back(host.data());
+  hosts_ = host_names(session.control());
 }
 
 void StragglerHook::before_run(MonitoredSession& session) {

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/hang_rank.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "comm/agree.h"
+#include "core/cpu.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/timer.h"
+
+volatile int lockstep_debugger_continue = 0;
+
+namespace lockstep {
+
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(50);
+/// The parked rank gives up before the others do, so that its message is the one that is seen.
+constexpr double kMarginSeconds = 30;
+
+void park(double limit_seconds) {
+#ifdef PR_SET_PTRACER
+  // Where Yama lets only a parent attach: any process of this user may.
+  (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+#endif
+  log_warning(
+      "waiting for a debugger on host {}, process {}, for at most {:g} s (--hang-seconds). There:\n"
+      "    gdb -p {}\n"
+      "    (gdb) set var {{int}}&lockstep_debugger_continue = 1\n"
+      "    (gdb) continue",
+      host_name(), ::getpid(), limit_seconds, ::getpid());
+  const Timer timer;
+  while (lockstep_debugger_continue == 0) {
+    if (timer.seconds() > limit_seconds)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--hang-rank: no debugger has let the rank go on within {:g} s", limit_seconds),
+                  "", "--hang-seconds is the limit.");
+    std::this_thread::sleep_for(kLook);
+  }
+  log_warning("the debugger lets the run go on; a rank may now be late by {:g} s before the run is ended",
+              limit_seconds + kMarginSeconds);
+}
+
+}  // namespace
+
+std::optional<double> hang_timeout_seconds(const CommandLine& line, std::optional<double> configured) {
+  if (!line.hang_rank || configured == 0.0) return configured;  // 0: no limit
+  return std::max(configured.value_or(0), line.hang_seconds + kMarginSeconds);
+}
+
+void hang_rank(const CommandLine& line, Communicator& world) {
+  if (!line.hang_rank) return;
+  const int rank = *line.hang_rank;
+  if (rank >= world.size())
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--hang-rank {}: there {} only", rank,
+                    world.size() == 1 ? "is rank 0" : fmt::format("are ranks 0 to {}", world.size() - 1)),
+        "", "Ranks are counted from 0.");
+  if (world.rank() == 0 && rank != 0)
+    log_info("rank {} is parked for a debugger; the others wait for it", rank);
+  agree(
+      world,
+      [&] {
+        if (world.rank() == rank) park(line.hang_seconds);
+      },
+      "waiting for the rank in the debugger");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/train_setup.h"
+
+#include "core/log.h"
+
+namespace lockstep {
+
+StepPlanSpec step_plan_spec(const Session& session) {
+  const Config& config = session.config();
+  return {.num_samples = session.train_data().size(),
+          .batch_size = config.train.integer("batch_size"),
+          .shards = session.shards(),
+          .seed = session.seed(),
+          .shuffle = config.train.boolean("shuffle"),
+          .drop_remainder = config.train.boolean("drop_remainder")};
+}
+
+TrainerOptions trainer_options(Session& session) {
+  TrainerOptions options;
+  const Params& comm = session.config().comm;
+  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
+                                                            : GradientReducerOptions::Mode::tree;
+  const int ranks = session.world().size(), threads = session.workers().pool().size();
+  const std::string& overlap = comm.string("overlap");
+  const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
+  options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
+  if (overlap == "on" && ranks > 1 && !session.may_overlap())
+    log_warning(
+        "comm.overlap is on, but this MPI library does not allow a communication thread "
+        "(MPI_THREAD_MULTIPLE)");
+  options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
+  options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
+  return options;
+}
+
+}  // namespace lockstep
