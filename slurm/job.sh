@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2034  # who sources this uses launcher, data_options and code
 #
 # What the batch scripts beside this file share. It is sourced: . "$LOCKSTEP_SLURM/job.sh"
 #
@@ -39,6 +40,7 @@ stage_data() {
   data_options=()
   [ -n "${STAGE:-}" ] || return 0
   local folder="${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/lockstep-$SLURM_JOB_ID"
+  # shellcheck disable=SC2016  # $1 and $2 are that bash's
   srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" --mpi=none --overlap \
     bash -c 'mkdir -p "$2" && cp -- "$1" "$2/"' stage "$STAGE" "$folder"
   # shellcheck disable=SC2064  # now, not then
@@ -59,4 +61,14 @@ run() {
   wait "$launched"
   code=$?
   trap - USR1 TERM
+}
+
+# After a run that ended with 75: whether the job is to go on. Not if it is being ended from outside, by scancel or because its
+# time is over: then it is no longer in the state RUNNING. (A job that makes room for another one is queued again by Slurm.)
+wants_another_job() {
+  [ "$code" -eq 75 ] || return 1
+  case "$(squeue --noheader --job "$SLURM_JOB_ID" --states all --format %T)" in
+    RUNNING) return 0 ;;
+    *) echo "saved; but the job is being ended from outside, so nothing follows it. Submit it again to go on."; return 1 ;;
+  esac
 }

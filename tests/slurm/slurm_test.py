@@ -52,6 +52,11 @@ class SlurmTest(LockstepTest):
         self.numbers.append(number)
         return number
 
+    def with_either_launcher(self, sets=()):
+        """Two jobs side by side: [(launcher and run, number)]."""
+        return [(launcher, self.sbatch("train.sbatch", *self.arguments(launcher, sets=sets), variables={"LAUNCHER": launcher}))
+                for launcher in ("srun", "mpirun")]
+
     def log(self, number):
         path = self.folder / f"job-{number}.log"
         return path.read_text(errors="replace") if path.exists() else f"no {path}"
@@ -86,8 +91,7 @@ class SlurmTest(LockstepTest):
         self.assertEqual(self.status(run)["jobs"], starts)
 
     def test_train_with_either_launcher(self):
-        for launcher in ("srun", "mpirun"):
-            number = self.sbatch("train.sbatch", *self.arguments(launcher), variables={"LAUNCHER": launcher})
+        for launcher, number in self.with_either_launcher():
             self.ends(number)
             log = self.log(number)
             self.assertRegex(log, r"2 ranks, 2 of them on ", log)
@@ -127,10 +131,11 @@ class SlurmTest(LockstepTest):
 
     def test_scancel_with_usr1(self):
         """To the job's steps: every rank gets it, from Slurm and some from the launcher too."""
-        for launcher in ("srun", "mpirun"):
-            number = self.sbatch("train.sbatch", *self.arguments(launcher, sets=slow(0.05)), variables={"LAUNCHER": launcher})
+        jobs = self.with_either_launcher(slow(0.05))
+        for launcher, number in jobs:
             self.wait_for_steps(number, 10, launcher)
             self.cluster.command("scancel", "--full", "--signal=USR1", number)
+        for launcher, number in jobs:
             self.ends(number)
             self.assert_interrupted(number, 2, launcher)
             self.assert_ends_as_undisturbed(launcher)
@@ -142,6 +147,7 @@ class SlurmTest(LockstepTest):
         self.ends(number, "CANCELLED")
         self.assertEqual(int(checkpoints(self.folder / "run")[-1].stem.removeprefix("step-")), len(records(self.folder / "run")))
         self.assertLess(len(records(self.folder / "run")), STEPS)
+        self.assertIn("nothing follows it", self.log(number))
 
     def test_requeue_in_mid_step(self):
         number = self.sbatch("train.sbatch", *self.arguments("run", sets=slow(0.05)))
