@@ -74,22 +74,26 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
   Cursor cursor;
   for (int step = 0; step < steps; ++step, cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
-    source.set_batch(batch);
     clock.begin();
     executor.refresh_weights();
     clock.mark(refresh);
     passes.begin();
-    auto extent = [&](int shard) { return source.extent(shard); };
+    auto extent = [&](int shard) { return source.extent(batch, shard); };
     auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
       passes.fetched();
-      return source.fetch(m, lane, slot, features);
+      return source.fetch(batch, m, lane, slot, features);
     };
-    auto done = [&](const Microshard& m, const LossSums& s, const Lane&, const float*) {
+    auto done = [&](const Microshard& m, const LossSums& s) {
       sums.leaf(m.shard)[0] = s.loss;
       sums.leaf(m.shard)[1] = static_cast<double>(s.correct);
-      passes.loss_done();
     };
-    executor.train({.step = step, .count = batch.count, .extent = extent, .fetch = fetch, .done = done},
+    auto after_loss = [&](const Microshard&, const Lane&, const float*) { passes.loss_done(); };
+    executor.train({.step = step,
+                    .count = batch.count,
+                    .extent = extent,
+                    .fetch = fetch,
+                    .done = done,
+                    .outputs = BatchView::Outputs(after_loss)},
                    reducer);
     passes.end(forward, backward);
     reducer.wait_all();

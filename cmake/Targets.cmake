@@ -8,15 +8,14 @@
 # where the compiler's vector loop ends (docs/architecture.md, "What keeps the bits").
 add_library(lockstep_flags INTERFACE)
 target_compile_features(lockstep_flags INTERFACE cxx_std_20)
-target_compile_options(lockstep_flags INTERFACE
-  -ffp-contract=off -fno-fast-math
-  $<BUILD_INTERFACE:-Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual
-  -Wno-missing-field-initializers>)
+set(lockstep_host_flags -ffp-contract=off -fno-fast-math -Wall -Wextra -Wshadow -Wpedantic -Wnon-virtual-dtor
+    -Woverloaded-virtual -Wno-missing-field-initializers)
+target_compile_options(lockstep_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${lockstep_host_flags}>")
 if(LOCKSTEP_WERROR)
-  target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-Werror>)
+  target_compile_options(lockstep_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 if(LOCKSTEP_NATIVE)
-  target_compile_options(lockstep_flags INTERFACE $<BUILD_INTERFACE:-march=native>)
+  target_compile_options(lockstep_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-march=native>)
 endif()
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g)

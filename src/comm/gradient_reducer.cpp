@@ -25,9 +25,11 @@
 namespace lockstep {
 
 namespace {
+constexpr std::size_t kDevicePieceBytes = std::size_t{4}
+                                          << 20;  // large enough to fill a link between devices
 constexpr double kGraceSeconds =
     10;  // what the watchdog has beyond its limit, to ask around and to end the run
-}
+}  // namespace
 
 // Shared with the communication thread, so that it outlives a reducer that an exception takes away.
 struct GradientReducer::State {
@@ -37,9 +39,17 @@ struct GradientReducer::State {
   std::vector<Range> buckets;
   std::vector<std::string> names;  // "gradients 3 of 7"
   std::vector<Subtree> subtrees;
+  Device* device = nullptr;
   std::vector<Buffer> memory;  // the partials, or one result where there is none
   std::vector<float*> partials;
   float* result = nullptr;
+  // Where sums are made: where partials are, or for a device without direct ways in pinned host memory.
+  std::vector<Buffer> staging;
+  std::vector<float*> host_partials;
+  float* host_result = nullptr;
+  std::optional<DeviceStream> copies;                 // of the thread that reduces
+  std::vector<std::unique_ptr<DeviceEvent>> written;  // per bucket: its partials are complete
+  std::optional<DeviceEvent> returned;                // all totals are on the device
   std::optional<TreeReduction> tree;
   double seconds_blocked = 0;
   std::atomic<double> seconds_reducing{0};
@@ -56,27 +66,77 @@ struct GradientReducer::State {
 
   void reduce(int bucket);
   void reduce_fast(const Range& range, const char* what);
+  void fetch(int bucket);
+  void give_back(const Range& range);
+  void stage();
   void serve();
 };
 
+void GradientReducer::State::stage() {
+  if (device->is_host() || communicator->size() == 1 || options.direct) {
+    host_partials = partials;
+    host_result = result;
+  }
+  if (device->is_host() || communicator->size() == 1) return;
+  for (std::size_t i = 0; i < buckets.size(); ++i) written.push_back(std::make_unique<DeviceEvent>(*device));
+  returned.emplace(*device);
+  if (options.direct) return;
+  for (const Buffer& buffer : memory) staging.push_back(Buffer::pinned(*device, buffer.size_bytes()));
+  for (std::size_t k = 0; k < partials.size(); ++k)
+    host_partials.push_back(static_cast<float*>(staging[k].data()));
+  host_result = static_cast<float*>(staging.front().data());
+  copies.emplace(*device);
+}
+
+void GradientReducer::State::fetch(int bucket) {
+  if (!returned) return;
+  const Range range = buckets[static_cast<std::size_t>(bucket)];
+  written[static_cast<std::size_t>(bucket)]->stream_wait(options.direct ? options.direct->stream()
+                                                                        : copies->get());
+  if (options.direct) return;
+  for (std::size_t k = 0; k < partials.size(); ++k)
+    device->download(copies->get(), host_partials[k] + range.first, partials[k] + range.first,
+                     static_cast<std::size_t>(range.size()) * sizeof(float));
+  copies->synchronize();
+}
+
+void GradientReducer::State::give_back(const Range& range) {
+  if (options.direct) returned->record(options.direct->stream());
+  if (!copies) return;
+  device->upload(copies->get(), result + range.first, host_result + range.first,
+                 static_cast<std::size_t>(range.size()) * sizeof(float));
+  returned->record(copies->get());
+}
+
 void GradientReducer::State::reduce(int bucket) {
+  if (communicator->size() == 1) return;  // the one partial is the total
   const Timer timer;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
   const char* what = names[static_cast<std::size_t>(bucket)].c_str();
+  fetch(bucket);
   if (options.mode == Options::Mode::fast)
     reduce_fast(range, what);
   else
-    tree->sum(partials, result, range.first, range.size(), what);
+    tree->sum(host_partials, host_result, range.first, range.size(), what);
+  give_back(range);
   seconds_reducing.store(seconds_reducing.load(std::memory_order_relaxed) + timer.seconds(),
                          std::memory_order_relaxed);
 }
 
 void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
-  if (partials.empty())
-    std::memset(result + range.first, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
-  for (std::size_t k = 1; k < partials.size(); ++k)
-    vector_add(result + range.first, partials[k] + range.first, range.size());
-  communicator->allreduce_sum_fast(result + range.first, static_cast<std::size_t>(range.size()), what);
+  float* const sum = host_result + range.first;
+  if (options.direct) {
+    void* const stream = options.direct->stream();
+    if (host_partials.empty())
+      device->zero(stream, sum, static_cast<std::size_t>(range.size()) * sizeof(float));
+    for (std::size_t k = 1; k < host_partials.size(); ++k)
+      options.add(stream, sum, host_partials[k] + range.first, range.size());
+    return options.direct->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
+  }
+  if (host_partials.empty()) std::memset(sum, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
+  for (std::size_t k = 1; k < host_partials.size(); ++k)
+    vector_add(sum, host_partials[k] + range.first, range.size());
+  communicator->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
 }
 
 void GradientReducer::State::serve() {
@@ -114,8 +174,10 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   }
   LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
   const bool alone = communicator.size() == 1;
-  if (alone) options.overlap = false;
-  s.options = options;
+  s.device = options.device != nullptr ? options.device : &cpu_device();
+  if (!s.device->is_host()) options.overlap = true;
+  if (alone || options.direct) options.overlap = false;
+  s.options = std::move(options);
   s.num_elements = num_elements;
   s.buckets = std::move(buckets);
   for (std::size_t i = 0; i < s.buckets.size(); ++i) {
@@ -125,16 +187,26 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
   s.subtrees = maximal_subtrees(static_cast<int>(mine.first), static_cast<int>(mine.last), shards);
   for (std::size_t k = 0; k < std::max<std::size_t>(s.subtrees.size(), 1); ++k)
-    s.memory.emplace_back(cpu_device(), static_cast<std::size_t>(num_elements) * sizeof(float));
+    s.memory.emplace_back(*s.device, static_cast<std::size_t>(num_elements) * sizeof(float));
   for (std::size_t k = 0; k < s.subtrees.size(); ++k)
     s.partials.push_back(static_cast<float*>(s.memory[k].data()));
   s.result = static_cast<float*>(s.memory.front().data());
-  if (options.mode == Options::Mode::tree)
-    s.tree.emplace(*s.communicator, options.overlap ? nullptr : pool, shards, largest, options.piece_bytes);
+  s.stage();
+  if (s.options.mode == Options::Mode::tree && s.options.direct) {
+    void* const stream = s.options.direct->stream();
+    const auto add = [stream, one = s.options.add](float* into, const float* from, std::int64_t count) {
+      one(stream, into, from, count);
+    };
+    s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes,
+                   TreeReduction::Place{*s.device, stream, add});
+  } else if (s.options.mode == Options::Mode::tree) {
+    s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, largest,
+                   s.options.piece_bytes);
+  }
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
   // The thread holds the state, not this object.
-  if (options.overlap)
+  if (s.options.overlap)
     s.thread = std::thread([state = state_] {
       name_trace_thread("communication");
       state->serve();
@@ -167,7 +239,9 @@ float* GradientReducer::partial(int k) { return state_->partials[static_cast<std
 const std::vector<Range>& GradientReducer::buckets() const { return state_->buckets; }
 float* GradientReducer::result() { return state_->result; }
 const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
-bool GradientReducer::overlaps() const { return state_->options.overlap; }
+bool GradientReducer::overlaps() const {
+  return state_->options.overlap || state_->options.direct != nullptr;
+}
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 double GradientReducer::seconds_reducing() const {
   return state_->seconds_reducing.load(std::memory_order_relaxed);
@@ -179,6 +253,7 @@ void GradientReducer::start(int bucket) {
   LOCKSTEP_CHECK(started == 0, "bucket {} was started twice", bucket);
   started = 1;
   const Timer timer;
+  if (s.returned) s.written[static_cast<std::size_t>(bucket)]->record(s.options.stream);
   if (s.options.overlap) {
     {
       const std::lock_guard lock(s.mutex);
@@ -215,6 +290,8 @@ void GradientReducer::wait_all() {
     error = std::exchange(s.error, nullptr);
     s.seconds_blocked += timer.seconds();
   }
+  if (s.options.direct) s.options.direct->check();
+  if (s.returned && !error) s.returned->stream_wait(s.options.stream);
   s.queue.clear();
   std::fill(s.started.begin(), s.started.end(), char{0});
   if (error) std::rethrow_exception(error);
@@ -223,6 +300,7 @@ void GradientReducer::wait_all() {
 std::size_t GradientReducer::memory_bytes() const {
   std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
   for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
+  for (const Buffer& buffer : state_->staging) bytes += buffer.size_bytes();
   return bytes;
 }
 

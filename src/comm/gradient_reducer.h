@@ -10,12 +10,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
+#include "comm/device_communicator.h"
 #include "comm/tree.h"
+#include "core/device.h"
 
 namespace lockstep {
 
@@ -27,6 +30,15 @@ struct GradientReducerOptions {
   /// A thread of our own makes the blocking calls while the caller computes. It wants a core, and
   /// MPI_THREAD_MULTIPLE (CommEnvironment::thread_multiple).
   bool overlap = false;
+  /// Where partials and result lie, and the stream that writes partials before start() and reads the result
+  /// after wait_all(). On a device with memory of its own the sums pass through pinned host memory, in a
+  /// thread of our own (overlap is on); wait_all() waits for them, and the stream for their way back.
+  Device* device = nullptr;  ///< null: the CPU
+  void* stream = nullptr;
+  /// If not null, sums go along the tree from device to device, in the stream of this communicator of the
+  /// same ranks, with `add` to put into += from into a stream. No thread, and no call waits.
+  std::shared_ptr<DeviceCommunicator> direct;
+  std::function<void(void* stream, float* into, const float* from, std::int64_t count)> add;
   /// Large transfers go in pieces of this size (a multiple of 64, at least 1024; the same on all ranks).
   std::size_t piece_bytes = std::size_t{512} << 10;
 };
@@ -48,7 +60,8 @@ class GradientReducer {
   /// This rank's maximal subtrees; none for a rank without shards, exactly one for a single rank.
   int num_partials() const;
   Subtree partial_subtree(int k) const;
-  /// num_elements floats, 64-byte aligned, zero at first; reduction leaves them in an undefined state.
+  /// num_elements floats on the device, 64-byte aligned, zero at first; reduction leaves them in an undefined
+  /// state.
   float* partial(int k);
 
   const std::vector<Range>& buckets() const;

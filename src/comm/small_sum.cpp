@@ -3,7 +3,6 @@
 #include "comm/small_sum.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 
@@ -29,7 +28,11 @@ std::vector<Range> one_by_one(const Range& leaves) {
 }  // namespace
 
 SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge)
+    : SmallSum(communicator, shards, group, width, std::move(merge), {cpu_device(), nullptr}) {}
+
+SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge, Place place)
     : communicator_(communicator),
+      place_(place),
       group_(group == 0 ? shards : group),
       width_(width),
       stride_((width + 7) / 8 * 8),
@@ -37,6 +40,8 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
       mine_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
   LOCKSTEP_CHECK(shards >= 1 && width >= 1 && group >= 0 && shards % group_ == 0,
                  "{} shards in groups of {}, width {}", shards, group, width);
+  LOCKSTEP_CHECK(merge_ || place.device.is_host(), "numbers on {} without a way to merge them",
+                 place.device.name());
   const int ranks = communicator.size();
   const std::vector<Range> ranges = shards_of_all_ranks(ranks, shards);
   groups_.resize(static_cast<std::size_t>(shards / group_));
@@ -57,16 +62,20 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
       }
   }
   partials_per_rank_ = *std::max_element(used.begin(), used.end());
-  leaves_ = Buffer(cpu_device(), static_cast<std::size_t>(mine_.size() * stride_) * sizeof(double));
+  leaves_ = Buffer(place.device, static_cast<std::size_t>(mine_.size() * stride_) * sizeof(double));
   allocate_messages();
 }
 
 void SmallSum::allocate_messages() {
   message_ = partials_per_rank_ * stride_ + (rank_words_ + 7) / 8 * 8;
   const std::size_t bytes = static_cast<std::size_t>(message_) * sizeof(double);
-  sent_ = Buffer(cpu_device(), bytes);
-  if (communicator_.size() > 1)
-    gathered_ = Buffer(cpu_device(), bytes * static_cast<std::size_t>(communicator_.size()));
+  sent_ = Buffer::pinned(place_.device, bytes);
+  if (communicator_.size() == 1) return;
+  const std::size_t all = bytes * static_cast<std::size_t>(communicator_.size());
+  gathered_ = Buffer::pinned(place_.device, all);
+  if (place_.device.is_host()) return;
+  gathered_on_device_ = Buffer(place_.device, all);
+  if (place_.direct != nullptr) sent_on_device_ = Buffer(place_.device, bytes);
 }
 
 void SmallSum::set_rank_words(int count) {
@@ -93,7 +102,7 @@ double* SmallSum::at(const Buffer& buffer, int slot) const {
 
 double* SmallSum::gathered(const Group& group, int input) const {
   const auto i = static_cast<std::size_t>(input);
-  return at(gathered_, group.slots[i]) + std::int64_t{group.ranks[i]} * message_;
+  return at(merged(), group.slots[i]) + std::int64_t{group.ranks[i]} * message_;
 }
 
 double* SmallSum::leaf(int shard) {
@@ -106,6 +115,16 @@ void SmallSum::merge(double* into, const double* right) const {
   for (int i = 0; i < width_; ++i) into[i] += right[i];
 }
 
+void SmallSum::exchange(const char* what) {
+  if (place_.direct != nullptr)
+    return place_.direct->allgather(sent_on_device_.data(), sent_on_device_.size_bytes(),
+                                    gathered_on_device_.data(), what);
+  place_.device.synchronize(place_.stream);
+  communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
+  if (!place_.device.is_host())
+    place_.device.upload(place_.stream, gathered_on_device_.data(), gathered_.data(), gathered_.size_bytes());
+}
+
 void SmallSum::reduce(const char* what) {
   int packed = 0;
   for (const Group& group : groups_) {
@@ -113,12 +132,17 @@ void SmallSum::reduce(const char* what) {
       merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
     });
     if (communicator_.size() == 1) continue;
-    for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k)
-      std::memcpy(at(sent_, packed++), at(leaves_, group.first_leaf + group.local.output_slot(k)),
-                  static_cast<std::size_t>(width_) * sizeof(double));
+    for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k, ++packed) {
+      const double* partial = at(leaves_, group.first_leaf + group.local.output_slot(k));
+      const std::size_t bytes = static_cast<std::size_t>(width_) * sizeof(double);
+      if (place_.direct != nullptr)
+        place_.device.copy(place_.stream, at(sent_on_device_, packed), partial, bytes);
+      else
+        place_.device.download(place_.stream, at(sent_, packed), partial, bytes);
+    }
   }
   if (communicator_.size() == 1) return;
-  communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
+  exchange(what);
   for (const Group& group : groups_)
     tree_combine(group.global,
                  [&](int into, int from) { merge(gathered(group, into), gathered(group, from)); });

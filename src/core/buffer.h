@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owner of device memory: 64-byte aligned, zeroed, move-only. Tensors are views into it.
+// An owner of device memory, or of pinned host memory for a device: 64-byte aligned, zeroed, move-only.
+// Tensors are views into it.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,14 @@ class Buffer {
   Buffer() = default;
   Buffer(Device& device, std::size_t bytes)
       : device_(&device), address_(device.allocate(bytes)), bytes_(bytes) {}
+  static Buffer pinned(Device& device, std::size_t bytes) {
+    Buffer buffer;
+    buffer.pinned_ = true;
+    buffer.address_ = device.allocate_pinned(bytes);
+    buffer.device_ = &device;
+    buffer.bytes_ = bytes;
+    return buffer;
+  }
   ~Buffer() { reset(); }
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -38,8 +47,10 @@ class Buffer {
 
  private:
   void reset() noexcept {
-    if (device_ != nullptr) device_->deallocate(address_, bytes_);
+    if (device_ != nullptr && pinned_) device_->deallocate_pinned(address_, bytes_);
+    if (device_ != nullptr && !pinned_) device_->deallocate(address_, bytes_);
     device_ = nullptr;
+    pinned_ = false;
     address_ = nullptr;
     bytes_ = 0;
   }
@@ -47,11 +58,13 @@ class Buffer {
     std::swap(device_, other.device_);
     std::swap(address_, other.address_);
     std::swap(bytes_, other.bytes_);
+    std::swap(pinned_, other.pinned_);
   }
 
   Device* device_ = nullptr;
   void* address_ = nullptr;
   std::size_t bytes_ = 0;
+  bool pinned_ = false;
 };
 
 }  // namespace lockstep

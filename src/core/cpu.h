@@ -19,6 +19,8 @@ IsaLevel isa_level();
 
 /// Cores that this process may run on (its affinity mask), at least 1.
 int available_cores();
+/// Them as text: "0-7,16".
+std::string allowed_cores_text();
 /// The host's name.
 std::string host_name();
 /// "AMD EPYC ..." where the system tells.

@@ -20,6 +20,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 class CpuDevice final : public Device {
  public:
   std::string name() const override { return "cpu"; }
+  bool is_host() const override { return true; }
 
   void* allocate(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
@@ -46,13 +47,42 @@ class CpuDevice final : public Device {
     in_use_.fetch_sub(bytes);
   }
 
-  void copy_from_host(void* to, const void* from, std::size_t bytes) override {
-    std::memcpy(to, from, bytes);
-  }
-  void copy_to_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
+  void deallocate_pinned(void* address, std::size_t bytes) noexcept override { deallocate(address, bytes); }
   std::size_t peak_bytes() const override { return peak_.load(); }
 
+  void copy_from_host(void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void copy_to_host(void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void upload(void*, void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void download(void*, void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void copy(void*, void* to, const void* from, std::size_t bytes) override { move(to, from, bytes); }
+  void zero(void*, void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+
+  void* create_stream() override { return nullptr; }
+  void destroy_stream(void*) noexcept override {}
+  void synchronize(void*) override {}
+  void* create_event() override { return nullptr; }
+  void destroy_event(void*) noexcept override {}
+  void record(void*, void*) override {}
+  void wait(void*) override {}
+  void stream_wait(void*, void*) override {}
+
+  void begin_recording(void*) override { throw_no_recording(); }
+  void* end_recording(void*) override {
+    throw_no_recording();
+    return nullptr;
+  }
+  void abandon_recording(void*) noexcept override {}
+  void launch(void*, void*) override { throw_no_recording(); }
+  void destroy_graph(void*) noexcept override {}
+
  private:
+  static void throw_no_recording() { LOCKSTEP_CHECK(false, "the CPU does its work when it is called"); }
+  static void move(void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+  }
   std::atomic<std::size_t> in_use_{0}, peak_{0};
 };
 

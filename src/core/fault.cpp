@@ -23,8 +23,8 @@ constexpr std::string_view kKinds[] = {
     "exit", "kill", "stop", "exception", "sleep", "nan_gradient", "flipped_bit", "skipped_collective",
     "extra_collective", "differing_config",
     // while a checkpoint is written: io/fault_points.h
-    "ENOSPC", "EIO", "EIO_fsync", "short_write", "kill_in_write", "kill_before_fsync", "kill_before_rename",
-    "kill_after_rename"};
+    "ENOSPC", "EIO", "EIO_fsync", "short_write", "slow_write", "kill_in_write", "kill_before_fsync",
+    "kill_before_rename", "kill_after_rename"};
 
 struct Planned {
   Fault fault;
@@ -88,6 +88,8 @@ bool fault_is(std::string_view kind) {
       return true;
   return false;
 }
+
+bool faults_planned() { return !planned().empty(); }
 
 void fault_kill(std::string_view kind) {
   if (fault_is(kind)) ::raise(SIGKILL);

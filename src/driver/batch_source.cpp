@@ -27,17 +27,18 @@ BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes
   }
 }
 
-Microshard BatchSource::extent(int shard) const {
-  const Range range = plan_.shard_range(batch_.count, shard);
+Microshard BatchSource::extent(const Batch& batch, int shard) const {
+  const Range range = plan_.shard_range(batch.count, shard);
   return {shard, range.first, range.size()};
 }
 
-Labels BatchSource::fetch(const Microshard& microshard, int lane, int slot, float* features) {
+Labels BatchSource::fetch(const Batch& batch, const Microshard& microshard, int lane, int slot,
+                          float* features) {
   const Timer timer;
   std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(lane)];
   for (std::int64_t i = 0; i < microshard.n; ++i)
     samples[static_cast<std::size_t>(i)] =
-        plan_.sample_at(batch_.epoch, batch_.first + microshard.first_sample + i);
+        plan_.sample_at(batch.epoch, batch.first + microshard.first_sample + i);
   const std::span<const std::int64_t> chosen(samples.data(), static_cast<std::size_t>(microshard.n));
   dataset_.gather_features(chosen, features);
   Labels labels;

@@ -18,17 +18,15 @@ class BatchSource {
  public:
   BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes, int slots);
 
-  void set_batch(const Batch& batch) { batch_ = batch; }
-  Microshard extent(int shard) const;
+  Microshard extent(const Batch& batch, int shard) const;
   /// Gathers features and labels; `slot` numbers a label buffer that lives until the microshard's loss.
-  Labels fetch(const Microshard& microshard, int lane, int slot, float* features);
+  Labels fetch(const Batch& batch, const Microshard& microshard, int lane, int slot, float* features);
   /// Time that lane 0 spent in fetch().
   double seconds() const { return seconds_; }
 
  private:
   const Dataset& dataset_;
   const StepPlan& plan_;
-  Batch batch_{0, 0, 0};
   std::vector<std::vector<std::int64_t>> samples_;  ///< per lane
   std::vector<std::vector<std::int32_t>> indices_;  ///< per slot
   std::vector<std::vector<float>> rows_;            ///< per slot

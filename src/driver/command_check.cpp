@@ -35,7 +35,7 @@ int command_check(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::unique_ptr<Dataset> train = open_split(config, "train"), eval = open_split(config, "eval");
-  Model model = make_model(config, train->feature_shape());
+  Model model = make_model(config, train->feature_shape(), cpu_device());
   check_labels(model, *train);
   if (eval) check_labels(model, *eval);
   const int shards = choose_shards(config, std::nullopt, cores_per_rank(1));

@@ -11,14 +11,14 @@
 #include "core/device.h"
 #include "driver/version.h"
 #include "io/library_versions.h"
-#include "kernels/kernel_table.h"
+#include "kernels/backend.h"
 
 namespace lockstep {
 
 std::vector<InfoRow> build_info() {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   const int cores = available_cores();
-  return {
+  std::vector<InfoRow> rows = {
       {"lockstep", std::string(kVersion)},
       {"build", std::string(kBuild)},
       {"MPI", mpi_library_version()},
@@ -34,6 +34,19 @@ std::vector<InfoRow> build_info() {
       {"memory", fmt::format("{:.1f} GiB on this host", static_cast<double>(physical_memory_bytes()) / kGiB)},
       {"devices", fmt::format("{}: {} core{}, float32", cpu_device().name(), cores, cores == 1 ? "" : "s")},
   };
+  for (Backend* backend : backends()) {
+    for (const auto& [name, version] : backend->versions()) rows.emplace_back(name, version);
+    const int count = backend->num_devices();
+    if (count == 0) rows.emplace_back("GPUs", backend->problem());
+    for (int i = 0; i < count; ++i) {
+      const DeviceDescription gpu = backend->describe(i);
+      rows.emplace_back(
+          fmt::format("{}:{}", backend->name(), i),
+          fmt::format("{}, {:.1f} GiB, at {}{}", gpu.name, static_cast<double>(gpu.memory_bytes) / kGiB,
+                      gpu.address, gpu.numa_node < 0 ? "" : fmt::format(", NUMA node {}", gpu.numa_node)));
+    }
+  }
+  return rows;
 }
 
 std::string info_text(std::span<const InfoRow> rows) {

@@ -51,6 +51,7 @@ struct Parser {
     add_events();
     add_replay();
     add_check();
+    add_status();
     add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
     add(Command::config_reference, "config-reference",
         "Print the reference of all configuration options as Markdown",
@@ -245,6 +246,14 @@ struct Parser {
     add_overrides(sub);
     add_hang(sub);
     add_verbosity(sub);
+  }
+
+  void add_status() {
+    CLI::App* sub = add(Command::status, "status",
+                        "Print how far a run is, over all its jobs; from any shell, also while it runs",
+                        "lockstep status runs/digits");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_flag("--json", line.json, "Print JSON");
   }
 
   void add_check() {

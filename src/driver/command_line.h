@@ -22,6 +22,7 @@ enum class Command {
   events,
   replay,
   check,
+  status,
   info,
   config_reference,
   checkpoint_list,

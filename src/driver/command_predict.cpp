@@ -78,19 +78,25 @@ int command_predict(const CommandLine& line) {
 
     const std::int64_t outputs = session.model().graph->output().num_elements();
     std::vector<float> batch_rows(static_cast<std::size_t>(plan.spec().batch_size * outputs));
+    const Buffer rows_on_device(context.device, batch_rows.size() * sizeof(float));
     std::string text = header_line(outputs);
     for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
       const Batch batch = plan.batch(cursor);
-      source.set_batch(batch);
-      auto extent = [&](int shard) { return source.extent(shard); };
+      auto extent = [&](int shard) { return source.extent(batch, shard); };
       auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-        return source.fetch(m, lane, slot, features);
+        return source.fetch(batch, m, lane, slot, features);
       };
-      auto done = [&](const Microshard& m, const LossSums&, const Lane& lane, const float* values) {
+      auto done = [](const Microshard&, const LossSums&) {};
+      auto predict = [&](const Microshard& m, const Lane& lane, const float* values) {
         session.model().loss->predict(context.kernels, lane, m.n, session.model().graph->output(), values,
-                                      batch_rows.data() + m.first_sample * outputs);
+                                      rows_on_device.as<float>().data() + m.first_sample * outputs);
       };
-      executor.run({.count = batch.count, .extent = extent, .fetch = fetch, .done = done});
+      executor.run({.count = batch.count,
+                    .extent = extent,
+                    .fetch = fetch,
+                    .done = done,
+                    .outputs = BatchView::Outputs(predict)});
+      context.device.copy_to_host(batch_rows.data(), rows_on_device.data(), rows_on_device.size_bytes());
       // Every rank has the rows of its consecutive shards; the chief collects them.
       for (int rank = 1; rank < world.size(); ++rank) {
         const Range shards = shards_of_rank(rank, world.size(), session.shards());

@@ -49,7 +49,7 @@ StepRecord repeat(Session& session, const FoundCheckpoint& state, const StepReco
   const StepPlan plan(step_plan_spec(session));
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(session.config().optimizer);
   VariableStore& variables = *session.model().variables;
-  optimizer->create_slots(cpu_device(), variables);
+  optimizer->create_slots(session.device().device, variables);
   Trainer trainer(session.executor_context(), session.gradients(), session.control(), session.train_data(),
                   plan, *optimizer, trainer_options(session));
   session.workers().grow_scratch(trainer.scratch_bytes());

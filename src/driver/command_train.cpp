@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "comm/agree.h"
 #include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/run_signals.h"
 #include "driver/hang_rank.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/record_hook.h"
@@ -20,6 +22,7 @@
 #include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/train_hooks.h"
+#include "driver/train_job.h"
 #include "driver/train_setup.h"
 #include "driver/trainer.h"
 #include "driver/version.h"
@@ -48,18 +51,23 @@ void log_transports(const std::vector<std::string>& lines, const std::vector<std
 /// One training run, from the session's parts to the last checkpoint. All ranks.
 class TrainingRun {
  public:
-  TrainingRun(Session& session, const FoundCheckpoint& found, const std::string& run_dir,
-              const CommandLine& line)
+  struct Options {
+    std::string run_dir;
+    const CommandLine& line;
+    std::optional<JobEnd> job_end;
+    RunStatus* status = nullptr;  ///< the chief's
+  };
+  TrainingRun(Session& session, const FoundCheckpoint& found, const Options& options)
       : session_(session),
         config_(session.config()),
         found_(found),
         plan_(step_plan_spec(session)),
         optimizer_(make_optimizer(config_.optimizer)),
-        saver_(session.is_chief(), run_dir, saver_options(config_.checkpoint)),
+        saver_(session.is_chief(), options.run_dir, saver_options(config_.checkpoint)),
         reports_(
-            session.is_chief(), run_dir,
+            session.is_chief(), options.run_dir,
             {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
-    optimizer_->create_slots(cpu_device(), *session.model().variables);
+    optimizer_->create_slots(session.device().device, *session.model().variables);
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
                                          session.train_data(), plan_, *optimizer_, trainer_options(session));
     if (session.eval_data() != nullptr)
@@ -79,33 +87,37 @@ class TrainingRun {
                      .seed = session.seed(),
                      .accuracy = session.model().accuracy},
         MonitoredSession::Options{
-            .run_dir = run_dir, .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
+            .run_dir = options.run_dir,
+            .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
         [this](MonitoredSession& monitored) { restore(monitored); });
-    if (!line.record.empty())  // first: it keeps what is known when another hook ends the run
+    const std::vector<std::int64_t>& record = options.line.record;
+    if (!record.empty())  // first: it keeps what is known when another hook ends the run
       monitored_->add(std::make_unique<RecordHook>(
-          session.executor_context(), RecordHook::Options{.steps = {line.record.begin(), line.record.end()},
+          session.executor_context(), RecordHook::Options{.steps = {record.begin(), record.end()},
                                                           .config_text = to_yaml(resolved_config(config_)),
                                                           .environment = session.environment()}));
-    add_train_hooks(*monitored_, config_, plan_, evaluation_.get(), saver_, session.workers().pool(),
-                    line.quiet);
+    add_train_hooks(*monitored_, config_,
+                    {.plan = plan_,
+                     .evaluation = evaluation_.get(),
+                     .saver = saver_,
+                     .pool = session.workers().pool(),
+                     .status = options.status,
+                     .job_end = options.job_end,
+                     .quiet = options.line.quiet});
+    if (options.status != nullptr) options.status->set_total_steps(total_steps(config_, plan_));
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
 
-  /// What was found says that nothing is left to do.
-  bool finished() const {
-    if (!found_.exists()) return false;
-    if (config_.train.has("steps")) return found_.header.global_step >= config_.train.integer("steps");
-    return found_.header.epoch >= config_.train.integer("epochs");
-  }
-
-  void run() {
+  /// To the run's end, or until it is interrupted; the state is then durable. All ranks.
+  const MonitoredSession& run() {
     monitored_->start();
     const std::vector<std::string> transports = describe_transports(session_.world(), session_.hosts());
     describe();
     if (session_.is_chief()) log_transports(transports, session_.hosts());
     monitored_->run();
     reports_.close();
+    return *monitored_;
   }
 
  private:
@@ -123,7 +135,7 @@ class TrainingRun {
       }
       if (found_.exists())
         restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
-                      monitored.state());
+                      monitored.state(found_.left_off));
       else if (has_warm_start(config_))
         warm_start(session_.world(), warm_start_options(config_), *session_.model().variables);
     });
@@ -141,10 +153,19 @@ class TrainingRun {
     const std::string mpi = mpi_library_version();
     log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(),
              mpi.substr(0, mpi.find(',')));
-    log_info("{}, {} of them on {}, each with {} on {}; device: cpu{}", counted(ranks, "rank"),
+    log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(ranks, "rank"),
              session_.ranks_on_host(), host_name(), counted(threads, "thread"),
-             counted(session_.cores_per_rank(), "core"),
+             counted(session_.cores_per_rank(), "core"), session_.device().is_gpu() ? "cuda" : "cpu",
              trainer_->overlaps() ? "; communication overlapped" : "");
+    if (session_.device().is_gpu()) log_info("GPUs of the ranks:\n{}", session_.device_table());
+    if (session_.shares_gpus())
+      log_warning(
+          "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
+          "rank per GPU.");
+    for (Backend* backend : backends())
+      if (!session_.device().is_gpu() && backend->num_devices() > 0)
+        log_info("{} GPUs are visible and not used; device: {} would use them", backend->num_devices(),
+                 backend->name());
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
              session_.model().variables->num_parameters(), session_.train_data().size(),
              plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());
@@ -209,13 +230,40 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
         "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
+/// The job from its start to its exit code. All ranks.
+int run_job(CommEnvironment& environment, const Config& config, const FoundCheckpoint& found, TrainJob& job,
+            TrainingRun::Options options) {
+  Communicator& world = environment.world();
+  if (const auto code = job.interrupted_at_start()) return *code;
+  Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
+                  true, true);
+  if (const auto code = job.interrupted_at_start()) return *code;
+  options.status = job.status();
+  const auto run = shared([&] { return std::make_unique<TrainingRun>(session, found, options); });
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() == 0)
+            write_file_atomically(options.run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+        },
+        "writing config.yaml");
+  });
+  const MonitoredSession& ended = run->run();
+  return job.end(ended.interruption(), ended.global_step(), ended.final_reason());
+}
+
 }  // namespace
 
 int command_train(const CommandLine& line) {
+  const double begin = unix_time();
+  const auto environment_variable = [](const char* name) -> const char* { return std::getenv(name); };
+  install_run_signals(environment_variable);
   std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
   check_config(config);
   check_hooks(config);
+  const std::optional<JobEnd> end_of_job = job_end(config, begin, environment_variable);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
   const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
   return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
@@ -228,26 +276,21 @@ int command_train(const CommandLine& line) {
       return checkpoint;
     });
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
-    Session session(environment, config, found.exists() ? std::optional(found.header.shards) : std::nullopt,
-                    true, true);
-    const std::unique_ptr<TrainingRun> run =
-        shared([&] { return std::make_unique<TrainingRun>(session, found, run_dir, line); });
-    shared([&] {
-      agree(
-          world,
-          [&] {
-            if (world.rank() == 0)
-              write_file_atomically(run_dir + "/config.yaml", to_yaml(resolved_config(config)));
-          },
-          "writing config.yaml");
-    });
-    if (run->finished()) {
-      if (session.is_chief())
-        log_info("this run is finished: step {} in {}", found.header.global_step, found.path);
+    if (const std::string why = why_finished(world, config, run_dir, found); !why.empty()) {
+      if (world.rank() == 0) log_info("{}", why);
       return 0;
     }
-    run->run();
-    return 0;
+    TrainJob job(world, config, run_dir, found);
+    try {
+      return run_job(environment, config, found, job,
+                     {.run_dir = run_dir, .line = line, .job_end = end_of_job});
+    } catch (const Error& error) {
+      job.failed(exit_code(error.kind()), error.what());
+      throw;
+    } catch (const std::exception& error) {
+      job.failed(1, error.what());
+      throw;
+    }
   });
 }
 

@@ -11,6 +11,7 @@
 #include "driver/command_inspect.h"
 #include "driver/command_predict.h"
 #include "driver/command_replay.h"
+#include "driver/command_status.h"
 #include "driver/command_train.h"
 
 namespace lockstep {
@@ -24,6 +25,7 @@ constexpr CommandEntry kCommands[] = {
     {Command::inspect, command_inspect},
     {Command::events, command_events},
     {Command::replay, command_replay},
+    {Command::status, command_status},
     {Command::info, command_info},
     {Command::config_reference, command_config_reference},
     {Command::checkpoint_list, command_checkpoint_list},

@@ -20,6 +20,9 @@ constexpr ParamSpec kGeneral[] = {
     {"threads", integer, "null", ">= 1 or null",
      "Compute threads per rank. null: the cores that the rank may use, shared fairly among the ranks of a "
      "node."},
+    {"device", string, "cpu", "cpu|cuda",
+     "What ranks compute on. cuda: one GPU per rank, by the rank's number on its host. The bits of a run are "
+     "the same on any number of ranks of one kind of device."},
     {"base_directory", string, "null", "or null",
      "Where relative paths in this file begin. null: the folder of this file. A run directory's config.yaml "
      "has it written."},
@@ -52,6 +55,20 @@ constexpr ParamSpec kTrain[] = {
      "stop: end in order. skip: leave out this step's update. warn: say it and go on."},
     {"max_recoveries", integer, "3", ">= 0",
      "How often a session goes back to the last checkpoint after an error that may go away."},
+    {"time_limit", string, "null", "duration or null",
+     "How long one job may take, from the start of the program: 90s, 45m, 1.5h, 2d, 1:30:00 or 2-00:00:00. "
+     "The run stops "
+     "and saves in time, and ends with exit code 75. Slurm's limit is known without it where "
+     "SLURM_JOB_END_TIME is set; "
+     "the earlier one counts."},
+    {"time_margin", real, "10", ">= 0 seconds",
+     "How much earlier than the end of the job the run stops, beside the time that steps and checkpoints "
+     "were seen to "
+     "take."},
+    {"max_jobs_without_progress", integer, "2", ">= 1",
+     "After so many jobs in a row that gained no step, exit code 1 in place of 75: a run that does not get "
+     "ahead is not "
+     "queued again for ever."},
 };
 
 constexpr ParamSpec kEval[] = {
@@ -147,6 +164,9 @@ constexpr ParamSpec kComm[] = {
 
 constexpr ParamSpec kPrecision[] = {
     {"compute", string, "float32", "float32 is the only choice", "Type of activations and gradients."},
+    {"allow_tf32", boolean, "false", "",
+     "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), for "
+     "speed."},
 };
 
 constexpr ConfigSection kSections[] = {

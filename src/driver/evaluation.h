@@ -7,12 +7,14 @@
 #include <memory>
 
 #include "comm/small_sum.h"
+#include "core/function_ref.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
 
 namespace lockstep {
 
 struct EvaluationResult {
+  double word = 0;  ///< not 0: the evaluation was given up, and there is nothing else
   std::int64_t samples = 0;
   double loss = 0;      ///< mean over samples
   double accuracy = 0;  ///< share of samples whose largest output is the label's class
@@ -25,14 +27,19 @@ class Evaluation {
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
-  /// All ranks.
-  EvaluationResult run();
+  /// All ranks. `word` is asked before each batch: with anything but 0 on any rank, all ranks give up after
+  /// that batch, and the largest is in the result.
+  EvaluationResult run(FunctionRef<double()> word);
+  EvaluationResult run() {
+    return run([] { return 0.0; });
+  }
 
  private:
   StepPlan plan_;
   Executor executor_;
   BatchSource source_;
   SmallSum sums_;
+  int ranks_;
 };
 
 }  // namespace lockstep

@@ -3,8 +3,9 @@
 #include "driver/executor.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
+#include "comm/flight_recorder.h"
 #include "core/trace.h"
 #include "driver/fault_step.h"
 
@@ -51,7 +52,8 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                               context.pool.size(),
                               training,
                               sample_counts,
-                              {wants.get(), inputs}});
+                              {wants.get(), inputs},
+                              context.shards});
   }
   return calls;
 }
@@ -70,7 +72,17 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
       calls_(prepared(context, training, sample_counts)),
       plan_(calls_, training,
-            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())) {
+            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
+      loss_sums_(Buffer::pinned(context.device, static_cast<std::size_t>(own_.size()) * sizeof(LossSums))),
+      losses_known_(context.device),
+      graphs_(context.device, context.lanes.front().stream) {
+  if (!context.device.is_host() && !sample_counts.empty()) {
+    stage_ = std::make_unique<InputStage>(
+        context.device, own_, *std::max_element(sample_counts.begin(), sample_counts.end()),
+        context.graph.features().num_elements(), context.graph.output().num_elements());
+    step_words_ = Buffer::pinned(context.device, 2 * sizeof(std::uint32_t));
+    step_word_ = Buffer(context.device, sizeof(std::uint32_t));
+  }
   for (const Graph::Operation& operation : calls_.operations) {
     scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
     meetings_.emplace_back();
@@ -81,9 +93,18 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
                      "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
                      layer.name(), group, context.shards);
+    // The meetings are the first lane's work, on its stream: on a device there is one lane.
+    const Lane& lane = context_.lanes.front();
     const auto sum = [&](int width, CollectiveLayer::Merge merge) {
+      const NormKernels& norm = context_.kernels.norm;
       return SmallSum(context_.meetings, context_.shards, group, width,
-                      [merge, width](double* into, const double* right) { merge(into, right, width); });
+                      [&norm, &lane, merge, width](double* into, const double* right) {
+                        if (merge == CollectiveLayer::Merge::moments)
+                          norm.merge_moments(lane, (width - 1) / 2, into, right);
+                        else
+                          norm.merge_sums(lane, width, into, right);
+                      },
+                      {context_.device, lane.stream, context_.direct_meetings});
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
                                                          sum(layer.backward_width(), layer.backward_merge()),
@@ -124,7 +145,9 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
 Executor::~Executor() = default;
 
 int Executor::num_slots() const { return static_cast<int>(slots_.size()); }
-std::size_t Executor::scratch_bytes() const { return scratch_bytes_; }
+std::size_t Executor::scratch_bytes() const {
+  return std::max(scratch_bytes_, context_.kernels.scratch_bytes);
+}
 std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
 
 void Executor::build_phases() {
@@ -145,6 +168,7 @@ void Executor::build_phases() {
   }
   phases_.front().first = true;
   phases_.back().actions.push_back({Act::loss, -1});
+  phases_.back().ends_with_loss = !training_;
   if (!training_) return;
   for (int i = K - 1; i >= 0; --i) {
     const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
@@ -165,7 +189,8 @@ void Executor::build_phases() {
 // Without meetings the whole step is one phase, and no bucket would leave before its end. So the last
 // microshard of each thread gets phases of its own: its backward pass, cut where a bucket is complete.
 void Executor::cut_at_buckets(std::span<const Range> buckets) {
-  if (per_shard_slots_ || phases_.size() != 1 || buckets.size() < 2) return;
+  if (per_shard_slots_ || phases_.size() != 1) return;
+  if (context_.device.is_host() && buckets.size() < 2) return;
   const Phase whole = phases_.front();
   phases_.front().who = Who::all_but_last;
   std::size_t bucket = 0;
@@ -173,6 +198,12 @@ void Executor::cut_at_buckets(std::span<const Range> buckets) {
   part.gradients = {whole.base, whole.base};
   for (const Action& action : whole.actions) {
     part.actions.push_back(action);
+    if (action.act == Act::loss && !context_.device.is_host()) {
+      part.ends_with_loss = true;
+      phases_.push_back(std::move(part));
+      part = Phase{.base = whole.base, .who = Who::last};
+      part.gradients = {whole.base, whole.base};
+    }
     if (action.act != Act::backward) continue;
     add_gradients(part, calls_.operations[static_cast<std::size_t>(action.operation)]);
     if (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) {
@@ -184,6 +215,23 @@ void Executor::cut_at_buckets(std::span<const Range> buckets) {
     }
   }
   phases_.push_back(std::move(part));
+}
+
+// What the host waits for in a step is the loss: on a device a phase ends there, and the backward pass goes
+// on while the host does what a step asks of it.
+void Executor::cut_behind_loss() {
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    std::vector<Action>& actions = phases_[p].actions;
+    const auto loss = std::ranges::find(actions, Act::loss, &Action::act);
+    if (loss == actions.end()) continue;
+    Phase forward;
+    forward.actions.assign(actions.begin(), loss + 1);
+    forward.first = std::exchange(phases_[p].first, false);
+    forward.ends_with_loss = true;
+    actions.erase(actions.begin(), loss + 1);
+    phases_.insert(phases_.begin() + static_cast<std::ptrdiff_t>(p), std::move(forward));
+    return;
+  }
 }
 
 void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
@@ -205,25 +253,48 @@ void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) co
 void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
-  if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
-  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.pool, reducer,
-                                                       context_.shards, own_, largest);
+  if (!context_.device.is_host() && per_shard_slots_) cut_behind_loss();
+  if (reducer.overlaps() || !context_.device.is_host())
+    cut_at_buckets(reducer.overlaps() ? std::span<const Range>(reducer.buckets()) : std::span<const Range>());
+  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool,
+                                                       reducer, context_.shards, own_, largest);
 }
 
 void Executor::refresh_weights() {
+  auto work = [&] { repack(); };
+  graphs_.run({.part = -1}, training_ && observer_ == nullptr && !tracing(), work);
+}
+
+void Executor::repack() {
   context_.pool.run([&](int t) {
     for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
          i += static_cast<std::size_t>(context_.pool.size()))
       calls_.operations[i].layer->refresh_weights(
-          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables);
+          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables, training_);
   });
 }
 
-void Executor::run(const BatchView& batch) { run_phases(batch, nullptr); }
+void Executor::run(const BatchView& batch) {
+  run_phases(batch, nullptr);
+  finish(batch);
+}
 
-void Executor::train(const BatchView& batch, GradientReducer& reducer) {
+void Executor::train(const BatchView& batch, GradientReducer& reducer, const BatchView* next) {
   LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
   run_phases(batch, &reducer);
+  context_.variables.device_changed();  // running statistics
+  if (stage_ != nullptr && next != nullptr) stage_->prefetch(*next);
+  finish(batch);
+}
+
+void Executor::finish(const BatchView& batch) {
+  if (stage_ != nullptr && own_.size() > 0) {
+    // Other ranks may be what this waits for: the watchdog shall know of it.
+    const RecordedCall waiting("the GPU's work up to the loss", 0);
+    losses_known_.wait();
+  }
+  for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
+    batch.done(batch.extent(shard), sums_of(shard));
 }
 
 Executor::Slot& Executor::slot_of(int thread, int shard) const {
@@ -232,14 +303,28 @@ Executor::Slot& Executor::slot_of(int thread, int shard) const {
 
 void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
-  for (const Phase& phase : phases_) {
-    context_.pool.run([&](int thread) {
-      Range part = part_of(own_.size(), thread, context_.pool.size());
-      if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
-      if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
-      for (std::int64_t i = part.first; i < part.last; ++i)
-        run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
-    });
+  std::ranges::fill(loss_sums_.as<LossSums>(), LossSums{});
+  if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
+  set_step(batch.step);
+  const bool recordable = may_record(batch);
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    const Phase& phase = phases_[p];
+    auto work = [&] {
+      context_.pool.run([&](int thread) {
+        Range part = part_of(own_.size(), thread, context_.pool.size());
+        if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
+        if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
+        for (std::int64_t i = part.first; i < part.last; ++i)
+          run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
+      });
+    };
+    if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
+      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count}, recordable,
+                  work);
+    if (phase.ends_with_loss && stage_ != nullptr) {
+      stage_->used(context_.lanes.front().stream);
+      losses_known_.record(context_.lanes.front().stream);
+    }
     if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
       const Traced traced("backward", "sum of gradients");
       accumulator_->combine(context_.lanes, phase.gradients, phase.base);
@@ -252,44 +337,73 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   }
 }
 
+// What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
+bool Executor::may_record(const BatchView& batch) const {
+  return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
+}
+
+// Two places in turn: the host may be one step ahead of the device.
+void Executor::set_step(std::int64_t step) {
+  if (step_word_.size_bytes() == 0) return;
+  std::uint32_t& word = step_words_.as<std::uint32_t>()[static_cast<std::size_t>(step % 2)];
+  word = static_cast<std::uint32_t>(step);
+  context_.device.upload(context_.lanes.front().stream, step_word_.data(), &word, sizeof word);
+}
+
 void Executor::run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard) {
   Slot& slot = slot_of(thread, shard);
   if (phase.first) slot.microshard = batch.extent(shard);
   for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
   if (phase.gradients.size() == 0) return;
+  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
   float* leaf = accumulator_->leaf(thread, shard, phase.gradients, phase.base);
-  if (slot.microshard.n == 0)
-    std::memset(leaf, 0, static_cast<std::size_t>(phase.gradients.size()) * sizeof(float));
-  for (const Range& gap : phase.gaps)
-    std::memset(leaf + (gap.first - phase.gradients.first), 0,
-                static_cast<std::size_t>(gap.size()) * sizeof(float));
-  accumulator_->finished(context_.lanes[static_cast<std::size_t>(thread)], thread, shard, phase.gradients,
-                         phase.base);
+  const auto zero = [&](const Range& range) {
+    context_.device.zero(lane.stream, leaf + (range.first - phase.gradients.first),
+                         static_cast<std::size_t>(range.size()) * sizeof(float));
+  };
+  if (slot.microshard.n == 0) zero(phase.gradients);
+  for (const Range& gap : phase.gaps) zero(gap);
+  accumulator_->finished(lane, thread, shard, phase.gradients, phase.base);
+}
+
+void Executor::fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot) {
+  if (microshard.n == 0) return;
+  if (stage_ == nullptr) {
+    const Traced traced("input", "fetch");
+    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (observer_ != nullptr)
+      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
+    return;
+  }
+  context_.device.copy(
+      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
+      stage_->features(microshard.shard),
+      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
+  if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
+  slot.labels = stage_->labels(microshard.shard);
+}
+
+void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
+  const Traced traced("forward", "loss");
+  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
+  if (microshard.n > 0 && has_labels)
+    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
+                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
+                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
+  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
+  if (observer_ != nullptr && microshard.n > 0) {
+    context_.device.synchronize(lane.stream);  // the sums are there
+    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+  }
+  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
                        Slot& slot, const Phase& phase) {
-  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
-  if (action.act == Act::fetch) {
-    const Traced traced("input", "fetch");
-    if (microshard.n == 0) return;
-    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
-    if (observer_ != nullptr) observer_->fetched(microshard, lane, slot.features);
-    return;
-  }
-  if (action.act == Act::loss) {
-    const Traced traced("forward", "loss");
-    LossSums sums;
-    const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
-    if (microshard.n > 0 && has_labels)
-      sums = context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
-                               slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
-                               training_ ? slot.d_outputs : nullptr);
-    if (training_ && microshard.n > 0) fault_in_gradient(slot.d_outputs);
-    if (observer_ != nullptr && microshard.n > 0) observer_->lost(microshard, lane, sums, slot.d_outputs);
-    batch.done(microshard, sums, lane, slot.outputs);
-    return;
-  }
+  Lane lane = context_.lanes[static_cast<std::size_t>(thread)];
+  lane.step_word = static_cast<const std::uint32_t*>(step_word_.data());
+  if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
+  if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
   const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
   Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
   const bool backward = action.act == Act::backward || action.act == Act::backward_local;
@@ -352,10 +466,12 @@ void Executor::meet(const Phase& phase) {
   for (int group = 0; group < sum.num_groups(); ++group)
     meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
   if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
+  const CollectiveLayer::Met met{context_.kernels, context_.lanes.front(), context_.variables,
+                                 meeting.totals};
   if (phase.backward_meeting)
-    layer.backward_met(meeting.totals, context_.variables);
+    layer.backward_met(met);
   else
-    layer.forward_met(meeting.totals, context_.variables);
+    layer.forward_met(met);
 }
 
 }  // namespace lockstep

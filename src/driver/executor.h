@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "core/function_ref.h"
 #include "core/thread_pool.h"
 #include "driver/gradient_accumulator.h"
+#include "driver/input_stage.h"
+#include "driver/step_graphs.h"
 #include "driver/step_observer.h"
 #include "model/graph.h"
 #include "model/loss.h"
@@ -35,8 +38,10 @@ struct ExecutorContext {
   const KernelTable& kernels;
   Device& device;
   ThreadPool& pool;
-  std::span<Lane> lanes;   ///< one per thread; grow_scratch() was called after prepare
+  std::span<Lane> lanes;   ///< one per thread, each with its stream; grow_scratch() was called after prepare
   Communicator& meetings;  ///< for batch norm; its own duplicate
+  /// Of the same ranks, on the first lane's stream; null: meetings pass through the host.
+  DeviceCommunicator* direct_meetings;
   int shards;
   std::uint64_t seed;
 };
@@ -50,15 +55,20 @@ struct Microshard {
 
 /// One global batch, from this rank's point of view.
 struct BatchView {
+  /// Names the batch for prefetch(); -1: it is never prefetched.
+  std::int64_t ticket = -1;
   std::int64_t step = 0;
   std::int64_t count = 0;  ///< samples of the whole global batch
   /// The microshard's extent; called for own shards.
   FunctionRef<Microshard(int shard)> extent;
-  /// Fills features (n samples) and returns the labels; runs on a lane. The labels must live until the loss
-  /// of this microshard: `slot` (< num_slots()) numbers a buffer for them.
+  /// Fills features (n samples, in host memory) and returns the labels; runs on a lane. The labels must live
+  /// until the loss of this microshard: `slot` (< num_slots()) numbers a buffer for them.
   FunctionRef<Labels(const Microshard&, int lane, int slot, float* features)> fetch;
-  /// Takes the microshard's loss sums (also of empty ones), and its outputs.
-  FunctionRef<void(const Microshard&, const LossSums&, const Lane&, const float* outputs)> done;
+  /// Takes every own microshard's loss sums (also of empty ones), in order, on the calling thread.
+  FunctionRef<void(const Microshard&, const LossSums&)> done;
+  /// If there is one: puts work on a microshard's outputs into the lane's stream. Not called for empty ones.
+  using Outputs = FunctionRef<void(const Microshard&, const Lane&, const float* outputs)>;
+  std::optional<Outputs> outputs;
 };
 
 class Executor {
@@ -73,8 +83,9 @@ class Executor {
   /// Evaluation: forward and loss. No communication.
   void run(const BatchView& batch);
   /// Training: forward, loss / count, backward; starts every bucket of the reducer when it is complete. All
-  /// ranks.
-  void train(const BatchView& batch, GradientReducer& reducer);
+  /// ranks. A device may still be at the backward pass when this returns. `next`, if not null, is the batch
+  /// that comes next: its samples are fetched while the device computes.
+  void train(const BatchView& batch, GradientReducer& reducer, const BatchView* next = nullptr);
   /// For training, once: where gradients are summed.
   void attach(GradientReducer& reducer);
 
@@ -110,15 +121,26 @@ class Executor {
     std::vector<Range> gaps;  ///< alignment gaps in it, kept at zero
     std::int64_t base = 0;    ///< the flat element that scratch begins with
     Who who = Who::all;
-    bool first = false;  ///< of a microshard: asks for its extent
+    bool ends_with_loss = false;  ///< of the rank's last microshard: what the host waits for is then known
+    bool first = false;           ///< of a microshard: asks for its extent
   };
   struct Slot;
   struct Meeting;
 
   void build_phases();
+  void repack();
+  void cut_behind_loss();
+  bool may_record(const BatchView& batch) const;
+  void set_step(std::int64_t step);
   void cut_at_buckets(std::span<const Range> buckets);
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
   void run_phases(const BatchView& batch, GradientReducer* reducer);
+  void fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot);
+  void loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot);
+  void finish(const BatchView& batch);
+  LossSums& sums_of(int shard) const {
+    return loss_sums_.as<LossSums>()[static_cast<std::size_t>(shard - own_.first)];
+  }
   void run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard);
   void perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
                Slot& slot, const Phase& phase);
@@ -135,6 +157,12 @@ class Executor {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Meeting>> meetings_;  ///< by operation
   std::unique_ptr<GradientAccumulator> accumulator_;
+  std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
+  Buffer loss_sums_;                   ///< pinned: LossSums of each own microshard
+  DeviceEvent losses_known_;
+  StepGraphs graphs_;
+  Buffer step_words_;  ///< pinned: the global step, of two steps in turn
+  Buffer step_word_;   ///< the same where recorded kernels read it
   StepObserver* observer_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };

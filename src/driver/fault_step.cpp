@@ -29,14 +29,18 @@ void fault_in_step(std::int64_t step, Communicator& control) {
   if (fault_is("extra_collective")) control.barrier("a fault on purpose: an extra collective");
 }
 
-void fault_in_gradient(float* loss_gradient) {
-  if (fault_is("nan_gradient")) *loss_gradient = std::numeric_limits<float>::quiet_NaN();
+void fault_in_gradient(Device& device, const Lane& lane, float* loss_gradient) {
+  if (!fault_is("nan_gradient")) return;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  device.synchronize(lane.stream);
+  device.copy_from_host(loss_gradient, &nan, sizeof nan);
 }
 
 void fault_in_variables(VariableStore& variables) {
   if (!fault_is("flipped_bit")) return;
   float& value = variables.trainable_values().front();
   value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ kFlippedBit);
+  variables.to_device();
 }
 
 }  // namespace lockstep

@@ -15,7 +15,9 @@
 #include <cstdint>
 
 #include "comm/communicator.h"
+#include "core/device.h"
 #include "core/fault.h"
+#include "kernels/lane.h"
 #include "model/variable_store.h"
 
 namespace lockstep {
@@ -25,7 +27,8 @@ namespace lockstep {
 /// At the begin of step `step`; does what ends or delays the rank.
 void fault_in_step(std::int64_t step, Communicator& control);
 inline bool fault_skips_collective() { return fault_is("skipped_collective"); }
-void fault_in_gradient(float* loss_gradient);
+/// `loss_gradient` is on the device.
+void fault_in_gradient(Device& device, const Lane& lane, float* loss_gradient);
 void fault_in_variables(VariableStore& variables);
 inline const char* fault_in_config() {
   return fault_is("differing_config") ? "a fault on purpose: another configuration\n" : "";
@@ -35,7 +38,7 @@ inline const char* fault_in_config() {
 
 inline void fault_in_step(std::int64_t, Communicator&) {}
 inline bool fault_skips_collective() { return false; }
-inline void fault_in_gradient(float*) {}
+inline void fault_in_gradient(Device&, const Lane&, float*) {}
 inline void fault_in_variables(VariableStore&) {}
 inline const char* fault_in_config() { return ""; }
 

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-GradientAccumulator::GradientAccumulator(const KernelTable& kernels, ThreadPool& pool,
+GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool,
                                          GradientReducer& reducer, int shards, Range own_shards,
                                          std::int64_t max_phase_elements)
     : kernels_(kernels), pool_(pool), threads_(static_cast<std::size_t>(pool.size())) {
@@ -37,7 +37,7 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, ThreadPool&
   for (Thread& thread : threads_)
     for (float*& slot : thread.slots)
       if (slot == nullptr) {
-        scratch_.emplace_back(cpu_device(), static_cast<std::size_t>(max_phase_elements) * sizeof(float));
+        scratch_.emplace_back(device, static_cast<std::size_t>(max_phase_elements) * sizeof(float));
         slot = static_cast<float*>(scratch_.back().data());
       }
 }

@@ -22,8 +22,8 @@ namespace lockstep {
 class GradientAccumulator {
  public:
   /// `max_phase_elements`: elements of the largest phase's range.
-  GradientAccumulator(const KernelTable& kernels, ThreadPool& pool, GradientReducer& reducer, int shards,
-                      Range own_shards, std::int64_t max_phase_elements);
+  GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool, GradientReducer& reducer,
+                      int shards, Range own_shards, std::int64_t max_phase_elements);
 
   /// The consecutive shards that a thread computes.
   Range shards_of(int thread) const { return threads_[static_cast<std::size_t>(thread)].shards; }

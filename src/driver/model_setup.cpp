@@ -111,7 +111,7 @@ std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split
   return open_dataset(data_format(config.data), reader_params(config, split), config.base_directory);
 }
 
-Model make_model(const Config& config, const Shape& features) {
+Model make_model(const Config& config, const Shape& features, Device& device) {
   const Params params = model_params(config);
   Model model;
   model.accuracy = reports_accuracy(params);
@@ -120,7 +120,7 @@ Model make_model(const Config& config, const Shape& features) {
   model.graph->finish(*model.variables);
   LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
                    "the model has nothing to learn: no layer has variables");
-  model.variables->commit(cpu_device());
+  model.variables->commit(device);
   model.loss = make_loss(params.node("loss"));
   return model;
 }

@@ -43,7 +43,7 @@ struct Model {
   bool accuracy = true;  ///< reported
 };
 /// Builds the graph for samples of this shape, with allocated but uninitialised variables.
-Model make_model(const Config& config, const Shape& features);
+Model make_model(const Config& config, const Shape& features, Device& device);
 /// Checks that a data set fits the model: label form and range.
 void check_labels(const Model& model, const Dataset& dataset);
 

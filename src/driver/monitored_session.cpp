@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kLevelWord = 0, kSaveWord = 1, kOwnWords = 2;
+constexpr int kLevelWord = 0, kSaveWord = 1, kInterruptionWord = 2, kOwnWords = 3;
 
 std::string hook_text(const Hook& hook, const char* method, const std::string& what) {
   return fmt::format("hook {}, {}: {}", hook.name(), method, what);
@@ -87,6 +87,7 @@ void MonitoredSession::start() {
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->communicates(), "begin", [&](Hook& h) { h.begin(*this); });
   parts_.trainer.exchange().set_rank_words(num_words_);
+  state_.push_back({LeftOff::kPath, left_off_.tensor()});
   for (const CheckpointTensor& tensor : state_) {
     const double* values = tensor.tensor.data<double>();
     initial_state_.insert(initial_state_.end(), values, values + tensor.tensor.num_elements());
@@ -107,7 +108,10 @@ void MonitoredSession::create() {
     coordinator_.clear_stop();
   }
   restore_(*this);
-  if (restored_step_ < 0 && options_.init_fn) agreed("init_fn", [&] { options_.init_fn(parts_.variables); });
+  if (restored_step_ < 0 && options_.init_fn) {
+    agreed("init_fn", [&] { options_.init_fn(parts_.variables); });
+    parts_.variables.to_device();
+  }
   check_ready();
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->communicates(), "after_create_session",
@@ -121,6 +125,11 @@ void MonitoredSession::run() {
 
 bool MonitoredSession::run_step() {
   LOCKSTEP_CHECK(started_ && !stop_, "the session has {}", started_ ? "been stopped" : "not been started");
+  if (!std::exchange(begun_, true)) {
+    agree_interruption();
+    if (!stop_) make_up();
+    if (stop_) return false;
+  }
   set_step_phase(global_step() + 1);
   if (feeding_ != nullptr) {
     parts_.trainer.set_feed({});
@@ -134,7 +143,7 @@ bool MonitoredSession::run_step() {
   if (level == failed) throw_pending();
   if (level == transient) {
     recover();
-    return true;
+    return !stop_;
   }
   for (int rank = 0; rank < parts_.control.size(); ++rank)
     if (parts_.trainer.exchange().rank_words_of(rank)[kSaveWord] > 0) save_agreed_ = true;
@@ -143,8 +152,10 @@ bool MonitoredSession::run_step() {
     if (hook.before_update(*this, result) == Verdict::skip) verdict = Verdict::skip;
   });
   parts_.trainer.apply(verdict == Verdict::update);
+  last_result_ = result;
   call_in_step("after_run", [&](Hook& hook) { hook.after_run(*this, result); });
   if (level == stop) stop_ = true;
+  if (const InterruptionRequest request = agreed_interruption(); request.any() && !stop_) interrupt(request);
   return !stop_;
 }
 
@@ -179,8 +190,9 @@ void MonitoredSession::call_agreed(Hook& hook, bool communicates, const char* me
   agreed(hook.name().c_str(), body);
 }
 
-void MonitoredSession::call_in_step(const char* method, Call call) {
-  for (const auto& hook : hooks_) {
+void MonitoredSession::call_in_step(const char* method, Call call, std::size_t first) {
+  for (std::size_t i = first; i < hooks_.size() && !leaving_off_; ++i) {
+    const std::unique_ptr<Hook>& hook = hooks_[i];
     if (!calls(*hook)) continue;
     if (hook->communicates()) {
       call_named(*hook, method, call);
@@ -244,6 +256,7 @@ void MonitoredSession::check_ready() const {
 void MonitoredSession::fill_words() {
   const std::span<double> words = parts_.trainer.exchange().rank_words();
   words[kLevelWord] = pending_ ? pending_level_ : stop_requested_ ? stop : none;
+  words[kInterruptionWord] = interruptions_.look().word();  // a source may request a save
   words[kSaveWord] = std::exchange(save_requested_, false) ? 1 : 0;
 }
 
@@ -253,6 +266,14 @@ MonitoredSession::Level MonitoredSession::agreed_level() const {
   for (int rank = 0; rank < parts_.control.size(); ++rank)
     level = std::max(level, exchange.rank_words_of(rank)[kLevelWord]);
   return static_cast<Level>(level);
+}
+
+InterruptionRequest MonitoredSession::agreed_interruption() const {
+  double word = 0;
+  const SmallSum& exchange = parts_.trainer.exchange();
+  for (int rank = 0; rank < parts_.control.size(); ++rank)
+    word = std::max(word, exchange.rank_words_of(rank)[kInterruptionWord]);
+  return InterruptionRequest::from_word(word);
 }
 
 void MonitoredSession::throw_pending() {
@@ -275,6 +296,7 @@ void MonitoredSession::recover() {
   std::this_thread::sleep_for(std::chrono::duration<double>(
       options_.recovery_wait_seconds * static_cast<double>(1 << std::min(recoveries_ - 1, 10))));
   create();
+  make_up();
 }
 
 void MonitoredSession::request_stop(const std::string& reason) {
@@ -290,6 +312,54 @@ void MonitoredSession::request_stop(const std::string& reason) {
 void MonitoredSession::stop_now(const std::string& reason) {
   if (!stop_ && is_chief() && !reason.empty()) parts_.reports.note(fmt::format("stopping: {}", reason));
   stop_ = true;
+}
+
+void MonitoredSession::stop_for_good(const std::string& reason) {
+  if (!stop_) final_reason_ = reason;
+  stop_now(reason);
+}
+
+void MonitoredSession::interrupt(const InterruptionRequest& request) {
+  interruption_ = request;
+  stop_ = true;
+  if (is_chief())
+    parts_.reports.note(
+        fmt::format("stopping after step {}: {}", global_step(), interruption_text(interruption_)));
+}
+
+/// Before the first step, which may take long: all ranks.
+void MonitoredSession::agree_interruption() {
+  const InterruptionRequest request =
+      lockstep::agreed(parts_.control, interruptions_.look(), "is the start to be interrupted");
+  if (request.any()) interrupt(request);
+}
+
+void MonitoredSession::leave_off(const Hook& hook, const InterruptionRequest& interruption) {
+  LOCKSTEP_CHECK(interruption.any());
+  left_off_.set(ending_ ? LeftOff::Method::end : LeftOff::Method::after_run, hook.name(), last_result_);
+  leaving_off_ = !ending_;
+  interrupt(interruption);
+}
+
+/// What the session that wrote the checkpoint had no time for. All ranks.
+void MonitoredSession::make_up() {
+  const LeftOff::Method method = left_off_.method();
+  if (method == LeftOff::Method::none) return;
+  const auto hook =
+      std::ranges::find_if(hooks_, [&](const auto& candidate) { return left_off_.is_at(candidate->name()); });
+  last_result_ = left_off_.result();
+  left_off_.clear();
+  made_up_ = true;
+  if (method == LeftOff::Method::end)
+    stop_ = true;
+  else if (hook != hooks_.end())
+    call_in_step(
+        "after_run", [&](Hook& h) { h.after_run(*this, last_result_); },
+        static_cast<std::size_t>(hook - hooks_.begin()));
+}
+
+std::span<const CheckpointTensor> MonitoredSession::state(bool left_off) const {
+  return std::span(state_).first(state_.size() - (left_off || this->left_off() ? 0 : 1));
 }
 
 MonitoredSession::Words MonitoredSession::declare_words(int count) {

@@ -11,6 +11,9 @@
 //   after_run of step n       request_stop() on any rank      all ranks stop after step n + 1
 //   after_run of step n       stop_now() on all ranks alike   all ranks stop after step n
 //
+// An interruption (interruption.h) is a stop before the run's end, to go on later: its sources are asked just
+// before each exchange.
+//
 // A hook's error travels in the same way. TransientError means that trying again may help: all ranks go back
 // to the last checkpoint and on from there, without calling begin again, at most max_recoveries times.
 #pragma once
@@ -26,6 +29,8 @@
 #include "core/coordinator.h"
 #include "core/function_ref.h"
 #include "driver/hook.h"
+#include "driver/interruption.h"
+#include "driver/left_off.h"
 #include "driver/metric_board.h"
 #include "driver/run_reports.h"
 #include "io/checkpoint.h"
@@ -97,7 +102,23 @@ class MonitoredSession {
   /// All ranks alike, in the same method of the same step: no step follows. The reason, if there is one, is
   /// logged.
   void stop_now(const std::string& reason = {});
+  /// The same, and the run is finished by that, whatever train.steps says: started again, it ends at once.
+  void stop_for_good(const std::string& reason);
+  /// Why; empty: it was not.
+  const std::string& final_reason() const { return final_reason_; }
   bool should_stop() const { return stop_; }
+  /// Who may interrupt the session: add sources in begin, on any rank.
+  InterruptionSources& interruptions() { return interruptions_; }
+  /// Why the session stopped; `finished` as long as it has not been interrupted. The same on all ranks.
+  const InterruptionRequest& interruption() const { return interruption_; }
+  /// All ranks alike, in after_run or end: this hook gave up what it was doing because of the interruption.
+  /// The hooks behind it are not called in this after_run; a session that goes on from the checkpoint
+  /// calls this hook and them first.
+  void leave_off(const Hook& hook, const InterruptionRequest& interruption);
+  /// Something is left off, by this session or by the one that wrote the checkpoint.
+  bool left_off() const { return left_off_.method() != LeftOff::Method::none; }
+  /// What an earlier session had left off was made up for in this one.
+  bool made_up() const { return made_up_; }
   /// end() is being called: no step follows.
   bool ending() const { return ending_; }
   /// For hooks that communicate: runs something that may fail on this rank alone, and keeps its error for the
@@ -105,7 +126,9 @@ class MonitoredSession {
   void keep_errors(const Hook& hook, FunctionRef<void()> body);
   /// Any rank: the checkpoint saver saves after the step whose exchange brings it.
   void request_save() { save_requested_ = true; }
-  /// The same on all ranks: a save was requested, and no saver has taken it yet. Taking it clears it.
+  /// The same on all ranks: a save was requested, and no saver has taken it yet.
+  bool save_requested() const { return save_agreed_; }
+  /// The same. Taking it clears it.
   bool take_save_request() { return std::exchange(save_agreed_, false); }
 
   /// In begin: `count` doubles that each rank sends with every exchange. The handle is the same on all ranks.
@@ -121,7 +144,8 @@ class MonitoredSession {
   /// In begin: numbers that belong to the run, kept in checkpoints as state/hooks/<hook>/<key>. They must be
   /// the same on all ranks, and live as long as the hook. Hooks of all ranks only.
   void declare_state(const Hook& hook, const std::string& key, std::span<double> values);
-  std::span<const CheckpointTensor> state() const { return state_; }
+  /// For a checkpoint. `left_off`: also where the session left off, even if it did not: to restore it.
+  std::span<const CheckpointTensor> state(bool left_off = false) const;
 
   /// In before_run, all ranks alike: changes the samples of this step. Two hooks that feed are an error.
   void feed(const Hook& hook, Feed feed);
@@ -143,10 +167,14 @@ class MonitoredSession {
   using Call = FunctionRef<void(Hook&)>;
   bool calls(const Hook& hook) const { return is_chief() || hook.scope() == HookScope::all_ranks; }
   void call_agreed(Hook& hook, bool communicates, const char* method, Call call);
-  void call_in_step(const char* method, Call call);
+  void call_in_step(const char* method, Call call, std::size_t first = 0);
   void create();
   void fill_words();
   Level agreed_level() const;
+  InterruptionRequest agreed_interruption() const;
+  void interrupt(const InterruptionRequest& request);
+  void agree_interruption();
+  void make_up();
   void throw_pending();
   void keep_error(const Error& error, std::exception_ptr what);
   void look_at_services();
@@ -162,7 +190,13 @@ class MonitoredSession {
   std::vector<CheckpointTensor> state_;
   std::vector<double> initial_state_;
   int num_words_ = 0;
-  bool started_ = false, finished_ = false, ending_ = false;
+  bool started_ = false, begun_ = false, finished_ = false, ending_ = false;
+  InterruptionSources interruptions_;
+  InterruptionRequest interruption_;
+  LeftOff left_off_;
+  std::string final_reason_;
+  StepResult last_result_;
+  bool made_up_ = false, leaving_off_ = false;
   bool stop_ = false, stop_requested_ = false, save_requested_ = false, save_agreed_ = false;
   std::exception_ptr pending_;
   Level pending_level_ = none;

@@ -12,7 +12,7 @@ namespace lockstep {
 RunReports::RunReports(bool is_chief, std::string run_dir, Options options)
     : is_chief_(is_chief), run_dir_(std::move(run_dir)), options_(options) {}
 
-void RunReports::resume_from(std::int64_t step) {
+void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
   if (!is_chief_) return;
   close();
   if (options_.events) {
@@ -20,12 +20,12 @@ void RunReports::resume_from(std::int64_t step) {
     eval_events_ = std::make_unique<EventWriter>(run_dir_ + "/eval");
     if (step > 0) {
       train_events_->restart_from(step + 1);
-      eval_events_->restart_from(step + 1);
+      eval_events_->restart_from(evaluated_step + 1);
     }
   }
   if (options_.metrics) {
     metrics_log_ = std::make_unique<MetricsLog>(run_dir_ + "/metrics.jsonl");
-    metrics_log_->drop_after(step);
+    metrics_log_->drop_after(step, evaluated_step);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/agree.h"
 #include "core/log.h"
+#include "driver/left_off.h"
 #include "driver/version.h"
 #include "io/checkpoint_store.h"
 
@@ -70,6 +71,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
         const CheckpointFile checkpoint(found.path);
         if (!file.empty()) checkpoint.verify();
         found.header = checkpoint.header();
+        found.left_off = checkpoint.has(LeftOff::kPath);
       },
       "looking for a checkpoint");
   broadcast_text(world, found.path, "path of the checkpoint");
@@ -78,7 +80,8 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
                             found.header.samples_consumed,
                             found.header.shards,
                             static_cast<std::int64_t>(found.header.seed),
-                            found.header.weights_only ? 1 : 0};
+                            found.header.weights_only ? 1 : 0,
+                            found.left_off ? 1 : 0};
   world.broadcast(numbers, sizeof numbers, 0, "header of the checkpoint");
   found.header.global_step = numbers[0];
   found.header.epoch = numbers[1];
@@ -86,6 +89,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   found.header.shards = numbers[3];
   found.header.seed = static_cast<std::uint64_t>(numbers[4]);
   found.header.weights_only = numbers[5] != 0;
+  found.left_off = numbers[6] != 0;
   broadcast_text(world, found.header.config, "configuration in the checkpoint");
   return found;
 }
@@ -129,7 +133,7 @@ void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTenso
 }  // namespace
 
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
   std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
@@ -149,6 +153,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
   tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+  variables.to_device();
+  if (optimizer != nullptr) optimizer->to_device();
   for (const Variable& variable : variables.variables())
     if (variable.saved) variables.mark_set(variables.find(variable.name));
 }

@@ -28,6 +28,7 @@ CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::u
 struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
   CheckpointHeader header;  ///< without digest and times
+  bool left_off = false;    ///< the session that wrote it has left something to do (left_off.h)
   bool exists() const { return !path.empty(); }
 };
 
@@ -39,6 +40,6 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 /// Error(checkpoint) that names what is missing or has another shape. `hook_state`
 /// (MonitoredSession::state()) may be missing, where a hook is new: it keeps its values, with a warning.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   const Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
+                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 
 }  // namespace lockstep

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/saver.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "comm/agree.h"
 #include "core/log.h"
 #include "core/timer.h"
@@ -30,7 +33,10 @@ Saver::~Saver() = default;
 void Saver::prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
                     ThreadPool* pool) {
   if (!is_chief_) return;
-  store_->require_room(checkpoint_file_bytes(header, tensors));
+  const std::size_t bytes = checkpoint_file_bytes(header, tensors);
+  store_->require_room(bytes);
+  constexpr double kGuessedBytesPerSecond = 100e6;  // of a busy parallel file system
+  longest_save_seconds_ = static_cast<double>(bytes) / kGuessedBytesPerSecond;
   if (options_.background) writer_ = std::make_unique<CheckpointWriter>(store_, tensors, pool);
 }
 
@@ -68,6 +74,9 @@ void Saver::collect() {
 
 void Saver::add(CheckpointOutcome outcome) {
   if (!outcome.error) durable_step_ = outcome.step;
+  blocked_seconds_ += outcome.blocked_seconds;
+  const double seconds = std::max(outcome.blocked_seconds, outcome.write_seconds);
+  longest_save_seconds_ = std::exchange(measured_, true) ? std::max(longest_save_seconds_, seconds) : seconds;
   finished_.push_back(std::move(outcome));
 }
 

@@ -66,6 +66,14 @@ class Saver {
   void note_metric(std::int64_t step, double value);
   const SaverOptions& options() const { return options_; }
 
+  // Measured so far, on the chief.
+
+  /// That the loop waited for saves.
+  double blocked_seconds() const { return blocked_seconds_; }
+  /// From the beginning of a save to the durable file, at most. Before the first one has ended: a guess from
+  /// the size.
+  double longest_save_seconds() const { return longest_save_seconds_; }
+
  private:
   void collect();
   void add(CheckpointOutcome outcome);
@@ -78,6 +86,8 @@ class Saver {
   std::unique_ptr<CheckpointWriter> writer_;
   std::vector<CheckpointOutcome> finished_;
   std::int64_t durable_step_ = -1;  // the newest
+  bool measured_ = false;
+  double blocked_seconds_ = 0, longest_save_seconds_ = 0;
 };
 
 }  // namespace lockstep

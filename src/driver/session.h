@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/environment.h"
+#include "driver/compute_device.h"
 #include "driver/config.h"
 #include "driver/executor.h"
 #include "driver/model_setup.h"
@@ -36,6 +37,10 @@ class Session {
   const Dataset* eval_data() const { return eval_data_.get(); }
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
+  const ComputeDevice& device() const { return *device_; }
+  /// See device_table(); whether ranks share a GPU.
+  const std::string& device_table() const { return device_table_; }
+  bool shares_gpus() const { return shares_gpus_; }
   int shards() const { return shards_; }
   int cores_per_rank() const { return cores_; }
   /// Ranks that share this rank's host, this one among them.
@@ -46,6 +51,8 @@ class Session {
   Communicator& gradients() { return *gradients_; }
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
+  /// From GPU to GPU, on a stream of its own; null where gradients pass through the host.
+  std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
   ExecutorContext executor_context();
   /// What the bits of a step depend on beside the configuration: build, instruction set, libraries, data.
   std::vector<std::pair<std::string, std::string>> environment() const;
@@ -61,9 +68,16 @@ class Session {
   CommEnvironment& environment_;
   Config config_;
   std::unique_ptr<Dataset> train_data_, eval_data_;
+  std::optional<ComputeDevice> device_;
+  std::string device_table_;
+  bool shares_gpus_ = false;
   Model model_;
   std::unique_ptr<Workers> workers_;
+  void connect_devices();
+
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::optional<DeviceStream> gradient_stream_;
+  std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_meetings_;
   int shards_ = 0, cores_ = 1, ranks_on_host_ = 1;
 };
 

@@ -105,8 +105,8 @@ std::span<const Variable> StepRecorder::variables_of(const Graph::Operation& ope
 }
 
 // Of the device's memory; a device with queues gets its work done first.
-std::uint64_t StepRecorder::hash(const Lane& lane, const void* data, std::size_t bytes) const {
-  if (lane.stream == nullptr) return hash64(data, bytes);
+std::uint64_t StepRecorder::hash(const void* data, std::size_t bytes) const {
+  if (context_.device.is_host()) return hash64(data, bytes);
   std::vector<char> copy(bytes);
   context_.device.copy_to_host(copy.data(), data, bytes);
   return hash64(copy.data(), bytes);
@@ -114,9 +114,9 @@ std::uint64_t StepRecorder::hash(const Lane& lane, const void* data, std::size_t
 
 void StepRecorder::clear() { std::ranges::fill(hashes_, 0); }
 
-void StepRecorder::fetched(const Microshard& m, const Lane& lane, const float* features) {
+void StepRecorder::fetched(const Microshard& m, const Lane&, const float* features) {
   at(samples_, m.shard) = static_cast<std::uint64_t>(m.n);
-  at(features_, m.shard) = hash(lane, features, m.n * context_.graph.features().num_elements());
+  at(features_, m.shard) = hash(features, m.n * context_.graph.features().num_elements());
 }
 
 void StepRecorder::forward(int number, const Pass& pass) {
@@ -124,23 +124,22 @@ void StepRecorder::forward(int number, const Pass& pass) {
   const int first = of_operation_[static_cast<std::size_t>(number)].outputs;
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
     const Graph::Value& value = calls_.values[static_cast<std::size_t>(operation.outputs[i])];
-    at(first + static_cast<int>(i), pass.shard) =
-        hash(pass.lane, pass.outputs[i], pass.n * value.shape.num_elements());
+    at(first + static_cast<int>(i), pass.shard) = hash(pass.outputs[i], pass.n * value.shape.num_elements());
   }
 }
 
-void StepRecorder::lost(const Microshard& m, const Lane& lane, const LossSums& sums, const float* d_outputs) {
+void StepRecorder::lost(const Microshard& m, const Lane&, const LossSums& sums, const float* d_outputs) {
   const std::array<std::int64_t, 2> numbers{std::bit_cast<std::int64_t>(sums.loss), sums.correct};
   at(loss_, m.shard) = hash64(numbers.data(), sizeof numbers);
-  at(d_outputs_, m.shard) = hash(lane, d_outputs, m.n * context_.graph.output().num_elements());
+  at(d_outputs_, m.shard) = hash(d_outputs, m.n * context_.graph.output().num_elements());
 }
 
 void StepRecorder::variable_gradients(int number, const Pass& pass) {
   int row = of_operation_[static_cast<std::size_t>(number)].variable_gradients;
   for (const Variable& variable : variables_of(operation_of(number)))
     if (variable.trainable)
-      at(row++, pass.shard) = hash(pass.lane, pass.gradients + (variable.offset - pass.gradient_base),
-                                   variable.shape.num_elements());
+      at(row++, pass.shard) =
+          hash(pass.gradients + (variable.offset - pass.gradient_base), variable.shape.num_elements());
 }
 
 void StepRecorder::backward_local(int number, const Pass& pass) { variable_gradients(number, pass); }
@@ -151,8 +150,7 @@ void StepRecorder::backward(int number, const Pass& pass) {
   int row = of_operation_[static_cast<std::size_t>(number)].input_gradients;
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const Graph::Value& value = calls_.values[static_cast<std::size_t>(operation.inputs[i])];
-    if (value.wants_gradient)
-      at(row++, pass.shard) = hash(pass.lane, pass.dx[i], pass.n * value.shape.num_elements());
+    if (value.wants_gradient) at(row++, pass.shard) = hash(pass.dx[i], pass.n * value.shape.num_elements());
   }
 }
 
@@ -160,9 +158,14 @@ void StepRecorder::met(int number, bool backward, std::span<const double* const>
   const Rows& rows = of_operation_[static_cast<std::size_t>(number)];
   const CollectiveLayer& layer = *operation_of(number).collective;
   const int width = backward ? layer.backward_width() : layer.forward_width();
-  Hash64 all;
-  for (const double* total : totals) all.add(total, static_cast<std::size_t>(width) * sizeof(double));
-  at(backward ? rows.backward_met : rows.forward_met) = all.value();
+  std::vector<double> of_all_groups(totals.size() * static_cast<std::size_t>(width));
+  double* to = of_all_groups.data();
+  for (const double* total : totals) {
+    context_.device.copy_to_host(to, total, static_cast<std::size_t>(width) * sizeof(double));
+    to += width;
+  }
+  at(backward ? rows.backward_met : rows.forward_met) =
+      hash64(of_all_groups.data(), of_all_groups.size() * sizeof(double));
 }
 
 void StepRecorder::summed(const float* gradients) {
@@ -170,14 +173,14 @@ void StepRecorder::summed(const float* gradients) {
   const std::span<const Variable> variables = context_.variables.variables();
   for (std::size_t i = variables.size(); i-- > 0;)
     if (const Variable& variable = variables[i]; variable.trainable)
-      at(row++) = hash(context_.lanes.front(), gradients + variable.offset, variable.shape.num_elements());
+      at(row++) = hash(gradients + variable.offset, variable.shape.num_elements());
 }
 
 StepRecord StepRecorder::gather(Communicator& communicator, bool finished) {
   int row = updates_;
   for (std::size_t i = 0; finished && i < context_.variables.variables().size(); ++i) {
     const Tensor tensor = context_.variables.tensor(static_cast<VariableId>(i));
-    at(row++) = hash(context_.lanes.front(), tensor.raw(), tensor.size_bytes());
+    at(row++) = hash64(tensor.raw(), tensor.size_bytes());
   }
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<std::uint64_t> all(ranks * hashes_.size());

@@ -51,9 +51,9 @@ class StepRecorder : public StepObserver {
   const Graph::Operation& operation_of(int number) const {
     return calls_.operations[static_cast<std::size_t>(number)];
   }
-  std::uint64_t hash(const Lane& lane, const void* data, std::size_t bytes) const;
-  std::uint64_t hash(const Lane& lane, const float* data, std::int64_t elements) const {
-    return hash(lane, static_cast<const void*>(data), static_cast<std::size_t>(elements) * sizeof(float));
+  std::uint64_t hash(const void* data, std::size_t bytes) const;
+  std::uint64_t hash(const float* data, std::int64_t elements) const {
+    return hash(static_cast<const void*>(data), static_cast<std::size_t>(elements) * sizeof(float));
   }
   std::uint64_t& at(int row, int shard) {
     return hashes_[static_cast<std::size_t>(row) * stride_ + static_cast<std::size_t>(shard - own_.first)];

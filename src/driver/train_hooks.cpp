@@ -4,15 +4,19 @@
 
 #include <algorithm>
 
+#include "core/log.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/checkpoint_saver_hook.h"
 #include "driver/hooks/drift_check_hook.h"
 #include "driver/hooks/evaluation_hook.h"
 #include "driver/hooks/nan_guard_hook.h"
 #include "driver/hooks/progress_hook.h"
+#include "driver/hooks/signal_hook.h"
+#include "driver/hooks/status_hook.h"
 #include "driver/hooks/stop_hooks.h"
 #include "driver/hooks/straggler_hook.h"
 #include "driver/hooks/summary_hooks.h"
+#include "driver/hooks/switch_files_hook.h"
 #include "driver/yaml_node.h"
 
 namespace lockstep {
@@ -51,9 +55,26 @@ double meet_seconds(const Config& config) {
 
 }  // namespace
 
-void add_train_hooks(MonitoredSession& session, const Config& config, const StepPlan& plan,
-                     Evaluation* evaluation, Saver& saver, ThreadPool& pool, bool quiet) {
+std::int64_t total_steps(const Config& config, const StepPlan& plan) {
+  return config.train.has("steps") ? config.train.integer("steps")
+                                   : config.train.integer("epochs") * plan.steps_per_epoch();
+}
+
+void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts) {
+  Evaluation* evaluation = parts.evaluation;
+  Saver& saver = parts.saver;
+  if (parts.job_end) {
+    if (session.is_chief())
+      log_info("this job ends in {}, says {}", format_duration(parts.job_end->time - unix_time()),
+               parts.job_end->source);
+    session.add(std::make_unique<TimeLimitHook>(
+        saver, TimeLimitHook::Options{.end = parts.job_end->time,
+                                      .margin_seconds = config.train.real("time_margin"),
+                                      .clock = unix_time}));
+  }
   const GuardAction on_nan = guard_action(config.train.string("on_nan"));
+  session.add(std::make_unique<SignalHook>());
+  session.add(std::make_unique<SwitchFilesHook>(session.run_dir()));
   session.add(std::make_unique<NanGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
   const double straggler_factor =
@@ -80,9 +101,9 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Step
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = to_yaml(resolved_config(config)),
                                           .meet_seconds = meet_seconds(config),
-                                          .pool = &pool}));
-  if (!quiet)
-    session.add(std::make_unique<ProgressHook>(steps > 0 ? steps : epochs * plan.steps_per_epoch(), epochs));
+                                          .pool = &parts.pool}));
+  session.add(std::make_unique<StatusHook>(parts.status, saver));
+  if (!parts.quiet) session.add(std::make_unique<ProgressHook>(total_steps(config, parts.plan), epochs));
 }
 
 }  // namespace lockstep

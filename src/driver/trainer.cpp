@@ -9,6 +9,18 @@
 
 namespace lockstep {
 
+namespace {
+GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
+  options.device = &context.device;
+  options.stream = context.lanes.front().stream;
+  options.add = [&kernels = context.kernels](void* stream, float* into, const float* from,
+                                             std::int64_t count) {
+    kernels.elementwise.accumulate({.stream = stream}, count, into, from);
+  };
+  return options;
+}
+}  // namespace
+
 Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator& control,
                  const Dataset& dataset, const StepPlan& plan, Optimizer& optimizer,
                  const TrainerOptions& options)
@@ -21,10 +33,10 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       reducer_(gradients, &context.pool, context.shards, context.variables.trainable_elements(),
                make_buckets(context.variables.trainable_elements(), context.variables.cut_points(),
                             options.bucket_first_bytes, options.bucket_bytes),
-               options.reducer),
+               on_device(options.reducer, context)),
       sums_(control, context.shards, 0, 2) {
   executor_.attach(reducer_);
-  held_.resize(context.variables.other_values().size());
+  held_ = Buffer(context.device, context.variables.others_bytes());
 }
 
 StepResult Trainer::step() {
@@ -36,25 +48,38 @@ StepResult Trainer::step() {
 StepResult Trainer::compute() {
   fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
-  source_.set_batch(batch);
-  std::ranges::copy(context_.variables.other_values(), held_.begin());
+  context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
+                       held_.size_bytes());
   {
     const Traced traced("forward", "packing weights");
     executor_.refresh_weights();
   }
-  auto extent = [&](int shard) { return source_.extent(shard); };
+  auto extent = [&](int shard) { return source_.extent(batch, shard); };
   auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-    Labels labels = source_.fetch(m, lane, slot, features);
+    Labels labels = source_.fetch(batch, m, lane, slot, features);
     if (feed_) feed_(step_, m, features, labels);
     return labels;
   };
-  auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
+  auto done = [&](const Microshard& m, const LossSums& sums) {
     double* leaf = sums_.leaf(m.shard);
     leaf[0] = sums.loss;
     leaf[1] = static_cast<double>(sums.correct);
   };
-  executor_.train({.step = step_, .count = batch.count, .extent = extent, .fetch = fetch, .done = done},
-                  reducer_);
+  const BatchView view{.ticket = feed_ ? -1 : step_,
+                       .step = step_,
+                       .count = batch.count,
+                       .extent = extent,
+                       .fetch = fetch,
+                       .done = done};
+  // A device gets the next batch while it computes this one. Its samples are those that the next step will
+  // ask for, unless something feeds it or moves the cursor.
+  const Batch next_batch = plan_.batch(plan_.advance(cursor_));
+  auto next_extent = [&](int shard) { return source_.extent(next_batch, shard); };
+  auto next_fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+    return source_.fetch(next_batch, m, lane, slot, features);
+  };
+  const BatchView next_view{.ticket = step_ + 1, .extent = next_extent, .fetch = next_fetch, .done = done};
+  executor_.train(view, reducer_, feed_ ? nullptr : &next_view);
   {
     const Traced traced("waiting", "for gradients");
     reducer_.wait_all();
@@ -82,7 +107,10 @@ void Trainer::apply(bool update) {
                           reducer_.result(), part, step_);
     });
   else
-    std::ranges::copy(held_, context_.variables.other_values().begin());
+    context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),
+                         held_.size_bytes());
+  context_.variables.device_changed();
+  optimizer_.device_changed();
   fault_in_variables(context_.variables);
   ++step_;
   cursor_ = plan_.advance(cursor_);

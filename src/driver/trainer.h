@@ -92,7 +92,7 @@ class Trainer {
   GradientReducer reducer_;
   SmallSum sums_;
   Feed feed_;
-  std::vector<float> held_;  ///< running statistics before the step
+  Buffer held_;  ///< running statistics before the step, on the device
   std::int64_t step_ = 0;
   Cursor cursor_;
 };

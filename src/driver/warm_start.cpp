@@ -167,6 +167,7 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
   for (const CheckpointTensor& tensor : tensors)
     world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "warm-started variables");
   world.broadcast(taken.data(), taken.size(), 0, "which variables were warm-started");
+  variables.to_device();
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (taken[i] != 0) variables.mark_set(static_cast<VariableId>(i));
 }

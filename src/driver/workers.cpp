@@ -29,15 +29,20 @@ int choose_threads(const Config& config, Communicator& world, int ranks_on_host,
   return std::max(1, std::min(threads, own_shards));
 }
 
-Workers::Workers(int threads) : pool_(threads), lanes_(static_cast<std::size_t>(threads)) {
-  for (int i = 0; i < threads; ++i) lanes_[static_cast<std::size_t>(i)].index = i;
+Workers::Workers(int threads, Device& device)
+    : device_(device), pool_(threads), lanes_(static_cast<std::size_t>(threads)) {
+  for (int i = 0; i < threads; ++i) {
+    streams_.push_back(std::make_unique<DeviceStream>(device));
+    lanes_[static_cast<std::size_t>(i)].index = i;
+    lanes_[static_cast<std::size_t>(i)].stream = streams_.back()->get();
+  }
 }
 
 void Workers::grow_scratch(std::size_t bytes) {
   if (!lanes_.empty() && lanes_.front().scratch_bytes >= bytes) return;
   scratch_.clear();
   for (Lane& lane : lanes_) {
-    scratch_.emplace_back(cpu_device(), bytes);
+    scratch_.emplace_back(device_, bytes);
     lane.scratch = scratch_.back().data();
     lane.scratch_bytes = bytes;
   }

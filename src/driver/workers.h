@@ -4,6 +4,7 @@
 // What a rank computes with: its threads, their lanes and scratch.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -25,7 +26,8 @@ int cores_per_rank(int ranks_on_host);
 
 class Workers {
  public:
-  explicit Workers(int threads);
+  /// Lanes on `device`, each with a stream and scratch of its own. The device must outlive them.
+  explicit Workers(int threads, Device& device = cpu_device());
   ThreadPool& pool() { return pool_; }
   std::span<Lane> lanes() { return lanes_; }
   /// Gives every lane at least so much scratch.
@@ -33,8 +35,10 @@ class Workers {
   std::size_t scratch_bytes() const;
 
  private:
+  Device& device_;
   ThreadPool pool_;
   std::vector<Lane> lanes_;
+  std::vector<std::unique_ptr<DeviceStream>> streams_;
   std::vector<Buffer> scratch_;
 };
 

@@ -7,6 +7,7 @@
 //
 //   ENOSPC, EIO          a write fails
 //   short_write          a write writes half of what it was given, and says so
+//   slow_write           a write takes three seconds
 //   kill_in_write        SIGKILL with half of a write done
 //   EIO_fsync            fsync of the finished temporary fails
 //   kill_before_fsync, kill_before_rename, kill_after_rename
@@ -16,8 +17,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "core/fault.h"
@@ -37,6 +40,7 @@ inline ssize_t faulty_pwrite(int descriptor, const void* data, std::size_t bytes
         errno = code;
         return -1;
       }
+    if (fault_is("slow_write")) std::this_thread::sleep_for(std::chrono::seconds(3));
     if (bytes > 1 && fault_is("short_write")) bytes /= 2;
     if (bytes > 1 && fault_is("kill_in_write")) {
       (void)!::pwrite(descriptor, data, bytes / 2, at);

@@ -24,12 +24,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The step of a record; nullopt if the line is not one.
-std::optional<std::int64_t> step_of(std::string_view line) {
+/// What is dropped: records of later steps.
+struct Limits {
+  std::int64_t step, evaluated_step;
+};
+
+enum class Line { kept, dropped, odd };
+Line judge(std::string_view line, const Limits& limits) {
   const Json record = Json::parse(line, nullptr, false);
   if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer())
-    return std::nullopt;
-  return record["step"].get<std::int64_t>();
+    return Line::odd;
+  const bool evaluation = record.contains("split") && record["split"] == "eval";
+  const std::int64_t limit = evaluation ? limits.evaluated_step : limits.step;
+  return record["step"].get<std::int64_t>() <= limit ? Line::kept : Line::dropped;
 }
 
 }  // namespace
@@ -67,7 +74,7 @@ struct MetricsLog::Impl {
     return file.is_open();
   }
 
-  void drop(std::optional<std::int64_t> after) {
+  void drop(std::optional<Limits> after) {
     bool was_cut = false;
     const std::optional<std::string> text = whole_lines(was_cut);
     if (!text) return;
@@ -81,9 +88,9 @@ struct MetricsLog::Impl {
         kept += line;
         continue;
       }
-      const std::optional<std::int64_t> step = step_of(line);
-      if (!step) ++odd;
-      if (step && *step <= *after) kept += line;
+      const Line what = judge(line, *after);
+      if (what == Line::odd) ++odd;
+      if (what == Line::kept) kept += line;
     }
     if (odd > 0) log_warning("{}: {} lines that are no records are removed", path, odd);
     if (!was_cut && kept.size() == text->size()) return;
@@ -120,11 +127,11 @@ void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view 
     impl_->fail(file_error(ErrorKind::data, "write metrics", impl_->path, errno));
 }
 
-void MetricsLog::drop_after(std::int64_t step) {
+void MetricsLog::drop_after(std::int64_t step, std::int64_t evaluated_step) {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->error.empty()) return;
   try {
-    impl_->drop(step);
+    impl_->drop(Limits{step, evaluated_step});
   } catch (const Error& error) {
     impl_->fail(error);
   }

@@ -29,9 +29,10 @@ class MetricsLog {
   /// Writes one record to the operating system at once. The names "step", "epoch" and "split" are taken.
   void append(std::int64_t step, std::int64_t epoch, std::string_view split,
               std::span<const std::pair<std::string, double>> values);
-  /// Removes the records of steps above `step`, atomically: a resumed run repeats them. Lines that are not
-  /// records are removed too, with a warning.
-  void drop_after(std::int64_t step);
+  /// Removes the records of steps above `step`, and of evaluations (split "eval") above `evaluated_step`,
+  /// atomically: a resumed run repeats them. Lines that are not records are removed too, with a warning.
+  void drop_after(std::int64_t step, std::int64_t evaluated_step);
+  void drop_after(std::int64_t step) { drop_after(step, step); }
 
   /// The first error, or empty.
   std::string error() const;

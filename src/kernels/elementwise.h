@@ -17,6 +17,8 @@ class ElementwiseKernels {
  public:
   virtual ~ElementwiseKernels();
 
+  /// y = 0.
+  virtual void zero(const Lane&, std::int64_t count, float* y) const = 0;
   /// into += from.
   virtual void accumulate(const Lane&, std::int64_t count, float* into, const float* from) const = 0;
   /// y = a + b, then max(y, 0) if relu (NaN stays NaN, here and in relu).
@@ -43,7 +45,7 @@ class ElementwiseKernels {
   /// Inverted dropout: y = x * (1 / (1 - rate)), the factor rounded to float32, where the element's uniform
   /// number is >= rate, else 0. Element e of sample s (0 <= s < n, e < features) uses word e % 4 of
   /// philox_words(seed, purpose, step, first_sample + s, e / 4), so the same call on dy is the backward pass,
-  /// and neither rank nor microshard shows in the mask.
+  /// and neither rank nor microshard shows in the mask. Where the lane has a step_word, that is the step.
   virtual void dropout(const Lane&, std::int64_t n, std::int64_t features, const float* x, float rate,
                        std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
                        std::uint32_t first_sample, float* y) const = 0;

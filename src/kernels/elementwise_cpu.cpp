@@ -136,6 +136,10 @@ inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step
 
 class Elementwise final : public ElementwiseKernels {
  public:
+  void zero(const Lane&, std::int64_t count, float* y) const override {
+    for (std::int64_t i = 0; i < count; ++i) y[i] = 0.0F;
+  }
+
   void accumulate(const Lane&, std::int64_t count, float* into, const float* from) const override {
     for (std::int64_t i = 0; i < count; ++i) into[i] += from[i];
   }
@@ -205,11 +209,12 @@ class Elementwise final : public ElementwiseKernels {
       }
   }
 
-  void dropout(const Lane&, std::int64_t n, std::int64_t features, const float* x, float rate,
+  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
                std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
                float* y) const override {
     constexpr std::int64_t kElements = 4 * kBlocks;
     const float kept = 1.0F / (1.0F - rate);
+    if (lane.step_word != nullptr) step = *lane.step_word;
     std::uint32_t words[kElements];
     for (std::int64_t s = 0; s < n; ++s)
       for (std::int64_t e = 0; e < features; e += kElements) {

@@ -6,6 +6,7 @@
 // compile.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "core/device.h"
@@ -23,6 +24,7 @@ struct KernelTable {
   const LossKernels& loss;
   const UpdateKernels& update;
   const PrimitiveFactory& make;
+  std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };
 
 /// The kernels of this process's processor, at core/cpu.h's isa_level().

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace lockstep {
 
@@ -14,6 +15,9 @@ struct Lane {
   void* stream = nullptr;         ///< the device's queue; null on the CPU (work is done when a call returns)
   void* scratch = nullptr;        ///< 64-byte aligned; contents do not survive a call
   std::size_t scratch_bytes = 0;  ///< at least the largest scratch_bytes() of all primitives in use
+  /// Where a kernel that is captured once and launched each step (a CUDA graph) reads the global step; memory
+  /// that the device sees. Null: the step that the call gives counts.
+  const std::uint32_t* step_word = nullptr;
 };
 
 }  // namespace lockstep

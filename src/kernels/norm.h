@@ -24,6 +24,36 @@ class NormKernels {
   virtual void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
                           double* m2) const = 0;
 
+  /// What meets across microshards. leaf = {count, mean[C], m2[C]}, with mean and m2 as in statistics and
+  /// count = rows; all zero if rows == 0.
+  virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+                       double* leaf) const = 0;
+  /// into = the moments of the rows of both, by Chan's formula; a leaf of count 0 changes nothing.
+  virtual void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const = 0;
+  /// into += right, width numbers.
+  virtual void merge_sums(const Lane&, std::int64_t width, double* into, const double* right) const = 0;
+
+  /// Per-channel numbers of a group of microshards.
+  struct Coefficients {
+    float* mean = nullptr;
+    float* inverse_std = nullptr;
+    float* scale = nullptr;  ///< gamma * inverse_std
+    float* shift = nullptr;  ///< beta - mean * gamma * inverse_std
+    double* precise_inverse_std = nullptr;
+    double* count = nullptr;  ///< one number: the group's rows, at least 1
+  };
+  /// out = coefficients of the moments `total` (a leaf), computed in double. gamma null: 1; beta null: 0.
+  virtual void coefficients(const Lane&, std::int64_t channels, const double* total, double epsilon,
+                            const float* gamma, const float* beta, Coefficients out) const = 0;
+  /// The same from moving statistics; out.count is neither read nor written.
+  virtual void inference_coefficients(const Lane&, std::int64_t channels, const float* moving_mean,
+                                      const float* moving_variance, double epsilon, const float* gamma,
+                                      const float* beta, Coefficients out) const = 0;
+  /// moving = momentum * moving + (1 - momentum) * that of `total` (a leaf), with the unbiased variance
+  /// m2 / max(count - 1, 1); a total of count 0 changes nothing.
+  virtual void moving_average(const Lane&, std::int64_t channels, const double* total, double momentum,
+                              float* moving_mean, float* moving_variance) const = 0;
+
   /// y = x * scale[c] + shift[c] (+ residual), then max(y, 0) if relu. y may alias x or residual.
   virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
                          const float* scale, const float* shift, const float* residual, bool relu,
@@ -48,6 +78,14 @@ class NormKernels {
   /// blocks.
   virtual void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
                              float* g_out, double* sum_g, double* sum_gx) const = 0;
+
+  /// a, b, d of backward_apply from the group's sums = {sum_g[C], sum_gx[C]} and its `in`:
+  /// a = gamma * inverse_std, b = -a * sum_gx / count * inverse_std, d = -a * sum_g / count, in double.
+  virtual void gradient_coefficients(const Lane&, std::int64_t channels, const double* sums,
+                                     const float* gamma, Coefficients in, float* a, float* b,
+                                     float* d) const = 0;
+  /// to = from, rounded: the sums of a microshard are its gradients of beta and gamma.
+  virtual void to_float(const Lane&, std::int64_t count, const double* from, float* to) const = 0;
 
   /// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], with g as above (recomputed from `gradient`; after a
   /// backward_sums that wrote g_out, give that as dy and no mask). dx may alias dy.

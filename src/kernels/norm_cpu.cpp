@@ -219,6 +219,19 @@ inline void with_mask(const NormKernels::Gradient& gradient, const F& f) {
     f(MaskOf<Mask::none>{});
 }
 
+/// One channel of NormKernels::Coefficients.
+inline void set_channel(const NormKernels::Coefficients& out, std::int64_t c, double mean, double variance,
+                        double epsilon, const float* gamma, const float* beta) {
+  const double scale = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
+  const double shift = beta == nullptr ? 0.0 : static_cast<double>(beta[c]);
+  const double inverse_std = 1.0 / __builtin_sqrt(variance + epsilon);
+  out.precise_inverse_std[c] = inverse_std;
+  out.mean[c] = static_cast<float>(mean);
+  out.inverse_std[c] = static_cast<float>(inverse_std);
+  out.scale[c] = static_cast<float>(scale * inverse_std);
+  out.shift[c] = static_cast<float>(shift - mean * scale * inverse_std);
+}
+
 class Norm final : public NormKernels {
  public:
   void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
@@ -249,6 +262,62 @@ class Norm final : public NormKernels {
     });
   }
 
+  void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+               double* leaf) const override {
+    leaf[0] = static_cast<double>(rows);
+    statistics(lane, rows, channels, x, leaf + 1, leaf + 1 + channels);
+  }
+
+  void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const override {
+    const double left_count = into[0], right_count = right[0];
+    if (right_count == 0) return;
+    if (left_count == 0) {
+      for (std::int64_t i = 0; i < 1 + 2 * channels; ++i) into[i] = right[i];
+      return;
+    }
+    const double count = left_count + right_count;
+    const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double delta = right[1 + c] - into[1 + c];
+      into[1 + c] += delta * mean_weight;
+      into[1 + channels + c] += right[1 + channels + c] + delta * delta * m2_weight;
+    }
+    into[0] = count;
+  }
+
+  void merge_sums(const Lane&, std::int64_t width, double* into, const double* right) const override {
+    for (std::int64_t i = 0; i < width; ++i) into[i] += right[i];
+  }
+
+  void coefficients(const Lane&, std::int64_t channels, const double* total, double epsilon,
+                    const float* gamma, const float* beta, Coefficients out) const override {
+    const double count = total[0] > 1.0 ? total[0] : 1.0;
+    *out.count = count;
+    for (std::int64_t c = 0; c < channels; ++c)
+      set_channel(out, c, total[1 + c], total[1 + channels + c] / count, epsilon, gamma, beta);
+  }
+
+  void inference_coefficients(const Lane&, std::int64_t channels, const float* moving_mean,
+                              const float* moving_variance, double epsilon, const float* gamma,
+                              const float* beta, Coefficients out) const override {
+    for (std::int64_t c = 0; c < channels; ++c)
+      set_channel(out, c, static_cast<double>(moving_mean[c]), static_cast<double>(moving_variance[c]),
+                  epsilon, gamma, beta);
+  }
+
+  void moving_average(const Lane&, std::int64_t channels, const double* total, double momentum,
+                      float* moving_mean, float* moving_variance) const override {
+    if (total[0] == 0) return;
+    const double degrees = total[0] - 1.0 > 1.0 ? total[0] - 1.0 : 1.0;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double unbiased = total[1 + channels + c] / degrees;
+      moving_mean[c] = static_cast<float>(momentum * static_cast<double>(moving_mean[c]) +
+                                          (1.0 - momentum) * total[1 + c]);
+      moving_variance[c] = static_cast<float>(momentum * static_cast<double>(moving_variance[c]) +
+                                              (1.0 - momentum) * unbiased);
+    }
+  }
+
   void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, const float* scale,
                  const float* shift, const float* residual, bool relu, float* y) const override {
     with_flag(residual != nullptr, [&]<typename R>(R) {
@@ -274,6 +343,22 @@ class Norm final : public NormKernels {
       });
     });
     for (std::int64_t c = 0; c < channels; ++c) sum_gx[c] *= static_cast<double>(gradient.inverse_std[c]);
+  }
+
+  void gradient_coefficients(const Lane&, std::int64_t channels, const double* sums, const float* gamma,
+                             Coefficients in, float* a, float* b, float* d) const override {
+    const double count = *in.count;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double inverse_std = in.precise_inverse_std[c];
+      const double factor = (gamma == nullptr ? 1.0 : static_cast<double>(gamma[c])) * inverse_std;
+      a[c] = static_cast<float>(factor);
+      b[c] = static_cast<float>(-factor * sums[channels + c] / count * inverse_std);
+      d[c] = static_cast<float>(-factor * sums[c] / count);
+    }
+  }
+
+  void to_float(const Lane&, std::int64_t count, const double* from, float* to) const override {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
   }
 
   void backward_apply(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,

@@ -29,6 +29,7 @@ struct PrepareContext {
   bool training;
   std::span<const std::int64_t> sample_counts;  ///< microshard sizes that will occur, without 0
   std::span<const bool> wants_input_gradient;   ///< per input; all false in inference
+  int shards = 1;                               ///< of a global batch
 };
 
 /// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody
@@ -73,8 +74,9 @@ class Layer {
   virtual void declare(VariableStore&) {}
   /// Makes primitives. Called once per mode.
   virtual void prepare(const PrepareContext&) {}
-  /// Weights have changed: repack. Called on one lane before a step; different layers on different lanes.
-  virtual void refresh_weights(const KernelTable&, const Lane&, const VariableStore&) {}
+  /// Weights have changed: repack. Called on one lane before a step of training, or before an evaluation;
+  /// different layers on different lanes.
+  virtual void refresh_weights(const KernelTable&, const Lane&, const VariableStore&, bool /*training*/) {}
   virtual void forward(const Pass&) = 0;
   virtual void backward(const Pass&) = 0;
 
@@ -108,8 +110,16 @@ class Layer {
 class CollectiveLayer : public Layer {
  public:
   using Layer::Layer;
-  /// How a leaf's numbers are merged: into = merge(into, right), fixed order.
-  using Merge = void (*)(double* into, const double* right, int width);
+  /// How two leaves are merged, in a fixed order. sums: number by number. moments: count, means and sums of
+  /// squared deviations (NormKernels::merge_moments).
+  enum class Merge { sums, moments };
+  /// The totals of all groups, in order, on the device; once per step on every rank, on one lane.
+  struct Met {
+    const KernelTable& kernels;
+    const Lane& lane;
+    VariableStore& variables;
+    std::span<const double* const> totals;
+  };
 
   /// Shards per group: 0 means all shards together.
   virtual int group_size() const = 0;
@@ -117,13 +127,13 @@ class CollectiveLayer : public Layer {
   virtual int backward_width() const = 0;
   virtual Merge forward_merge() const = 0;
   virtual Merge backward_merge() const = 0;
-  /// First pass: fills `leaf` (forward_width() numbers) for a microshard; n == 0 is given too (counts of
-  /// zero).
+  /// First pass: fills `leaf` (forward_width() numbers, on the device) for a microshard; n == 0 is given too
+  /// (counts of zero).
   virtual void forward_local(const Pass&, double* leaf) = 0;
-  /// The totals of all groups, in order; once per step on every rank. May change non-trainable variables.
-  virtual void forward_met(std::span<const double* const> totals, VariableStore&) = 0;
+  /// May change non-trainable variables.
+  virtual void forward_met(const Met&) = 0;
   virtual void backward_local(const Pass&, double* leaf) = 0;
-  virtual void backward_met(std::span<const double* const> totals, const VariableStore&) = 0;
+  virtual void backward_met(const Met&) = 0;
 };
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 #include "model/layer_runner.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace lockstep {
 
@@ -21,10 +20,15 @@ struct LayerRunner::Part {
 
 namespace {
 
-Buffer floats(std::int64_t count) { return {cpu_device(), static_cast<std::size_t>(count) * sizeof(float)}; }
+Buffer floats(Device& device, std::int64_t count) {
+  return {device, static_cast<std::size_t>(count) * sizeof(float)};
+}
 
-void copy(const float* from, std::int64_t count, float* to) {
-  if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+void to_device(Device& device, const float* from, std::int64_t count, void* to) {
+  device.copy_from_host(to, from, static_cast<std::size_t>(count) * sizeof(float));
+}
+void to_host(Device& device, const void* from, std::int64_t count, float* to) {
+  device.copy_to_host(to, from, static_cast<std::size_t>(count) * sizeof(float));
 }
 
 }  // namespace
@@ -33,13 +37,18 @@ LayerRunner::LayerRunner(Layer& layer, std::initializer_list<Shape> inputs, Laye
     : LayerRunner(layer, std::span<const Shape>(inputs.begin(), inputs.size()), std::move(options)) {}
 
 LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options)
-    : layer_(layer), collective_(dynamic_cast<CollectiveLayer*>(&layer)), options_(std::move(options)) {
+    : layer_(layer),
+      collective_(dynamic_cast<CollectiveLayer*>(&layer)),
+      options_(std::move(options)),
+      device_(options_.device != nullptr ? *options_.device : cpu_device()),
+      kernels_(options_.kernels != nullptr ? *options_.kernels : cpu_kernels()),
+      stream_(device_) {
   const std::vector<Shape> outputs = layer.infer(inputs);
   for (const Shape& shape : inputs) input_elements_.push_back(shape.num_elements());
   for (const Shape& shape : outputs) output_elements_.push_back(shape.num_elements());
   for (int i = 0; i < options_.fused_inputs; ++i) input_elements_.push_back(output_elements_.at(0));
   layer.declare(variables_);
-  variables_.commit(cpu_device());
+  variables_.commit(device_);
   variables_.initialize(options_.seed);
 
   std::vector<std::int64_t> sizes = options_.microshards;
@@ -50,10 +59,18 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   LOCKSTEP_CHECK(!sizes.empty(), "no samples to run layer {} on", layer.name());
   const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(input_elements_.size());
   std::fill_n(wants.get(), input_elements_.size(), options_.training);
-  layer.prepare(
-      {cpu_kernels(), cpu_device(), 1, options_.training, sizes, {wants.get(), input_elements_.size()}});
-  scratch_ = Buffer(cpu_device(), layer.scratch_bytes());
-  lane_ = {.index = 0, .scratch = scratch_.data(), .scratch_bytes = scratch_.size_bytes()};
+  layer.prepare({kernels_,
+                 device_,
+                 1,
+                 options_.training,
+                 sizes,
+                 {wants.get(), input_elements_.size()},
+                 static_cast<int>(options_.microshards.size())});
+  scratch_ = Buffer(device_, std::max(layer.scratch_bytes(), kernels_.scratch_bytes));
+  lane_ = {.index = 0,
+           .stream = stream_.get(),
+           .scratch = scratch_.data(),
+           .scratch_bytes = scratch_.size_bytes()};
 
   for (std::int64_t elements : input_elements_) {
     inputs_.emplace_back(static_cast<std::size_t>(num_samples_ * elements));
@@ -72,28 +89,28 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
     part->first = first;
     first += n;
     for (std::int64_t elements : input_elements_) {
-      part->inputs.push_back(floats(n * elements));
-      part->input_gradients.push_back(floats(n * elements));
+      part->inputs.push_back(floats(device_, n * elements));
+      part->input_gradients.push_back(floats(device_, n * elements));
       part->input_pointers.push_back(static_cast<const float*>(part->inputs.back().data()));
       part->dx_pointers.push_back(static_cast<float*>(part->input_gradients.back().data()));
     }
     for (std::int64_t elements : output_elements_) {
-      part->outputs.push_back(floats(n * elements));
-      part->dy.push_back(floats(n * elements));
-      part->dy2.push_back(two ? floats(n * elements) : Buffer());
+      part->outputs.push_back(floats(device_, n * elements));
+      part->dy.push_back(floats(device_, n * elements));
+      part->dy2.push_back(two ? floats(device_, n * elements) : Buffer());
       part->output_pointers.push_back(static_cast<float*>(part->outputs.back().data()));
       part->dy_pointers.push_back(static_cast<const float*>(part->dy.back().data()));
       part->dy2_pointers.push_back(static_cast<const float*>(part->dy2.back().data()));
     }
-    part->saved = Buffer(cpu_device(), layer.saved_bytes(n));
-    part->gradients = floats(variables_.trainable_elements());
+    part->saved = Buffer(device_, layer.saved_bytes(n));
+    part->gradients = floats(device_, variables_.trainable_elements());
     parts_.push_back(std::move(part));
   }
 }
 
 Pass LayerRunner::pass(std::size_t shard, float* gradients) {
   Part& part = *parts_[shard];
-  return {.kernels = cpu_kernels(),
+  return {.kernels = kernels_,
           .lane = lane_,
           .variables = variables_,
           .training = options_.training,
@@ -112,62 +129,57 @@ Pass LayerRunner::pass(std::size_t shard, float* gradients) {
           .gradient_base = 0};
 }
 
-namespace {
-
-/// Merges the leaves of each group, in order. Returns one total per group.
-std::vector<std::vector<double>> totals_of(std::vector<std::vector<double>> leaves, int group,
-                                           CollectiveLayer::Merge merge, int width) {
-  const std::size_t size = group == 0 ? leaves.size() : static_cast<std::size_t>(group);
-  LOCKSTEP_CHECK(leaves.size() % size == 0, "{} microshards in groups of {}", leaves.size(), size);
-  std::vector<std::vector<double>> totals;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
+/// Merges the leaves of each group, in order. One total per group.
+std::vector<const double*> LayerRunner::meet(int width, CollectiveLayer::Merge merge) {
+  const int group = collective_->group_size();
+  const std::size_t size = group == 0 ? leaves_.size() : static_cast<std::size_t>(group);
+  LOCKSTEP_CHECK(leaves_.size() % size == 0, "{} microshards in groups of {}", leaves_.size(), size);
+  std::vector<const double*> totals;
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    const double* leaf = leaves_[i].as<double>().data();
+    double* total = leaves_[i - i % size].as<double>().data();
     if (i % size == 0)
-      totals.push_back(std::move(leaves[i]));
+      totals.push_back(total);
+    else if (merge == CollectiveLayer::Merge::moments)
+      kernels_.norm.merge_moments(lane_, (width - 1) / 2, total, leaf);
     else
-      merge(totals.back().data(), leaves[i].data(), width);
+      kernels_.norm.merge_sums(lane_, width, total, leaf);
   }
   return totals;
 }
 
-std::vector<const double*> pointers(const std::vector<std::vector<double>>& totals) {
-  std::vector<const double*> result;
-  for (const auto& total : totals) result.push_back(total.data());
-  return result;
-}
-
-}  // namespace
-
 void LayerRunner::meet_forward() {
   const int width = collective_->forward_width();
-  std::vector<std::vector<double>> leaves;
+  leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves.emplace_back(static_cast<std::size_t>(width));
-    collective_->forward_local(pass(s, nullptr), leaves.back().data());
+    leaves_.emplace_back(device_, static_cast<std::size_t>(width) * sizeof(double));
+    collective_->forward_local(pass(s, nullptr), leaves_.back().as<double>().data());
   }
-  const auto totals =
-      totals_of(std::move(leaves), collective_->group_size(), collective_->forward_merge(), width);
-  collective_->forward_met(pointers(totals), variables_);
+  collective_->forward_met({kernels_, lane_, variables_, meet(width, collective_->forward_merge())});
+  stream_.synchronize();
+  variables_.device_changed();
 }
 
 void LayerRunner::meet_backward() {
   const int width = collective_->backward_width();
-  std::vector<std::vector<double>> leaves;
+  leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves.emplace_back(static_cast<std::size_t>(width));
+    leaves_.emplace_back(device_, static_cast<std::size_t>(width) * sizeof(double));
     collective_->backward_local(pass(s, static_cast<float*>(parts_[s]->gradients.data())),
-                                leaves.back().data());
+                                leaves_.back().as<double>().data());
   }
-  const auto totals =
-      totals_of(std::move(leaves), collective_->group_size(), collective_->backward_merge(), width);
-  collective_->backward_met(pointers(totals), variables_);
+  collective_->backward_met({kernels_, lane_, variables_, meet(width, collective_->backward_merge())});
+  stream_.synchronize();
 }
 
 void LayerRunner::forward() {
-  layer_.refresh_weights(cpu_kernels(), lane_, variables_);
+  (void)variables_.trainable_values();  // those of the device, which the caller may have changed since
+  variables_.to_device();
+  layer_.refresh_weights(kernels_, lane_, variables_, options_.training);
   for (const auto& part : parts_)
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      copy(inputs_[i].data() + part->first * input_elements_[i], part->n * input_elements_[i],
-           static_cast<float*>(part->inputs[i].data()));
+      to_device(device_, inputs_[i].data() + part->first * input_elements_[i], part->n * input_elements_[i],
+                part->inputs[i].data());
   if (is_view()) {
     outputs_[0] = inputs_[0];
     return;
@@ -178,8 +190,8 @@ void LayerRunner::forward() {
     if (part.n == 0) continue;
     layer_.forward(pass(s, nullptr));
     for (std::size_t i = 0; i < outputs_.size(); ++i)
-      copy(part.output_pointers[i], part.n * output_elements_[i],
-           outputs_[i].data() + part.first * output_elements_[i]);
+      to_host(device_, part.output_pointers[i], part.n * output_elements_[i],
+              outputs_[i].data() + part.first * output_elements_[i]);
   }
 }
 
@@ -193,28 +205,30 @@ void LayerRunner::backward() {
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       const std::int64_t count = part->n * output_elements_[o];
       const float* given = output_gradients_[o].data() + part->first * output_elements_[o];
-      float* dy = static_cast<float*>(part->dy[o].data());
-      copy(given, count, dy);
-      if (float* dy2 = static_cast<float*>(part->dy2[o].data()); dy2 != nullptr)
-        for (std::int64_t i = 0; i < count; ++i) {
-          dy2[i] = 0.25F * given[i];  // both parts are exact, so is their sum
-          dy[i] = given[i] - dy2[i];
+      std::vector<float> dy(given, given + count), dy2(dy.size());
+      if (part->dy2[o].data() != nullptr)
+        for (std::size_t i = 0; i < dy.size(); ++i) {
+          dy2[i] = 0.25F * dy[i];  // both parts are exact, so is their sum
+          dy[i] -= dy2[i];
         }
+      to_device(device_, dy.data(), count, part->dy[o].data());
+      if (part->dy2[o].data() != nullptr) to_device(device_, dy2.data(), count, part->dy2[o].data());
     }
-    if (part->gradients.size_bytes() > 0)
-      std::memset(part->gradients.data(), 0, part->gradients.size_bytes());
+    device_.zero(stream_.get(), part->gradients.data(), part->gradients.size_bytes());
   }
   if (collective_ != nullptr) meet_backward();
   std::vector<double> sums(gradients_.size(), 0.0);
+  std::vector<float> on_host(gradients_.size());
   for (std::size_t s = 0; s < parts_.size(); ++s) {
     Part& part = *parts_[s];
     if (part.n == 0) continue;
     float* gradients = static_cast<float*>(part.gradients.data());
     layer_.backward(pass(s, gradients));
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(gradients[i]);
+    to_host(device_, gradients, static_cast<std::int64_t>(on_host.size()), on_host.data());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(on_host[i]);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      copy(part.dx_pointers[i], part.n * input_elements_[i],
-           input_gradients_[i].data() + part.first * input_elements_[i]);
+      to_host(device_, part.dx_pointers[i], part.n * input_elements_[i],
+              input_gradients_[i].data() + part.first * input_elements_[i]);
   }
   std::transform(sums.begin(), sums.end(), gradients_.begin(),
                  [](double sum) { return static_cast<float>(sum); });

@@ -29,6 +29,9 @@ struct LayerRunnerOptions {
   int fused_inputs = 0;
   /// Gives a layer that takes_two_gradients() its output gradient in two parts.
   bool two_gradients = false;
+  /// What it runs on; null: the CPU. Inputs and outputs are in host memory all the same.
+  Device* device = nullptr;
+  const KernelTable* kernels = nullptr;
   std::uint64_t seed = 1;  ///< of initial values and dropout masks
   std::int64_t step = 0;   ///< global step that the layer is told
 };
@@ -66,6 +69,7 @@ class LayerRunner {
  private:
   struct Part;  ///< one microshard's memory
   Pass pass(std::size_t shard, float* gradients);
+  std::vector<const double*> meet(int width, CollectiveLayer::Merge merge);
   void meet_forward();
   void meet_backward();
   bool is_view() const { return layer_.is_view(options_.training); }
@@ -73,12 +77,16 @@ class LayerRunner {
   Layer& layer_;
   CollectiveLayer* collective_;
   LayerRunnerOptions options_;
+  Device& device_;
+  const KernelTable& kernels_;
   VariableStore variables_;
   std::vector<std::int64_t> input_elements_, output_elements_;  ///< per sample
   std::int64_t num_samples_ = 0;
   std::vector<std::vector<float>> inputs_, input_gradients_, outputs_, output_gradients_;
   std::vector<float> gradients_;
   std::vector<std::shared_ptr<Part>> parts_;
+  DeviceStream stream_;
+  std::vector<Buffer> leaves_;  ///< of the meeting that is held
   Buffer scratch_;
   Lane lane_;
 };

@@ -25,17 +25,15 @@ class SoftmaxCrossEntropy final : public Loss {
         output[0], dense_labels ? "a row of that many label values" : "one class index", label_columns);
   }
   std::int64_t num_classes(const Shape& output) const override { return output[0]; }
-  LossSums run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-               const float* outputs, const Labels& labels, float gradient_scale,
-               float* d_outputs) const override {
-    LossSums sums;
+  void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           LossSums* sums) const override {
     if (labels.indices != nullptr)
       kernels.loss.softmax_cross_entropy(lane, n, output[0], outputs, labels.indices, gradient_scale,
-                                         d_outputs, &sums.loss, &sums.correct);
+                                         d_outputs, &sums->loss, &sums->correct);
     else
       kernels.loss.softmax_cross_entropy_dense(lane, n, output[0], outputs, labels.rows, gradient_scale,
-                                               d_outputs, &sums.loss, &sums.correct);
-    return sums;
+                                               d_outputs, &sums->loss, &sums->correct);
   }
   void predict(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
                const float* outputs, float* predictions) const override {

@@ -37,10 +37,11 @@ class Loss {
   virtual void check(const Shape& output, bool dense_labels, std::int64_t label_columns) const = 0;
   /// Number of classes that index labels may name.
   virtual std::int64_t num_classes(const Shape& output) const = 0;
-  /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses.
-  virtual LossSums run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-                       const float* outputs, const Labels& labels, float gradient_scale,
-                       float* d_outputs) const = 0;
+  /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses. `sums` is
+  /// pinned memory of the device: filled when the lane's stream has come so far.
+  virtual void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+                   const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+                   LossSums* sums) const = 0;
   /// What `predict` writes: n rows of num_elements (softmax: probabilities). May alias.
   virtual void predict(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
                        const float* outputs, float* predictions) const = 0;

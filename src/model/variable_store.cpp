@@ -33,19 +33,54 @@ void VariableStore::commit(Device& device) {
   }
   trainable_ = Buffer(device, static_cast<std::size_t>(trainable_elements_) * sizeof(float));
   others_ = Buffer(device, static_cast<std::size_t>(others) * sizeof(float));
+  device_ = &device;
+  if (device.is_host()) return;
+  trainable_mirror_ = Buffer::pinned(device, trainable_.size_bytes());
+  others_mirror_ = Buffer::pinned(device, others_.size_bytes());
+}
+
+void VariableStore::bring_to_host() const {
+  if (!host_is_old_) return;
+  device_->copy_to_host(trainable_mirror_.data(), trainable_.data(), trainable_.size_bytes());
+  device_->copy_to_host(others_mirror_.data(), others_.data(), others_.size_bytes());
+  host_is_old_ = false;
+}
+
+const Buffer& VariableStore::host_trainable() const {
+  bring_to_host();
+  return device_->is_host() ? trainable_ : trainable_mirror_;
+}
+
+const Buffer& VariableStore::host_others() const {
+  bring_to_host();
+  return device_->is_host() ? others_ : others_mirror_;
+}
+
+void VariableStore::to_device() {
+  if (device_->is_host()) return;
+  LOCKSTEP_CHECK(!host_is_old_, "old values would overwrite the device's");
+  device_->copy_from_host(trainable_.data(), trainable_mirror_.data(), trainable_.size_bytes());
+  device_->copy_from_host(others_.data(), others_mirror_.data(), others_.size_bytes());
+}
+
+Tensor VariableStore::tensor(VariableId id) const {
+  const Variable& variable = (*this)[id];
+  const Buffer& buffer = variable.trainable ? host_trainable() : host_others();
+  return {static_cast<float*>(buffer.data()) + variable.offset, DType::f32, variable.shape};
 }
 
 void VariableStore::initialize(std::uint64_t seed) {
   for (std::size_t i = 0; i < variables_.size(); ++i) {
     Variable& variable = variables_[i];
     const auto elements = static_cast<std::size_t>(variable.shape.num_elements());
-    const std::span<float> values(value(static_cast<VariableId>(i)), elements);
+    const std::span<float> values(tensor(static_cast<VariableId>(i)).f32(), elements);
     variable.is_set = variable.initializer != nullptr;
     if (variable.is_set)
       variable.initializer->fill(seed, variable.name, variable.shape, values);
     else
       std::ranges::fill(values, 0.0F);
   }
+  to_device();
 }
 
 VariableId VariableStore::find(std::string_view name) const {
@@ -83,8 +118,9 @@ std::vector<std::string> VariableStore::unset() const {
 }
 
 std::uint64_t VariableStore::hash() const {
-  const std::uint64_t parts[] = {hash64(trainable_.data(), trainable_.size_bytes()),
-                                 hash64(others_.data(), others_.size_bytes())};
+  const Buffer &trainable = host_trainable(), &others = host_others();
+  const std::uint64_t parts[] = {hash64(trainable.data(), trainable.size_bytes()),
+                                 hash64(others.data(), others.size_bytes())};
   return hash64(parts, sizeof parts);
 }
 

@@ -4,6 +4,10 @@
 // All variables of a model, flat: trainable ones in one allocation, in the order in which backward finishes
 // their gradients (so a gradient bucket is a range), the others (moving statistics) in another. A variable is
 // a name, a shape and an offset. Offsets are multiples of 16 elements; the gaps are zero and stay zero.
+//
+// Layers and optimizers work on the values on the device; files and messages on those in host memory. On the
+// CPU both are the same memory. On another device the host has a copy: reading it brings it up to date, and
+// who has written to it says to_device().
 #pragma once
 
 #include <cstdint>
@@ -57,15 +61,25 @@ class VariableStore {
   /// VariableId::none if there is no such name.
   VariableId find(std::string_view name) const;
 
+  /// On the device.
   float* value(VariableId id) const;
-  Tensor tensor(VariableId id) const { return {value(id), DType::f32, (*this)[id].shape}; }
+  float* trainable_address() const { return static_cast<float*>(trainable_.data()); }
+  float* others_address() const { return static_cast<float*>(others_.data()); }
+  std::size_t others_bytes() const { return others_.size_bytes(); }
+  /// The device has new values: the host's are old.
+  void device_changed() { host_is_old_ = !device_->is_host(); }
+
+  /// In host memory, as they are on the device now. What is written there is the device's after to_device().
+  Tensor tensor(VariableId id) const;
   /// Elements of the flat trainable range, gaps included.
   std::int64_t trainable_elements() const { return trainable_elements_; }
   std::span<float> trainable_values() const {
-    return trainable_.as<float>().first(static_cast<std::size_t>(trainable_elements_));
+    return host_trainable().as<float>().first(static_cast<std::size_t>(trainable_elements_));
   }
   /// The variables that are not trained (running statistics), flat.
-  std::span<float> other_values() const { return others_.as<float>(); }
+  std::span<float> other_values() const { return host_others().as<float>(); }
+  /// Brings what was written in host memory to the device.
+  void to_device();
   /// Number of true parameters: trainable elements without gaps.
   std::int64_t num_parameters() const;
   /// Offsets at which a bucket may be cut: the starts of the trainable variables, ascending, and the end.
@@ -74,8 +88,15 @@ class VariableStore {
   std::uint64_t hash() const;
 
  private:
+  const Buffer& host_trainable() const;
+  const Buffer& host_others() const;
+  void bring_to_host() const;
+
   std::vector<Variable> variables_;
+  Device* device_ = nullptr;
   Buffer trainable_, others_;
+  Buffer trainable_mirror_, others_mirror_;  ///< in host memory; empty where that is the device's
+  mutable bool host_is_old_ = false;
   std::int64_t trainable_elements_ = 0;
 };
 

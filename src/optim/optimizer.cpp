@@ -11,12 +11,33 @@
 namespace lockstep {
 
 void Optimizer::create_slots(Device& device, const VariableStore& variables) {
-  for (std::size_t i = 0; i < slot_names().size(); ++i)
-    slots_.emplace_back(device, static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float));
+  device_ = &device;
+  const std::size_t bytes = static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float);
+  for (std::size_t i = 0; i < slot_names().size(); ++i) {
+    slots_.emplace_back(device, bytes);
+    if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
+  }
 }
 
 void Optimizer::reset_slots() {
-  for (Buffer& slot : slots_) std::memset(slot.data(), 0, slot.size_bytes());
+  for (Buffer& slot : mirrors_.empty() ? slots_ : mirrors_) std::memset(slot.data(), 0, slot.size_bytes());
+  host_is_old_ = false;
+  to_device();
+}
+
+void Optimizer::to_device() {
+  LOCKSTEP_CHECK(!host_is_old_, "old values would overwrite the device's");
+  for (std::size_t i = 0; i < mirrors_.size(); ++i)
+    device_->copy_from_host(slots_[i].data(), mirrors_[i].data(), slots_[i].size_bytes());
+}
+
+Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const {
+  if (host_is_old_)
+    for (std::size_t i = 0; i < mirrors_.size(); ++i)
+      device_->copy_to_host(mirrors_[i].data(), slots_[i].data(), slots_[i].size_bytes());
+  host_is_old_ = false;
+  const Buffer& buffer = mirrors_.empty() ? slots_[index] : mirrors_[index];
+  return {static_cast<float*>(buffer.data()) + variable.offset, DType::f32, variable.shape};
 }
 
 namespace {
@@ -28,7 +49,7 @@ class GradientDescent final : public Optimizer {
   std::span<const std::string_view> slot_names() const override { return {}; }
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range, std::int64_t step) const override {
-    kernels.update.gradient_descent(lane, range.size(), variables.trainable_values().data() + range.first,
+    kernels.update.gradient_descent(lane, range.size(), variables.trainable_address() + range.first,
                                     gradients + range.first, static_cast<float>(learning_rate(step)));
   }
 };
@@ -46,7 +67,7 @@ class Momentum final : public Optimizer {
   }
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range, std::int64_t step) const override {
-    kernels.update.momentum(lane, range.size(), variables.trainable_values().data() + range.first,
+    kernels.update.momentum(lane, range.size(), variables.trainable_address() + range.first,
                             gradients + range.first, slot(0) + range.first,
                             static_cast<float>(learning_rate(step)), momentum_, nesterov_);
   }
@@ -77,7 +98,7 @@ class Adam final : public Optimizer {
     // The correction is that of the betas as the kernel has them: 1 - 0.999 in float32 is 1.3e-5 off.
     const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /
                          (1 - std::pow(static_cast<double>(beta1_), t));
-    kernels.update.adam(lane, range.size(), variables.trainable_values().data() + range.first,
+    kernels.update.adam(lane, range.size(), variables.trainable_address() + range.first,
                         gradients + range.first, slot(0) + range.first, slot(1) + range.first,
                         static_cast<float>(alpha), beta1_, beta2_, static_cast<float>(epsilon_));
   }

@@ -40,12 +40,14 @@ class Optimizer {
   void create_slots(Device& device, const VariableStore& variables);
   /// Fills the slots with their initial values again.
   void reset_slots();
-  /// The whole slot, flat like VariableStore::trainable_values().
+  /// The whole slot on the device, flat like VariableStore::trainable_values().
   float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
-  /// The part of a slot that belongs to a variable; host memory.
-  Tensor slot_tensor(std::size_t index, const Variable& variable) const {
-    return {slot(index) + variable.offset, DType::f32, variable.shape};
-  }
+  /// The device has new values: the host's copy, if it is one, is old.
+  void device_changed() { host_is_old_ = device_ != nullptr && !device_->is_host(); }
+  /// The part of a slot that belongs to a variable, in host memory, as it is on the device now. What is
+  /// written there is the device's after to_device().
+  Tensor slot_tensor(std::size_t index, const Variable& variable) const;
+  void to_device();
 
   double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
 
@@ -56,7 +58,10 @@ class Optimizer {
 
  private:
   std::unique_ptr<Schedule> schedule_;
+  Device* device_ = nullptr;
   std::vector<Buffer> slots_;
+  std::vector<Buffer> mirrors_;  ///< in host memory; empty where that is the device's
+  mutable bool host_is_old_ = false;
 };
 
 struct OptimizerEntry {

@@ -15,8 +15,9 @@ SETS = [*BACKGROUND, "checkpoint.background=false"]  # none is late: exactly the
 
 
 def contents(folder):
-    """{path: hash} of all files of a run directory but the log and the lock, which tell who ran when."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("lockstep.log", ".lock")]
+    """{path: hash} of all files of a run directory but those that tell who ran when."""
+    who_and_when = ("lockstep.log", ".lock", "status.json", "jobs.jsonl")
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in who_and_when]
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

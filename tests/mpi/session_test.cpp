@@ -88,6 +88,80 @@ TEST(Hooks, ARequestOfOneRankStopsAllAfterTheSameStep) {
   }
 }
 
+/// A request from step `at` on, on one rank.
+InterruptionSources::Source request_from(MonitoredSession& session, int rank, std::int64_t at,
+                                         InterruptionRequest request) {
+  return [&session, rank, at, request]() -> InterruptionRequest {
+    const bool due = session.control().rank() == rank && session.global_step() >= at;
+    return due ? request : InterruptionRequest{};
+  };
+}
+
+TEST(Hooks, AnInterruptionOnOneRankStopsAllAfterTheSameStepAndTheMostUrgentPrevails) {
+  const int last = test_world().size() - 1;
+  TestRun run;
+  run.add<StopAtStepHook>(9);
+  run.session.interruptions().add(request_from(run.session, 0, 3, {Interruption::requeue, 10}));
+  run.session.interruptions().add(request_from(run.session, last, 3, {Interruption::user, 2}));
+  run.run();
+  EXPECT_EQ(run.session.global_step(), 4);
+  EXPECT_EQ(run.session.interruption().kind, Interruption::user);
+  EXPECT_EQ(run.session.interruption().reason, 2);
+}
+
+TEST(Hooks, AnInterruptionBeforeTheFirstStepLeavesItUndone) {
+  TestRun run;
+  run.session.interruptions().add(
+      request_from(run.session, test_world().size() - 1, 0, {Interruption::requeue, 15}));
+  run.run();
+  EXPECT_EQ(run.session.global_step(), 0);
+  EXPECT_EQ(run.session.interruption().kind, Interruption::requeue);
+}
+
+TEST(Hooks, AnInterruptionInTheLastStepChangesNothing) {
+  TestRun run;
+  run.add<StopAtStepHook>(4);
+  run.session.interruptions().add(request_from(run.session, 0, 3, {Interruption::requeue, 10}));
+  run.run();
+  EXPECT_EQ(run.session.global_step(), 4);
+  EXPECT_FALSE(run.session.interruption().any());
+}
+
+TEST(Hooks, WhatAHookLeftOffIsMadeUpForBeforeTheNextStep) {
+  std::vector<std::string> calls;
+  std::vector<double> kept;
+  {
+    TestRun run;
+    run.add<Recorder>("a", calls);
+    Hook* giving_up = nullptr;
+    giving_up = &run.add<At>("after_run", -1, 2, [&](MonitoredSession& s) {
+      s.leave_off(*giving_up, {Interruption::requeue, 10});
+    });
+    run.add<Recorder>("b", calls);
+    run.run();
+    EXPECT_EQ(calls.back(), "b.end 2");
+    EXPECT_THAT(calls, testing::Not(testing::Contains("b.after 2")));
+    EXPECT_EQ(run.session.state().size(), 1U);
+    const Tensor left_off = run.session.state().back().tensor;
+    kept.assign(left_off.data<double>(), left_off.data<double>() + left_off.num_elements());
+  }
+  calls.clear();
+  TestRun run(0, kHookNet, {}, 2);
+  run.on_restore = [&](MonitoredSession& s) {
+    std::ranges::copy(kept, s.state(true).back().tensor.data<double>());
+    s.trainer().set_position(2, {});
+  };
+  run.add<Recorder>("a", calls);
+  run.add<At>("after_run", -1, 2, [&](MonitoredSession&) { calls.emplace_back("made up"); });
+  run.add<Recorder>("b", calls);
+  run.add<StopAtStepHook>(3);
+  run.run();
+  const std::vector<std::string> first(calls.begin() + 4, calls.begin() + 7);
+  EXPECT_THAT(first, ElementsAre("made up", "b.after 2", "a.before 2"));
+  EXPECT_TRUE(run.session.made_up());
+  EXPECT_TRUE(run.session.state().empty()) << "it must not be made up for again";
+}
+
 TEST(Hooks, StopNowOnAllRanksEndsWithThatStep) {
   TestRun run;
   run.add<At>("after_run", -1, 3, [](MonitoredSession& s) { s.stop_now("a test asks for it"); });

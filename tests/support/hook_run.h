@@ -38,6 +38,7 @@ struct TestRun {
                   tiny.optimizer().reset_slots();
                   s.trainer().set_position(0, {});
                   s.set_restored(restored_step);
+                  if (on_restore) on_restore(s);
                 }) {}
   template <typename H, typename... Args>
   H& add(Args&&... args) {
@@ -53,6 +54,7 @@ struct TestRun {
 
   TinyRun tiny;
   RunReports reports;
+  std::function<void(MonitoredSession&)> on_restore;  ///< at the end of every restore
   MonitoredSession session;
 };
 

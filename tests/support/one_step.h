@@ -39,7 +39,7 @@ class OneStep {
     if (occurring.front() == 0) occurring.erase(occurring.begin());
     executor_ = std::make_unique<Executor>(
         ExecutorContext{*graph_, variables_, *loss_, cpu_kernels(), cpu_device(), workers_.pool(),
-                        workers_.lanes(), *meetings_, static_cast<int>(sizes_.size()), 77},
+                        workers_.lanes(), *meetings_, nullptr, static_cast<int>(sizes_.size()), 77},
         true, occurring);
     workers_.grow_scratch(executor_->scratch_bytes());
     const std::int64_t elements = variables_.trainable_elements();
@@ -78,7 +78,7 @@ class OneStep {
       own.assign(labels.begin() + m.first_sample, labels.begin() + m.first_sample + m.n);
       return Labels{.indices = own.data()};
     };
-    auto done = [&](const Microshard& m, const LossSums& sums, const Lane&, const float*) {
+    auto done = [&](const Microshard& m, const LossSums& sums) {
       sums_.leaf(m.shard)[0] = sums.loss;
       sums_.leaf(m.shard)[1] = static_cast<double>(sums.correct);
     };

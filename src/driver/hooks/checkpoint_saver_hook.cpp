@@ -161,7 +161,7 @@ void CheckpointSaverHook::end(MonitoredSession& session) {
   // An evaluation that took place because it is the end is no part of the run's state: a run that goes on
   // later, to more steps, has the bits of one that never ended here.
   new_metric(session);
-  if (session.restored_step() != session.global_step()) {
+  if (session.restored_step() != session.global_step() || session.made_up()) {
     set_long_phase("the last checkpoint");
     check(session);
     tell(session,

@@ -35,8 +35,8 @@ void StopAtThresholdHook::after_run(MonitoredSession& session, const StepResult&
   const auto entry = news(session.metrics(), seen_version_, metric_, result.step);
   if (!entry || entry->step < min_steps_) return;
   if (higher_ ? entry->value > threshold_ : entry->value < threshold_)
-    session.stop_now(fmt::format("{} is {:.6g}, {} {:.6g}", metric_, entry->value,
-                                 higher_ ? "above" : "below", threshold_));
+    session.stop_for_good(fmt::format("{} is {:.6g}, {} {:.6g}", metric_, entry->value,
+                                      higher_ ? "above" : "below", threshold_));
 }
 
 StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string metric, bool increase,
@@ -60,8 +60,8 @@ void StopWithoutProgressHook::after_run(MonitoredSession& session, const StepRes
     best_[1] = static_cast<double>(entry->step);
   } else if (best_[1] >= 0 &&
              static_cast<double>(entry->step) - best_[1] >= static_cast<double>(max_steps_)) {
-    session.stop_now(fmt::format("{} has not {} since step {}, where it was {:.6g}", metric_,
-                                 increase_ ? "increased" : "decreased", best_[1], best_[0]));
+    session.stop_for_good(fmt::format("{} has not {} since step {}, where it was {:.6g}", metric_,
+                                      increase_ ? "increased" : "decreased", best_[1], best_[0]));
   }
 }
 

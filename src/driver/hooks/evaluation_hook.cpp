@@ -19,12 +19,16 @@ void EvaluationHook::after_run(MonitoredSession& session, const StepResult& resu
 }
 
 void EvaluationHook::end(MonitoredSession& session) {
-  if (evaluated_step_ != session.global_step()) evaluate(session);
+  if (!session.interruption().any() && evaluated_step_ != session.global_step()) evaluate(session);
 }
 
 void EvaluationHook::evaluate(MonitoredSession& session) {
   set_long_phase("evaluation");
-  const EvaluationResult result = evaluation_.run();
+  const EvaluationResult result = evaluation_.run([&] { return session.interruptions().look().word(); });
+  if (result.word != 0) {
+    session.leave_off(*this, InterruptionRequest::from_word(result.word));
+    return;
+  }
   const std::int64_t step = session.global_step();
   evaluated_step_ = step;
   const bool accuracy = session.parts().accuracy;

@@ -9,7 +9,8 @@
 namespace lockstep {
 
 void SummarySaverHook::after_create_session(MonitoredSession& session) {
-  session.reports().resume_from(session.global_step());
+  const std::int64_t step = session.global_step();
+  session.reports().resume_from(step, session.left_off() ? step - 1 : step);
   since_.restart();
   samples_ = 0;
 }

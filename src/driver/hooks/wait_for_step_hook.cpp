@@ -30,6 +30,7 @@ void WaitForStepHook::after_create_session(MonitoredSession& session) {
     }
     control.broadcast(words, sizeof words, 0, "waiting for another run");
     if (words[0] >= step_) return;
+    if (agreed(control, session.interruptions().look(), "waiting for another run").any()) return;
     if (words[1] != 0)
       throw SharedError(
           Error(ErrorKind::checkpoint,

@@ -10,9 +10,7 @@
 // count,
 //   dx = gamma / std * (g - sum g / N - xhat * sum g xhat / N).
 // The moving variance is the unbiased one of the whole batch (of all groups together).
-#include <algorithm>
-#include <cmath>
-
+#include "core/buffer.h"
 #include "model/layers/entries.h"
 
 namespace lockstep {
@@ -29,29 +27,6 @@ constexpr ParamSpec kTable[] = {
     {"scale", ParamType::boolean, "true", "", "learn gamma"},
     {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"},
 };
-
-/// Numbers of a leaf: count, then C means, then C times M2.
-void merge_moments(double* into, const double* right, int width) {
-  const int channels = (width - 1) / 2;
-  const double left_count = into[0], right_count = right[0];
-  if (right_count == 0) return;
-  if (left_count == 0) {
-    std::copy_n(right, width, into);
-    return;
-  }
-  const double count = left_count + right_count;
-  const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
-  for (int c = 0; c < channels; ++c) {
-    const double delta = right[1 + c] - into[1 + c];
-    into[1 + c] += delta * mean_weight;
-    into[1 + channels + c] += right[1 + channels + c] + delta * delta * m2_weight;
-  }
-  into[0] = count;
-}
-
-void merge_sums(double* into, const double* right, int width) {
-  for (int i = 0; i < width; ++i) into[i] += right[i];
-}
 
 class BatchNorm final : public CollectiveLayer {
  public:
@@ -82,91 +57,78 @@ class BatchNorm final : public CollectiveLayer {
     moving_variance_ = variables.declare(name() + "/moving_variance", shape, make_initializer("ones"), false);
   }
 
-  void prepare(const PrepareContext&) override { inference_ = Coefficients(channels_); }
+  void prepare(const PrepareContext& context) override {
+    if (!context.training) {
+      inference_ = Coefficients(context.device, channels_);
+      return;
+    }
+    const int groups = group_ == 0 ? 1 : context.shards / group_;
+    groups_.clear();
+    for (int g = 0; g < groups; ++g) groups_.emplace_back(context.device, channels_);
+    device_ = &context.device;
+    if (groups > 1)
+      whole_ = Buffer(context.device, static_cast<std::size_t>(forward_width()) * sizeof(double));
+  }
 
   // The meeting
   // ---------------------------------------------------------------------------------------------------
   int group_size() const override { return group_; }
   int forward_width() const override { return 1 + 2 * channels_; }
   int backward_width() const override { return 2 * channels_; }
-  Merge forward_merge() const override { return merge_moments; }
-  Merge backward_merge() const override { return merge_sums; }
+  Merge forward_merge() const override { return Merge::moments; }
+  Merge backward_merge() const override { return Merge::sums; }
 
   void forward_local(const Pass& pass, double* leaf) override {
-    leaf[0] = static_cast<double>(pass.n * positions_);
-    if (pass.n == 0)
-      std::fill_n(leaf + 1, 2 * channels_, 0.0);
-    else
-      pass.kernels.norm.statistics(pass.lane, pass.n * positions_, channels_, pass.inputs[0], leaf + 1,
-                                   leaf + 1 + channels_);
+    pass.kernels.norm.moments(pass.lane, pass.n * positions_, channels_, pass.inputs[0], leaf);
   }
 
-  void forward_met(std::span<const double* const> totals, VariableStore& variables) override {
-    if (groups_.size() != totals.size()) {  // the first step
-      groups_.assign(totals.size(), Coefficients(channels_));
-      whole_.resize(static_cast<std::size_t>(forward_width()));
+  void forward_met(const Met& met) override {
+    const NormKernels& norm = met.kernels.norm;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      norm.coefficients(met.lane, channels_, met.totals[g], epsilon_, gamma(met.variables),
+                        beta(met.variables), groups_[g].kernel_view());
+    const double* whole = met.totals[0];
+    if (groups_.size() > 1) {
+      double* sum = whole_.as<double>().data();
+      device_->copy(met.lane.stream, sum, met.totals[0], whole_.size_bytes());
+      for (std::size_t g = 1; g < groups_.size(); ++g)
+        norm.merge_moments(met.lane, channels_, sum, met.totals[g]);
+      whole = sum;
     }
-    for (std::size_t g = 0; g < totals.size(); ++g) {
-      const double* total = totals[g];
-      const double count = std::max(total[0], 1.0);
-      groups_[g].count = count;
-      for (int c = 0; c < channels_; ++c)
-        groups_[g].set(c, total[1 + c], total[1 + channels_ + c] / count, epsilon_, gamma_of(variables, c),
-                       beta_of(variables, c));
-      if (g == 0)
-        std::copy_n(total, whole_.size(), whole_.begin());
-      else
-        merge_moments(whole_.data(), total, forward_width());
-    }
-    if (whole_[0] == 0) return;
-    float* mean = variables.value(moving_mean_);
-    float* variance = variables.value(moving_variance_);
-    for (int c = 0; c < channels_; ++c) {
-      const double unbiased =
-          whole_[static_cast<std::size_t>(1 + channels_ + c)] / std::max(whole_[0] - 1.0, 1.0);
-      mean[c] =
-          static_cast<float>(momentum_ * mean[c] + (1 - momentum_) * whole_[static_cast<std::size_t>(1 + c)]);
-      variance[c] = static_cast<float>(momentum_ * variance[c] + (1 - momentum_) * unbiased);
-    }
+    norm.moving_average(met.lane, channels_, whole, momentum_, met.variables.value(moving_mean_),
+                        met.variables.value(moving_variance_));
   }
 
   void forward(const Pass& pass) override {
     const Coefficients& k = pass.training ? group_of(pass.shard) : inference_;
-    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale.data(),
-                                k.shift.data(), residual_ ? pass.inputs[1] : nullptr, relu_, pass.outputs[0]);
+    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale, k.shift,
+                                residual_ ? pass.inputs[1] : nullptr, relu_, pass.outputs[0]);
   }
 
-  void refresh_weights(const KernelTable&, const Lane&, const VariableStore& variables) override {
-    for (int c = 0; c < channels_; ++c)
-      inference_.set(c, variables.value(moving_mean_)[c], variables.value(moving_variance_)[c], epsilon_,
-                     gamma_of(variables, c), beta_of(variables, c));
+  void refresh_weights(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                       bool training) override {
+    if (training) return;
+    kernels.norm.inference_coefficients(lane, channels_, variables.value(moving_mean_),
+                                        variables.value(moving_variance_), epsilon_, gamma(variables),
+                                        beta(variables), inference_.kernel_view());
   }
 
   void backward_local(const Pass& pass, double* leaf) override {
-    if (pass.n == 0) {
-      std::fill_n(leaf, 2 * channels_, 0.0);
-      return;
-    }
+    const NormKernels& norm = pass.kernels.norm;
     double* sum_g = leaf;
     double* sum_gx = leaf + channels_;
-    pass.kernels.norm.backward_sums(pass.lane, pass.n * positions_, channels_, gradient(pass),
-                                    masked_gradient(pass), sum_g, sum_gx);
-    if (center_) std::copy_n(sum_g, channels_, pass.gradient(beta_));
-    if (scale_) std::copy_n(sum_gx, channels_, pass.gradient(gamma_));
+    norm.backward_sums(pass.lane, pass.n * positions_, channels_, gradient(pass), masked_gradient(pass),
+                       sum_g, sum_gx);
+    if (pass.n == 0) return;
+    if (center_) norm.to_float(pass.lane, channels_, sum_g, pass.gradient(beta_));
+    if (scale_) norm.to_float(pass.lane, channels_, sum_gx, pass.gradient(gamma_));
   }
 
-  void backward_met(std::span<const double* const> totals, const VariableStore& variables) override {
-    for (std::size_t g = 0; g < totals.size(); ++g) {
-      Coefficients& k = groups_[g];
-      const double* sum_g = totals[g];
-      const double* sum_gx = totals[g] + channels_;
-      for (int c = 0; c < channels_; ++c) {
-        const auto i = static_cast<std::size_t>(c);
-        const double factor = gamma_of(variables, c) * k.precise_inverse_std[i];
-        k.a[i] = static_cast<float>(factor);
-        k.b[i] = static_cast<float>(-factor * sum_gx[c] / k.count * k.precise_inverse_std[i]);
-        k.d[i] = static_cast<float>(-factor * sum_g[c] / k.count);
-      }
+  void backward_met(const Met& met) override {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const Coefficients& k = groups_[g];
+      met.kernels.norm.gradient_coefficients(met.lane, channels_, met.totals[g], gamma(met.variables),
+                                             k.kernel_view(), k.a, k.b, k.d);
     }
   }
 
@@ -180,8 +142,8 @@ class BatchNorm final : public CollectiveLayer {
       g.mask_from_x = false;
     }
     if (pass.dx[0] != nullptr)
-      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, k.a.data(), k.b.data(),
-                                       k.d.data(), pass.dx[0]);
+      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, k.a, k.b, k.d,
+                                       pass.dx[0]);
   }
 
   bool backward_reads_output() const override { return relu_ && residual_; }
@@ -198,32 +160,40 @@ class BatchNorm final : public CollectiveLayer {
   }
 
  private:
-  /// Per-channel numbers of one group: y = x * scale + shift; dx = a g + b (x - mean) + d.
+  /// Per-channel numbers of one group, on the device: y = x * scale + shift; dx = a g + b (x - mean) + d.
   struct Coefficients {
-    std::vector<float> mean, inverse_std, scale, shift, a, b, d;
-    std::vector<double> precise_inverse_std;
-    double count = 0;
-
     Coefficients() = default;
-    explicit Coefficients(int channels) : precise_inverse_std(static_cast<std::size_t>(channels)) {
-      for (std::vector<float>* values : {&mean, &inverse_std, &scale, &shift, &a, &b, &d})
-        values->assign(static_cast<std::size_t>(channels), 0.0F);
+    Coefficients(Device& device, int channels)
+        : memory(device, static_cast<std::size_t>(padded(channels)) * (7 * sizeof(float) + sizeof(double)) +
+                             sizeof(double)) {
+      const std::int64_t step = padded(channels);
+      float* next = memory.as<float>().data();
+      for (float** values : {&mean, &inverse_std, &scale, &shift, &a, &b, &d}) {
+        *values = next;
+        next += step;
+      }
+      precise_inverse_std = reinterpret_cast<double*>(next);
+      count = precise_inverse_std + step;
     }
-    void set(int c, double mean_value, double variance, double epsilon, double gamma, double beta) {
-      const auto i = static_cast<std::size_t>(c);
-      precise_inverse_std[i] = 1.0 / std::sqrt(variance + epsilon);
-      mean[i] = static_cast<float>(mean_value);
-      inverse_std[i] = static_cast<float>(precise_inverse_std[i]);
-      scale[i] = static_cast<float>(gamma * precise_inverse_std[i]);
-      shift[i] = static_cast<float>(beta - mean_value * gamma * precise_inverse_std[i]);
+    NormKernels::Coefficients kernel_view() const {
+      return {mean, inverse_std, scale, shift, precise_inverse_std, count};
     }
+
+    float *mean = nullptr, *inverse_std = nullptr, *scale = nullptr, *shift = nullptr;
+    float *a = nullptr, *b = nullptr, *d = nullptr;
+    double *precise_inverse_std = nullptr, *count = nullptr;
+    Buffer memory;
+
+   private:
+    /// Every array begins at 64 bytes.
+    static std::int64_t padded(std::int64_t channels) { return (channels + 15) / 16 * 16; }
   };
 
-  double gamma_of(const VariableStore& variables, int c) const {
-    return scale_ ? variables.value(gamma_)[c] : 1.0;
+  const float* gamma(const VariableStore& variables) const {
+    return scale_ ? variables.value(gamma_) : nullptr;
   }
-  double beta_of(const VariableStore& variables, int c) const {
-    return center_ ? variables.value(beta_)[c] : 0.0;
+  const float* beta(const VariableStore& variables) const {
+    return center_ ? variables.value(beta_) : nullptr;
   }
   const Coefficients& group_of(int shard) const {
     return groups_[static_cast<std::size_t>(group_ == 0 ? 0 : shard / group_)];
@@ -236,10 +206,10 @@ class BatchNorm final : public CollectiveLayer {
             .y = relu_ && residual_ ? pass.outputs[0] : nullptr,
             .mask_from_x = relu_ && !residual_,
             .x = pass.inputs[0],
-            .scale = k.scale.data(),
-            .shift = k.shift.data(),
-            .mean = k.mean.data(),
-            .inverse_std = k.inverse_std.data()};
+            .scale = k.scale,
+            .shift = k.shift,
+            .mean = k.mean,
+            .inverse_std = k.inverse_std};
   }
   /// Where the masked, summed gradient is written on the way, or null: the residual wants it anyway; two
   /// contributions are summed once.
@@ -258,7 +228,8 @@ class BatchNorm final : public CollectiveLayer {
              moving_variance_ = VariableId::none;
   std::vector<Coefficients> groups_;
   Coefficients inference_;
-  std::vector<double> whole_;
+  Device* device_ = nullptr;
+  Buffer whole_;  ///< the moments of all groups together, where there are several
 };
 
 }  // namespace

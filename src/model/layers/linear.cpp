@@ -23,7 +23,8 @@ void LinearLayer::prepare(const PrepareContext& context) {
   }
 }
 
-void LinearLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables) {
+void LinearLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
+                                  bool /*training*/) {
   for (const Pack& pack : packs_)
     if (pack.buffer.size_bytes() > 0) pack.owner->pack(lane, variables.value(kernel_id_), pack.buffer.data());
 }

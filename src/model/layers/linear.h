@@ -24,7 +24,8 @@ class LinearLayer : public Layer {
 
   void declare(VariableStore& variables) override;
   void prepare(const PrepareContext& context) override;
-  void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables) override;
+  void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
+                       bool training) override;
   void forward(const Pass& pass) override;
   void backward(const Pass& pass) override;
   std::size_t scratch_bytes() const override { return scratch_bytes_; }

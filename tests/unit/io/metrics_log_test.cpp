@@ -33,6 +33,19 @@ TEST(MetricsLog, OneObjectPerRecord) {
             "{\"step\":3,\"epoch\":1,\"split\":\"a \\\"b\\\"\\n\"}\n");
 }
 
+TEST(MetricsLog, EvaluationsHaveALimitOfTheirOwn) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsLog log(path);
+  for (int step = 1; step <= 3; ++step)
+    for (const char* split : {"train", "eval"}) log.append(step, 0, split, Values{});
+  log.drop_after(2, 1);
+  EXPECT_EQ(read_whole_file(path),
+            "{\"step\":1,\"epoch\":0,\"split\":\"train\"}\n"
+            "{\"step\":1,\"epoch\":0,\"split\":\"eval\"}\n"
+            "{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n");
+}
+
 TEST(MetricsLog, ResumingDropsWhatIsRepeated) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";

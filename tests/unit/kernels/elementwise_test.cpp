@@ -137,6 +137,32 @@ TEST(Elementwise, DropoutDrawsPhiloxOfTheGlobalSample) {
       }
 }
 
+TEST(Elementwise, DropoutReadsTheStepWhereTheLaneSays) {
+  for (const Level& level : levels()) {
+    const Floats x(random_values(2 * 300, 8, 0.5, 1.0));
+    Floats given(2 * 300), read(2 * 300), other(2 * 300);
+    const std::uint32_t word = 41;
+    Lane lane = TestLane();
+    level.elementwise.dropout(lane, 2, 300, x.data(), 0.5F, 7, 1, word, 0, given.data());
+    level.elementwise.dropout(lane, 2, 300, x.data(), 0.5F, 7, 1, 5, 0, other.data());
+    lane.step_word = &word;
+    level.elementwise.dropout(lane, 2, 300, x.data(), 0.5F, 7, 1, 5, 0, read.data());
+    EXPECT_TRUE(same_bits(read, given));
+    EXPECT_FALSE(same_bits(read, other));
+  }
+}
+
+TEST(Elementwise, ZeroWritesZeros) {
+  for (const Level& level : levels())
+    for (std::int64_t count : {0, 1, 17, 1000}) {
+      const Floats y(random_values(count + 1, 8, 0.5, 1.0), 1);
+      const float behind = y[static_cast<std::size_t>(count)];
+      level.elementwise.zero(TestLane(), count, y.data());
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) EXPECT_EQ(y[i], 0.0F);
+      EXPECT_EQ(y[static_cast<std::size_t>(count)], behind);
+    }
+}
+
 TEST(Elementwise, SameBitsAtEveryLevelAndAddress) {
   for (Size size : kSizes) {
     const std::int64_t count = size.rows * size.channels;

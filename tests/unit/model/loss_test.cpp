@@ -31,8 +31,9 @@ double cross_entropy(std::span<const double> x, std::span<const double> t) {
 void expect_loss_and_gradient(const Labels& labels, const Values& targets, std::int64_t correct) {
   const auto outputs = random_floats(kRows * kClasses, 1, -3, 3);
   std::vector<float> gradient(outputs.size());
-  const LossSums sums = loss()->run(cpu_kernels(), Lane{}, kRows, Shape{kClasses}, outputs.data(), labels,
-                                    kScale, gradient.data());
+  LossSums sums;
+  loss()->run(cpu_kernels(), Lane{}, kRows, Shape{kClasses}, outputs.data(), labels, kScale, gradient.data(),
+              &sums);
   const Values point = doubles(outputs);
   const double expected = cross_entropy(point, targets);
   EXPECT_NEAR(sums.loss, expected, 1e-6 * expected);
@@ -73,13 +74,14 @@ TEST(Loss, DenseLabels) {
 TEST(Loss, StaysFiniteForLargeOutputsAndShowsNaN) {
   std::vector<float> outputs = {1e4F, -1e4F, 0, 0, 0}, gradient(5);
   const std::int32_t label = 1;
-  LossSums sums = loss()->run(cpu_kernels(), Lane{}, 1, Shape{kClasses}, outputs.data(), {.indices = &label},
-                              1.0F, gradient.data());
+  LossSums sums;
+  loss()->run(cpu_kernels(), Lane{}, 1, Shape{kClasses}, outputs.data(), {.indices = &label}, 1.0F,
+              gradient.data(), &sums);
   EXPECT_NEAR(sums.loss, 2e4, 1e-2);
   expect_close(gradient, {1, -1, 0, 0, 0}, 1e-6, "gradient");
   outputs[2] = std::numeric_limits<float>::quiet_NaN();
-  sums = loss()->run(cpu_kernels(), Lane{}, 1, Shape{kClasses}, outputs.data(), {.indices = &label}, 1.0F,
-                     gradient.data());
+  loss()->run(cpu_kernels(), Lane{}, 1, Shape{kClasses}, outputs.data(), {.indices = &label}, 1.0F,
+              gradient.data(), &sums);
   EXPECT_TRUE(std::isnan(sums.loss));
 }
 

@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The GPU backend's sources, beside the CPU's in their rooms. src/CMakeLists.txt compiles all of them with nvcc and the
+# host compiler into lockstep_cuda; tests/support/cuda_emulation compiles those that need no library of NVIDIA's with
+# the host compiler alone.
+set(LOCKSTEP_CUDA_SOURCES
+  core/device_cuda.cpp
+  kernels/activation_cuda.cu
+  kernels/backend_cuda.cpp
+  kernels/cuda_launch.cpp
+  kernels/elementwise_cuda.cu
+  kernels/kernel_table_cuda.cpp
+  kernels/linear_cuda.cu
+  kernels/loss_cuda.cu
+  kernels/norm_cuda.cu
+  kernels/pool_cuda.cu
+  kernels/update_cuda.cu)
+# Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
+set(LOCKSTEP_CUDA_LIBRARY_SOURCES
+  kernels/convolution_cuda.cpp
+  kernels/cudnn_cuda.cpp
+  kernels/dense_cuda.cpp)
+set(LOCKSTEP_NCCL_SOURCES
+  comm/nccl_communicator.cpp)
+list(TRANSFORM LOCKSTEP_NCCL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(TRANSFORM LOCKSTEP_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(TRANSFORM LOCKSTEP_CUDA_LIBRARY_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/backend_cuda.h"
+
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/device_cuda.h"
+#include "core/error.h"
+#include "kernels/backend.h"
+#include "kernels/kernel_table_cuda.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+/// The node that the system says a device of the bus is on; -1 if it does not.
+int numa_node_of(const std::string& address) {
+  std::ifstream file("/sys/bus/pci/devices/" + address + "/numa_node");
+  int node = -1;
+  file >> node;
+  return file ? node : -1;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  int num_devices() override {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : forget_error();
+  }
+
+  std::string problem() override {
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaSuccess) return count == 0 ? "no GPU is visible" : "";
+    (void)forget_error();
+    return cudaGetErrorString(code);
+  }
+
+  DeviceDescription describe(int index) override {
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
+    std::array<char, 32> address{};
+    check_cuda(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()) - 1, index),
+               "asking for the GPU's address");
+    DeviceDescription description{properties.name, address.data(), properties.totalGlobalMem, -1};
+    for (char& c : description.address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    description.numa_node = numa_node_of(description.address);
+    return description;
+  }
+
+  Device& open(int index) override {
+    const std::lock_guard lock(mutex_);
+    auto& device = devices_[index];
+    if (!device) device = std::make_unique<CudaDevice>(index);
+    return *device;
+  }
+
+  const KernelTable& kernels(const KernelOptions& options) override {
+    return cuda_kernels({.allow_tf32 = options.allow_tf32});
+  }
+
+  std::vector<std::pair<std::string, std::string>> versions() override {
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
+    return {{"CUDA driver", driver == 0 ? "none" : "for CUDA " + dotted(driver)},
+            {"CUDA libraries", "runtime " + dotted(runtime) + ", " + cuda_library_versions()}};
+  }
+
+ private:
+  static int forget_error() {
+    (void)cudaGetLastError();
+    return 0;
+  }
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<CudaDevice>> devices_;
+};
+
+}  // namespace
+
+Backend& cuda_backend() {
+  static auto* backend =
+      new CudaBackend;  // never destroyed: the driver may be gone before static objects are
+  return *backend;
+}
+
+}  // namespace lockstep

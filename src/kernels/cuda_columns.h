@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels over rows x channels matrices whose threads keep to one column (or four neighbours), and sums over
+// rows in two stages. For *.cu files.
+//
+// A block of kThreads threads is `tile` columns wide and `row_threads` high, so that neighbours read
+// neighbours, for few channels too. Blocks cut the matrix into tiles of columns and chunks of rows. A thread
+// adds up to kBlockRows numbers in float32, then in double; threads of a column, then chunks, are added in
+// double along trees. The cut depends on the shape alone, not on addresses or on the GPU, so the bits of a
+// sum do neither.
+#pragma once
+
+#include "kernels/cuda_vector.h"
+
+namespace lockstep::cuda {
+
+inline constexpr int kTile = 32;       ///< pieces of columns that a block is wide, at most
+inline constexpr int kBlockRows = 64;  ///< numbers that are added in float32
+inline constexpr std::int64_t kSumBlocks =
+    512;  ///< blocks of a sum, about: what lies in scratch is at most 1 MiB
+inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< a block of the second stage
+
+/// How a rows x channels matrix is cut, in pieces of `width` channels.
+struct Columns {
+  std::int64_t rows, channels, pieces, chunk_rows;
+  int tile, row_threads;
+  unsigned int tiles, chunks;
+  dim3 grid() const { return dim3(tiles, chunks); }
+};
+
+/// Chunks in which each thread has at least `rows_per_thread` rows, and about `blocks` blocks at most.
+inline Columns cut_columns(std::int64_t rows, std::int64_t channels, int width, std::int64_t rows_per_thread,
+                           std::int64_t blocks) {
+  Columns c{};
+  c.rows = rows;
+  c.channels = channels;
+  c.pieces = channels / width;
+  c.tile = static_cast<int>(c.pieces < kTile ? c.pieces : kTile);
+  c.row_threads = kThreads / c.tile;
+  c.tiles = static_cast<unsigned int>((c.pieces + c.tile - 1) / c.tile);
+  const std::int64_t most = blocks / c.tiles < 1 ? 1 : blocks / c.tiles;
+  const std::int64_t least_rows = c.row_threads * rows_per_thread;
+  std::int64_t chunks = (rows + least_rows - 1) / least_rows;
+  chunks = chunks < 1 ? 1 : chunks < most ? chunks : most;
+  c.chunk_rows = ((rows + chunks - 1) / chunks + c.row_threads - 1) / c.row_threads * c.row_threads;
+  c.chunks = static_cast<unsigned int>(rows == 0 ? 1 : (rows + c.chunk_rows - 1) / c.chunk_rows);
+  return c;
+}
+
+/// A thread's column and rows.
+struct Place {
+  std::int64_t piece, row, last;
+  int column, row_thread;
+  bool active;
+  __device__ explicit Place(const Columns& c)
+      : column(static_cast<int>(threadIdx.x) % c.tile), row_thread(static_cast<int>(threadIdx.x) / c.tile) {
+    piece = static_cast<std::int64_t>(blockIdx.x) * c.tile + column;
+    active = row_thread < c.row_threads && piece < c.pieces;
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * c.chunk_rows;
+    last = first + c.chunk_rows < c.rows ? first + c.chunk_rows : c.rows;
+    row = first + row_thread;
+  }
+};
+
+/// A map: body.column<V>(first channel) gives what the thread keeps of its columns, body.row<V>(kept,
+/// element, row) is called for its rows.
+template <typename V, typename Body>
+__global__ void __launch_bounds__(kThreads) map_columns_kernel(Columns c, Body body) {
+  const Place place(c);
+  if (!place.active) return;
+  const std::int64_t channel = place.piece * V::kWidth;
+  const auto kept = body.template column<V>(channel);
+  for (std::int64_t row = place.row; row < place.last; row += c.row_threads)
+    body.template row<V>(kept, row * c.channels + channel, row);
+}
+
+template <typename Body>
+void map_columns(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels, bool wide,
+                 const Body& body) {
+  if (rows <= 0 || channels <= 0) return;
+  constexpr std::int64_t kRowsPerThread = 4;
+  if (wide && channels % 4 == 0) {
+    const Columns c = cut_columns(rows, channels, 4, kRowsPerThread, kMaxBlocks);
+    launch(lane, name, map_columns_kernel<Wide, Body>, c.grid(), kThreads, c, body);
+  } else {
+    const Columns c = cut_columns(rows, channels, 1, kRowsPerThread, kMaxBlocks);
+    launch(lane, name, map_columns_kernel<Narrow, Body>, c.grid(), kThreads, c, body);
+  }
+}
+
+/// The least power of two that is >= n.
+inline __device__ int power_of_two(int n) {
+  int power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/// shared[n][threadIdx.x] += those of the row threads of the same column, along a tree; the first row of
+/// threads has the result. All threads of the block call it.
+template <int kNumbers>
+__device__ void add_row_threads(double (*shared)[kThreads], int tile, int row_threads) {
+  const int thread = static_cast<int>(threadIdx.x), row = thread / tile;
+  for (int half = power_of_two(row_threads) / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (row < half && row + half < row_threads)
+      for (int n = 0; n < kNumbers; ++n) shared[n][thread] += shared[n][thread + half * tile];
+  }
+}
+
+/// First stage of kSums sums over rows: body.column<V>(channel) as above, body.add<V>(kept, element, sums)
+/// adds a row's terms to sums[kSums] (Pack<V::kWidth> each). finish(channel, sums) gets the doubles: here if
+/// there is one chunk, else they go to partial[chunk][sum][channel].
+template <typename V, int kSums, typename Body, typename Finish>
+__global__ void __launch_bounds__(kThreads)
+    sum_columns_kernel(Columns c, Body body, Finish finish, double* partial) {
+  constexpr int kWidth = V::kWidth;
+  __shared__ double shared[kSums * kWidth][kThreads];
+  const Place place(c);
+  const std::int64_t channel = place.piece * kWidth;
+  double total[kSums][kWidth] = {};
+  if (place.active) {
+    const auto kept = body.template column<V>(channel);
+    for (std::int64_t row = place.row; row < place.last;) {
+      Pack<kWidth> sums[kSums] = {};
+#pragma unroll 4
+      for (int i = 0; i < kBlockRows; ++i) {
+        if (row >= place.last) break;
+        body.template add<V>(kept, row * c.channels + channel, sums);
+        row += c.row_threads;
+      }
+      for (int n = 0; n < kSums; ++n)
+        for (int w = 0; w < kWidth; ++w) total[n][w] += static_cast<double>(sums[n].at[w]);
+    }
+  }
+  for (int n = 0; n < kSums; ++n)
+    for (int w = 0; w < kWidth; ++w) shared[n * kWidth + w][threadIdx.x] = total[n][w];
+  add_row_threads<kSums * kWidth>(shared, c.tile, c.row_threads);
+  if (!place.active || place.row_thread != 0) return;
+  for (int w = 0; w < kWidth; ++w) {
+    double result[kSums];
+    for (int n = 0; n < kSums; ++n) result[n] = shared[n * kWidth + w][threadIdx.x];
+    if (gridDim.y == 1)
+      finish(channel + w, result);
+    else
+      for (int n = 0; n < kSums; ++n)
+        partial[(static_cast<std::int64_t>(blockIdx.y) * kSums + n) * c.channels + channel + w] = result[n];
+  }
+}
+
+/// Second stage: adds the chunks.
+template <int kSums, typename Finish>
+__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
+    finish_columns_kernel(std::int64_t channels, int chunks, const double* partial, Finish finish) {
+  __shared__ double shared[kSums][kFinishColumns * kFinishRows];
+  const int thread = static_cast<int>(threadIdx.x), row = thread / kFinishColumns;
+  const std::int64_t channel =
+      static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + thread % kFinishColumns;
+  double total[kSums] = {};
+  if (channel < channels)
+    for (int chunk = row; chunk < chunks; chunk += kFinishRows)
+      for (int n = 0; n < kSums; ++n)
+        total[n] += partial[(static_cast<std::int64_t>(chunk) * kSums + n) * channels + channel];
+  for (int n = 0; n < kSums; ++n) shared[n][thread] = total[n];
+  for (int half = kFinishRows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (row < half)
+      for (int n = 0; n < kSums; ++n) shared[n][thread] += shared[n][thread + half * kFinishColumns];
+  }
+  if (row != 0 || channel >= channels) return;
+  for (int n = 0; n < kSums; ++n) total[n] = shared[n][thread];
+  finish(channel, total);
+}
+
+/// Both stages. Bytes of scratch: chunks * channels * kSums doubles, at most kScratchBytes for two sums.
+template <int kSums, typename Body, typename Finish>
+void sum_columns(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels, bool wide,
+                 const Body& body, const Finish& finish) {
+  static_assert(kSumBlocks * kTile * 4 * kSums * sizeof(double) <= kScratchBytes);
+  if (channels <= 0) return;
+  constexpr std::int64_t kRowsPerThread = 16;
+  const bool fours = channels % 4 == 0;
+  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
+  double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
+  launch(lane, name,
+         !fours ? sum_columns_kernel<Narrow, kSums, Body, Finish>
+         : wide ? sum_columns_kernel<Wide, kSums, Body, Finish>
+                : sum_columns_kernel<Loose, kSums, Body, Finish>,
+         c.grid(), kThreads, c, body, finish, partial);
+  if (c.chunks > 1)
+    launch(lane, name, finish_columns_kernel<kSums, Finish>,
+           static_cast<unsigned int>((channels + kFinishColumns - 1) / kFinishColumns),
+           kFinishColumns * kFinishRows, channels, static_cast<int>(c.chunks), partial, finish);
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda_launch.h"
+
+#include "core/error.h"
+
+namespace lockstep::cuda {
+
+void check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) [[likely]]
+    return;
+  throw Error(
+      ErrorKind::device,
+      fmt::format("{} on the GPU failed: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)),
+      {},
+      "the call that is named notices errors of earlier ones too; CUDA_LAUNCH_BLOCKING=1 finds the first");
+}
+
+void require(bool condition, const char* what) { LOCKSTEP_CHECK(condition, "{}", what); }
+
+double* scratch_of(const Lane& lane) {
+  LOCKSTEP_CHECK(lane.scratch_bytes >= kScratchBytes, "lane {} brings {} bytes of scratch, {} needed",
+                 lane.index, lane.scratch_bytes, kScratchBytes);
+  return static_cast<double*>(lane.scratch);
+}
+
+}  // namespace lockstep::cuda

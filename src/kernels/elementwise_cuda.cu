@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element-wise kernels and row sums on a GPU. Element-wise results have the CPU's bits.
+#include "kernels/elementwise.h"
+
+#include "core/philox.h"
+#include "kernels/cuda_columns.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+struct Zero {
+  float* y;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    V::store(y + i, {});
+  }
+};
+
+template <bool kRelu>
+struct Add {
+  const float* a;
+  const float* b;
+  float* y;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(a + i);
+    const auto other = V::load(b + i);
+    for (int k = 0; k < V::kWidth; ++k) {
+      value.at[k] += other.at[k];
+      if (kRelu) value.at[k] = positive_part(value.at[k]);
+    }
+    V::store(y + i, value);
+  }
+};
+
+struct Scale {
+  float a;
+  const float* x;
+  float* y;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(x + i);
+    for (int k = 0; k < V::kWidth; ++k) value.at[k] *= a;
+    V::store(y + i, value);
+  }
+};
+
+struct Relu {
+  const float* x;
+  float* y;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(x + i);
+    for (int k = 0; k < V::kWidth; ++k) value.at[k] = positive_part(value.at[k]);
+    V::store(y + i, value);
+  }
+};
+
+struct ReluBackward {
+  const float* dy;
+  const float* y;
+  float* dx;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto gradient = V::load(dy + i);
+    const auto output = V::load(y + i);
+    for (int k = 0; k < V::kWidth; ++k) gradient.at[k] = output.at[k] > 0.0F ? gradient.at[k] : 0.0F;
+    V::store(dx + i, gradient);
+  }
+};
+
+struct MaskAndSum {
+  const float* dy;
+  const float* y;  ///< null: no mask
+  float* g;        ///< null: not written
+  struct Nothing {};
+  template <typename V>
+  __device__ Nothing column(std::int64_t) const {
+    return {};
+  }
+  template <typename V>
+  __device__ void add(const Nothing&, std::int64_t at, Pack<V::kWidth>* sums) const {
+    auto gradient = V::load(dy + at);
+    if (y != nullptr) {
+      const auto output = V::load(y + at);
+      for (int k = 0; k < V::kWidth; ++k) gradient.at[k] = output.at[k] > 0.0F ? gradient.at[k] : 0.0F;
+    }
+    if (g != nullptr) V::store(g + at, gradient);
+    for (int k = 0; k < V::kWidth; ++k) sums[0].at[k] += gradient.at[k];
+  }
+};
+
+struct WriteSum {
+  float* result;
+  __device__ void operator()(std::int64_t channel, const double* sums) const {
+    result[channel] = static_cast<float>(sums[0]);
+  }
+};
+
+/// One block for the columns of a tile of one sample.
+template <typename V>
+__global__ void __launch_bounds__(kThreads)
+    global_average_kernel(Columns c, std::int64_t n, const float* x, float* y) {
+  constexpr int kWidth = V::kWidth;
+  __shared__ double shared[kWidth][kThreads];
+  const Place place(c);
+  const std::int64_t channel = place.piece * kWidth;
+  for (std::int64_t sample = blockIdx.z; sample < n; sample += gridDim.z) {
+    double total[kWidth] = {};
+    if (place.active)
+      for (std::int64_t row = place.row; row < c.rows;) {
+        Pack<kWidth> sum = {};
+        for (int i = 0; i < kBlockRows && row < c.rows; ++i, row += c.row_threads) {
+          const auto value = V::load(x + (sample * c.rows + row) * c.channels + channel);
+          for (int k = 0; k < kWidth; ++k) sum.at[k] += value.at[k];
+        }
+        for (int k = 0; k < kWidth; ++k) total[k] += static_cast<double>(sum.at[k]);
+      }
+    __syncthreads();  // the sample before has been read
+    for (int k = 0; k < kWidth; ++k) shared[k][threadIdx.x] = total[k];
+    add_row_threads<kWidth>(shared, c.tile, c.row_threads);
+    if (place.active && place.row_thread == 0)
+      for (int k = 0; k < kWidth; ++k)
+        y[sample * c.channels + channel + k] =
+            static_cast<float>(shared[k][threadIdx.x] * (1.0 / static_cast<double>(c.rows)));
+  }
+}
+
+struct GlobalAverageBackward {
+  const float* dy;
+  float* dx;
+  std::int64_t positions, channels;
+  float share;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    auto value = V::load(dy + row / positions * channels + channel);
+    for (int k = 0; k < V::kWidth; ++k) value.at[k] *= share;
+    V::store(dx + at, value);
+  }
+};
+
+/// Rows are samples, columns are Philox blocks of four elements.
+struct Dropout {
+  const float* x;
+  float* y;
+  std::int64_t features;
+  float rate, kept;
+  std::uint64_t seed;
+  std::uint32_t purpose, step, first_sample;
+  const std::uint32_t* step_word;
+  bool wide;
+  struct Column {
+    std::int64_t block;
+    std::uint32_t step;
+  };
+  template <typename V>
+  __device__ Column column(std::int64_t block) const {
+    return {block, step_word != nullptr ? *step_word : step};
+  }
+  template <typename V>
+  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
+    const PhiloxBlock words =
+        philox_words(seed, purpose, column.step, first_sample + static_cast<std::uint32_t>(sample),
+                     static_cast<std::uint32_t>(column.block));
+    const std::int64_t at = sample * features + column.block * 4;
+    const std::int64_t rest = features - column.block * 4;
+    if (wide) {
+      Pack<4> value = Wide::load(x + at);
+      for (int k = 0; k < 4; ++k)
+        value.at[k] = philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? value.at[k] * kept : 0.0F;
+      Wide::store(y + at, value);
+    } else {
+      for (int k = 0; k < 4 && k < rest; ++k)
+        y[at + k] = philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? x[at + k] * kept : 0.0F;
+    }
+  }
+};
+
+class Elementwise final : public ElementwiseKernels {
+ public:
+  void zero(const Lane& lane, std::int64_t count, float* y) const override {
+    for_each_element(lane, "zero", count, wide_aligned(y), Zero{y});
+  }
+
+  void accumulate(const Lane& lane, std::int64_t count, float* into, const float* from) const override {
+    for_each_element(lane, "accumulate", count, wide_aligned(into, from), Add<false>{into, from, into});
+  }
+
+  void add(const Lane& lane, std::int64_t count, const float* a, const float* b, float* y,
+           bool relu) const override {
+    if (relu)
+      for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<true>{a, b, y});
+    else
+      for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<false>{a, b, y});
+  }
+
+  void scale(const Lane& lane, std::int64_t count, float a, const float* x, float* y) const override {
+    for_each_element(lane, "scale", count, wide_aligned(x, y), Scale{a, x, y});
+  }
+
+  void relu(const Lane& lane, std::int64_t count, const float* x, float* y) const override {
+    for_each_element(lane, "relu", count, wide_aligned(x, y), Relu{x, y});
+  }
+
+  void relu_backward(const Lane& lane, std::int64_t count, const float* dy, const float* y,
+                     float* dx) const override {
+    for_each_element(lane, "relu_backward", count, wide_aligned(dy, y, dx), ReluBackward{dy, y, dx});
+  }
+
+  void mask_and_sum_rows(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* dy,
+                         const float* y, float* g, float* column_sums) const override {
+    float* written = y == nullptr && g == dy ? nullptr : g;  // what is there already
+    sum_columns<1>(lane, "mask_and_sum_rows", rows, channels, wide_aligned(dy, y, g),
+                   MaskAndSum{dy, y, written}, WriteSum{column_sums});
+  }
+
+  void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
+                      const float* x, float* y) const override {
+    if (n <= 0 || channels <= 0) return;
+    const bool fours = channels % 4 == 0;
+    Columns c =
+        cut_columns(positions, channels, fours ? 4 : 1, positions < 1 ? 1 : positions, 1);  // one chunk
+    const dim3 grid(c.tiles, 1, static_cast<unsigned int>(n < 65535 ? n : 65535));
+    launch(lane, "global_average",
+           !fours               ? global_average_kernel<Narrow>
+           : wide_aligned(x, y) ? global_average_kernel<Wide>
+                                : global_average_kernel<Loose>,
+           grid, kThreads, c, n, x, y);
+  }
+
+  void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
+                               std::int64_t channels, const float* dy, float* dx) const override {
+    const float share = static_cast<float>(1.0 / static_cast<double>(positions));
+    map_columns(lane, "global_average_backward", n * positions, channels, wide_aligned(dy, dx),
+                GlobalAverageBackward{dy, dx, positions, channels, share});
+  }
+
+  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
+               std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
+               float* y) const override {
+    const bool wide = features % 4 == 0 && wide_aligned(x, y);
+    map_columns(lane, "dropout", n, (features + 3) / 4, false,
+                Dropout{x, y, features, rate, 1.0F / (1.0F - rate), seed, purpose, step, first_sample,
+                        lane.step_word, wide});
+  }
+};
+
+}  // namespace
+
+const ElementwiseKernels& elementwise_kernels() {
+  static const Elementwise kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU's kernels, one function per family (private to this room); kernel_table_cuda.cpp makes a
+// KernelTable of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/elementwise.h"
+#include "kernels/kernel_table_cuda.h"
+#include "kernels/loss.h"
+#include "kernels/norm.h"
+#include "kernels/primitives.h"
+#include "kernels/update.h"
+
+namespace lockstep::cuda {
+
+const ElementwiseKernels& elementwise_kernels();
+const NormKernels& norm_kernels();
+const LossKernels& loss_kernels();
+const UpdateKernels& update_kernels();
+
+std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
+std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);
+std::unique_ptr<PoolPrimitive> make_pool(const PoolSpec& spec);
+std::unique_ptr<ActivationPrimitive> make_activation(ActivationKind kind, float alpha, std::int64_t count,
+                                                     bool training);
+
+/// "cuBLAS 13.1.0", "cuDNN 9.19.0": the libraries behind dense and convolution.
+std::string dense_library_version();
+std::string convolution_library_version();
+
+}  // namespace lockstep::cuda

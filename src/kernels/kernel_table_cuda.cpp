@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_table_cuda.h"
+
+#include "kernels/cuda_launch.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep {
+namespace {
+
+class CudaFactory final : public PrimitiveFactory {
+ public:
+  explicit CudaFactory(CudaOptions options) : options_(options) {}
+
+  std::unique_ptr<LinearPrimitive> convolution(const ConvolutionSpec& spec, int) const override {
+    return cuda::make_convolution(spec, options_);
+  }
+  std::unique_ptr<LinearPrimitive> dense(const DenseSpec& spec, int lanes) const override {
+    return cuda::make_dense(spec, lanes, options_);
+  }
+  std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
+    return cuda::make_pool(spec);
+  }
+  std::unique_ptr<ActivationPrimitive> activation(ActivationKind kind, float alpha, std::int64_t count,
+                                                  bool training, int) const override {
+    return cuda::make_activation(kind, alpha, count, training);
+  }
+
+ private:
+  CudaOptions options_;
+};
+
+KernelTable table_of(const PrimitiveFactory& factory) {
+  return {cuda::elementwise_kernels(),
+          cuda::norm_kernels(),
+          cuda::loss_kernels(),
+          cuda::update_kernels(),
+          factory,
+          cuda::kScratchBytes};
+}
+
+}  // namespace
+
+const KernelTable& cuda_kernels(const CudaOptions& options) {
+  static const CudaFactory exact(CudaOptions{false}), tf32(CudaOptions{true});
+  static const KernelTable exact_table = table_of(exact), tf32_table = table_of(tf32);
+  return options.allow_tf32 ? tf32_table : exact_table;
+}
+
+std::string cuda_library_versions() {
+  return cuda::dense_library_version() + ", " + cuda::convolution_library_version();
+}
+
+}  // namespace lockstep

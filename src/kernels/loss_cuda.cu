@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Softmax and cross-entropy on a GPU: a group of threads per row, a warp for few classes and a block for
+// many. Sums over a row run in double: thread t adds elements t, t + group, ..., threads are added along a
+// tree. Losses are double throughout. A NaN or an infinite logit makes its row's loss NaN.
+#include "kernels/loss.h"
+
+#include <cmath>
+
+#include "kernels/cuda_launch.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
+constexpr std::int64_t kWarpColumns = 1024;  ///< a block per row beyond
+constexpr std::int64_t kLossBlocks = 1024;   ///< blocks of a loss kernel, at most: each leaves a partial sum
+
+/// The largest value and its lowest index; index -1 if the first value is NaN (others are passed over).
+struct Maximum {
+  float value;
+  std::int64_t index;
+};
+inline __device__ bool larger(const Maximum& a, const Maximum& b) {
+  return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+/// kGroup threads that work on a row; all of them make every call.
+template <int kGroup>
+struct Group {
+  static constexpr int kRows = kThreads / kGroup;  ///< rows of a block at a time
+  static __device__ int thread() { return static_cast<int>(threadIdx.x) % kGroup; }
+
+  /// The sum over the group, for all its threads.
+  static __device__ double sum(double value) {
+    for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
+    if constexpr (kGroup > kWarp) {
+      __shared__ double warps[kGroup / kWarp];
+      __syncthreads();
+      if (thread() % kWarp == 0) warps[thread() / kWarp] = value;
+      __syncthreads();
+      value = warps[0];
+      for (int w = 1; w < kGroup / kWarp; ++w) value += warps[w];
+    }
+    return value;
+  }
+
+  static __device__ Maximum maximum(Maximum best) {
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+      const Maximum other{__shfl_xor_sync(kWholeWarp, best.value, step),
+                          __shfl_xor_sync(kWholeWarp, best.index, step)};
+      if (larger(other, best)) best = other;
+    }
+    if constexpr (kGroup > kWarp) {
+      __shared__ float values[kGroup / kWarp];
+      __shared__ std::int64_t indices[kGroup / kWarp];
+      __syncthreads();
+      if (thread() % kWarp == 0) {
+        values[thread() / kWarp] = best.value;
+        indices[thread() / kWarp] = best.index;
+      }
+      __syncthreads();
+      for (int w = 0; w < kGroup / kWarp; ++w) {
+        const Maximum other{values[w], indices[w]};
+        if (larger(other, best)) best = other;
+      }
+    }
+    return best;
+  }
+
+  /// Of the group's row x.
+  static __device__ Maximum maximum_of(const float* x, std::int64_t count) {
+    constexpr std::int64_t kNone = INT64_MAX;
+    Maximum best{-INFINITY, kNone};
+    for (std::int64_t j = thread(); j < count; j += kGroup)
+      if (const Maximum next{x[j], j}; larger(next, best)) best = next;
+    best = maximum(best);
+    const float first = x[0];
+    return std::isnan(first) ? Maximum{first, -1} : best;
+  }
+
+  static __device__ double sum_of_exponentials(const float* x, std::int64_t count, float max) {
+    double value = 0.0;
+    for (std::int64_t j = thread(); j < count; j += kGroup) value += static_cast<double>(expf(x[j] - max));
+    return sum(value);
+  }
+};
+
+/// Calls body(row) for the rows of this thread's group, the same rows for the same shape and grid.
+template <int kGroup, typename Body>
+__device__ void for_each_row(std::int64_t rows, const Body& body) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Group<kGroup>::kRows;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Group<kGroup>::kRows +
+                          static_cast<int>(threadIdx.x) / kGroup;
+       row < rows; row += step)
+    body(row);
+}
+
+/// Losses and hits of this block's groups, into its partial sum: {loss, hits}.
+template <int kGroup>
+__device__ void write_partial(double loss, double hits, double* partial) {
+  constexpr int kRows = Group<kGroup>::kRows;
+  __shared__ double losses[kRows], counts[kRows];
+  if (Group<kGroup>::thread() == 0) {
+    losses[threadIdx.x / kGroup] = loss;
+    counts[threadIdx.x / kGroup] = hits;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  loss = hits = 0.0;
+  for (int i = 0; i < kRows; ++i) {
+    loss += losses[i];
+    hits += counts[i];
+  }
+  partial[2 * blockIdx.x] = loss;
+  partial[2 * blockIdx.x + 1] = hits;
+}
+
+/// One block: thread t adds partial sums t, t + kThreads, ..., threads are added along a tree.
+__global__ void __launch_bounds__(kThreads)
+    finish_loss_kernel(int blocks, const double* partial, double* loss_sum, std::int64_t* correct) {
+  double loss = 0.0, hits = 0.0;
+  for (int i = static_cast<int>(threadIdx.x); i < blocks; i += kThreads) {
+    loss += partial[2 * i];
+    hits += partial[2 * i + 1];
+  }
+  loss = Group<kThreads>::sum(loss);
+  hits = Group<kThreads>::sum(hits);
+  if (threadIdx.x != 0) return;
+  *loss_sum = loss;
+  *correct = static_cast<std::int64_t>(hits);
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    cross_entropy_kernel(std::int64_t rows, std::int64_t classes, const float* x, const std::int32_t* labels,
+                         float gradient_scale, float* dx, double* partial) {
+  using G = Group<kGroup>;
+  double loss = 0.0, hits = 0.0;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const float* logits = x + row * classes;
+    const std::int32_t label = labels[row];
+    const Maximum top = G::maximum_of(logits, classes);
+    const float label_logit = logits[label];
+    const double sum = G::sum_of_exponentials(logits, classes, top.value);  // all have read the label's logit
+    loss += log(sum) - (static_cast<double>(label_logit) - static_cast<double>(top.value));
+    hits += top.index == label ? 1.0 : 0.0;
+    if (dx == nullptr) return;
+    float* gradient = dx + row * classes;
+    const float factor = static_cast<float>(static_cast<double>(gradient_scale) / sum);
+    for (std::int64_t j = G::thread(); j < classes; j += kGroup) {
+      const float term = expf(logits[j] - top.value);
+      // In double: near a certain prediction, softmax - 1 would lose its digits.
+      gradient[j] = j == label ? static_cast<float>((static_cast<double>(term) - sum) / sum *
+                                                    static_cast<double>(gradient_scale))
+                               : term * factor;
+    }
+  });
+  write_partial<kGroup>(loss, hits, partial);
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    dense_cross_entropy_kernel(std::int64_t rows, std::int64_t classes, const float* x, const float* labels,
+                               float gradient_scale, float* dx, double* partial) {
+  using G = Group<kGroup>;
+  double loss = 0.0, hits = 0.0;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const float* logits = x + row * classes;
+    const float* target = labels + row * classes;
+    const Maximum top = G::maximum_of(logits, classes), wanted = G::maximum_of(target, classes);
+    double mass = 0.0, expected = 0.0;
+    for (std::int64_t j = G::thread(); j < classes; j += kGroup) {
+      const double t = static_cast<double>(target[j]);
+      mass += t;
+      // A class without mass does not count, however improbable (0 * -inf).
+      if (t != 0.0) expected += t * (static_cast<double>(logits[j]) - static_cast<double>(top.value));
+    }
+    mass = G::sum(mass);
+    expected = G::sum(expected);
+    const double sum = G::sum_of_exponentials(logits, classes, top.value);
+    loss += mass * log(sum) - expected;
+    hits += top.index >= 0 && top.index == wanted.index ? 1.0 : 0.0;
+    if (dx == nullptr) return;
+    float* gradient = dx + row * classes;
+    const float factor = static_cast<float>(mass / sum);
+    for (std::int64_t j = G::thread(); j < classes; j += kGroup)
+      gradient[j] = (expf(logits[j] - top.value) * factor - target[j]) * gradient_scale;
+  });
+  write_partial<kGroup>(loss, hits, partial);
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    softmax_kernel(std::int64_t rows, std::int64_t channels, const float* x, float* y) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const float* from = x + row * channels;
+    const float max = G::maximum_of(from, channels).value;
+    const float factor = static_cast<float>(1.0 / G::sum_of_exponentials(from, channels, max));
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      y[row * channels + j] = expf(from[j] - max) * factor;
+  });
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    softmax_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
+                            float* dx) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const float* out = y + row * channels;
+    const float* gradient = dy + row * channels;
+    double dot = 0.0;
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      dot += static_cast<double>(out[j] * gradient[j]);
+    const float mean = static_cast<float>(G::sum(dot));
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      dx[row * channels + j] = out[j] * (gradient[j] - mean);
+  });
+}
+
+/// Launches the kernel of the right group; returns its number of blocks. There is one for no rows too: it
+/// writes zeros.
+template <typename... Parameters, typename... Arguments>
+int launch_rows(const Lane& lane, const char* name, std::int64_t rows, std::int64_t columns,
+                std::int64_t most, void (*warp)(Parameters...), void (*block)(Parameters...),
+                Arguments... arguments) {
+  const bool few = columns <= kWarpColumns;
+  const std::int64_t rows_of_block = few ? Group<kWarp>::kRows : 1;
+  std::int64_t blocks = (rows + rows_of_block - 1) / rows_of_block;
+  blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
+  launch(lane, name, few ? warp : block, static_cast<unsigned int>(blocks), kThreads, rows, columns,
+         arguments...);
+  return static_cast<int>(blocks);
+}
+
+class Loss final : public LossKernels {
+ public:
+  void softmax_cross_entropy(const Lane& lane, std::int64_t rows, std::int64_t classes, const float* x,
+                             const std::int32_t* labels, float gradient_scale, float* dx, double* loss_sum,
+                             std::int64_t* correct) const override {
+    double* partial = scratch_of(lane);
+    const int blocks =
+        launch_rows(lane, "softmax_cross_entropy", rows, classes, kLossBlocks, cross_entropy_kernel<kWarp>,
+                    cross_entropy_kernel<kThreads>, x, labels, gradient_scale, dx, partial);
+    launch(lane, "softmax_cross_entropy", finish_loss_kernel, 1, kThreads, blocks, partial, loss_sum,
+           correct);
+  }
+
+  void softmax_cross_entropy_dense(const Lane& lane, std::int64_t rows, std::int64_t classes, const float* x,
+                                   const float* labels, float gradient_scale, float* dx, double* loss_sum,
+                                   std::int64_t* correct) const override {
+    double* partial = scratch_of(lane);
+    const int blocks = launch_rows(lane, "softmax_cross_entropy_dense", rows, classes, kLossBlocks,
+                                   dense_cross_entropy_kernel<kWarp>, dense_cross_entropy_kernel<kThreads>, x,
+                                   labels, gradient_scale, dx, partial);
+    launch(lane, "softmax_cross_entropy_dense", finish_loss_kernel, 1, kThreads, blocks, partial, loss_sum,
+           correct);
+  }
+
+  void softmax(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+               float* y) const override {
+    if (rows > 0)
+      launch_rows(lane, "softmax", rows, channels, kMaxBlocks, softmax_kernel<kWarp>,
+                  softmax_kernel<kThreads>, x, y);
+  }
+
+  void softmax_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
+                        const float* dy, float* dx) const override {
+    if (rows > 0)
+      launch_rows(lane, "softmax_backward", rows, channels, kMaxBlocks, softmax_backward_kernel<kWarp>,
+                  softmax_backward_kernel<kThreads>, y, dy, dx);
+  }
+};
+
+}  // namespace
+
+const LossKernels& loss_kernels() {
+  static const Loss kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

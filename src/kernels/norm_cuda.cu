@@ -1,0 +1,510 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batch normalisation on a GPU: each pass over the activations is one kernel (and a small one where chunks of
+// rows meet). What happens per channel is computed in double, with the CPU's operations in the CPU's order.
+#include "kernels/norm.h"
+
+#include "kernels/cuda_columns.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+// Moments
+// -------------------------------------------------------------------------------------------------------------
+
+/// Where moments go.
+struct Moments {
+  double* count;  ///< one number, or null
+  double* mean;
+  double* m2;
+};
+
+constexpr int kCentred = 8;  ///< rows of a thread that are centred on their own mean, in registers
+
+/// Chan, Golub and LeVeque 1979, equation 2.1: `mean` and `m2` of `count` numbers take those of `count_b`.
+inline __device__ void merge(double& count, double& mean, double& m2, double count_b, double mean_b,
+                             double m2_b) {
+  if (count_b == 0.0) return;
+  if (count == 0.0) {
+    count = count_b;
+    mean = mean_b;
+    m2 = m2_b;
+    return;
+  }
+  const double share = count_b / (count + count_b), delta = mean_b - mean;
+  mean += delta * share;
+  m2 += m2_b + delta * delta * (count * share);
+  count += count_b;
+}
+
+/// Rows first, first + step, ... below last.
+inline __device__ double rows_between(std::int64_t first, std::int64_t last, int step) {
+  return first < last ? static_cast<double>((last - first + step - 1) / step) : 0.0;
+}
+
+/// The moments of a thread's rows.
+template <typename V>
+__device__ void thread_moments(const Columns& c, const Place& place, const float* x, double* mean,
+                               double* m2) {
+  constexpr int kWidth = V::kWidth;
+  double done = 0.0;
+  for (std::int64_t row = place.row; row < place.last;
+       row += static_cast<std::int64_t>(kCentred) * c.row_threads) {
+    Pack<kWidth> values[kCentred];
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kCentred; ++i) {
+      const std::int64_t r = row + static_cast<std::int64_t>(i) * c.row_threads;
+      values[i] = r < place.last ? V::load(x + r * c.channels + place.piece * kWidth) : Pack<kWidth>{};
+      count += r < place.last ? 1 : 0;
+    }
+    const float inverse = 1.0F / static_cast<float>(count);
+    const double counted = static_cast<double>(count), share = counted / (done + counted),
+                 weight = done * share;
+    for (int k = 0; k < kWidth; ++k) {
+      float sum = 0.0F, square = 0.0F;
+#pragma unroll
+      for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // those behind the last row are 0
+      const float centre = sum * inverse;
+#pragma unroll
+      for (int i = 0; i < kCentred; ++i) {
+        const float deviation = values[i].at[k] - centre;
+        square += i < count ? deviation * deviation : 0.0F;
+      }
+      const double delta = static_cast<double>(centre) - mean[k];
+      mean[k] += delta * share;
+      m2[k] += static_cast<double>(square) + delta * delta * weight;
+    }
+    done += counted;
+  }
+}
+
+/// partial[chunk] = {mean[C], m2[C]}; with one chunk, they go to `out` at once.
+template <typename V>
+__global__ void __launch_bounds__(kThreads)
+    moments_kernel(Columns c, const float* x, double* partial, Moments out) {
+  constexpr int kWidth = V::kWidth;
+  __shared__ double means[kWidth][kThreads], squares[kWidth][kThreads];
+  const Place place(c);
+  const int thread = static_cast<int>(threadIdx.x);
+  double mean[kWidth] = {}, m2[kWidth] = {};
+  if (place.active) thread_moments<V>(c, place, x, mean, m2);
+  for (int k = 0; k < kWidth; ++k) {
+    means[k][thread] = mean[k];
+    squares[k][thread] = m2[k];
+  }
+  // Row thread r stands for rows r, r + half, ... of the threads above: their number follows from the shape.
+  double count = rows_between(place.row, place.last, c.row_threads);
+  __shared__ double counts[kThreads];
+  counts[thread] = count;
+  for (int half = power_of_two(c.row_threads) / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (place.row_thread < half && place.row_thread + half < c.row_threads) {
+      const int other = thread + half * c.tile;
+      for (int k = 0; k < kWidth; ++k) {
+        double together = count;
+        merge(together, means[k][thread], squares[k][thread], counts[other], means[k][other],
+              squares[k][other]);
+      }
+      count += counts[other];
+      counts[thread] = count;
+    }
+  }
+  if (!place.active || place.row_thread != 0) return;
+  if (gridDim.y > 1) {
+    out.mean = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * c.channels;
+    out.m2 = out.mean + c.channels;
+  } else if (out.count != nullptr && blockIdx.x == 0 && thread == 0) {
+    *out.count = static_cast<double>(c.rows);
+  }
+  for (int k = 0; k < kWidth; ++k) {
+    out.mean[place.piece * kWidth + k] = means[k][thread];
+    out.m2[place.piece * kWidth + k] = squares[k][thread];
+  }
+}
+
+__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
+    merge_chunks_kernel(Columns c, const double* partial, Moments out) {
+  __shared__ double means[kFinishColumns * kFinishRows], squares[kFinishColumns * kFinishRows],
+      counts[kFinishColumns * kFinishRows];
+  const int thread = static_cast<int>(threadIdx.x), row = thread / kFinishColumns;
+  const std::int64_t channel =
+      static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + thread % kFinishColumns;
+  double count = 0.0, mean = 0.0, m2 = 0.0;
+  if (channel < c.channels)
+    for (int chunk = row; chunk < static_cast<int>(c.chunks); chunk += kFinishRows) {
+      const std::int64_t first = chunk * c.chunk_rows, last = first + c.chunk_rows;
+      const double* from = partial + static_cast<std::int64_t>(chunk) * 2 * c.channels + channel;
+      merge(count, mean, m2, static_cast<double>((last < c.rows ? last : c.rows) - first), from[0],
+            from[c.channels]);
+    }
+  means[thread] = mean;
+  squares[thread] = m2;
+  counts[thread] = count;
+  for (int half = kFinishRows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    const int other = thread + half * kFinishColumns;
+    if (row < half) {
+      merge(count, mean, m2, counts[other], means[other], squares[other]);
+      means[thread] = mean;
+      squares[thread] = m2;
+      counts[thread] = count;
+    }
+  }
+  if (row != 0 || channel >= c.channels) return;
+  out.mean[channel] = mean;
+  out.m2[channel] = m2;
+  if (channel == 0 && out.count != nullptr) *out.count = static_cast<double>(c.rows);
+}
+
+// Per channel: one thread each
+// -------------------------------------------------------------------------------------------------------------
+
+template <typename Op>
+__global__ void __launch_bounds__(kThreads) per_channel_kernel(std::int64_t count, Op op) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += stride)
+    op(i);
+}
+template <typename Op>
+void for_each_channel(const Lane& lane, const char* name, std::int64_t count, const Op& op) {
+  if (count > 0) launch(lane, name, per_channel_kernel<Op>, blocks_for(count), kThreads, count, op);
+}
+
+/// One block, so that the count changes behind all who read it.
+__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
+    merge_moments_kernel(std::int64_t channels, double* into, const double* right) {
+  const double left_count = into[0], right_count = right[0];
+  if (right_count == 0) return;
+  const double count = left_count + right_count;
+  const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
+  double* mean = into + 1;
+  double* m2 = into + 1 + channels;
+  const double *right_mean = right + 1, *right_m2 = right + 1 + channels;
+  for (std::int64_t c = threadIdx.x; c < channels; c += kFinishColumns * kFinishRows) {
+    if (left_count == 0) {
+      mean[c] = right_mean[c];
+      m2[c] = right_m2[c];
+      continue;
+    }
+    const double delta = right_mean[c] - mean[c];
+    mean[c] += delta * mean_weight;
+    m2[c] += right_m2[c] + delta * delta * m2_weight;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) into[0] = count;
+}
+
+struct MergeSums {
+  double* into;
+  const double* right;
+  __device__ void operator()(std::int64_t i) const { into[i] += right[i]; }
+};
+
+inline __device__ void set_channel(const NormKernels::Coefficients& out, std::int64_t c, double mean,
+                                   double variance, double epsilon, const float* gamma, const float* beta) {
+  const double scale = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
+  const double shift = beta == nullptr ? 0.0 : static_cast<double>(beta[c]);
+  const double inverse_std = 1.0 / sqrt(variance + epsilon);
+  out.precise_inverse_std[c] = inverse_std;
+  out.mean[c] = static_cast<float>(mean);
+  out.inverse_std[c] = static_cast<float>(inverse_std);
+  out.scale[c] = static_cast<float>(scale * inverse_std);
+  out.shift[c] = static_cast<float>(shift - mean * scale * inverse_std);
+}
+struct SetCoefficients {
+  std::int64_t channels;
+  const double* total;
+  double epsilon;
+  const float* gamma;
+  const float* beta;
+  NormKernels::Coefficients out;
+  __device__ void operator()(std::int64_t c) const {
+    const double count = total[0] > 1.0 ? total[0] : 1.0;
+    if (c == 0) *out.count = count;
+    set_channel(out, c, total[1 + c], total[1 + channels + c] / count, epsilon, gamma, beta);
+  }
+};
+struct SetInference {
+  const float* mean;
+  const float* variance;
+  double epsilon;
+  const float* gamma;
+  const float* beta;
+  NormKernels::Coefficients out;
+  __device__ void operator()(std::int64_t c) const {
+    set_channel(out, c, static_cast<double>(mean[c]), static_cast<double>(variance[c]), epsilon, gamma, beta);
+  }
+};
+struct MovingAverage {
+  std::int64_t channels;
+  const double* total;
+  double momentum;
+  float* mean;
+  float* variance;
+  __device__ void operator()(std::int64_t c) const {
+    if (total[0] == 0) return;
+    const double degrees = total[0] - 1.0 > 1.0 ? total[0] - 1.0 : 1.0;
+    const double unbiased = total[1 + channels + c] / degrees;
+    mean[c] = static_cast<float>(momentum * static_cast<double>(mean[c]) + (1.0 - momentum) * total[1 + c]);
+    variance[c] =
+        static_cast<float>(momentum * static_cast<double>(variance[c]) + (1.0 - momentum) * unbiased);
+  }
+};
+struct GradientCoefficients {
+  std::int64_t channels;
+  const double* sums;
+  const float* gamma;
+  NormKernels::Coefficients in;
+  float* a;
+  float* b;
+  float* d;
+  __device__ void operator()(std::int64_t c) const {
+    const double count = *in.count, inverse_std = in.precise_inverse_std[c];
+    const double factor = (gamma == nullptr ? 1.0 : static_cast<double>(gamma[c])) * inverse_std;
+    a[c] = static_cast<float>(factor);
+    b[c] = static_cast<float>(-factor * sums[channels + c] / count * inverse_std);
+    d[c] = static_cast<float>(-factor * sums[c] / count);
+  }
+};
+struct ToFloat {
+  const double* from;
+  float* to;
+  __device__ void operator()(std::int64_t i) const { to[i] = static_cast<float>(from[i]); }
+};
+// Passes over the activations
+// -------------------------------------------------------------------------------------------------------------
+
+template <bool kResidual, bool kRelu>
+struct Normalize {
+  const float* x;
+  const float* scale;
+  const float* shift;
+  const float* residual;
+  float* y;
+  template <typename V>
+  struct Kept {
+    Pack<V::kWidth> scale, shift;
+  };
+  template <typename V>
+  __device__ Kept<V> column(std::int64_t channel) const {
+    return {OneByOne<V::kWidth>::load(scale + channel), OneByOne<V::kWidth>::load(shift + channel)};
+  }
+  template <typename V>
+  __device__ void row(const Kept<V>& kept, std::int64_t at, std::int64_t) const {
+    auto value = V::load(x + at);
+    Pack<V::kWidth> other{};
+    if (kResidual) other = V::load(residual + at);
+    for (int k = 0; k < V::kWidth; ++k) {
+      value.at[k] = value.at[k] * kept.scale.at[k] + kept.shift.at[k];
+      if (kResidual) value.at[k] += other.at[k];
+      if (kRelu) value.at[k] = positive_part(value.at[k]);
+    }
+    V::store(y + at, value);
+  }
+};
+
+/// A piece of a row in the backward pass: x, and g of norm.h's Gradient.
+template <typename V>
+struct Row {
+  Pack<V::kWidth> x, g;
+};
+template <typename V>
+struct MaskKept {
+  Pack<V::kWidth> mean, scale, shift;
+};
+template <typename V>
+__device__ MaskKept<V> mask_kept(const NormKernels::Gradient& gradient, std::int64_t channel) {
+  using L = OneByOne<V::kWidth>;
+  MaskKept<V> kept{L::load(gradient.mean + channel), {}, {}};
+  if (gradient.mask_from_x) {
+    kept.scale = L::load(gradient.scale + channel);
+    kept.shift = L::load(gradient.shift + channel);
+  }
+  return kept;
+}
+template <typename V>
+__device__ Row<V> gradient_row(const NormKernels::Gradient& gradient, const MaskKept<V>& kept,
+                               std::int64_t at) {
+  Row<V> row{V::load(gradient.x + at), V::load(gradient.dy + at)};
+  if (gradient.dy2 != nullptr) {
+    const auto second = V::load(gradient.dy2 + at);
+    for (int k = 0; k < V::kWidth; ++k) row.g.at[k] += second.at[k];
+  }
+  if (gradient.mask_from_x) {
+    for (int k = 0; k < V::kWidth; ++k)
+      row.g.at[k] = row.x.at[k] * kept.scale.at[k] + kept.shift.at[k] > 0.0F ? row.g.at[k] : 0.0F;
+  } else if (gradient.y != nullptr) {
+    const auto output = V::load(gradient.y + at);
+    for (int k = 0; k < V::kWidth; ++k) row.g.at[k] = output.at[k] > 0.0F ? row.g.at[k] : 0.0F;
+  }
+  return row;
+}
+
+struct BackwardSums {
+  NormKernels::Gradient gradient;
+  float* g_out;
+  template <typename V>
+  __device__ MaskKept<V> column(std::int64_t channel) const {
+    return mask_kept<V>(gradient, channel);
+  }
+  template <typename V>
+  __device__ void add(const MaskKept<V>& kept, std::int64_t at, Pack<V::kWidth>* sums) const {
+    const Row<V> row = gradient_row<V>(gradient, kept, at);
+    if (g_out != nullptr) V::store(g_out + at, row.g);
+    for (int k = 0; k < V::kWidth; ++k) {
+      sums[0].at[k] += row.g.at[k];
+      sums[1].at[k] += row.g.at[k] * (row.x.at[k] - kept.mean.at[k]);
+    }
+  }
+};
+struct WriteBackwardSums {
+  const float* inverse_std;
+  double* sum_g;
+  double* sum_gx;
+  __device__ void operator()(std::int64_t channel, const double* sums) const {
+    sum_g[channel] = sums[0];
+    sum_gx[channel] = sums[1] * static_cast<double>(inverse_std[channel]);
+  }
+};
+
+struct BackwardApply {
+  NormKernels::Gradient gradient;
+  const float* a;
+  const float* b;
+  const float* d;
+  float* dx;
+  template <typename V>
+  struct Kept {
+    MaskKept<V> mask;
+    Pack<V::kWidth> a, b, d;
+  };
+  template <typename V>
+  __device__ Kept<V> column(std::int64_t channel) const {
+    using L = OneByOne<V::kWidth>;
+    return {mask_kept<V>(gradient, channel), L::load(a + channel), L::load(b + channel),
+            L::load(d + channel)};
+  }
+  template <typename V>
+  __device__ void row(const Kept<V>& kept, std::int64_t at, std::int64_t) const {
+    const Row<V> from = gradient_row<V>(gradient, kept.mask, at);
+    Pack<V::kWidth> result;
+    for (int k = 0; k < V::kWidth; ++k)
+      result.at[k] =
+          kept.a.at[k] * from.g.at[k] + kept.b.at[k] * (from.x.at[k] - kept.mask.mean.at[k]) + kept.d.at[k];
+    V::store(dx + at, result);
+  }
+};
+
+void run_moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x, Moments out) {
+  constexpr std::int64_t kRowsPerThread = 16;
+  const bool fours = channels % 4 == 0;
+  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
+  double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
+  launch(lane, "moments",
+         !fours            ? moments_kernel<Narrow>
+         : wide_aligned(x) ? moments_kernel<Wide>
+                           : moments_kernel<Loose>,
+         c.grid(), kThreads, c, x, partial, out);
+  if (c.chunks > 1)
+    launch(lane, "moments", merge_chunks_kernel,
+           static_cast<unsigned int>((channels + kFinishColumns - 1) / kFinishColumns),
+           kFinishColumns * kFinishRows, c, partial, out);
+}
+
+class Norm final : public NormKernels {
+ public:
+  void statistics(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
+                  double* m2) const override {
+    run_moments(lane, rows, channels, x, {nullptr, mean, m2});
+  }
+
+  void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+               double* leaf) const override {
+    run_moments(lane, rows, channels, x, {leaf, leaf + 1, leaf + 1 + channels});
+  }
+
+  void merge_moments(const Lane& lane, std::int64_t channels, double* into,
+                     const double* right) const override {
+    launch(lane, "merge_moments", merge_moments_kernel, 1, kFinishColumns * kFinishRows, channels, into,
+           right);
+  }
+
+  void merge_sums(const Lane& lane, std::int64_t width, double* into, const double* right) const override {
+    for_each_channel(lane, "merge_sums", width, MergeSums{into, right});
+  }
+
+  void coefficients(const Lane& lane, std::int64_t channels, const double* total, double epsilon,
+                    const float* gamma, const float* beta, Coefficients out) const override {
+    for_each_channel(lane, "coefficients", channels,
+                     SetCoefficients{channels, total, epsilon, gamma, beta, out});
+  }
+
+  void inference_coefficients(const Lane& lane, std::int64_t channels, const float* moving_mean,
+                              const float* moving_variance, double epsilon, const float* gamma,
+                              const float* beta, Coefficients out) const override {
+    for_each_channel(lane, "inference_coefficients", channels,
+                     SetInference{moving_mean, moving_variance, epsilon, gamma, beta, out});
+  }
+
+  void moving_average(const Lane& lane, std::int64_t channels, const double* total, double momentum,
+                      float* moving_mean, float* moving_variance) const override {
+    for_each_channel(lane, "moving_average", channels,
+                     MovingAverage{channels, total, momentum, moving_mean, moving_variance});
+  }
+
+  void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+                 const float* scale, const float* shift, const float* residual, bool relu,
+                 float* y) const override {
+    const bool wide = wide_aligned(x, residual, y);
+    const auto run = [&]<bool kResidual, bool kRelu>(Normalize<kResidual, kRelu> body) {
+      map_columns(lane, "normalize", rows, channels, wide, body);
+    };
+    if (residual != nullptr && relu)
+      run(Normalize<true, true>{x, scale, shift, residual, y});
+    else if (residual != nullptr)
+      run(Normalize<true, false>{x, scale, shift, residual, y});
+    else if (relu)
+      run(Normalize<false, true>{x, scale, shift, residual, y});
+    else
+      run(Normalize<false, false>{x, scale, shift, residual, y});
+  }
+
+  void backward_sums(const Lane& lane, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
+                     float* g_out, double* sum_g, double* sum_gx) const override {
+    sum_columns<2>(lane, "backward_sums", rows, channels,
+                   wide_aligned(gradient.x, gradient.dy, gradient.dy2,
+                                gradient.mask_from_x ? nullptr : gradient.y, g_out),
+                   BackwardSums{gradient, g_out}, WriteBackwardSums{gradient.inverse_std, sum_g, sum_gx});
+  }
+
+  void gradient_coefficients(const Lane& lane, std::int64_t channels, const double* sums, const float* gamma,
+                             Coefficients in, float* a, float* b, float* d) const override {
+    for_each_channel(lane, "gradient_coefficients", channels,
+                     GradientCoefficients{channels, sums, gamma, in, a, b, d});
+  }
+
+  void to_float(const Lane& lane, std::int64_t count, const double* from, float* to) const override {
+    for_each_channel(lane, "to_float", count, ToFloat{from, to});
+  }
+
+  void backward_apply(const Lane& lane, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
+                      const float* a, const float* b, const float* d, float* dx) const override {
+    map_columns(
+        lane, "backward_apply", rows, channels,
+        wide_aligned(gradient.x, gradient.dy, gradient.dy2, gradient.mask_from_x ? nullptr : gradient.y, dx),
+        BackwardApply{gradient, a, b, d, dx});
+  }
+};
+
+}  // namespace
+
+const NormKernels& norm_kernels() {
+  static const Norm kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

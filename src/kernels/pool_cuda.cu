@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pooling on a GPU, with the CPU's bits: forward a thread per output, backward a thread per input, which
+// gathers from the windows that have it, row by row (no atomics). Matrices of positions x channels
+// (cuda_columns.h).
+#include "kernels/pool.h"
+
+#include <cmath>
+
+#include "kernels/cuda_columns.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+/// Rows [first, last) of an image that a window at `origin` (may be negative) covers.
+struct Range {
+  std::int64_t first, last;
+};
+inline __device__ Range inside(std::int64_t origin, std::int64_t window, std::int64_t extent) {
+  return {origin > 0 ? origin : 0, origin + window < extent ? origin + window : extent};
+}
+/// Windows [first, last) that cover `position`, which counts from the padding's begin.
+inline __device__ Range covering(std::int64_t position, std::int64_t window, std::int64_t stride,
+                                 std::int64_t count) {
+  const std::int64_t last = position / stride + 1;
+  return {position < window ? 0 : (position - window) / stride + 1, last < count ? last : count};
+}
+
+/// One output position.
+struct Window {
+  std::int64_t image, top, left;
+  Range h, w;
+  __device__ Window(const PoolSpec& s, std::int64_t row)
+      : image(row / (s.out_h * s.out_w)),
+        top(row / s.out_w % s.out_h * s.stride_h - s.pad_top),
+        left(row % s.out_w * s.stride_w - s.pad_left),
+        h(inside(top, s.window_h, s.in_h)),
+        w(inside(left, s.window_w, s.in_w)) {}
+  __device__ std::int64_t element(const PoolSpec& s, std::int64_t y, std::int64_t x) const {
+    return ((image * s.in_h + y) * s.in_w + x) * s.channels;
+  }
+};
+
+struct MaxForward {
+  PoolSpec s;
+  const float* x;
+  float* y;
+  std::int32_t* positions;  ///< or null
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    const Window window(s, row);
+    Pack<V::kWidth> best = V::load(x + window.element(s, window.h.first, window.w.first) + channel);
+    std::int32_t where[V::kWidth];
+    for (int k = 0; k < V::kWidth; ++k)
+      where[k] = static_cast<std::int32_t>((window.h.first - window.top) * s.window_w + window.w.first -
+                                           window.left);
+    for (std::int64_t h = window.h.first; h < window.h.last; ++h)
+      for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
+        const auto value = V::load(x + window.element(s, h, w) + channel);
+        const auto position = static_cast<std::int32_t>((h - window.top) * s.window_w + w - window.left);
+        for (int k = 0; k < V::kWidth; ++k)
+          if (value.at[k] > best.at[k] || (std::isnan(value.at[k]) && !std::isnan(best.at[k]))) {
+            best.at[k] = value.at[k];
+            where[k] = position;
+          }
+      }
+    V::store(y + at, best);
+    if (positions != nullptr)
+      for (int k = 0; k < V::kWidth; ++k) positions[at + k] = where[k];
+  }
+};
+
+struct AverageForward {
+  PoolSpec s;
+  const float* x;
+  float* y;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    const Window window(s, row);
+    Pack<V::kWidth> sum{};
+    for (std::int64_t h = window.h.first; h < window.h.last; ++h)
+      for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
+        const auto value = V::load(x + window.element(s, h, w) + channel);
+        for (int k = 0; k < V::kWidth; ++k) sum.at[k] += value.at[k];
+      }
+    const float share =
+        1.0F / static_cast<float>((window.h.last - window.h.first) * (window.w.last - window.w.first));
+    for (int k = 0; k < V::kWidth; ++k) sum.at[k] *= share;
+    V::store(y + at, sum);
+  }
+};
+
+/// Rows are positions of the input.
+template <PoolKind kKind>
+struct PoolBackward {
+  PoolSpec s;
+  const float* dy;
+  const std::int32_t* positions;  ///< of maxima
+  float* dx;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    const std::int64_t image = row / (s.in_h * s.in_w), y = row / s.in_w % s.in_h, x = row % s.in_w;
+    const Range rows = covering(y + s.pad_top, s.window_h, s.stride_h, s.out_h);
+    const Range columns = covering(x + s.pad_left, s.window_w, s.stride_w, s.out_w);
+    Pack<V::kWidth> sum{};
+    for (std::int64_t oh = rows.first; oh < rows.last; ++oh)
+      for (std::int64_t ow = columns.first; ow < columns.last; ++ow) {
+        const std::int64_t top = oh * s.stride_h - s.pad_top, left = ow * s.stride_w - s.pad_left;
+        const std::int64_t out = ((image * s.out_h + oh) * s.out_w + ow) * s.channels + channel;
+        const auto gradient = V::load(dy + out);
+        if (kKind == PoolKind::max) {
+          const auto position = static_cast<std::int32_t>((y - top) * s.window_w + x - left);
+          for (int k = 0; k < V::kWidth; ++k)
+            sum.at[k] += positions[out + k] == position ? gradient.at[k] : 0.0F;
+        } else {
+          const Range h = inside(top, s.window_h, s.in_h), w = inside(left, s.window_w, s.in_w);
+          const float share = 1.0F / static_cast<float>((h.last - h.first) * (w.last - w.first));
+          for (int k = 0; k < V::kWidth; ++k) sum.at[k] += gradient.at[k] * share;
+        }
+      }
+    V::store(dx + at, sum);
+  }
+};
+
+class CudaPool final : public PoolPrimitive {
+ public:
+  explicit CudaPool(const PoolSpec& spec) : spec_(spec) {}
+
+  std::size_t scratch_bytes() const override { return 0; }
+  std::size_t saved_bytes() const override {
+    if (!spec_.training || spec_.kind == PoolKind::average) return 0;
+    return static_cast<std::size_t>(outputs() * spec_.channels) * sizeof(std::int32_t);
+  }
+
+  void forward(const Lane& lane, const float* x, float* y, void* saved) const override {
+    std::int32_t* positions = spec_.training ? static_cast<std::int32_t*>(saved) : nullptr;
+    if (spec_.kind == PoolKind::max)
+      map_columns(lane, "max_pool", outputs(), spec_.channels, wide_aligned(x, y),
+                  MaxForward{spec_, x, y, positions});
+    else
+      map_columns(lane, "average_pool", outputs(), spec_.channels, wide_aligned(x, y),
+                  AverageForward{spec_, x, y});
+  }
+
+  void backward(const Lane& lane, const float* dy, const void* saved, float* dx) const override {
+    require(spec_.training, "backward pass of a primitive made without training");
+    const auto* positions = static_cast<const std::int32_t*>(saved);
+    const std::int64_t inputs = spec_.n * spec_.in_h * spec_.in_w;
+    if (spec_.kind == PoolKind::max)
+      map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide_aligned(dy, dx),
+                  PoolBackward<PoolKind::max>{spec_, dy, positions, dx});
+    else
+      map_columns(lane, "average_pool_backward", inputs, spec_.channels, wide_aligned(dy, dx),
+                  PoolBackward<PoolKind::average>{spec_, dy, nullptr, dx});
+  }
+
+ private:
+  std::int64_t outputs() const { return spec_.n * spec_.out_h * spec_.out_w; }
+
+  PoolSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<PoolPrimitive> make_pool(const PoolSpec& spec) { return std::make_unique<CudaPool>(spec); }
+
+}  // namespace lockstep::cuda

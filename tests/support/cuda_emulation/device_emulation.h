@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device code on the CPU: qualifiers, built-in variables, barriers, warp shuffles. A block's threads are
+// fibers of the host thread that runs the block, one after the other until each ends or waits.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+
+struct uint3 {
+  unsigned int x, y, z;
+};
+struct dim3 {
+  unsigned int x, y, z;
+  constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz) {}
+};
+// constinit: no initialisation check at each use.
+extern constinit thread_local uint3 threadIdx, blockIdx;
+extern constinit thread_local dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace lockstep::emulation {
+
+/// Runs all blocks of a grid, each thread of each calls `kernel`.
+void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel);
+
+/// Waits until all lanes of this thread's warp have given 8 bytes here, and returns lane `from`'s. `mask`
+/// must name the whole warp; `what` is the caller's name, for the message if they never meet.
+std::uint64_t exchange(unsigned int mask, std::uint64_t value, unsigned int from, const char* what);
+/// The block's barrier.
+void block_barrier();
+
+template <typename T>
+T exchange_as(unsigned int mask, T value, unsigned int from, const char* what) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  bits = exchange(mask, bits, from, what);
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+inline unsigned int lane_index() {
+  return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32U;
+}
+
+}  // namespace lockstep::emulation
+
+inline void __syncthreads() { lockstep::emulation::block_barrier(); }
+inline void __syncwarp(unsigned int mask = 0xFFFFFFFFU) {
+  lockstep::emulation::exchange(mask, 0, 0, "__syncwarp");
+}
+template <typename T>
+T __shfl_sync(unsigned int mask, T value, int lane) {
+  return lockstep::emulation::exchange_as(mask, value, static_cast<unsigned int>(lane) % 32U, "__shfl_sync");
+}
+template <typename T>
+T __shfl_xor_sync(unsigned int mask, T value, int lane_mask) {
+  return lockstep::emulation::exchange_as(
+      mask, value, lockstep::emulation::lane_index() ^ static_cast<unsigned int>(lane_mask),
+      "__shfl_xor_sync");
+}
+template <typename T>
+T __shfl_down_sync(unsigned int mask, T value, unsigned int delta) {
+  const unsigned int lane = lockstep::emulation::lane_index(), from = lane + delta;
+  return lockstep::emulation::exchange_as(mask, value, from < 32U ? from : lane, "__shfl_down_sync");
+}

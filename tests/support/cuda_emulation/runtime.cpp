@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices and memory of the emulated GPU.
+#include "runtime.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace lockstep::emulation {
+namespace {
+
+thread_local int this_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+std::size_t from_environment(const char* name, std::size_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : static_cast<std::size_t>(std::strtoull(text, nullptr, 10));
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  static Runtime* instance = new Runtime;  // outlives static objects that release device memory
+  return *instance;
+}
+
+cudaError_t answer(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+int device_count() { return static_cast<int>(from_environment("LOCKSTEP_EMULATED_GPUS", 1)); }
+std::size_t device_bytes() { return from_environment("LOCKSTEP_EMULATED_GPU_BYTES", std::size_t{4} << 30); }
+
+int current_device() { return this_device; }
+
+}  // namespace lockstep::emulation
+
+using namespace lockstep::emulation;
+
+// Devices
+// -------------------------------------------------------------------------------------------------------------
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count();
+  return answer(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= device_count()) return answer(cudaErrorInvalidDevice);
+  this_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = this_device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
+  if (device < 0 || device >= device_count()) return answer(cudaErrorInvalidDevice);
+  *prop = {};
+  std::strcpy(prop->name, "emulated");
+  prop->uuid.bytes[0] = static_cast<char>(device + 1);
+  prop->totalGlobalMem = device_bytes();
+  prop->sharedMemPerBlock = 48 << 10;
+  prop->major = 9;
+  prop->multiProcessorCount = 4;
+  prop->maxThreadsPerBlock = 1024;
+  prop->warpSize = 32;
+  prop->pciBusID = device + 1;
+  prop->asyncEngineCount = 1;
+  prop->concurrentKernels = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr, int device) {
+  cudaDeviceProp prop;
+  if (cudaGetDeviceProperties(&prop, device) != cudaSuccess) return answer(cudaErrorInvalidDevice);
+  switch (attr) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = prop.maxThreadsPerBlock;
+      return cudaSuccess;
+    case cudaDevAttrMultiProcessorCount:
+      *value = prop.multiProcessorCount;
+      return cudaSuccess;
+    case cudaDevAttrPciBusId:
+      *value = prop.pciBusID;
+      return cudaSuccess;
+    case cudaDevAttrPciDeviceId:
+    case cudaDevAttrPciDomainId:
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = prop.major;
+      return cudaSuccess;
+    case cudaDevAttrHostNumaId:
+      *value = -1;
+      return cudaSuccess;
+  }
+  return answer(cudaErrorInvalidValue);
+}
+cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
+  if (device < 0 || device >= device_count()) return answer(cudaErrorInvalidDevice);
+  std::snprintf(pciBusId, static_cast<std::size_t>(len), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* driverVersion) {
+  *driverVersion = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
+  *runtimeVersion = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard guard(runtime().lock);
+  *total = device_bytes();
+  *free = *total - std::min(*total, runtime().memory.used_bytes(this_device));
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  const std::lock_guard guard(runtime().lock);
+  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  drain_all(false);
+  return cudaSuccess;
+}
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorPeerAccessAlreadyEnabled:
+      return "cudaErrorPeerAccessAlreadyEnabled";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureImplicit:
+      return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+  }
+  return "unknown error";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
+}
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+// Memory
+// -------------------------------------------------------------------------------------------------------------
+
+cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  if (device_count() == 0) return answer(cudaErrorNoDevice);
+  *devPtr = size == 0 ? nullptr : r.memory.allocate(this_device, size, device_bytes());
+  return size == 0 || *devPtr != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFree(void* devPtr) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  if (devPtr == nullptr) return cudaSuccess;
+  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  drain_all(false);  // as on a GPU, it waits for the device
+  return r.memory.release(devPtr, false) ? cudaSuccess : answer(cudaErrorInvalidValue);
+}
+cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  *pHost = r.memory.allocate_pinned(size);
+  return *pHost != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFreeHost(void* ptr) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  if (ptr == nullptr) return cudaSuccess;
+  drain_all(false);
+  return r.memory.release(ptr, true) ? cudaSuccess : answer(cudaErrorInvalidValue);
+}
+cudaError_t cudaMemcpy(void* dst, const void* src, std::size_t count, cudaMemcpyKind) {
+  const std::lock_guard guard(runtime().lock);
+  if (spoils_captures()) return answer(cudaErrorStreamCaptureImplicit);
+  drain_all(true);
+  if (count > 0) std::memcpy(dst, src, count);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* devPtr, int value, std::size_t count) {
+  const std::lock_guard guard(runtime().lock);
+  if (spoils_captures()) return answer(cudaErrorStreamCaptureImplicit);
+  drain_all(true);
+  if (count > 0) std::memset(devPtr, value, count);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  CUstream_st* target = resolve(stream);
+  if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
+  if (count == 0) return cudaSuccess;
+  // Memory that is neither on a device nor pinned: the copy has ended when the call returns, as on a GPU.
+  const bool pageable = !r.memory.may_be_used_later(dst) || !r.memory.may_be_used_later(src);
+  if (pageable && spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  const cudaError_t error = push(target, [=] { std::memcpy(dst, src, count); });
+  if (error == cudaSuccess && pageable) drain(target);
+  return error;
+}
+cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t stream) {
+  const std::lock_guard guard(runtime().lock);
+  return push(resolve(stream), [=] { std::memset(devPtr, value, count); });
+}

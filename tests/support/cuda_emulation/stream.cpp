@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, events and launches of the emulated GPU.
+#include "runtime.h"
+
+#include <algorithm>
+
+namespace lockstep::emulation {
+namespace {
+
+constexpr int kQueriesUntilReady = 3;  // of an event that nobody waits for, so that polling ends
+
+}  // namespace
+
+CUstream_st* resolve(cudaStream_t stream) {
+  Runtime& r = runtime();
+  if (stream != nullptr) return r.streams.count(stream) != 0 ? stream : nullptr;
+  while (static_cast<int>(r.null_streams.size()) <= current_device()) {
+    r.null_streams.push_back(std::make_unique<CUstream_st>());
+    r.null_streams.back()->device = static_cast<int>(r.null_streams.size()) - 1;
+    r.null_streams.back()->non_blocking = false;
+  }
+  return r.null_streams[static_cast<std::size_t>(current_device())].get();
+}
+
+void drain(CUstream_st* stream, const Record* until) {
+  while (!stream->queue.empty() && (until == nullptr || !until->done)) {
+    Operation operation = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    if (operation.work) operation.work();
+    if (operation.awaited && !operation.awaited->done && operation.awaited->stream != nullptr)
+      drain(operation.awaited->stream, operation.awaited.get());
+    if (operation.record) {
+      operation.record->done = true;
+      operation.record->stream = nullptr;
+      operation.record->time = Clock::now();
+    }
+  }
+}
+
+void drain_all(bool blocking_only) {
+  Runtime& r = runtime();
+  for (const auto& stream : r.null_streams) drain(stream.get());
+  for (CUstream_st* stream : r.streams)
+    if (!blocking_only || !stream->non_blocking) drain(stream);
+}
+
+Capture::Joined* Capture::find(const CUstream_st* stream) {
+  for (Joined& one : streams)
+    if (one.stream == stream) return &one;
+  return nullptr;
+}
+
+cudaError_t push(CUstream_st* stream, std::function<void()> work) {
+  if (stream == nullptr || stream->device != current_device()) return answer(cudaErrorInvalidResourceHandle);
+  if (stream->capture) {
+    if (stream->capture->invalid) return answer(cudaErrorStreamCaptureInvalidated);
+    stream->capture->work.push_back(std::move(work));
+    if (Capture::Joined* one = stream->capture->find(stream)) one->last = stream->capture->work.size();
+    return cudaSuccess;
+  }
+  stream->queue.push_back({std::move(work), nullptr, nullptr});
+  return cudaSuccess;
+}
+
+bool spoils_captures() {
+  bool found = false;
+  for (const auto& capture : runtime().captures)
+    if (capture->mode != cudaStreamCaptureModeRelaxed) {
+      capture->invalid = true;
+      found = true;
+    }
+  return found;
+}
+
+bool spoils_own_capture(const CUstream_st* stream) {
+  if (!stream->capture) return false;
+  stream->capture->invalid = true;
+  return true;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> kernel) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > 1024 || block.z > 64 || grid.x == 0 || grid.x > 0x7FFFFFFFU || grid.y == 0 ||
+      grid.y > 65535 || grid.z == 0 || grid.z > 65535 || config.dynamicSmemBytes > (227U << 10))
+    return answer(cudaErrorInvalidConfiguration);
+  const std::lock_guard guard(runtime().lock);
+  return push(resolve(config.stream),
+              [grid, block, kernel = std::move(kernel)] { run_grid(grid, block, kernel); });
+}
+
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard guard(runtime().lock);
+  return push(resolve(stream), std::move(work));
+}
+
+}  // namespace lockstep::emulation
+
+using namespace lockstep::emulation;
+
+// Streams and events
+// -------------------------------------------------------------------------------------------------------------
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  *leastPriority = 0;
+  *greatestPriority = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  if (device_count() == 0) return answer(cudaErrorNoDevice);
+  auto stream = std::make_unique<CUstream_st>();
+  stream->device = current_device();
+  stream->non_blocking = flags == cudaStreamNonBlocking;
+  *pStream = stream.release();
+  r.streams.insert(*pStream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int flags, int) {
+  return cudaStreamCreateWithFlags(pStream, flags);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  if (r.streams.count(stream) == 0) return answer(cudaErrorInvalidResourceHandle);
+  drain(stream);
+  r.streams.erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const std::lock_guard guard(runtime().lock);
+  CUstream_st* target = resolve(stream);
+  if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
+  if (spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  drain(target);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  Runtime& r = runtime();
+  const std::lock_guard guard(r.lock);
+  CUstream_st* target = resolve(stream);
+  if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
+  if (spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  if (target->queue.empty()) return cudaSuccess;
+  if (r.queried.insert(target).second) return cudaErrorNotReady;
+  r.queried.erase(target);
+  drain(target);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  const std::lock_guard guard(runtime().lock);
+  CUstream_st* target = resolve(stream);
+  if (target == nullptr || event == nullptr) return answer(cudaErrorInvalidResourceHandle);
+  const std::shared_ptr<Record> record = event->record;
+  if (!record) return cudaSuccess;
+  if (record->capture) {
+    Capture& capture = *record->capture;
+    if (!target->capture) {  // the stream joins the capture
+      target->capture = record->capture;
+      capture.streams.push_back({target});
+    }
+    if (target->capture != record->capture) return answer(cudaErrorStreamCaptureUnsupported);
+    if (Capture::Joined* one = capture.find(record->stream); one != nullptr && record->stream != target)
+      one->joined = std::max(one->joined, record->position);
+    return cudaSuccess;
+  }
+  if (target->capture) {
+    target->capture->invalid = true;
+    return answer(cudaErrorStreamCaptureUnsupported);
+  }
+  target->queue.push_back({nullptr, nullptr, record});
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
+  const std::lock_guard guard(runtime().lock);
+  return push(resolve(stream), [=] { fn(userData); });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  if (device_count() == 0) return answer(cudaErrorNoDevice);
+  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, nullptr};
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::lock_guard guard(runtime().lock);
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard guard(runtime().lock);
+  CUstream_st* target = resolve(stream);
+  if (target == nullptr || event == nullptr) return answer(cudaErrorInvalidResourceHandle);
+  event->record = std::make_shared<Record>();
+  event->record->stream = target;
+  if (target->capture) {
+    event->record->capture = target->capture;
+    event->record->position = target->capture->work.size();
+    return cudaSuccess;
+  }
+  target->queue.push_back({nullptr, event->record, nullptr});
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard guard(runtime().lock);
+  const std::shared_ptr<Record> record = event->record;
+  if (!record || record->done) return cudaSuccess;
+  if (record->capture) return answer(cudaErrorCapturedEvent);
+  if (++record->queries <= kQueriesUntilReady) return cudaErrorNotReady;
+  drain(record->stream, record.get());
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const std::lock_guard guard(runtime().lock);
+  const std::shared_ptr<Record> record = event->record;
+  if (!record || record->done) return cudaSuccess;
+  if (record->capture) return answer(cudaErrorCapturedEvent);
+  drain(record->stream, record.get());
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  const std::lock_guard guard(runtime().lock);
+  if (!start->timing || !end->timing || !start->record || !end->record)
+    return answer(cudaErrorInvalidResourceHandle);
+  if (!start->record->done || !end->record->done) return cudaErrorNotReady;
+  *ms = std::chrono::duration<float, std::milli>(end->record->time - start->record->time).count();
+  return cudaSuccess;
+}

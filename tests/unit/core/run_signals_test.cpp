@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each in a process of its own: what signals leave stays for a process's life.
+#include "core/run_signals.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+void install() {
+  install_run_signals([](const char*) -> const char* { return nullptr; });
+}
+
+TEST(RunSignals, TheFirstStopCountsAndIntPrevails) {
+  const auto story = [] {
+    install();
+    if (stop_signal() != 0) std::_Exit(1);
+    std::raise(SIGTERM);
+    if (stop_signal() != SIGTERM) std::_Exit(2);
+    std::raise(SIGUSR1);
+    if (stop_signal() != SIGTERM) std::_Exit(3);
+    std::raise(SIGINT);
+    if (stop_signal() != SIGINT) std::_Exit(4);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
+}
+
+TEST(RunSignals, SavesAreCountedAndStopNothing) {
+  const auto story = [] {
+    install();
+    std::raise(SIGUSR2);
+    std::raise(SIGUSR2);
+    std::_Exit(save_signals() == 2 && stop_signal() == 0 ? 0 : 1);
+  };
+  EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
+}
+
+TEST(RunSignals, TwoIntWithinASecondAreOneALaterOneKills) {
+  const auto story = [] {
+    install();
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSecondInterruptSeconds + 0.05));
+    std::raise(SIGINT);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(story(), testing::KilledBySignal(SIGINT), "ending at once, without saving");
+}
+
+TEST(RunSignals, ContOfSomebodyElseThanMpirunIsNothing) {
+  const auto story = [] {
+    install_run_signals([](const char* name) -> const char* {
+      return std::string_view(name) == "OMPI_MCA_orte_local_daemon_uri" ? "tcp://here" : nullptr;
+    });
+    std::raise(SIGCONT);
+    std::_Exit(stop_signal());
+  };
+  EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
+}
+
+TEST(RunSignals, IgnoredHupStaysIgnored) {
+  const auto story = [](bool ignored) {
+    if (ignored) std::signal(SIGHUP, SIG_IGN);
+    install();
+    std::raise(SIGHUP);
+    std::_Exit(stop_signal());
+  };
+  EXPECT_EXIT(story(false), testing::ExitedWithCode(SIGHUP), "");
+  EXPECT_EXIT(story(true), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of GPU kernels share: device memory with values, a lane with a stream, the visible skip
+// where there is no GPU. Compiled against a real GPU and against the emulated one.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/kernel_table_cuda.h"
+#include "unit/kernels/kernel_testing.h"
+
+namespace lockstep {
+
+/// Skips where there is no GPU, visibly; LOCKSTEP_REQUIRE_GPU=1 makes that a failure.
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0) return;
+    const std::string why =
+        std::string("no GPU: ") + (error == cudaSuccess ? "none is visible" : cudaGetErrorString(error));
+    const char* required = std::getenv("LOCKSTEP_REQUIRE_GPU");
+    if (required != nullptr && std::string(required) == "1") FAIL() << why;
+    GTEST_SKIP() << why;
+  }
+};
+
+/// Numbers in device memory, `shift` elements behind its aligned begin, and one more behind them that must
+/// stay.
+template <typename T>
+class OnDevice {
+ public:
+  explicit OnDevice(std::int64_t count, int shift = 0)
+      : count_(static_cast<std::size_t>(count)), shift_(shift) {
+    void* address = nullptr;
+    cuda::check(cudaMalloc(&address, (count_ + static_cast<std::size_t>(shift_)) * sizeof(T) + 16),
+                "cudaMalloc");
+    memory_ = static_cast<T*>(address);
+    cuda::check(cudaMemset(memory_, 0xFF, (count_ + static_cast<std::size_t>(shift_)) * sizeof(T) + 16),
+                "cudaMemset");
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  template <typename U>
+  explicit OnDevice(const std::vector<U>& values, int shift = 0)
+      : OnDevice(static_cast<std::int64_t>(values.size()), shift) {
+    std::vector<T> rounded;
+    for (U value : values) rounded.push_back(static_cast<T>(value));
+    if (count_ > 0)
+      cuda::check(cudaMemcpy(data(), rounded.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
+                  "cudaMemcpy");
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  ~OnDevice() {
+    if (memory_ == nullptr) return;
+    EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  }
+  OnDevice(OnDevice&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), count_(other.count_), shift_(other.shift_) {}
+  OnDevice& operator=(OnDevice&&) = delete;
+
+  T* data() const { return memory_ + shift_; }
+  /// The numbers, once the GPU has done what it was given. Fails if the number behind them was written.
+  std::vector<T> host() const {
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    std::vector<T> values(count_);
+    if (count_ > 0)
+      cuda::check(cudaMemcpy(values.data(), data(), count_ * sizeof(T), cudaMemcpyDeviceToHost),
+                  "cudaMemcpy");
+    unsigned char behind[4];
+    cuda::check(cudaMemcpy(behind, data() + count_, sizeof behind, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (unsigned char byte : behind) EXPECT_EQ(byte, 0xFF) << "something wrote behind the numbers";
+    return values;
+  }
+  Values values() const {
+    const std::vector<T> numbers = host();
+    return {numbers.begin(), numbers.end()};
+  }
+
+ private:
+  T* memory_ = nullptr;
+  std::size_t count_;
+  int shift_;
+};
+using DeviceFloats = OnDevice<float>;
+using DeviceDoubles = OnDevice<double>;
+
+/// A lane with a stream and scratch of its own.
+class CudaLane {
+ public:
+  explicit CudaLane(std::size_t scratch_bytes = cuda::kScratchBytes)
+      : scratch_(static_cast<std::int64_t>(scratch_bytes)) {
+    cudaStream_t stream = nullptr;
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    lane.stream = stream;
+    lane.scratch = scratch_.data();
+    lane.scratch_bytes = scratch_bytes;
+  }
+  ~CudaLane() { EXPECT_EQ(cudaStreamDestroy(static_cast<cudaStream_t>(lane.stream)), cudaSuccess); }
+  CudaLane(const CudaLane&) = delete;
+  CudaLane& operator=(const CudaLane&) = delete;
+  operator const Lane&() const { return lane; }  // NOLINT(google-explicit-constructor): stands for a lane
+
+  Lane lane;
+
+ private:
+  OnDevice<unsigned char> scratch_;
+};
+
+inline const KernelTable& gpu() { return cuda_kernels({}); }
+
+/// The same bits, or both NaN (whose bits differ between processors).
+template <typename T>
+bool same_number(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0 || (std::isnan(a) && std::isnan(b));
+}
+template <typename T>
+void expect_same(const std::vector<T>& actual, const std::vector<T>& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  int reported = 0;
+  for (std::size_t i = 0; i < actual.size() && reported < 5; ++i) {
+    if (same_number(actual[i], expected[i])) continue;
+    ADD_FAILURE() << what << ": element " << i << " is " << actual[i] << ", not " << expected[i];
+    ++reported;
+  }
+}
+inline std::vector<float> host_of(const Floats& floats) {
+  return {floats.data(), floats.data() + floats.size()};
+}
+
+/// Rows and channels that make one block and several, whole packs of four and not, no row at all.
+struct Size {
+  std::int64_t rows, channels;
+};
+inline std::string describe(Size size) { return fmt::format("{}x{}", size.rows, size.channels); }
+inline const std::vector<Size> kSizes{{0, 5},    {1, 1},    {1, 16},   {3, 3},    {17, 17},
+                                      {130, 10}, {333, 16}, {300, 64}, {70, 100}, {5, 512},
+                                      {97, 130}, {2600, 3}, {7, 1028}, {1100, 36}};
+
+}  // namespace lockstep

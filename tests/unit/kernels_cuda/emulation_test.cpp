@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulated GPU's own promises: tests of GPU code are worth what these are.
+#include <cstdlib>
+#include <numeric>
+
+#include "unit/kernels_cuda/cuda_testing.h"
+
+namespace lockstep {
+namespace {
+
+void add_one_kernel(int count, int* values) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) ++values[i];
+}
+
+cudaStream_t make_stream() {
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return stream;
+}
+cudaEvent_t make_event() {
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return event;
+}
+void add_one(cudaStream_t stream, int count, int* values) {
+  Lane lane;
+  lane.stream = stream;
+  cuda::launch(lane, "add_one", add_one_kernel, 3, 32, count, values);
+}
+int read(const int* address) {
+  int value = 0;
+  cuda::check(cudaMemcpy(&value, address, sizeof value, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return value;
+}
+
+TEST(CudaEmulation, AMissingWaitIsSeen) {
+  const OnDevice<int> values(std::vector<int>{5});
+  const cudaStream_t stream = make_stream();
+  add_one(stream, 1, values.data());
+  EXPECT_EQ(read(values.data()), 5) << "a blocking copy must not wait for a non-blocking stream";
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(read(values.data()), 6);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(CudaEmulation, AStreamWaitsForAnothersEventOnlyIfAsked) {
+  for (bool wait : {false, true}) {
+    const OnDevice<int> values(std::vector<int>{5}), copy(1);
+    const cudaStream_t first = make_stream(), second = make_stream();
+    const cudaEvent_t event = make_event();
+    add_one(first, 1, values.data());
+    EXPECT_EQ(cudaEventRecord(event, first), cudaSuccess);
+    if (wait) {
+      EXPECT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+    }
+    EXPECT_EQ(cudaMemcpyAsync(copy.data(), values.data(), sizeof(int), cudaMemcpyDeviceToDevice, second),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);
+    EXPECT_EQ(read(copy.data()), wait ? 6 : 5);
+    EXPECT_EQ(cudaStreamDestroy(first), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(second), cudaSuccess);
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  }
+}
+
+TEST(CudaEmulation, WaitingForAnEventRunsWhatIsBeforeItAndNoMore) {
+  const OnDevice<int> values(std::vector<int>{5});
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  add_one(stream, 1, values.data());
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  add_one(stream, 1, values.data());
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  EXPECT_EQ(read(values.data()), 6);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(read(values.data()), 7);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST(CudaEmulation, PollingAnEventEnds) {
+  const OnDevice<int> values(std::vector<int>{5});
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  add_one(stream, 1, values.data());
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  int queries = 0;
+  while (cudaEventQuery(event) == cudaErrorNotReady && queries < 100) ++queries;
+  EXPECT_GT(queries, 0);
+  EXPECT_LT(queries, 100);
+  EXPECT_EQ(read(values.data()), 6);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST(CudaEmulation, FreshDeviceMemoryIsNan) {
+  float* address = nullptr;
+  ASSERT_EQ(cudaMalloc(&address, 40), cudaSuccess);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % 256, 0U);
+  float values[10];
+  ASSERT_EQ(cudaMemcpy(values, address, sizeof values, cudaMemcpyDeviceToHost), cudaSuccess);
+  for (float value : values) EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(cudaFree(address), cudaSuccess);
+}
+
+TEST(CudaEmulationDeathTest, WritingBehindAnAllocationEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        char* address = nullptr;
+        if (cudaMalloc(&address, 40) == cudaSuccess) address[40] = 1;
+        (void)cudaFree(address);
+      },
+      "wrote behind the 40 bytes");
+}
+
+TEST(CudaEmulation, MemoryEndsWhereTheEnvironmentSays) {
+  ASSERT_EQ(setenv("LOCKSTEP_EMULATED_GPU_BYTES", "1000", 1), 0);
+  void *first = nullptr, *second = nullptr;
+  EXPECT_EQ(cudaMalloc(&first, 600), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&second, 600), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  std::size_t free = 0, total = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_EQ(free, 400U);
+  EXPECT_EQ(total, 1000U);
+  EXPECT_EQ(cudaFree(first), cudaSuccess);
+  ASSERT_EQ(unsetenv("LOCKSTEP_EMULATED_GPU_BYTES"), 0);
+}
+
+TEST(CudaEmulation, WorkOnAnotherDevicesStreamIsRefused) {
+  ASSERT_EQ(setenv("LOCKSTEP_EMULATED_GPUS", "2", 1), 0);
+  const OnDevice<int> values(std::vector<int>{5});
+  const cudaStream_t stream = make_stream();
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_THROW(add_one(stream, 1, values.data()), Error);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+  ASSERT_EQ(unsetenv("LOCKSTEP_EMULATED_GPUS"), 0);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  (void)cudaGetLastError();
+}
+
+/// Reverses the block's values through shared memory, and adds up the warp's.
+void reverse_and_sum_kernel(int* values, int* sums) {
+  __shared__ int shared[64];
+  const int thread = static_cast<int>(threadIdx.x);
+  shared[thread] = values[thread];
+  __syncthreads();
+  values[thread] = shared[63 - thread];
+  int sum = shared[thread];
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xFFFFFFFFU, sum, step);
+  sums[thread] = sum;
+}
+
+TEST(CudaEmulation, BarriersAndShuffles) {
+  std::vector<int> numbers(64);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  const OnDevice<int> values(numbers), sums(64);
+  CudaLane lane;
+  cuda::launch(lane, "reverse_and_sum", reverse_and_sum_kernel, 1, 64, values.data(), sums.data());
+  const std::vector<int> reversed = values.host(), summed = sums.host();
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(reversed[static_cast<std::size_t>(i)], 64 - i);
+    EXPECT_EQ(summed[static_cast<std::size_t>(i)], i < 32 ? 32 * 33 / 2 : 32 * 33 / 2 + 32 * 32);
+  }
+}
+
+void diverging_kernel() {
+  if (threadIdx.x < 5) return;
+  __syncwarp();
+}
+
+TEST(CudaEmulationDeathTest, LanesThatNeverMeetEndTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        cuda::launch(Lane{}, "diverging", diverging_kernel, 1, 32);
+        (void)cudaDeviceSynchronize();
+      },
+      "never meet");
+}
+
+TEST(CudaEmulation, AGraphRunsWhatWasCapturedEachTimeItIsLaunched) {
+  const OnDevice<int> values(std::vector<int>{5, 5});
+  const cudaStream_t stream = make_stream(), side = make_stream();
+  const cudaEvent_t fork = make_event(), join = make_event();
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  add_one(stream, 1, values.data());
+  EXPECT_EQ(cudaEventRecord(fork, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(side, fork, 0), cudaSuccess);
+  add_one(side, 2, values.data());
+  EXPECT_EQ(cudaEventRecord(join, side), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(read(values.data()), 5) << "capturing must not run anything";
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  for (int launches = 0; launches < 3; ++launches) EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(values.host(), (std::vector<int>{5 + 2 * 3, 5 + 3}));
+  EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  for (cudaStream_t one : {stream, side}) EXPECT_EQ(cudaStreamDestroy(one), cudaSuccess);
+  for (cudaEvent_t one : {fork, join}) EXPECT_EQ(cudaEventDestroy(one), cudaSuccess);
+}
+
+TEST(CudaEmulation, WaitingOrForgettingToJoinSpoilsACapture) {
+  const OnDevice<int> values(std::vector<int>{5});
+  const cudaStream_t stream = make_stream(), side = make_stream();
+  const cudaEvent_t fork = make_event();
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(fork, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(side, fork, 0), cudaSuccess);
+  add_one(side, 1, values.data());
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+  (void)cudaGetLastError();
+  for (cudaStream_t one : {stream, side}) EXPECT_EQ(cudaStreamDestroy(one), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(fork), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace lockstep
