@@ -28,6 +28,7 @@ optional_test_packages=(
   gdb             # debugs one rank; likewise
   iproute2        # network namespaces as hosts; likewise, also where not root
   python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)
+  slurmctld slurmd slurm-client munge  # a Slurm of the tests' own, for the batch scripts; they skip without it
 )
 
 check=no

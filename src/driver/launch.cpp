@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "comm/launch_check.h"
 #include "core/fault.h"
 #include "core/log.h"
 
@@ -37,6 +38,8 @@ int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<
     log_warning("{}", environment.start_warning());
   const bool alone = world.size() == 1;
   try {
+    for (const std::string& warning : launch_warnings(world))
+      if (world.rank() == 0) log_warning("{}", warning);
     const int code = body(environment);
     environment.finalize();
     return code;

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting the program the way a person does: without a launcher, without --run-dir, from anywhere."""
 import json
+import os
+import pathlib
 import re
 import shutil
+import subprocess
 import unittest
 
-from lockstep_run import DIGITS, LockstepTest, checkpoints, main, records
+from lockstep_run import DIGITS, MPIRUN, PROGRAM, Job, LockstepTest, checkpoints, main, records
 
 
 class LaunchTest(LockstepTest):
@@ -25,12 +28,48 @@ class LaunchTest(LockstepTest):
             run = place / "runs" / "digits"
             present = {re.sub(r"(tfevents)\..*", r"\1", path.name) for path in run.iterdir()}
             self.assertEqual(present, {"config.yaml", "checkpoint", "checkpoints", "metrics.jsonl", "lockstep.log",
-                                       "events.out.tfevents", "eval", ".lock"})
+                                       "events.out.tfevents", "eval", ".lock", "status.json"})
             self.assertEqual([path.name for path in checkpoints(run)], ["step-00000005.h5"])
             self.assertEqual([path.name for path in place.iterdir()], ["runs"])
             self.assertEqual(len(records(run, "eval")), 1)
             self.assertIn("evaluation at step 5", (run / "lockstep.log").read_text(encoding="utf-8"))
         self.assertEqual(self.digest("alone/runs/digits"), self.digest("together/runs/digits"))
+
+    def evaluate_through(self, *launcher, variables=None):
+        """`lockstep evaluate` through a launcher of the test's own; its Result."""
+        job = Job([*launcher, PROGRAM, "evaluate", self.folder / "run"], self.folder, variables=variables)
+        self.jobs.append(job)
+        result = job.wait()
+        self.assertEqual(result.code, 0, str(result))
+        return result
+
+    @unittest.skipIf(os.cpu_count() < 2, "one core: there is nothing to bind to")
+    def test_ranks_on_one_core_are_named(self):
+        self.train("run", steps=2)
+        core = min(os.sched_getaffinity(0))
+        result = self.evaluate_through(*MPIRUN, "-n", 2, "taskset", "-c", core)
+        self.assertRegex(result.err, rf"warning: ranks 0-1 on host \S+ are bound to 1 core \({core}\)")
+        self.assertEqual(result.err.count("take turns"), 1, "once, not by every rank")
+        if len(os.sched_getaffinity(0)) == os.cpu_count():
+            self.assertNotIn("are bound to", self.evaluate_through(*MPIRUN, "-n", 3).err)
+
+    def test_two_open_mpis_are_named(self):
+        """A second Open MPI: copies of mpirun and its libraries, while the ranks find the first one's."""
+        mpirun = pathlib.Path(shutil.which(MPIRUN[0])).resolve()
+        listing = subprocess.run(["ldd", mpirun], capture_output=True, text=True, check=True).stdout
+        libraries = re.findall(r"(libopen-(?:pal|rte)\.so\S*) => (\S+)", listing)
+        if len(libraries) != 2:
+            self.skipTest("this mpirun is not Open MPI 4's")
+        other = self.folder / "other"
+        other.mkdir()
+        for name, path in libraries:
+            shutil.copy(path, other / name)
+        self.train("run", steps=2)
+        # The path to the copies is mpirun's alone.
+        result = self.evaluate_through(*MPIRUN, "-n", 2, "env", "--unset=LD_LIBRARY_PATH", variables={"LD_LIBRARY_PATH": str(other)})
+        self.assertRegex(result.err, rf"warning: two Open MPIs: mpirun is that of {other}/libopen-pal")
+        self.assertEqual(result.err.count("two Open MPIs"), 1)
+        self.assertNotIn("two Open MPIs", self.evaluate_through(*MPIRUN, "-n", 2).err)
 
     def test_a_run_directory_can_be_moved_and_its_config_run_again(self):
         self.train("first", steps=5)

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plugin for slurm_test.py: steps that take as long as a test wants, without a computation.
+#include <chrono>
+#include <thread>
+
+#include "driver/monitored_session.h"
+#include "driver/plugin.h"
+
+namespace {
+
+using namespace lockstep;
+
+class Slow : public Hook {
+ public:
+  explicit Slow(double seconds) : Hook("slow"), seconds_(seconds) {}
+  void before_run(MonitoredSession&) override {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+  }
+
+ private:
+  double seconds_;
+};
+
+constexpr ParamSpec kOptions[] = {{"seconds", ParamType::real, kRequired, ">= 0 seconds", "Of each step."}};
+
+}  // namespace
+
+LOCKSTEP_PLUGIN {
+  register_hook({"slow", "Sleeps before each step.", kOptions,
+                 [](const Params& options, const Config&) -> std::unique_ptr<Hook> {
+                   return std::make_unique<Slow>(options.real("seconds"));
+                 }});
+}
