@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "comm/mpi_error.h"
 #include "comm/mpi_watchdog_peers.h"
 #include "comm/self_communicator.h"
+#include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/error.h"
 
@@ -37,6 +39,10 @@ const char* name_of_thread_level(int level) {
   }
   return "unknown";
 }
+
+constexpr double kLauncherSeconds =
+    60;  // a launcher that takes longer to notice a lost host is not waited for
+constexpr double kLauncherMarginSeconds = 2;
 
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
@@ -92,13 +98,25 @@ CommEnvironment::CommEnvironment(CommOptions options) {
   std::unique_ptr<WatchdogPeers> peers;
   if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
   if (!options.timeout_seconds) adaptive_.emplace();
-  watchdog_ =
-      std::make_unique<Watchdog>(options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds),
-                                 WatchdogIdentity{world_->rank(), world_->size(), host_name(), hosts_},
-                                 std::move(peers), [this](const std::string& message) {
-                                   std::fputs(message.c_str(), stderr);
-                                   abort(1);
-                                 });
+  WatchdogIdentity identity{world_->rank(), world_->size(), host_name(), hosts_};
+  if (std::ranges::any_of(hosts_, [&](const std::string& host) { return host != hosts_.front(); }))
+    if (const auto seconds = launcher_notices_after_seconds(); seconds && *seconds <= kLauncherSeconds)
+      identity.launcher_seconds = *seconds + kLauncherMarginSeconds;
+  watchdog_ = std::make_unique<Watchdog>(
+      options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds), identity, std::move(peers),
+      [this, wait = identity.launcher_seconds](const std::string& message, bool host_is_lost) {
+        // Open MPI's mpirun and its daemons, once they have something to say to a host that is cut off,
+        // notice nothing until TCP gives up, a quarter of an hour later; if they notice the loss first, they
+        // end the run at once. What this process says goes through its host's daemon, too.
+        const auto give_launcher_time = [&](bool now) {
+          if (host_is_lost && now) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
+        };
+        const bool here = is_launcher_on_this_host();
+        give_launcher_time(!here);
+        std::fputs(message.c_str(), stderr);
+        give_launcher_time(here);
+        abort(1);
+      });
 }
 
 CommEnvironment::~CommEnvironment() {

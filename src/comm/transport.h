@@ -53,5 +53,7 @@ std::vector<std::string> describe_transports(Communicator& world, const std::vec
 /// How long a host that is cut off stays unnoticed by Open MPI's mpirun, if that started this process and
 /// can be asked.
 std::optional<double> launcher_notices_after_seconds();
+/// Open MPI's mpirun itself, not one of its daemons, started this process.
+bool is_launcher_on_this_host();
 
 }  // namespace lockstep

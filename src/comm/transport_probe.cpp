@@ -166,4 +166,10 @@ std::optional<double> launcher_notices_after_seconds() {
   return static_cast<double>(*time) + static_cast<double>(*interval) * *probes;
 }
 
+bool is_launcher_on_this_host() {
+  const char* const launcher = std::getenv("OMPI_MCA_orte_hnp_uri");
+  const char* const daemon = std::getenv("OMPI_MCA_orte_local_daemon_uri");
+  return launcher != nullptr && daemon != nullptr && std::strcmp(launcher, daemon) == 0;
+}
+
 }  // namespace lockstep

@@ -109,6 +109,15 @@ std::string calls_of_others(const WatchdogIdentity& identity,
 
 }  // namespace
 
+bool is_host_lost(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others) {
+  if (others.size() != identity.hosts.size()) return false;
+  std::map<std::string_view, bool> answers;
+  for (std::size_t rank = 0; rank < others.size(); ++rank)
+    if (identity.hosts[rank] != identity.host)
+      answers[identity.hosts[rank]] = answers[identity.hosts[rank]] || others[rank].has_value();
+  return std::any_of(answers.begin(), answers.end(), [](const auto& host) { return !host.second; });
+}
+
 double communication_timeout_seconds() { return g_timeout_seconds.load(std::memory_order_relaxed); }
 
 std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
@@ -186,7 +195,9 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
       return false;
     }
     if (a_lower_rank_speaks(others, limit)) {
-      const auto until = FlightRecorder::Clock::now() + std::chrono::duration<double>(kLowerRankSeconds);
+      const double patience =
+          kLowerRankSeconds + (is_host_lost(identity_, others) ? identity_.launcher_seconds : 0);
+      const auto until = FlightRecorder::Clock::now() + std::chrono::duration<double>(patience);
       while (!stop_ && FlightRecorder::Clock::now() < until) {
         wake_.wait_for(lock, std::chrono::milliseconds(50));
         peers_->answer(status());
@@ -198,7 +209,7 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   if (stop_ || !now || now->number != call->number) return false;
   std::string message = watchdog_message(identity_, *call, seconds_open(*call), others);
   if (!peers_failed_.empty()) message += fmt::format("  The watchdogs cannot talk: {}\n", peers_failed_);
-  expired_(message);
+  expired_(message, is_host_lost(identity_, others));
   return true;
 }
 

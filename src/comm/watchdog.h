@@ -63,7 +63,12 @@ struct WatchdogIdentity {
   int rank = 0, ranks = 1;
   std::string host;
   std::vector<std::string> hosts = {};  ///< of all ranks, for those that do not answer; may be empty
+  /// How long the launcher may take to notice a lost host by itself; 0: too long to wait for it.
+  double launcher_seconds = 0;
 };
+
+/// No rank of some other host answers.
+bool is_host_lost(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others);
 
 /// The whole message, with all that is known: `others` has an entry per rank (the own one is ignored), or is
 /// empty.
@@ -72,12 +77,12 @@ std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecor
 
 class Watchdog {
  public:
-  using Expired = std::function<void(const std::string& message)>;
+  using Expired = std::function<void(const std::string& message, bool host_is_lost)>;
   /// How much longer a phase that may take long is waited for.
   static constexpr double kLongPhaseFactor = 10;
 
-  /// `expired(message)` is called once, from the watchdog's thread; it usually prints and aborts. `peers` may
-  /// be null.
+  /// `expired(message, host_is_lost)` is called once, from the watchdog's thread; it usually prints and
+  /// aborts. `peers` may be null.
   Watchdog(double timeout_seconds, WatchdogIdentity identity, std::unique_ptr<WatchdogPeers> peers,
            Expired expired);
   ~Watchdog() { stop(); }

@@ -13,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/run_signals.h"
 #include "core/timer.h"
 
 volatile int lockstep_debugger_continue = 0;
@@ -38,6 +39,10 @@ void park(double limit_seconds) {
       host_name(), ::getpid(), limit_seconds, ::getpid());
   const Timer timer;
   while (lockstep_debugger_continue == 0) {
+    if (const int signal = stop_signal(); signal != 0) {
+      log_warning("signal {}: no debugger is waited for any more", signal_name(signal));
+      return;  // the training loop does the rest
+    }
     if (timer.seconds() > limit_seconds)
       throw Error(ErrorKind::usage,
                   fmt::format("--hang-rank: no debugger has let the rank go on within {:g} s", limit_seconds),

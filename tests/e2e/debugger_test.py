@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank in a debugger: a run without mpirun under gdb, and one rank of many that is parked until gdb lets it go on
 (--hang-rank). gdb runs in batch mode."""
+import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -98,6 +100,15 @@ class HangRankTest(LockstepTest):
         self.assertGreater(time.monotonic() - begin, 2)
         self.assert_one_error(result, 2, r"no debugger has let the rank go on within 2 s \(on rank 1, host ")
         self.assertEqual(list((self.folder / "run").glob("checkpoints/*")), [])
+
+    def test_a_signal_ends_the_wait(self):
+        """The run stops in order, as it would without the option."""
+        job = self.start(*self.train_arguments("run", steps=5, more=["--hang-rank", 1]), ranks=2)
+        pid, _, _ = self.parked(job)
+        os.kill(pid, signal.SIGUSR1)
+        result = job.wait()
+        self.assertEqual(result.code, 75, str(result))
+        self.assertIn("signal USR1: no debugger is waited for any more", result.err)
 
     def test_a_rank_that_is_not_there_is_wrong_usage(self):
         for ranks, rank, says in ((2, 2, "there are ranks 0 to 1 only"), (None, 1, "there is rank 0 only")):

@@ -80,8 +80,17 @@ class TinyRun {
     workers_.grow_scratch(trainer_->scratch_bytes());
   }
   ExecutorContext context() {
-    return {graph_,          variables_,       *loss_,     cpu_kernels(), cpu_device(),
-            workers_.pool(), workers_.lanes(), *meetings_, shards_,       4};
+    return {graph_,
+            variables_,
+            *loss_,
+            cpu_kernels(),
+            cpu_device(),
+            workers_.pool(),
+            workers_.lanes(),
+            *meetings_,
+            nullptr,
+            shards_,
+            4};
   }
   Trainer& trainer() { return *trainer_; }
   Workers& workers() { return workers_; }

@@ -132,7 +132,8 @@ TEST(Transport, OwnConnectionsAndTheirInterfacesAreFound) {
   for (int i = 0; i < 2; ++i) EXPECT_STREQ(mine.tcp[static_cast<std::size_t>(i)].interface.data(), "lo");
   const std::array<TransportView, 2> both{mine, mine};
   const std::array<int, 2> pairs[] = {{0, 1}};
-  EXPECT_THAT(transport_lines(both, {}, pairs), ElementsAre(fmt::format("within {}: TCP over lo", host_name())));
+  EXPECT_THAT(transport_lines(both, {}, pairs),
+              ElementsAre(fmt::format("within {}: TCP over lo", host_name())));
   for (const int descriptor : {server, client, listener}) ::close(descriptor);
 }
 

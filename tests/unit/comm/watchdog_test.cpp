@@ -3,6 +3,7 @@
 //
 // Flight recorder and watchdog in one process.
 #include "comm/watchdog.h"
+#include "core/error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +70,8 @@ TEST(FlightRecorder, CutsLongTextsAndSurvivesTooManyOpenCalls) {
 TEST(Watchdog, BarksAtALongCall) {
   std::promise<std::string> bark;
   auto barked = bark.get_future();
-  Watchdog watchdog(0.1, {3, 8, "a"}, nullptr, [&](const std::string& message) { bark.set_value(message); });
+  Watchdog watchdog(0.1, {3, 8, "a"}, nullptr,
+                    [&](const std::string& message, bool) { bark.set_value(message); });
   set_phase("step 17");
   const auto ticket = flight_recorder().begin("batch_norm bn1", 64, 5);
   ASSERT_EQ(barked.wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -82,7 +84,7 @@ TEST(Watchdog, BarksAtALongCall) {
 
 TEST(Watchdog, IsQuietWhenCallsAreShortOrItIsOff) {
   std::atomic<int> barks{0};
-  Watchdog watchdog(0.3, {0, 1, "a"}, nullptr, [&](const std::string&) { ++barks; });
+  Watchdog watchdog(0.3, {0, 1, "a"}, nullptr, [&](const std::string&, bool) { ++barks; });
   for (int i = 0; i < 30; ++i) {
     const auto ticket = flight_recorder().begin("short", 1, -1);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -112,7 +114,8 @@ double seconds_until_bark(int rank, const RankStatus& rank0) {
   auto barked = bark.get_future();
   auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{rank0, std::nullopt});
   const auto begin = std::chrono::steady_clock::now();
-  Watchdog watchdog(0.2, {rank, 2, "a"}, std::move(peers), [&](const std::string&) { bark.set_value(); });
+  Watchdog watchdog(0.2, {rank, 2, "a"}, std::move(peers),
+                    [&](const std::string&, bool) { bark.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
   EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   flight_recorder().end(ticket);
@@ -131,7 +134,7 @@ double seconds_until_bark_about(const std::optional<RankStatus>& peer, double pa
   auto barked = bark.get_future();
   auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{std::nullopt, peer});
   const auto begin = std::chrono::steady_clock::now();
-  Watchdog watchdog(0.2, {0, 2, "a"}, std::move(peers), [&](const std::string&) { bark.set_value(); });
+  Watchdog watchdog(0.2, {0, 2, "a"}, std::move(peers), [&](const std::string&, bool) { bark.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
   const bool ready = barked.wait_for(std::chrono::duration<double>(patience)) == std::future_status::ready;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -157,7 +160,7 @@ TEST(Watchdog, WithoutPeersNobodyKnowsSoItWaitsTenTimesTheLimit) {
   std::promise<void> bark;
   auto barked = bark.get_future();
   const auto begin = std::chrono::steady_clock::now();
-  Watchdog watchdog(0.1, {0, 2, "a"}, nullptr, [&](const std::string&) { bark.set_value(); });
+  Watchdog watchdog(0.1, {0, 2, "a"}, nullptr, [&](const std::string&, bool) { bark.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
   EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   flight_recorder().end(ticket);
@@ -204,6 +207,46 @@ TEST(WatchdogMessage, SaysWhatTheOthersDidBefore) {
       HasSubstr("  The last calls of the other ranks, oldest first:\n"
                 "  rank 2: #40 'loss' 62.000 s ago\n"
                 "  rank 1: #41 'gradients 1 of 2' 61.500 s ago, #42 'gradients 2 of 2' 60.250 s ago\n"));
+}
+
+TEST(WatchdogMessage, NamesTheHostOfThoseThatDoNotAnswer) {
+  FlightRecorder::Call call;
+  std::vector<std::optional<RankStatus>> others(4);
+  others[1] = status(true, "gradients", "step 4", 60);
+  const std::string text = watchdog_message({0, 4, "a", {"a", "a", "b", "b"}}, call, 60, others);
+  EXPECT_THAT(text, HasSubstr("  ranks 2-3: no answer from host b: dead, stopped, cut off"));
+}
+
+TEST(Watchdog, AHostIsLostWhenNoneOfItsRanksAnswers) {
+  const WatchdogIdentity identity{0, 4, "a", {"a", "a", "b", "b"}};
+  std::vector<std::optional<RankStatus>> others(4);
+  EXPECT_TRUE(is_host_lost(identity, others));
+  others[3] = status(true, "gradients", "step 4", 60);
+  EXPECT_FALSE(is_host_lost(identity, others)) << "one of its ranks answers; that rank 1 does not is no host";
+  EXPECT_FALSE(is_host_lost({0, 4, "a"}, others)) << "the hosts are not known";
+  EXPECT_FALSE(is_host_lost(identity, {})) << "nobody was asked";
+}
+
+/// Peers whose messages fail, as over a network that is gone.
+class BrokenPeers : public WatchdogPeers {
+ public:
+  void answer(const RankStatus&) override {}
+  std::vector<std::optional<RankStatus>> ask_all(const RankStatus&, double) override {
+    throw Error(ErrorKind::communication, "no route");
+  }
+};
+
+TEST(Watchdog, WhenThePeersCannotBeAskedTheLimitIsAsEver) {
+  std::promise<std::string> bark;
+  auto barked = bark.get_future();
+  const auto begin = std::chrono::steady_clock::now();
+  Watchdog watchdog(1, {0, 2, "a"}, std::make_unique<BrokenPeers>(),
+                    [&](const std::string& message, bool) { bark.set_value(message); });
+  const auto ticket = flight_recorder().begin("call", 1, -1);
+  ASSERT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  flight_recorder().end(ticket);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(9)) << "not ten times the limit";
+  EXPECT_THAT(barked.get(), HasSubstr("The watchdogs cannot talk: no route"));
 }
 
 TEST(WatchdogMessage, OfManyRanksStaysShort) {

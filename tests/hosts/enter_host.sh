@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# enter_host.sh ADDRESS COMMAND...: what ssh is to real hosts (mpirun's plm_rsh_agent). Runs the command in the network
+# namespace of the host whose address ends like the namespace's name, under that host's name.
+set -eu
+number="${1##*.}"
+shift
+exec ip netns exec "$LOCKSTEP_HOSTS-$number" unshare --uts sh -c "hostname $LOCKSTEP_HOSTS-$number && $*"
