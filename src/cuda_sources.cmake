@@ -11,6 +11,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/kernel_table_cuda.cpp
+  kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
@@ -18,6 +19,10 @@ set(LOCKSTEP_CUDA_SOURCES
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
   kernels/convolution_cuda.cpp
+  kernels/cudnn_cuda.cpp
   kernels/dense_cuda.cpp)
+set(LOCKSTEP_NCCL_SOURCES
+  comm/nccl_communicator.cpp)
+list(TRANSFORM LOCKSTEP_NCCL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_LIBRARY_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -25,9 +25,11 @@
 namespace lockstep {
 
 namespace {
+constexpr std::size_t kDevicePieceBytes = std::size_t{4}
+                                          << 20;  // large enough to fill a link between devices
 constexpr double kGraceSeconds =
     10;  // what the watchdog has beyond its limit, to ask around and to end the run
-}
+}  // namespace
 
 // Shared with the communication thread, so that it outlives a reducer that an exception takes away.
 struct GradientReducer::State {
@@ -41,7 +43,7 @@ struct GradientReducer::State {
   std::vector<Buffer> memory;  // the partials, or one result where there is none
   std::vector<float*> partials;
   float* result = nullptr;
-  // Where sums are made: on the CPU the above, else pinned host memory.
+  // Where sums are made: where partials are, or for a device without direct ways in pinned host memory.
   std::vector<Buffer> staging;
   std::vector<float*> host_partials;
   float* host_result = nullptr;
@@ -71,24 +73,27 @@ struct GradientReducer::State {
 };
 
 void GradientReducer::State::stage() {
-  if (device->is_host() || communicator->size() == 1) {
+  if (device->is_host() || communicator->size() == 1 || options.direct) {
     host_partials = partials;
     host_result = result;
-    return;
   }
+  if (device->is_host() || communicator->size() == 1) return;
+  for (std::size_t i = 0; i < buckets.size(); ++i) written.push_back(std::make_unique<DeviceEvent>(*device));
+  returned.emplace(*device);
+  if (options.direct) return;
   for (const Buffer& buffer : memory) staging.push_back(Buffer::pinned(*device, buffer.size_bytes()));
   for (std::size_t k = 0; k < partials.size(); ++k)
     host_partials.push_back(static_cast<float*>(staging[k].data()));
   host_result = static_cast<float*>(staging.front().data());
   copies.emplace(*device);
-  for (std::size_t i = 0; i < buckets.size(); ++i) written.push_back(std::make_unique<DeviceEvent>(*device));
-  returned.emplace(*device);
 }
 
 void GradientReducer::State::fetch(int bucket) {
-  if (!copies) return;
+  if (!returned) return;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
-  written[static_cast<std::size_t>(bucket)]->stream_wait(copies->get());
+  written[static_cast<std::size_t>(bucket)]->stream_wait(options.direct ? options.direct->stream()
+                                                                        : copies->get());
+  if (options.direct) return;
   for (std::size_t k = 0; k < partials.size(); ++k)
     device->download(copies->get(), host_partials[k] + range.first, partials[k] + range.first,
                      static_cast<std::size_t>(range.size()) * sizeof(float));
@@ -96,6 +101,7 @@ void GradientReducer::State::fetch(int bucket) {
 }
 
 void GradientReducer::State::give_back(const Range& range) {
+  if (options.direct) returned->record(options.direct->stream());
   if (!copies) return;
   device->upload(copies->get(), result + range.first, host_result + range.first,
                  static_cast<std::size_t>(range.size()) * sizeof(float));
@@ -119,6 +125,14 @@ void GradientReducer::State::reduce(int bucket) {
 
 void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
   float* const sum = host_result + range.first;
+  if (options.direct) {
+    void* const stream = options.direct->stream();
+    if (host_partials.empty())
+      device->zero(stream, sum, static_cast<std::size_t>(range.size()) * sizeof(float));
+    for (std::size_t k = 1; k < host_partials.size(); ++k)
+      options.add(stream, sum, host_partials[k] + range.first, range.size());
+    return options.direct->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
+  }
   if (host_partials.empty()) std::memset(sum, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
   for (std::size_t k = 1; k < host_partials.size(); ++k)
     vector_add(sum, host_partials[k] + range.first, range.size());
@@ -162,8 +176,8 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   const bool alone = communicator.size() == 1;
   s.device = options.device != nullptr ? options.device : &cpu_device();
   if (!s.device->is_host()) options.overlap = true;
-  if (alone) options.overlap = false;
-  s.options = options;
+  if (alone || options.direct) options.overlap = false;
+  s.options = std::move(options);
   s.num_elements = num_elements;
   s.buckets = std::move(buckets);
   for (std::size_t i = 0; i < s.buckets.size(); ++i) {
@@ -178,12 +192,21 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
     s.partials.push_back(static_cast<float*>(s.memory[k].data()));
   s.result = static_cast<float*>(s.memory.front().data());
   s.stage();
-  if (options.mode == Options::Mode::tree)
-    s.tree.emplace(*s.communicator, options.overlap ? nullptr : pool, shards, largest, options.piece_bytes);
+  if (s.options.mode == Options::Mode::tree && s.options.direct) {
+    void* const stream = s.options.direct->stream();
+    const auto add = [stream, one = s.options.add](float* into, const float* from, std::int64_t count) {
+      one(stream, into, from, count);
+    };
+    s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes,
+                   TreeReduction::Place{*s.device, stream, add});
+  } else if (s.options.mode == Options::Mode::tree) {
+    s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, largest,
+                   s.options.piece_bytes);
+  }
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
   // The thread holds the state, not this object.
-  if (options.overlap)
+  if (s.options.overlap)
     s.thread = std::thread([state = state_] {
       name_trace_thread("communication");
       state->serve();
@@ -216,7 +239,9 @@ float* GradientReducer::partial(int k) { return state_->partials[static_cast<std
 const std::vector<Range>& GradientReducer::buckets() const { return state_->buckets; }
 float* GradientReducer::result() { return state_->result; }
 const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
-bool GradientReducer::overlaps() const { return state_->options.overlap; }
+bool GradientReducer::overlaps() const {
+  return state_->options.overlap || state_->options.direct != nullptr;
+}
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 double GradientReducer::seconds_reducing() const {
   return state_->seconds_reducing.load(std::memory_order_relaxed);
@@ -228,7 +253,7 @@ void GradientReducer::start(int bucket) {
   LOCKSTEP_CHECK(started == 0, "bucket {} was started twice", bucket);
   started = 1;
   const Timer timer;
-  if (s.copies) s.written[static_cast<std::size_t>(bucket)]->record(s.options.stream);
+  if (s.returned) s.written[static_cast<std::size_t>(bucket)]->record(s.options.stream);
   if (s.options.overlap) {
     {
       const std::lock_guard lock(s.mutex);
@@ -264,8 +289,9 @@ void GradientReducer::wait_all() {
     s.taken = s.finished = 0;
     error = std::exchange(s.error, nullptr);
     s.seconds_blocked += timer.seconds();
-    if (s.copies) s.returned->stream_wait(s.options.stream);
   }
+  if (s.options.direct) s.options.direct->check();
+  if (s.returned && !error) s.returned->stream_wait(s.options.stream);
   s.queue.clear();
   std::fill(s.started.begin(), s.started.end(), char{0});
   if (error) std::rethrow_exception(error);

@@ -10,11 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
+#include "comm/device_communicator.h"
 #include "comm/tree.h"
 #include "core/device.h"
 
@@ -33,6 +35,10 @@ struct GradientReducerOptions {
   /// thread of our own (overlap is on); wait_all() waits for them, and the stream for their way back.
   Device* device = nullptr;  ///< null: the CPU
   void* stream = nullptr;
+  /// If not null, sums go along the tree from device to device, in the stream of this communicator of the
+  /// same ranks, with `add` to put into += from into a stream. No thread, and no call waits.
+  std::shared_ptr<DeviceCommunicator> direct;
+  std::function<void(void* stream, float* into, const float* from, std::int64_t count)> add;
   /// Large transfers go in pieces of this size (a multiple of 64, at least 1024; the same on all ranks).
   std::size_t piece_bytes = std::size_t{512} << 10;
 };

@@ -73,7 +73,9 @@ void SmallSum::allocate_messages() {
   if (communicator_.size() == 1) return;
   const std::size_t all = bytes * static_cast<std::size_t>(communicator_.size());
   gathered_ = Buffer::pinned(place_.device, all);
-  if (!place_.device.is_host()) gathered_on_device_ = Buffer(place_.device, all);
+  if (place_.device.is_host()) return;
+  gathered_on_device_ = Buffer(place_.device, all);
+  if (place_.direct != nullptr) sent_on_device_ = Buffer(place_.device, bytes);
 }
 
 void SmallSum::set_rank_words(int count) {
@@ -113,6 +115,16 @@ void SmallSum::merge(double* into, const double* right) const {
   for (int i = 0; i < width_; ++i) into[i] += right[i];
 }
 
+void SmallSum::exchange(const char* what) {
+  if (place_.direct != nullptr)
+    return place_.direct->allgather(sent_on_device_.data(), sent_on_device_.size_bytes(),
+                                    gathered_on_device_.data(), what);
+  place_.device.synchronize(place_.stream);
+  communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
+  if (!place_.device.is_host())
+    place_.device.upload(place_.stream, gathered_on_device_.data(), gathered_.data(), gathered_.size_bytes());
+}
+
 void SmallSum::reduce(const char* what) {
   int packed = 0;
   for (const Group& group : groups_) {
@@ -120,16 +132,17 @@ void SmallSum::reduce(const char* what) {
       merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
     });
     if (communicator_.size() == 1) continue;
-    for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k)
-      place_.device.download(place_.stream, at(sent_, packed++),
-                             at(leaves_, group.first_leaf + group.local.output_slot(k)),
-                             static_cast<std::size_t>(width_) * sizeof(double));
+    for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k, ++packed) {
+      const double* partial = at(leaves_, group.first_leaf + group.local.output_slot(k));
+      const std::size_t bytes = static_cast<std::size_t>(width_) * sizeof(double);
+      if (place_.direct != nullptr)
+        place_.device.copy(place_.stream, at(sent_on_device_, packed), partial, bytes);
+      else
+        place_.device.download(place_.stream, at(sent_, packed), partial, bytes);
+    }
   }
   if (communicator_.size() == 1) return;
-  place_.device.synchronize(place_.stream);
-  communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
-  if (!place_.device.is_host())
-    place_.device.upload(place_.stream, gathered_on_device_.data(), gathered_.data(), gathered_.size_bytes());
+  exchange(what);
   for (const Group& group : groups_)
     tree_combine(group.global,
                  [&](int into, int from) { merge(gathered(group, into), gathered(group, from)); });

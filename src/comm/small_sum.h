@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/device_communicator.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
 
@@ -30,6 +31,8 @@ class SmallSum {
   struct Place {
     Device& device;
     void* stream;
+    /// Of the same ranks, on `stream`: then nothing passes through the host. Null: through `communicator`.
+    DeviceCommunicator* direct = nullptr;
   };
 
   /// `shards` leaves in groups of `group` (0: one group of all; else shards % group == 0), `width` doubles
@@ -72,6 +75,7 @@ class SmallSum {
   double* gathered(const Group& group, int input) const;
   const Buffer& merged() const { return place_.device.is_host() ? gathered_ : gathered_on_device_; }
   void allocate_messages();
+  void exchange(const char* what);
   void merge(double* into, const double* right) const;
 
   Communicator& communicator_;
@@ -82,7 +86,7 @@ class SmallSum {
   std::vector<Group> groups_;
   int partials_per_rank_ = 0, rank_words_ = 0, message_ = 0;  // message_: doubles that a rank sends
   Buffer leaves_, sent_, gathered_;
-  Buffer gathered_on_device_;  ///< as gathered_, which is in host memory
+  Buffer sent_on_device_, gathered_on_device_;  ///< as sent_ and gathered_, which are in host memory
 };
 
 }  // namespace lockstep

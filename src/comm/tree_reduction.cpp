@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <utility>
 
 #include "comm/vector_add.h"
 #include "core/error.h"
@@ -35,8 +35,19 @@ bool is_balanced(int ranks, int shards) {
 
 TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int shards,
                              std::int64_t largest_count, std::size_t piece_bytes)
+    : TreeReduction(communicator, pool, shards, largest_count, piece_bytes, {cpu_device(), nullptr, {}}) {}
+
+TreeReduction::TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count,
+                             std::size_t piece_bytes, Place place)
+    : TreeReduction(communicator, nullptr, shards, largest_count, piece_bytes, std::move(place)) {
+  LOCKSTEP_CHECK(place_.add, "no way to add numbers on {}", place_.device.name());
+}
+
+TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int shards,
+                             std::int64_t largest_count, std::size_t piece_bytes, Place place)
     : communicator_(communicator),
       pool_(pool != nullptr && pool->size() > 1 ? pool : nullptr),
+      place_(std::move(place)),
       plan_(shards, shards_of_all_ranks(communicator.size(), shards)),
       balanced_(is_balanced(communicator.size(), shards)),
       piece_bytes_(piece_bytes) {
@@ -46,7 +57,7 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
   if (balanced_) {
     const std::size_t ring = Communicator::kRingPieces * piece_bytes;
     const std::size_t small = static_cast<std::size_t>(std::min(largest_count, kSmallCount)) * sizeof(float);
-    scratch_ = Buffer(cpu_device(), std::max(ring, small));
+    scratch_ = Buffer(place_.device, std::max(ring, small));
     return;
   }
   // The scratch holds the other ranks' partials of one chunk; blocks are so large that a chunk is about a
@@ -58,7 +69,7 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
   chunk_count_ =
       std::min<std::int64_t>(static_cast<std::int64_t>(std::min(piece_bytes, most) / sizeof(float)), whole);
   chunk_count_ = (chunk_count_ + kGrain - 1) / kGrain * kGrain;
-  scratch_ = Buffer(cpu_device(), foreign * static_cast<std::size_t>(chunk_count_) * sizeof(float));
+  scratch_ = Buffer(place_.device, foreign * static_cast<std::size_t>(chunk_count_) * sizeof(float));
   out_.reserve(static_cast<std::size_t>(kRanksAtOnce) * static_cast<std::size_t>(own));
   in_.reserve(plan_.inputs().size());
 }
@@ -73,6 +84,7 @@ void TreeReduction::sum(std::span<float* const> partials, float* result, std::in
 }
 
 void TreeReduction::add(float* into, const float* from, std::int64_t count) {
+  if (place_.add) return place_.add(into, from, count);
   if (pool_ == nullptr || count < kPoolCount) return vector_add(into, from, count);
   pool_->run([&](int thread) {
     const Range part = part_of(count, thread, pool_->size(), kGrain);
@@ -123,7 +135,7 @@ void TreeReduction::sum_balanced_small(float* data, std::int64_t count, const ch
   for (int distance = 1; distance < communicator_.size(); distance *= 2) {
     const int peer = communicator_.rank() ^ distance;
     communicator_.exchange(data, bytes, peer, scratch_.data(), bytes, peer, what);
-    vector_add(data, static_cast<const float*>(scratch_.data()), count);
+    add(data, static_cast<const float*>(scratch_.data()), count);
   }
 }
 
@@ -159,7 +171,7 @@ void TreeReduction::sum_block(std::span<float* const> partials, float* result, s
   tree_combine(plan_, [&](int into, int from) { add(place(into), place(from), mine.size()); });
   float* const total = result + offset;
   if (const float* sum = place(plan_.output_slot(0)); sum != total + mine.first && mine.size() > 0)
-    std::memcpy(total + mine.first, sum, bytes(mine));
+    place_.device.copy(place_.stream, total + mine.first, sum, bytes(mine));
 
   for (int first = 1; first < ranks; first += kRanksAtOnce) {
     out_.clear();

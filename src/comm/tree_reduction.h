@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,11 +29,21 @@ namespace lockstep {
 
 class TreeReduction {
  public:
+  /// Where the numbers lie, if not in host memory: then the communicator is a DeviceCommunicator, sum() only
+  /// puts work into its stream, and `add` puts into += from there.
+  struct Place {
+    Device& device;
+    void* stream;
+    std::function<void(float* into, const float* from, std::int64_t count)> add;
+  };
+
   /// `largest_count`: the most elements of one sum(). Large transfers go in pieces of `piece_bytes`, so that
   /// adding one overlaps the transfer of the next. `pool` may be null; if not, sum() may not be called inside
   /// pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
                 std::size_t piece_bytes);
+  TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
+                Place place);
 
   /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree; the total
   /// comes to `result + offset`. Where this rank has partials, `result` is partials[0]; the partials are
@@ -56,8 +67,12 @@ class TreeReduction {
   void add(float* into, const float* from, std::int64_t count);
   std::int64_t halved(std::int64_t count) const;
 
+  TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
+                std::size_t piece_bytes, Place place);
+
   Communicator& communicator_;
   ThreadPool* pool_;
+  Place place_;
   TreePlan plan_;  // all ranks' partials -> the total
   bool balanced_;
   std::size_t piece_bytes_;

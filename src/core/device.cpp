@@ -69,7 +69,17 @@ class CpuDevice final : public Device {
   void wait(void*) override {}
   void stream_wait(void*, void*) override {}
 
+  void begin_recording(void*) override { throw_no_recording(); }
+  void* end_recording(void*) override {
+    throw_no_recording();
+    return nullptr;
+  }
+  void abandon_recording(void*) noexcept override {}
+  void launch(void*, void*) override { throw_no_recording(); }
+  void destroy_graph(void*) noexcept override {}
+
  private:
+  static void throw_no_recording() { LOCKSTEP_CHECK(false, "the CPU does its work when it is called"); }
   static void move(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
   }

@@ -57,6 +57,14 @@ class Device {
   virtual void wait(void* event) = 0;
   /// What enters the stream from now on waits for the event.
   virtual void stream_wait(void* stream, void* event) = 0;
+
+  /// What enters the stream from begin to end is not done but recorded; launch() does it as one. The recording
+  /// holds addresses and arguments as they are. Not on a host device.
+  virtual void begin_recording(void* stream) = 0;
+  virtual void* end_recording(void* stream) = 0;
+  virtual void abandon_recording(void* stream) noexcept = 0;
+  virtual void launch(void* graph, void* stream) = 0;
+  virtual void destroy_graph(void* graph) noexcept = 0;
 };
 
 Device& cpu_device();

@@ -170,4 +170,38 @@ void CudaDevice::stream_wait(void* stream, void* event) {
   check_cuda(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0), "waiting for an event");
 }
 
+// Other threads (a writer, the reducer's) go on with the device meanwhile.
+void CudaDevice::begin_recording(void* stream) {
+  select();
+  check_cuda(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal),
+             "recording a graph");
+}
+
+void* CudaDevice::end_recording(void* stream) {
+  select();
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamEndCapture(stream_of(stream), &graph), "recording a graph");
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t code = cudaGraphInstantiate(&executable, graph, 0);
+  (void)cudaGraphDestroy(graph);
+  check_cuda(code, "making a graph ready");
+  return executable;
+}
+
+void CudaDevice::abandon_recording(void* stream) noexcept {
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream_of(stream), &graph) == cudaSuccess && graph != nullptr)
+    (void)cudaGraphDestroy(graph);
+  (void)cudaGetLastError();
+}
+
+void CudaDevice::launch(void* graph, void* stream) {
+  select();
+  check_cuda(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream)), "launching a graph");
+}
+
+void CudaDevice::destroy_graph(void* graph) noexcept {
+  if (graph != nullptr) (void)cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}
+
 }  // namespace lockstep

@@ -49,6 +49,12 @@ class CudaDevice final : public Device {
   void wait(void* event) override;
   void stream_wait(void* stream, void* event) override;
 
+  void begin_recording(void* stream) override;
+  void* end_recording(void* stream) override;
+  void abandon_recording(void* stream) noexcept override;
+  void launch(void* graph, void* stream) override;
+  void destroy_graph(void* graph) noexcept override;
+
  private:
   void select() const;
   void transfer(void* stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);

@@ -89,6 +89,8 @@ bool fault_is(std::string_view kind) {
   return false;
 }
 
+bool faults_planned() { return !planned().empty(); }
+
 void fault_kill(std::string_view kind) {
   if (fault_is(kind)) ::raise(SIGKILL);
 }

@@ -37,6 +37,8 @@ void set_fault_rank(int rank);
 void set_fault_step(std::int64_t step);
 /// True if a fault of this kind is due now; the next call for the same fault says false.
 bool fault_is(std::string_view kind);
+/// True if any fault is to come in this process.
+bool faults_planned();
 /// SIGKILL to this process if a fault of this kind is due.
 void fault_kill(std::string_view kind);
 
@@ -60,6 +62,7 @@ inline constexpr bool kFaultsCompiledIn = false;
 inline void set_fault_rank(int) {}
 inline void set_fault_step(std::int64_t) {}
 inline bool fault_is(std::string_view) { return false; }
+inline bool faults_planned() { return false; }
 inline void fault_kill(std::string_view) {}
 class FaultStep {
  public:

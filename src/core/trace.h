@@ -41,6 +41,9 @@ std::int64_t now_ns() noexcept;
 void record(const char* category, const char* name, std::int64_t begin_ns) noexcept;
 }  // namespace trace_detail
 
+/// Spans are kept now.
+inline bool tracing() { return trace_detail::enabled.load(std::memory_order_relaxed); }
+
 /// A span that lasts as long as this object. `name` is copied (47 characters), `category` must be a literal.
 class Traced {
  public:

@@ -9,6 +9,7 @@
 #include "comm/environment.h"
 #include "core/cpu.h"
 #include "core/device.h"
+#include "driver/gpu_module.h"
 #include "driver/version.h"
 #include "io/library_versions.h"
 #include "kernels/backend.h"
@@ -34,6 +35,7 @@ std::vector<InfoRow> build_info() {
       {"memory", fmt::format("{:.1f} GiB on this host", static_cast<double>(physical_memory_bytes()) / kGiB)},
       {"devices", fmt::format("{}: {} core{}, float32", cpu_device().name(), cores, cores == 1 ? "" : "s")},
   };
+  if (const std::string why_not = load_gpu_module(); !why_not.empty()) rows.emplace_back("GPUs", why_not);
   for (Backend* backend : backends()) {
     for (const auto& [name, version] : backend->versions()) rows.emplace_back(name, version);
     const int count = backend->num_devices();

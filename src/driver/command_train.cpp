@@ -12,6 +12,7 @@
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/run_signals.h"
+#include "driver/gpu_module.h"
 #include "driver/hang_rank.h"
 #include "driver/hook_table.h"
 #include "driver/hooks/record_hook.h"
@@ -162,10 +163,8 @@ class TrainingRun {
       log_warning(
           "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
           "rank per GPU.");
-    for (Backend* backend : backends())
-      if (!session_.device().is_gpu() && backend->num_devices() > 0)
-        log_info("{} GPUs are visible and not used; device: {} would use them", backend->num_devices(),
-                 backend->name());
+    if (!session_.device().is_gpu() && host_has_gpus())
+      log_info("this host has GPUs, which are not used: device is cpu");
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
              session_.model().variables->num_parameters(), session_.train_data().size(),
              plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());

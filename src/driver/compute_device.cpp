@@ -8,6 +8,7 @@
 
 #include "comm/environment.h"
 #include "core/cpu.h"
+#include "driver/gpu_module.h"
 
 namespace lockstep {
 
@@ -32,11 +33,11 @@ int device_of_rank(int rank_on_host, int visible_devices) { return rank_on_host 
 ComputeDevice open_device(const Config& config, int rank_on_host) {
   const std::string& wanted = config.general.string("device");
   if (wanted == "cpu") return {cpu_device(), cpu_kernels(), -1, {}};
+  const std::string why_not = load_gpu_module();
   Backend* backend = find_backend(wanted);
   if (backend == nullptr)
     throw config.general.error(
-        "device", fmt::format("this program was built without {}", wanted),
-        "Build with -DLOCKSTEP_CUDA=ON where the CUDA toolkit is, or choose device: cpu.");
+        "device", why_not, "Build with -DLOCKSTEP_CUDA=ON where the CUDA toolkit is, or choose device: cpu.");
   const int visible = backend->num_devices();
   if (visible == 0)
     throw config.general.error(

@@ -3,7 +3,9 @@
 #include "driver/executor.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "comm/flight_recorder.h"
 #include "core/trace.h"
 #include "driver/fault_step.h"
 
@@ -72,11 +74,15 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       plan_(calls_, training,
             sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
       loss_sums_(Buffer::pinned(context.device, static_cast<std::size_t>(own_.size()) * sizeof(LossSums))),
-      losses_known_(context.device) {
-  if (!context.device.is_host() && !sample_counts.empty())
+      losses_known_(context.device),
+      graphs_(context.device, context.lanes.front().stream) {
+  if (!context.device.is_host() && !sample_counts.empty()) {
     stage_ = std::make_unique<InputStage>(
         context.device, own_, *std::max_element(sample_counts.begin(), sample_counts.end()),
         context.graph.features().num_elements(), context.graph.output().num_elements());
+    step_words_ = Buffer::pinned(context.device, 2 * sizeof(std::uint32_t));
+    step_word_ = Buffer(context.device, sizeof(std::uint32_t));
+  }
   for (const Graph::Operation& operation : calls_.operations) {
     scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
     meetings_.emplace_back();
@@ -98,7 +104,7 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                         else
                           norm.merge_sums(lane, width, into, right);
                       },
-                      {context_.device, lane.stream});
+                      {context_.device, lane.stream, context_.direct_meetings});
     };
     meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
                                                          sum(layer.backward_width(), layer.backward_merge()),
@@ -162,6 +168,7 @@ void Executor::build_phases() {
   }
   phases_.front().first = true;
   phases_.back().actions.push_back({Act::loss, -1});
+  phases_.back().ends_with_loss = !training_;
   if (!training_) return;
   for (int i = K - 1; i >= 0; --i) {
     const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
@@ -182,7 +189,8 @@ void Executor::build_phases() {
 // Without meetings the whole step is one phase, and no bucket would leave before its end. So the last
 // microshard of each thread gets phases of its own: its backward pass, cut where a bucket is complete.
 void Executor::cut_at_buckets(std::span<const Range> buckets) {
-  if (per_shard_slots_ || phases_.size() != 1 || buckets.size() < 2) return;
+  if (per_shard_slots_ || phases_.size() != 1) return;
+  if (context_.device.is_host() && buckets.size() < 2) return;
   const Phase whole = phases_.front();
   phases_.front().who = Who::all_but_last;
   std::size_t bucket = 0;
@@ -190,6 +198,12 @@ void Executor::cut_at_buckets(std::span<const Range> buckets) {
   part.gradients = {whole.base, whole.base};
   for (const Action& action : whole.actions) {
     part.actions.push_back(action);
+    if (action.act == Act::loss && !context_.device.is_host()) {
+      part.ends_with_loss = true;
+      phases_.push_back(std::move(part));
+      part = Phase{.base = whole.base, .who = Who::last};
+      part.gradients = {whole.base, whole.base};
+    }
     if (action.act != Act::backward) continue;
     add_gradients(part, calls_.operations[static_cast<std::size_t>(action.operation)]);
     if (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) {
@@ -201,6 +215,23 @@ void Executor::cut_at_buckets(std::span<const Range> buckets) {
     }
   }
   phases_.push_back(std::move(part));
+}
+
+// What the host waits for in a step is the loss: on a device a phase ends there, and the backward pass goes
+// on while the host does what a step asks of it.
+void Executor::cut_behind_loss() {
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    std::vector<Action>& actions = phases_[p].actions;
+    const auto loss = std::ranges::find(actions, Act::loss, &Action::act);
+    if (loss == actions.end()) continue;
+    Phase forward;
+    forward.actions.assign(actions.begin(), loss + 1);
+    forward.first = std::exchange(phases_[p].first, false);
+    forward.ends_with_loss = true;
+    actions.erase(actions.begin(), loss + 1);
+    phases_.insert(phases_.begin() + static_cast<std::ptrdiff_t>(p), std::move(forward));
+    return;
+  }
 }
 
 void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
@@ -222,12 +253,19 @@ void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) co
 void Executor::attach(GradientReducer& reducer) {
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
-  if (reducer.overlaps()) cut_at_buckets(reducer.buckets());
+  if (!context_.device.is_host() && per_shard_slots_) cut_behind_loss();
+  if (reducer.overlaps() || !context_.device.is_host())
+    cut_at_buckets(reducer.overlaps() ? std::span<const Range>(reducer.buckets()) : std::span<const Range>());
   accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool,
                                                        reducer, context_.shards, own_, largest);
 }
 
 void Executor::refresh_weights() {
+  auto work = [&] { repack(); };
+  graphs_.run({.part = -1}, training_ && observer_ == nullptr && !tracing(), work);
+}
+
+void Executor::repack() {
   context_.pool.run([&](int t) {
     for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
          i += static_cast<std::size_t>(context_.pool.size()))
@@ -250,7 +288,11 @@ void Executor::train(const BatchView& batch, GradientReducer& reducer, const Bat
 }
 
 void Executor::finish(const BatchView& batch) {
-  if (own_.size() > 0) losses_known_.wait();
+  if (stage_ != nullptr && own_.size() > 0) {
+    // Other ranks may be what this waits for: the watchdog shall know of it.
+    const RecordedCall waiting("the GPU's work up to the loss", 0);
+    losses_known_.wait();
+  }
   for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
     batch.done(batch.extent(shard), sums_of(shard));
 }
@@ -263,14 +305,26 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
   std::ranges::fill(loss_sums_.as<LossSums>(), LossSums{});
   if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
-  for (const Phase& phase : phases_) {
-    context_.pool.run([&](int thread) {
-      Range part = part_of(own_.size(), thread, context_.pool.size());
-      if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
-      if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
-      for (std::int64_t i = part.first; i < part.last; ++i)
-        run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
-    });
+  set_step(batch.step);
+  const bool recordable = may_record(batch);
+  for (std::size_t p = 0; p < phases_.size(); ++p) {
+    const Phase& phase = phases_[p];
+    auto work = [&] {
+      context_.pool.run([&](int thread) {
+        Range part = part_of(own_.size(), thread, context_.pool.size());
+        if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
+        if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
+        for (std::int64_t i = part.first; i < part.last; ++i)
+          run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
+      });
+    };
+    if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
+      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count}, recordable,
+                  work);
+    if (phase.ends_with_loss && stage_ != nullptr) {
+      stage_->used(context_.lanes.front().stream);
+      losses_known_.record(context_.lanes.front().stream);
+    }
     if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
       const Traced traced("backward", "sum of gradients");
       accumulator_->combine(context_.lanes, phase.gradients, phase.base);
@@ -281,6 +335,19 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
     }
     if (phase.meeting >= 0) meet(phase);
   }
+}
+
+// What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
+bool Executor::may_record(const BatchView& batch) const {
+  return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
+}
+
+// Two places in turn: the host may be one step ahead of the device.
+void Executor::set_step(std::int64_t step) {
+  if (step_word_.size_bytes() == 0) return;
+  std::uint32_t& word = step_words_.as<std::uint32_t>()[static_cast<std::size_t>(step % 2)];
+  word = static_cast<std::uint32_t>(step);
+  context_.device.upload(context_.lanes.front().stream, step_word_.data(), &word, sizeof word);
 }
 
 void Executor::run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard) {
@@ -312,6 +379,7 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
       context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
       stage_->features(microshard.shard),
       static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
+  if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
   slot.labels = stage_->labels(microshard.shard);
 }
 
@@ -328,14 +396,12 @@ void Executor::loss(const BatchView& batch, const Microshard& microshard, const 
     observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
   }
   if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
-  if (microshard.shard + 1 < own_.last || stage_ == nullptr) return;
-  stage_->used(lane.stream);
-  losses_known_.record(lane.stream);
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
                        Slot& slot, const Phase& phase) {
-  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
+  Lane lane = context_.lanes[static_cast<std::size_t>(thread)];
+  lane.step_word = static_cast<const std::uint32_t*>(step_word_.data());
   if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
   if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
   const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];

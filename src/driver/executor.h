@@ -22,6 +22,7 @@
 #include "core/thread_pool.h"
 #include "driver/gradient_accumulator.h"
 #include "driver/input_stage.h"
+#include "driver/step_graphs.h"
 #include "driver/step_observer.h"
 #include "model/graph.h"
 #include "model/loss.h"
@@ -39,6 +40,8 @@ struct ExecutorContext {
   ThreadPool& pool;
   std::span<Lane> lanes;   ///< one per thread, each with its stream; grow_scratch() was called after prepare
   Communicator& meetings;  ///< for batch norm; its own duplicate
+  /// Of the same ranks, on the first lane's stream; null: meetings pass through the host.
+  DeviceCommunicator* direct_meetings;
   int shards;
   std::uint64_t seed;
 };
@@ -118,12 +121,17 @@ class Executor {
     std::vector<Range> gaps;  ///< alignment gaps in it, kept at zero
     std::int64_t base = 0;    ///< the flat element that scratch begins with
     Who who = Who::all;
-    bool first = false;  ///< of a microshard: asks for its extent
+    bool ends_with_loss = false;  ///< of the rank's last microshard: what the host waits for is then known
+    bool first = false;           ///< of a microshard: asks for its extent
   };
   struct Slot;
   struct Meeting;
 
   void build_phases();
+  void repack();
+  void cut_behind_loss();
+  bool may_record(const BatchView& batch) const;
+  void set_step(std::int64_t step);
   void cut_at_buckets(std::span<const Range> buckets);
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
   void run_phases(const BatchView& batch, GradientReducer* reducer);
@@ -152,6 +160,9 @@ class Executor {
   std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
   Buffer loss_sums_;                   ///< pinned: LossSums of each own microshard
   DeviceEvent losses_known_;
+  StepGraphs graphs_;
+  Buffer step_words_;  ///< pinned: the global step, of two steps in turn
+  Buffer step_word_;   ///< the same where recorded kernels read it
   StepObserver* observer_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };

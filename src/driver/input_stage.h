@@ -35,6 +35,8 @@ class InputStage {
   /// Fetches another batch and starts its copies. use() of the batch with the same ticket finds it there.
   void prefetch(const BatchView& batch);
 
+  /// Which of the two places the current batch is in.
+  int side() const { return current_; }
   /// Of the current batch, on the device.
   const Microshard& microshard(int shard) const;
   const float* features(int shard) const;

@@ -3,6 +3,7 @@
 #include "driver/session.h"
 
 #include "comm/agree.h"
+#include "comm/device_communicator.h"
 #include "comm/flight_recorder.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
@@ -65,6 +66,16 @@ Session::Session(CommEnvironment& environment, Config config,
   gradients_ = world().duplicate("gradients");
   meetings_ = world().duplicate("batch norm");
   control_ = world().duplicate("control");
+  shared([&] { connect_devices(); });
+}
+
+// Two groups, one per stream: NCCL's calls of one group must come in the same order on all ranks.
+void Session::connect_devices() {
+  const MakeDeviceCommunicator make = device_communicator();
+  if (!device_->is_gpu() || world().size() == 1 || shares_gpus_ || make == nullptr) return;
+  gradient_stream_.emplace(device_->device);
+  direct_gradients_ = make(*gradients_, device_->device, gradient_stream_->get(), "gradients");
+  direct_meetings_ = make(*meetings_, device_->device, workers_->lanes().front().stream, "batch norm");
 }
 
 std::vector<NamedText> Session::environment() const {
@@ -92,8 +103,17 @@ void Session::check_same_everywhere() {
 }
 
 ExecutorContext Session::executor_context() {
-  return {*model_.graph,    *model_.variables, *model_.loss, device_->kernels, device_->device,
-          workers_->pool(), workers_->lanes(), *meetings_,   shards_,          seed()};
+  return {*model_.graph,
+          *model_.variables,
+          *model_.loss,
+          device_->kernels,
+          device_->device,
+          workers_->pool(),
+          workers_->lanes(),
+          *meetings_,
+          direct_meetings_.get(),
+          shards_,
+          seed()};
 }
 
 }  // namespace lockstep

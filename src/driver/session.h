@@ -51,6 +51,8 @@ class Session {
   Communicator& gradients() { return *gradients_; }
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
+  /// From GPU to GPU, on a stream of its own; null where gradients pass through the host.
+  std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
   ExecutorContext executor_context();
   /// What the bits of a step depend on beside the configuration: build, instruction set, libraries, data.
   std::vector<std::pair<std::string, std::string>> environment() const;
@@ -71,7 +73,11 @@ class Session {
   bool shares_gpus_ = false;
   Model model_;
   std::unique_ptr<Workers> workers_;
+  void connect_devices();
+
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::optional<DeviceStream> gradient_stream_;
+  std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_meetings_;
   int shards_ = 0, cores_ = 1, ranks_on_host_ = 1;
 };
 

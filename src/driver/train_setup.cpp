@@ -29,6 +29,7 @@ TrainerOptions trainer_options(Session& session) {
     log_warning(
         "comm.overlap is on, but this MPI library does not allow a communication thread "
         "(MPI_THREAD_MULTIPLE)");
+  options.reducer.direct = session.direct_gradients();
   options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
   options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
   return options;

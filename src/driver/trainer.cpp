@@ -13,6 +13,10 @@ namespace {
 GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
   options.device = &context.device;
   options.stream = context.lanes.front().stream;
+  options.add = [&kernels = context.kernels](void* stream, float* into, const float* from,
+                                             std::int64_t count) {
+    kernels.elementwise.accumulate({.stream = stream}, count, into, from);
+  };
   return options;
 }
 }  // namespace

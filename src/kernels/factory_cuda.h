@@ -23,7 +23,7 @@ const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
-std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, const CudaOptions& options);
+std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);
 std::unique_ptr<PoolPrimitive> make_pool(const PoolSpec& spec);
 std::unique_ptr<ActivationPrimitive> make_activation(ActivationKind kind, float alpha, std::int64_t count,
                                                      bool training);

@@ -15,8 +15,8 @@ class CudaFactory final : public PrimitiveFactory {
   std::unique_ptr<LinearPrimitive> convolution(const ConvolutionSpec& spec, int) const override {
     return cuda::make_convolution(spec, options_);
   }
-  std::unique_ptr<LinearPrimitive> dense(const DenseSpec& spec, int) const override {
-    return cuda::make_dense(spec, options_);
+  std::unique_ptr<LinearPrimitive> dense(const DenseSpec& spec, int lanes) const override {
+    return cuda::make_dense(spec, lanes, options_);
   }
   std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
     return cuda::make_pool(spec);

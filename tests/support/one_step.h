@@ -39,7 +39,7 @@ class OneStep {
     if (occurring.front() == 0) occurring.erase(occurring.begin());
     executor_ = std::make_unique<Executor>(
         ExecutorContext{*graph_, variables_, *loss_, cpu_kernels(), cpu_device(), workers_.pool(),
-                        workers_.lanes(), *meetings_, static_cast<int>(sizes_.size()), 77},
+                        workers_.lanes(), *meetings_, nullptr, static_cast<int>(sizes_.size()), 77},
         true, occurring);
     workers_.grow_scratch(executor_->scratch_bytes());
     const std::int64_t elements = variables_.trainable_elements();

@@ -66,7 +66,7 @@ class EmulatedDense final : public LinearPrimitive {
 
 }  // namespace
 
-std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, const CudaOptions&) {
+std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int, const CudaOptions&) {
   return std::make_unique<EmulatedDense>(spec);
 }
 std::string dense_library_version() { return "emulated products"; }

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole program on emulated GPUs: `device: cuda` works, and shows what would go wrong without a wait.
+#include "comm/nccl_communicator.h"
 #include "driver/program.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
 
 int main(int argc, char** argv) {
   lockstep::register_backend(lockstep::cuda_backend());
+  lockstep::register_device_communicator(lockstep::make_nccl_communicator);
   return lockstep::run_program(argc, argv);
 }

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution on a GPU: cuDNN on channels-last activations, by plans of deterministic engines (cudnn_cuda.h).
+// Our weights are kernel_h x kernel_w x in x out, cuDNN's out x kernel_h x kernel_w x in: pack() transposes
+// them once per step, and the gradient of the weights is transposed back.
+//
+// Padding that differs between the sides ("same" with stride 2) is written out: the image is copied into a
+// padded one in scratch. cuDNN's engines are only sure to exist for symmetric padding.
+#include <algorithm>
+
+#include "core/error.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/cudnn_cuda.h"
+#include "kernels/factory_cuda.h"
+#include "kernels/linear_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t float_bytes(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
+
+class CudaConvolution final : public LinearPrimitive {
+ public:
+  CudaConvolution(const ConvolutionSpec& spec, const CudaOptions& options)
+      : s_(spec), padded_(spec.pad_top != spec.pad_bottom || spec.pad_left != spec.pad_right) {
+    LOCKSTEP_CHECK(s_.dtype == DType::f32, "convolution of {}", name_of(s_.dtype));
+    LOCKSTEP_CHECK(s_.n > 0 && s_.in_h > 0 && s_.in_w > 0 && s_.in_c > 0 && s_.out_c > 0,
+                   "n {} in {}x{}x{} out_c {}", s_.n, s_.in_h, s_.in_w, s_.in_c, s_.out_c);
+    LOCKSTEP_CHECK(s_.groups > 0 && s_.in_c % s_.groups == 0 && s_.out_c % s_.groups == 0,
+                   "{} groups of {} and {} channels", s_.groups, s_.in_c, s_.out_c);
+    forward_ = plan(PlanSpec::Pass::forward, options);
+    if (!s_.training) return;
+    backward_data_ = plan(PlanSpec::Pass::backward_data, options);
+    backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
+  }
+
+  std::size_t scratch_bytes() const override {
+    std::size_t workspace = forward_->workspace_bytes(), gradient = 0;
+    if (s_.training) {
+      workspace = std::max(workspace, backward_data_->workspace_bytes());
+      workspace = std::max(workspace, backward_weights_->workspace_bytes());
+      gradient = aligned(weights_bytes());
+    }
+    return kAlignment + aligned(padded_bytes()) + gradient + workspace;
+  }
+  std::size_t packed_bytes() const override { return weights_bytes(); }
+  bool same_packing(const LinearPrimitive& other) const override {
+    const auto* o = dynamic_cast<const CudaConvolution*>(&other);
+    return o != nullptr && o->rows() == rows() && o->s_.out_c == s_.out_c;
+  }
+  void pack(const Lane& lane, const float* weights, void* packed) const override {
+    transpose(lane, rows(), s_.out_c, weights, static_cast<float*>(packed));
+  }
+
+  void forward(const Lane& lane, const float* x, const float*, const void* packed, const float* bias,
+               float* y) const override {
+    const Scratch scratch = cut(lane);
+    if (padded_) pad_image(lane, s_, x, scratch.padded);
+    forward_->run(stream_of(lane), padded_ ? scratch.padded : x, packed, y, scratch.workspace);
+    add_bias(lane, s_.n * s_.out_h * s_.out_w, s_.out_c, s_.bias ? bias : nullptr, s_.relu, y);
+  }
+
+  void backward_data(const Lane& lane, const float* dy, const float*, const void* packed,
+                     float* dx) const override {
+    LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
+    const Scratch scratch = cut(lane);
+    backward_data_->run(stream_of(lane), padded_ ? scratch.padded : dx, packed, dy, scratch.workspace);
+    if (padded_) crop_image(lane, s_, scratch.padded, dx);
+  }
+
+  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+    LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
+    const Scratch scratch = cut(lane);
+    if (padded_) pad_image(lane, s_, x, scratch.padded);
+    backward_weights_->run(stream_of(lane), padded_ ? scratch.padded : x, scratch.gradient, dy,
+                           scratch.workspace);
+    transpose(lane, s_.out_c, rows(), scratch.gradient, dweights);
+  }
+
+  double flops() const override {
+    return 2.0 * static_cast<double>(s_.n * s_.out_h * s_.out_w * s_.out_c) * static_cast<double>(rows());
+  }
+
+ private:
+  struct Scratch {
+    float* padded;
+    float* gradient;
+    void* workspace;
+  };
+
+  /// Rows of the weights as a matrix rows x out_c.
+  std::int64_t rows() const { return s_.kernel_h * s_.kernel_w * (s_.in_c / s_.groups); }
+  std::size_t weights_bytes() const { return float_bytes(rows() * s_.out_c); }
+  std::size_t padded_bytes() const {
+    if (!padded_) return 0;
+    return float_bytes(s_.n * (s_.in_h + s_.pad_top + s_.pad_bottom) *
+                       (s_.in_w + s_.pad_left + s_.pad_right) * s_.in_c);
+  }
+
+  std::shared_ptr<const Plan> plan(PlanSpec::Pass pass, const CudaOptions& options) const {
+    PlanSpec p;
+    p.pass = pass;
+    p.n = s_.n, p.in_c = s_.in_c, p.out_h = s_.out_h, p.out_w = s_.out_w, p.out_c = s_.out_c;
+    p.in_h = s_.in_h + (padded_ ? s_.pad_top + s_.pad_bottom : 0);
+    p.in_w = s_.in_w + (padded_ ? s_.pad_left + s_.pad_right : 0);
+    p.pad_h = padded_ ? 0 : s_.pad_top;
+    p.pad_w = padded_ ? 0 : s_.pad_left;
+    p.kernel_h = s_.kernel_h, p.kernel_w = s_.kernel_w, p.stride_h = s_.stride_h, p.stride_w = s_.stride_w;
+    p.dilation_h = s_.dilation_h, p.dilation_w = s_.dilation_w, p.groups = s_.groups;
+    p.tf32 = options.allow_tf32;
+    return plan_for(p);
+  }
+
+  Scratch cut(const Lane& lane) const {
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes());
+    char* begin = reinterpret_cast<char*>(aligned(reinterpret_cast<std::size_t>(lane.scratch)));
+    char* gradient = begin + aligned(padded_bytes());
+    char* workspace = gradient + (s_.training ? aligned(weights_bytes()) : 0);
+    return {reinterpret_cast<float*>(begin), reinterpret_cast<float*>(gradient), workspace};
+  }
+
+  ConvolutionSpec s_;
+  bool padded_;
+  std::shared_ptr<const Plan> forward_, backward_data_, backward_weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options) {
+  return std::make_unique<CudaConvolution>(spec, options);
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""The whole program on GPUs: the same bits from run to run and on 1, 2, 3 and 4 ranks, resumed and killed, on a GPU and on
+CPUs in turn. Runs on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real one where there is one."""
+import os
+import re
+import unittest
+
+import lockstep_run
+from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+
+EMULATED = os.environ.get("LOCKSTEP_EMULATED") == "1"
+STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
+
+
+def why_no_gpu():
+    """None if there is one."""
+    info = lockstep_run.subprocess.run([lockstep_run.PROGRAM, "info"], capture_output=True, text=True, check=True).stdout
+    if re.search(r"^cuda:0 ", info, re.M):
+        return None
+    found = re.search(r"^GPUs +(.*)$", info, re.M)
+    return "no GPU: " + (found.group(1) if found else "this program was built without GPUs")
+
+
+NO_GPU = why_no_gpu()
+if NO_GPU and os.environ.get("LOCKSTEP_REQUIRE_GPU") == "1":
+    raise SystemExit(f"LOCKSTEP_REQUIRE_GPU=1, but there is {NO_GPU}")
+
+
+@unittest.skipIf(NO_GPU, NO_GPU)
+class GpuTest(LockstepTest):
+    def on_gpu(self, run_dir, ranks=1, steps=STEPS, gpus=1, sets=(), code=0, device="cuda", more=(), limit=300, **variables):
+        arguments = self.train_arguments(run_dir, steps=steps, more=more, threads=None,
+                                         sets=[f"device={device}", "shards=4", *sets])
+        environment = {"LOCKSTEP_EMULATED_GPUS": str(gpus), **variables}
+        result = self.start(*arguments, ranks=ranks, variables=environment).wait(limit)
+        self.assertEqual(result.code, code, str(result))
+        return result
+
+    def test_same_bits_from_run_to_run_and_on_1_2_3_and_4_ranks_that_share_a_gpu(self):
+        first = self.on_gpu("first")
+        self.assertNotIn("SHARE", first.err)
+        for ranks in (1, 2, 3, 4):
+            result = self.on_gpu(f"ranks{ranks}", ranks=ranks)
+            self.assert_same_run("first", f"ranks{ranks}", f"{ranks} ranks")
+            self.assertEqual("RANKS SHARE A GPU" in result.err, ranks > 1, str(result))
+            self.assertRegex(result.err, r"rank +host +GPU +address +NUMA +cores\n +0 ")
+
+    @unittest.skipUnless(EMULATED, "several GPUs are emulated")
+    def test_same_bits_with_a_gpu_for_each_rank_where_gradients_go_from_gpu_to_gpu(self):
+        self.on_gpu("one")
+        for ranks in (2, 3, 4):
+            result = self.on_gpu(f"nccl{ranks}", ranks=ranks, gpus=4)
+            self.assertNotIn("SHARE", result.err)
+            self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
+
+    @unittest.skipUnless(EMULATED, "several GPUs are emulated")
+    def test_fast_sums_from_gpu_to_gpu_come_close(self):
+        self.on_gpu("tree", steps=2)
+        self.on_gpu("fast", steps=2, ranks=3, gpus=4, sets=["comm.reduction=fast"])
+        one, two = (records(self.folder / run)[-1]["loss"] for run in ("tree", "fast"))
+        self.assertAlmostEqual(one, two, delta=1e-4)
+
+    @unittest.skipUnless(EMULATED, "an error of NCCL is emulated")
+    def test_an_error_of_nccl_ends_all_ranks_with_one_message(self):
+        result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
+        self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
+
+    def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(self):
+        self.on_gpu("whole", steps=STEPS)
+        self.on_gpu("parts", steps=STEPS // 2)
+        self.on_gpu("parts", steps=STEPS, ranks=2)
+        self.assertEqual(self.digest("whole"), self.digest("parts"))
+
+    def test_a_gpu_run_that_is_killed_goes_on_on_cpus_and_back_on_a_gpu(self):
+        arguments = self.train_arguments("run", steps=1000, threads=None, sets=[
+            "device=cuda", "shards=4", "checkpoint.every_steps=2"])
+        job = self.start(*arguments, ranks=2)
+        wait_until(lambda: checkpoints(self.folder / "run"), 120, "a checkpoint")
+        job.kill()
+        reached = self.header(checkpoints(self.folder / "run")[-1])["global_step"]
+        self.assertGreater(reached, 0)
+        cpu = self.on_gpu("run", steps=reached + 3, device="cpu", ranks=2)
+        self.assertIn(f"continuing at step {reached}", cpu.err)
+        back = self.on_gpu("run", steps=reached + 5)
+        self.assertIn(f"continuing at step {reached + 3}", back.err)
+        losses = [record["loss"] for record in records(self.folder / "run")]
+        self.assertLess(losses[-1], losses[0])
+
+    def test_evaluate_and_predict_use_the_gpu_and_agree_with_the_cpu(self):
+        self.on_gpu("run", steps=4)
+        found = {}
+        for device in ("cuda", "cpu"):
+            out = self.lockstep("evaluate", self.folder / "run", "--set", f"device={device}", "--quiet", ranks=2).out
+            found[device] = lockstep_run.json.loads(out)
+            table = self.folder / f"{device}.csv"
+            self.lockstep("predict", self.folder / "run", "--set", f"device={device}", "--input", lockstep_run.DIGITS_DATA,
+                          "--output", table, "--quiet")
+            found[device + " rows"] = [[float(x) for x in line.split(",")]
+                                       for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+        self.assertAlmostEqual(found["cuda"]["loss"], found["cpu"]["loss"], places=4)
+        self.assertEqual(len(found["cuda rows"]), 1797)
+        for one, two in zip(found["cuda rows"], found["cpu rows"]):
+            for a, b in zip(one[1:], two[1:]):
+                self.assertAlmostEqual(a, b, delta=1e-4)
+
+    @unittest.skipUnless(EMULATED, "the size of the GPU is emulated")
+    def test_out_of_memory_says_how_much_was_asked_for_and_what_to_do(self):
+        result = self.on_gpu("run", code=1, LOCKSTEP_EMULATED_GPU_BYTES=str(1 << 20))
+        self.assert_one_error(result, 1, r"out of GPU memory: [\d.]+ MB could not be allocated on cuda:0; [\d.]+ MB are in "
+                                         r"use by this rank, [\d.]+ of [\d.]+ MB are free\n  Use a smaller train.batch_size")
+
+    def test_a_recorded_step_is_repeated_on_another_number_of_ranks(self):
+        self.on_gpu("run", steps=4, ranks=2, more=("--record", 3))
+        result = self.lockstep("replay", self.folder / "run", "--step", 3, "--quiet", ranks=3)
+        self.assertIn("repeated on 3 ranks: equal, layer by layer", result.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/loss.h"
+
+#include "unit/kernels_cuda/cuda_testing.h"
+
+namespace lockstep {
+namespace {
+
+class CudaLoss : public GpuTest {};
+
+/// Few classes, many, more than a warp takes; rows for one block and several.
+const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},  {130, 33},
+                                {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}};
+
+/// Logits differ by up to 10, and the difference is rounded before its exponential: up to 10 roundings of
+/// that. expf is within 2 units in the last place (4 roundings); then come at most four more.
+constexpr double kTermError = (10 + 8) * kRounding;
+
+struct Expected {
+  double loss = 0.0, magnitude = 0.0;
+  std::int64_t correct = 0;
+  Values dx;
+};
+
+Expected expected_of(Size size, const Values& x, const Values& targets, double scale) {
+  Expected e;
+  e.dx.resize(x.size());
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    const double* logits = x.data() + row * size.channels;
+    const double* target = targets.data() + row * size.channels;
+    const double top = *std::max_element(logits, logits + size.channels);
+    double sum = 0.0, mass = 0.0, dot = 0.0;
+    for (std::int64_t j = 0; j < size.channels; ++j) {
+      sum += std::exp(logits[j] - top);
+      mass += target[j];
+      dot += target[j] * (logits[j] - top);
+    }
+    e.loss += mass * std::log(sum) - dot;
+    e.magnitude += mass * (1.0 + std::abs(std::log(sum))) + std::abs(dot);
+    e.correct += std::max_element(logits, logits + size.channels) - logits ==
+                         std::max_element(target, target + size.channels) - target
+                     ? 1
+                     : 0;
+    for (std::int64_t j = 0; j < size.channels; ++j)
+      e.dx[static_cast<std::size_t>(row * size.channels + j)] =
+          (std::exp(logits[j] - top) / sum * mass - target[j]) * scale;
+  }
+  return e;
+}
+
+TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
+  constexpr double kScale = 1.0 / 64;
+  for (Size size : kLosses) {
+    const std::int64_t count = size.rows * size.channels;
+    const Values x = random_values(count, 1, -5.0, 5.0);
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(size.rows));
+    Values onehot(x.size()), dense = random_values(count, 2, 0.0, 1.0);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i * 7 + 1) % size.channels);
+      onehot[i * static_cast<std::size_t>(size.channels) + static_cast<std::size_t>(labels[i])] = 1.0;
+    }
+    for (bool sparse : {true, false}) {
+      const Values& targets = sparse ? onehot : dense;
+      const Expected expected = expected_of(size, x, targets, kScale);
+      std::vector<float> first_dx;
+      double first_loss = 0.0;
+      for (bool in_place : {false, true}) {
+        const CudaLane lane;
+        const DeviceFloats dx(x, 1), dtargets(targets), gradient(count);
+        const OnDevice<std::int32_t> dlabels(labels);
+        const DeviceDoubles loss(1);
+        const OnDevice<std::int64_t> correct(1);
+        float* out = in_place ? dx.data() : gradient.data();
+        if (sparse)
+          gpu().loss.softmax_cross_entropy(lane, size.rows, size.channels, dx.data(), dlabels.data(),
+                                           static_cast<float>(kScale), out, loss.data(), correct.data());
+        else
+          gpu().loss.softmax_cross_entropy_dense(lane, size.rows, size.channels, dx.data(), dtargets.data(),
+                                                 static_cast<float>(kScale), out, loss.data(),
+                                                 correct.data());
+        const std::string what = fmt::format("{} {}", describe(size), sparse ? "labels" : "dense");
+        EXPECT_NEAR(loss.host()[0], expected.loss, kTermError * expected.magnitude) << what;
+        EXPECT_EQ(correct.host()[0], expected.correct) << what;
+        const std::vector<float> actual = in_place ? dx.host() : gradient.host();
+        // softmax * mass and the target are each rounded: relative to 1 (or the mass), not to their
+        // difference.
+        Values magnitude(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i)
+          magnitude[i] = std::abs(expected.dx[i]) + 2 * kScale * targets[i];
+        expect_close({actual.begin(), actual.end()}, expected.dx, magnitude, kTermError, 1e-37, what);
+        if (first_dx.empty()) {
+          first_dx = actual;
+          first_loss = loss.host()[0];
+        }
+        expect_same(actual, first_dx, "again, in place, " + what);
+        EXPECT_EQ(loss.host()[0], first_loss) << what;
+      }
+    }
+  }
+}
+
+TEST_F(CudaLoss, ALossWithoutGradientWritesNone) {
+  const CudaLane lane;
+  const DeviceFloats x(random_values(50, 3));
+  const std::vector<float> before = x.host();
+  const OnDevice<std::int32_t> labels(std::vector<std::int32_t>(5, 2));
+  const DeviceDoubles loss(1);
+  const OnDevice<std::int64_t> correct(1);
+  gpu().loss.softmax_cross_entropy(lane, 5, 10, x.data(), labels.data(), 1.0F, nullptr, loss.data(),
+                                   correct.data());
+  expect_same(x.host(), before, "logits");
+  EXPECT_GT(loss.host()[0], 0.0);
+}
+
+TEST_F(CudaLoss, NanAndInfinityAreSeenAndTiesGoToTheLowestIndex) {
+  for (std::int64_t classes : {10, 1500})
+    for (double bad : {std::nan(""), static_cast<double>(INFINITY)})
+      for (std::int64_t at : {std::int64_t{0}, classes - 1}) {
+        const CudaLane lane;
+        Values x = random_values(3 * classes, 4);
+        x[static_cast<std::size_t>(classes + at)] = bad;
+        const DeviceFloats data(x), dx(3 * classes);
+        const OnDevice<std::int32_t> labels(std::vector<std::int32_t>(3, 1));
+        const DeviceDoubles loss(1);
+        const OnDevice<std::int64_t> correct(1);
+        gpu().loss.softmax_cross_entropy(lane, 3, classes, data.data(), labels.data(), 1.0F, dx.data(),
+                                         loss.data(), correct.data());
+        EXPECT_TRUE(std::isnan(loss.host()[0]));
+        const std::vector<float> gradient = dx.host();
+        for (std::int64_t row = 0; row < 3; ++row)
+          EXPECT_EQ(std::isnan(gradient[static_cast<std::size_t>(row * classes + 2)]), row == 1);
+      }
+  const CudaLane lane;
+  const DeviceFloats ties(Values(10, 0.5));
+  const DeviceDoubles loss(1);
+  const OnDevice<std::int64_t> correct(1);
+  for (std::int32_t label : {0, 1}) {
+    const OnDevice<std::int32_t> labels(std::vector<std::int32_t>{label});
+    gpu().loss.softmax_cross_entropy(lane, 1, 10, ties.data(), labels.data(), 1.0F, nullptr, loss.data(),
+                                     correct.data());
+    EXPECT_EQ(correct.host()[0], label == 0 ? 1 : 0);
+  }
+}
+
+TEST_F(CudaLoss, SoftmaxAndItsGradient) {
+  for (Size size : kLosses) {
+    const std::int64_t count = size.rows * size.channels;
+    const Values x = random_values(count, 5, -5.0, 5.0), dy = random_values(count, 6);
+    const Values expected = reference::softmax(size.rows, size.channels, x);
+    const CudaLane lane;
+    const DeviceFloats dx(x), y(count), ddy(dy);
+    gpu().loss.softmax(lane, size.rows, size.channels, dx.data(), y.data());
+    expect_close(y.values(), expected, expected, kTermError, 0.0, "softmax " + describe(size));
+    gpu().loss.softmax(lane, size.rows, size.channels, dx.data(), dx.data());
+    expect_same(dx.host(), y.host(), "softmax in place " + describe(size));
+    gpu().loss.softmax_backward(lane, size.rows, size.channels, y.data(), ddy.data(), ddy.data());
+    const Values out = y.values(), actual = ddy.values();
+    Values gradient(x.size()), magnitude(x.size());
+    for (std::int64_t row = 0; row < size.rows; ++row) {
+      const auto first = static_cast<std::size_t>(row * size.channels),
+                 last = first + static_cast<std::size_t>(size.channels);
+      double dot = 0.0, absolute_dot = 0.0;
+      for (std::size_t i = first; i < last; ++i) {
+        dot += out[i] * dy[i];
+        absolute_dot += std::abs(out[i] * dy[i]);
+      }
+      for (std::size_t i = first; i < last; ++i) {
+        gradient[i] = out[i] * (dy[i] - dot);
+        magnitude[i] = out[i] * (std::abs(dy[i]) + absolute_dot);
+      }
+    }
+    expect_close(actual, gradient, magnitude, 5 * kRounding, 0.0, "softmax backward " + describe(size));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
