@@ -199,6 +199,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
                                 workers.pool(),
                                 workers.lanes(),
                                 *meetings,
+                                nullptr,
                                 static_cast<int>(result.shards),
                                 1};
   TrainerOptions options;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "comm/self_communicator.h"
 #include "comm/tree.h"
+#include "driver/compute_device.h"
 #include "driver/model_setup.h"
+#include "driver/trainer.h"
 #include "driver/workers.h"
 #include "model/memory_plan.h"
 
@@ -28,6 +31,31 @@ void print_layers(const Model& model) {
              model.graph->flops_per_sample() / 1e6);
 }
 
+/// Takes everything that training takes on one rank, so that the number is no guess.
+void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& config, const Dataset& train,
+                      const StepPlan& plan) {
+  SelfCommunicator self;
+  Workers workers(1, device.device);
+  const auto optimizer = make_optimizer(config.optimizer);
+  optimizer->create_slots(device.device, *model.variables);
+  const ExecutorContext context{*model.graph,
+                                *model.variables,
+                                *model.loss,
+                                device.kernels,
+                                device.device,
+                                workers.pool(),
+                                workers.lanes(),
+                                self,
+                                nullptr,
+                                static_cast<int>(plan.spec().shards),
+                                0};
+  const Trainer trainer(context, self, self, train, plan, *optimizer, {});
+  workers.grow_scratch(trainer.scratch_bytes());
+  fmt::print("GPU memory        {:.2f} MB for training on one rank, of {:.0f} MB of {}\n",
+             static_cast<double>(device.device.peak_bytes()) * 1e-6,
+             static_cast<double>(device.description.memory_bytes) * 1e-6, device.description.name);
+}
+
 }  // namespace
 
 int command_check(const CommandLine& line) {
@@ -35,10 +63,11 @@ int command_check(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::unique_ptr<Dataset> train = open_split(config, "train"), eval = open_split(config, "eval");
-  Model model = make_model(config, train->feature_shape(), cpu_device());
+  const ComputeDevice device = open_device(config, 0);
+  Model model = make_model(config, train->feature_shape(), device.device);
   check_labels(model, *train);
   if (eval) check_labels(model, *eval);
-  const int shards = choose_shards(config, std::nullopt, cores_per_rank(1));
+  const int shards = choose_shards(config, std::nullopt, device.is_gpu() ? 1 : cores_per_rank(1));
   const std::int64_t batch = config.train.integer("batch_size");
   const StepPlan plan({.num_samples = train->size(),
                        .batch_size = batch,
@@ -54,7 +83,7 @@ int command_check(const CommandLine& line) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
     std::fill_n(wants.get(), operation.inputs.size(), true);
     operation.layer->prepare(
-        {cpu_kernels(), cpu_device(), 1, true, sizes, {wants.get(), operation.inputs.size()}});
+        {device.kernels, device.device, 1, true, sizes, {wants.get(), operation.inputs.size()}, shards});
   }
   const MemoryPlan memory(calls, true, sizes.back());
   const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),
@@ -81,6 +110,7 @@ int command_check(const CommandLine& line) {
   for (int ranks = 2; ranks <= shards; ranks *= 2)
     fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
                2.0 * (ranks - 1) / ranks * parameters * mb, ranks);
+  if (device.is_gpu()) print_gpu_memory(device, model, config, *train, plan);
   fmt::print("The configuration is good.\n");
   return 0;
 }

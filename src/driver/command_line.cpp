@@ -155,6 +155,7 @@ struct Parser {
     sub->add_option("--input", line.input, "The samples")->required()->type_name("FILE");
     sub->add_option("--output", line.output, "Where the outputs go")->required()->type_name("FILE");
     add_checkpoint(sub);
+    add_overrides(sub);
     add_verbosity(sub);
   }
 

@@ -118,6 +118,9 @@ class TrainingRun {
     if (session_.is_chief()) log_transports(transports, session_.hosts());
     monitored_->run();
     reports_.close();
+    if (session_.is_chief() && session_.device().is_gpu())
+      log_info("GPU memory: at most {:.2f} MB at a time on rank 0",
+               static_cast<double>(session_.device().device.peak_bytes()) * 1e-6);
     return *monitored_;
   }
 

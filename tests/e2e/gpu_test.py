@@ -110,6 +110,17 @@ class GpuTest(LockstepTest):
         self.assert_one_error(result, 1, r"out of GPU memory: [\d.]+ MB could not be allocated on cuda:0; [\d.]+ MB are in "
                                          r"use by this rank, [\d.]+ of [\d.]+ MB are free\n  Use a smaller train.batch_size")
 
+    def test_check_predicts_the_memory_that_training_takes(self):
+        sets = ["device=cuda", "shards=4"]
+        words = [word for one in sets for word in ("--set", one)]
+        predicted = re.search(r"GPU memory +([\d.]+) MB", self.lockstep("check", lockstep_run.DIGITS, *words).out)
+        result = self.on_gpu("run", steps=2)
+        taken = re.search(r"GPU memory: at most ([\d.]+) MB", result.err)
+        self.assertTrue(predicted and taken, str(result))
+        # Evaluation takes its own activations on top.
+        self.assertLessEqual(float(predicted[1]), float(taken[1]))
+        self.assertGreater(float(predicted[1]), 0.8 * float(taken[1]))
+
     def test_a_recorded_step_is_repeated_on_another_number_of_ranks(self):
         self.on_gpu("run", steps=4, ranks=2, more=("--record", 3))
         result = self.lockstep("replay", self.folder / "run", "--step", 3, "--quiet", ranks=3)
