@@ -189,13 +189,14 @@ void bench_norm(std::int64_t rows, std::int64_t channels) {
   report("memcpy" + size, memcpy_gigabytes(count), "GB/s");
   const Buffer x = floats(count), y = floats(count), dy = floats(count), dx = floats(count),
                p = floats(channels),
-               sums(cpu_device(), static_cast<std::size_t>(channels) * 2 * sizeof(double));
-  auto* first = static_cast<double*>(sums.data());
+               sums(cpu_device(), static_cast<std::size_t>(1 + channels * 2) * sizeof(double));
+  auto* leaf = static_cast<double*>(sums.data());
+  double* first = leaf + 1;
   double* second = first + channels;
   const NormKernels& norm = cpu_kernels().norm;
   const Lane lane;
-  report_bandwidth("norm statistics" + size, count, 1,
-                   [&] { norm.statistics(lane, rows, channels, data(x), first, second); });
+  report_bandwidth("norm moments" + size, count, 1,
+                   [&] { norm.moments(lane, rows, channels, data(x), leaf); });
   report_bandwidth("norm normalize + relu" + size, count, 2, [&] {
     norm.normalize(lane, rows, channels, data(x), data(p), data(p), nullptr, true, data(y));
   });

@@ -18,14 +18,10 @@ class NormKernels {
  public:
   virtual ~NormKernels();
 
-  /// mean[c] and m2[c] = sum of (x - mean)^2 over the rows; rows == 0 gives zeros. One pass over memory:
-  /// blocks of rows that stay in the first-level cache are centred on their own mean, blocks are merged by
-  /// Chan, Golub and LeVeque 1979 in double. Never E[x^2] - E[x]^2.
-  virtual void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
-                          double* m2) const = 0;
-
-  /// What meets across microshards. leaf = {count, mean[C], m2[C]}, with mean and m2 as in statistics and
-  /// count = rows; all zero if rows == 0.
+  /// leaf = {count, mean[C], m2[C]}, what meets across microshards: the number of rows, and mean[c] and
+  /// m2[c] = sum of (x - mean)^2 over them; all zero if rows == 0. One pass over memory: blocks of rows that
+  /// stay in fast memory are centred on their own mean, blocks are merged by Chan, Golub and LeVeque 1979 in
+  /// double. Never E[x^2] - E[x]^2.
   virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
                        double* leaf) const = 0;
   /// into = the moments of the rows of both, by Chan's formula; a leaf of count 0 changes nothing.

@@ -234,8 +234,10 @@ inline void set_channel(const NormKernels::Coefficients& out, std::int64_t c, do
 
 class Norm final : public NormKernels {
  public:
-  void statistics(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double* mean,
-                  double* m2) const override {
+  void moments(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+               double* leaf) const override {
+    leaf[0] = static_cast<double>(rows);
+    double *mean = leaf + 1, *m2 = leaf + 1 + channels;
     for (std::int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0.0;
     std::int64_t counts[kPanelColumns] =
         {};  // only with fewer channels do several columns meet in one channel
@@ -260,12 +262,6 @@ class Norm final : public NormKernels {
         if (++channel == channels) channel = 0;
       }
     });
-  }
-
-  void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
-               double* leaf) const override {
-    leaf[0] = static_cast<double>(rows);
-    statistics(lane, rows, channels, x, leaf + 1, leaf + 1 + channels);
   }
 
   void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const override {

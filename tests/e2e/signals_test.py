@@ -3,19 +3,23 @@
 """Signals: to each rank in turn, to mpirun, to the process group; in training, evaluation, saving and start-up. One to any
 one rank is enough, no step is lost, and the run that goes on ends as one that nobody interrupted, record by record."""
 import os
+import shutil
 import signal
+import tempfile
 import time
 import unittest
 
 from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
 
-STEPS, EARLY = 480, 40  # of a run, about a second; signals come when so many are done
-SETS = ["eval.every_steps=200"]
+STEPS, EARLY = 360, 40  # of a run, nearly a second; signals come when so many are done
+SETS = ["eval.every_steps=150"]
 LONG_EVALUATION = ["eval.every_steps=30", "eval.batch_size=1", "data.eval.rows=[0, 1797]"]  # some seconds
 SAVED_TO_GO_ON, STOPPED_BY_USER = 75, 130
 
 
 class SignalsTest(LockstepTest):
+    shared = None
+
     def begin(self, run="run", ranks=2, steps=STEPS, sets=SETS, variables=None):
         return self.start(*self.train_arguments(run, steps=steps, sets=sets), ranks=ranks, variables=variables)
 
@@ -39,13 +43,22 @@ class SignalsTest(LockstepTest):
         self.assertEqual(self.newest(run), self.done(run), str(result))
         self.assertLess(self.done(run), STEPS, "the signal came too late to show anything")
 
-    def whole(self, steps=STEPS, sets=SETS):
+    def whole(self):
+        """The run that nobody interrupts: made once, for all tests."""
         if not (self.folder / "whole").exists():
-            self.train("whole", ranks=None, steps=steps, sets=sets, threads=2)
+            if self.shared is None:
+                type(self).shared = tempfile.TemporaryDirectory(prefix="lockstep-")
+                self.train(f"{self.shared.name}/whole", ranks=None, steps=STEPS, sets=SETS, threads=2)
+            shutil.copytree(f"{self.shared.name}/whole", self.folder / "whole")
 
-    def assert_ends_as_uninterrupted(self, run="run", steps=STEPS, sets=SETS):
-        self.whole(steps, sets)
-        self.train(run, ranks=2, steps=steps, sets=sets)
+    @classmethod
+    def tearDownClass(cls):
+        if cls.shared is not None:
+            cls.shared.cleanup()
+
+    def assert_ends_as_uninterrupted(self, run="run"):
+        self.whole()
+        self.train(run, ranks=2, steps=STEPS, sets=SETS)
         self.assert_same_run("whole", run)
         self.assertEqual(records(self.folder / "whole", "eval"), records(self.folder / run, "eval"))
         self.assertGreater(len(records(self.folder / run, "eval")), 0)
@@ -210,7 +223,6 @@ class SignalsTest(LockstepTest):
 
     def test_while_it_starts(self):
         """At some moments between the first sign of life and the first step."""
-        self.whole()
         for i in range(3):
             run = f"run-{i}"
             job = self.begin(run)

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 
 std::optional<JobEnd> end_at(const std::string& limit, const char* slurm) {
   const Config config = config_from_text(
-      "data: {format: csv}\nmodel: {}\noptimizer: {}\ntrain: {batch_size: 1, epochs: 1, time_limit: " + limit + "}",
+      "data: {format: csv}\nmodel: {}\noptimizer: {}\ntrain: {batch_size: 1, epochs: 1, time_limit: " +
+          limit + "}",
       "test.yaml");
   return job_end(config, 1000, [&](const char* name) -> const char* {
     return std::string_view(name) == "SLURM_JOB_END_TIME" ? slurm : nullptr;

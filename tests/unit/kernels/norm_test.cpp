@@ -21,6 +21,15 @@ std::string describe(const Level& level, Size size) {
   return level.name + " " + std::to_string(size.rows) + "x" + std::to_string(size.channels);
 }
 
+/// Means and sums of squared deviations, from NormKernels::moments.
+void moments_of(const Level& level, std::int64_t rows, std::int64_t channels, const float* x, Values& mean,
+                Values& m2) {
+  Values leaf(static_cast<std::size_t>(1 + 2 * channels), -1.0);
+  level.norm.moments(TestLane(), rows, channels, x, leaf.data());
+  mean.assign(leaf.begin() + 1, leaf.begin() + 1 + channels);
+  m2.assign(leaf.begin() + 1 + channels, leaf.end());
+}
+
 /// Sums run over at most 64 float32 additions, each of values that were rounded a few times.
 constexpr double kSumError = (64 + 6) * kRounding;
 
@@ -31,7 +40,7 @@ TEST(Norm, StatisticsMatchTwoPassesInDouble) {
       const auto expected = reference::moments(size.rows, size.channels, x);
       Values mean(static_cast<std::size_t>(size.channels), -1.0), m2 = mean;
       const Floats data(x);
-      level.norm.statistics(TestLane(), size.rows, size.channels, data.data(), mean.data(), m2.data());
+      moments_of(level, size.rows, size.channels, data.data(), mean, m2);
       const Values span(mean.size(), 3.0);
       expect_close(mean, expected.mean, span, kSumError, 0.0, "mean " + describe(level, size));
       expect_close(m2, expected.m2, expected.m2, 2 * kSumError, 9.0 * kSumError * kSumError,
@@ -48,7 +57,7 @@ TEST(Norm, StatisticsSurviveALargeMean) {
       const auto expected = reference::moments(rows, channels, x);
       Values mean(static_cast<std::size_t>(channels)), m2 = mean;
       const Floats data(x);
-      level.norm.statistics(TestLane(), rows, channels, data.data(), mean.data(), m2.data());
+      moments_of(level, rows, channels, data.data(), mean, m2);
       // A block's mean is off by at most kSumError * 4097 = 0.017, which adds its square to a variance of
       // 1/3.
       const double shift = kSumError * 4097.0;
@@ -62,7 +71,7 @@ TEST(Norm, StatisticsOfNanAreNan) {
     Floats x(random_values(1000 * 16, 3));
     x[16 * 700 + 5] = std::nanf("");
     Values mean(16), m2(16);
-    level.norm.statistics(TestLane(), 1000, 16, x.data(), mean.data(), m2.data());
+    moments_of(level, 1000, 16, x.data(), mean, m2);
     for (std::size_t c = 0; c < 16; ++c) {
       EXPECT_EQ(std::isnan(mean[c]), c == 5);
       EXPECT_EQ(std::isnan(m2[c]), c == 5);
@@ -252,7 +261,7 @@ TEST(Norm, SameBitsAtEveryLevelAddressAndTime) {
         const Floats xs(x, shift), dys(dy, shift), p(per, shift);
         Floats y(count, shift), dx(count, shift);
         Values mean(width), m2(width), g(width), gx(width);
-        level.norm.statistics(TestLane(), size.rows, size.channels, xs.data(), mean.data(), m2.data());
+        moments_of(level, size.rows, size.channels, xs.data(), mean, m2);
         level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), p.data(), p.data(), dys.data(),
                              true, y.data());
         NormKernels::Gradient gradient;

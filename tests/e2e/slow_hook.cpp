@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin for slurm_test.py: steps that take as long as a test wants, without a computation.
+// A plugin for jobs_test.py and slurm_test.py: steps that take as long as a test wants, without a
+// computation.
 #include <chrono>
 #include <thread>
 

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mean and sum of squared deviations per channel, in one pass over memory: the kernels behind
+// NormKernels::moments (private to norm_cuda.cu). Threads, then chunks of rows are merged in double, along
+// trees that the shape fixes.
+#pragma once
+
+#include "kernels/cuda_columns.h"
+
+namespace lockstep::cuda {
+namespace {
+
+/// Where moments go.
+struct Moments {
+  double* count;
+  double* mean;
+  double* m2;
+};
+
+constexpr int kCentred = 8;  ///< rows of a thread that are centred on their own mean, in registers
+
+/// Chan, Golub and LeVeque 1979, equation 2.1: `mean` and `m2` of `count` numbers take those of `count_b`.
+inline __device__ void merge(double& count, double& mean, double& m2, double count_b, double mean_b,
+                             double m2_b) {
+  if (count_b == 0.0) return;
+  if (count == 0.0) {
+    count = count_b;
+    mean = mean_b;
+    m2 = m2_b;
+    return;
+  }
+  const double share = count_b / (count + count_b), delta = mean_b - mean;
+  mean += delta * share;
+  m2 += m2_b + delta * delta * (count * share);
+  count += count_b;
+}
+
+/// Rows first, first + step, ... below last.
+inline __device__ double rows_between(std::int64_t first, std::int64_t last, int step) {
+  return first < last ? static_cast<double>((last - first + step - 1) / step) : 0.0;
+}
+
+/// The moments of a thread's rows.
+template <typename V>
+__device__ void thread_moments(const Columns& c, const Place& place, const float* x, double* mean,
+                               double* m2) {
+  constexpr int kWidth = V::kWidth;
+  double done = 0.0;
+  for (std::int64_t row = place.row; row < place.last;
+       row += static_cast<std::int64_t>(kCentred) * c.row_threads) {
+    Pack<kWidth> values[kCentred];
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kCentred; ++i) {
+      const std::int64_t r = row + static_cast<std::int64_t>(i) * c.row_threads;
+      values[i] = r < place.last ? V::load(x + r * c.channels + place.piece * kWidth) : Pack<kWidth>{};
+      count += r < place.last ? 1 : 0;
+    }
+    const float inverse = 1.0F / static_cast<float>(count);
+    const double counted = static_cast<double>(count), share = counted / (done + counted),
+                 weight = done * share;
+    for (int k = 0; k < kWidth; ++k) {
+      float sum = 0.0F, square = 0.0F;
+#pragma unroll
+      for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // those behind the last row are 0
+      const float centre = sum * inverse;
+#pragma unroll
+      for (int i = 0; i < kCentred; ++i) {
+        const float deviation = values[i].at[k] - centre;
+        square += i < count ? deviation * deviation : 0.0F;
+      }
+      const double delta = static_cast<double>(centre) - mean[k];
+      mean[k] += delta * share;
+      m2[k] += static_cast<double>(square) + delta * delta * weight;
+    }
+    done += counted;
+  }
+}
+
+/// partial[chunk] = {mean[C], m2[C]}; with one chunk, they go to `out` at once.
+template <typename V>
+__global__ void __launch_bounds__(kThreads)
+    moments_kernel(Columns c, const float* x, double* partial, Moments out) {
+  constexpr int kWidth = V::kWidth;
+  __shared__ double means[kWidth][kThreads], squares[kWidth][kThreads];
+  const Place place(c);
+  const int thread = static_cast<int>(threadIdx.x);
+  double mean[kWidth] = {}, m2[kWidth] = {};
+  if (place.active) thread_moments<V>(c, place, x, mean, m2);
+  for (int k = 0; k < kWidth; ++k) {
+    means[k][thread] = mean[k];
+    squares[k][thread] = m2[k];
+  }
+  // Row thread r stands for rows r, r + half, ... of the threads above: their number follows from the shape.
+  double count = rows_between(place.row, place.last, c.row_threads);
+  __shared__ double counts[kThreads];
+  counts[thread] = count;
+  for (int half = power_of_two(c.row_threads) / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (place.row_thread < half && place.row_thread + half < c.row_threads) {
+      const int other = thread + half * c.tile;
+      for (int k = 0; k < kWidth; ++k) {
+        double together = count;
+        merge(together, means[k][thread], squares[k][thread], counts[other], means[k][other],
+              squares[k][other]);
+      }
+      count += counts[other];
+      counts[thread] = count;
+    }
+  }
+  if (!place.active || place.row_thread != 0) return;
+  if (gridDim.y > 1) {
+    out.mean = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * c.channels;
+    out.m2 = out.mean + c.channels;
+  } else if (blockIdx.x == 0 && thread == 0) {
+    *out.count = static_cast<double>(c.rows);
+  }
+  for (int k = 0; k < kWidth; ++k) {
+    out.mean[place.piece * kWidth + k] = means[k][thread];
+    out.m2[place.piece * kWidth + k] = squares[k][thread];
+  }
+}
+
+__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
+    merge_chunks_kernel(Columns c, const double* partial, Moments out) {
+  __shared__ double means[kFinishColumns * kFinishRows], squares[kFinishColumns * kFinishRows],
+      counts[kFinishColumns * kFinishRows];
+  const int thread = static_cast<int>(threadIdx.x), row = thread / kFinishColumns;
+  const std::int64_t channel =
+      static_cast<std::int64_t>(blockIdx.x) * kFinishColumns + thread % kFinishColumns;
+  double count = 0.0, mean = 0.0, m2 = 0.0;
+  if (channel < c.channels)
+    for (int chunk = row; chunk < static_cast<int>(c.chunks); chunk += kFinishRows) {
+      const std::int64_t first = chunk * c.chunk_rows, last = first + c.chunk_rows;
+      const double* from = partial + static_cast<std::int64_t>(chunk) * 2 * c.channels + channel;
+      merge(count, mean, m2, static_cast<double>((last < c.rows ? last : c.rows) - first), from[0],
+            from[c.channels]);
+    }
+  means[thread] = mean;
+  squares[thread] = m2;
+  counts[thread] = count;
+  for (int half = kFinishRows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    const int other = thread + half * kFinishColumns;
+    if (row < half) {
+      merge(count, mean, m2, counts[other], means[other], squares[other]);
+      means[thread] = mean;
+      squares[thread] = m2;
+      counts[thread] = count;
+    }
+  }
+  if (row != 0 || channel >= c.channels) return;
+  out.mean[channel] = mean;
+  out.m2[channel] = m2;
+  if (channel == 0) *out.count = static_cast<double>(c.rows);
+}
+
+}  // namespace
+}  // namespace lockstep::cuda
