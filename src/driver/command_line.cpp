@@ -19,14 +19,16 @@ namespace lockstep {
 
 namespace {
 
-CLI::Validator positive_whole_number() {
+CLI::Validator must_be(const char* what, bool (*good)(const std::string& text)) {
   return CLI::Validator(
-      [](const std::string& text) {
-        const auto value = parse_integer(text);
-        return value && *value >= 1 ? std::string()
-                                    : fmt::format("'{}' is not a whole number of at least 1", text);
+      [=](const std::string& text) {
+        return good(text) ? std::string() : fmt::format("'{}' is not {}", text, what);
       },
       "");
+}
+CLI::Validator positive_whole_number() {
+  return must_be("a whole number of at least 1",
+                 [](const std::string& text) { return parse_integer(text).value_or(0) >= 1; });
 }
 
 // The parser and the variables that it writes into.
@@ -94,10 +96,12 @@ struct Parser {
     sub->add_option("--hang-rank", line.hang_rank,
                     "Park this rank before its first step until a debugger lets it go on")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(
+            must_be("a rank", [](const std::string& text) { return parse_integer(text).value_or(-1) >= 0; }));
     sub->add_option("--hang-seconds", line.hang_seconds, "How long it waits for the debugger; default: 3600")
         ->type_name("S")
-        ->check(CLI::PositiveNumber);
+        ->check(must_be("a number above 0",
+                        [](const std::string& text) { return parse_real(text).value_or(0) > 0; }));
   }
 
   void add_train() {
@@ -116,13 +120,9 @@ struct Parser {
                     "auto: continue if there is a checkpoint; never: refuse if there is one; must: fail if "
                     "there is none")
         ->type_name("auto|never|must")
-        ->check(CLI::Validator(
-            [](const std::string& text) {
-              return text == "auto" || text == "never" || text == "must"
-                         ? std::string()
-                         : fmt::format("'{}' is not one of auto, never, must", text);
-            },
-            ""));
+        ->check(must_be("one of auto, never, must", [](const std::string& text) {
+          return text == "auto" || text == "never" || text == "must";
+        }));
     sub->add_option(
            "--record", line.record,
            "Keep hashes of all activations and gradients of this step, for `lockstep replay`; may be "

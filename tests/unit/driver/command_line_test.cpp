@@ -46,6 +46,25 @@ TEST(CommandLine, Defaults) {
   EXPECT_FALSE(line.quiet);
 }
 
+TEST(CommandLine, RecordedStepsAndParkedRanks) {
+  const CommandLine line = parse({"train", "--record", "3", "--record=20", "a.yaml", "--hang-rank", "0"});
+  EXPECT_THAT(line.record, ElementsAre(3, 20));
+  EXPECT_EQ(line.hang_rank, 0);
+  EXPECT_EQ(line.hang_seconds, 3600);
+  EXPECT_FALSE(parse({"train", "a.yaml"}).hang_rank.has_value());
+  EXPECT_EQ(parse({"evaluate", "runs/a", "--hang-rank", "2", "--hang-seconds", "1.5"}).hang_seconds, 1.5);
+  const CommandLine replay = parse({"replay", "runs/a", "--step", "7", "--json", "--threads", "2"});
+  EXPECT_EQ(replay.command, Command::replay);
+  EXPECT_EQ(replay.step, 7);
+  EXPECT_TRUE(replay.json);
+  EXPECT_THAT(replay.overrides, ElementsAre("threads=2"));
+  EXPECT_THAT(usage_error({"replay", "runs/a"}), HasSubstr("--step is required"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--record", "0"}), HasSubstr("'0' is not a whole number"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--hang-rank", "-1"}), HasSubstr("'-1' is not a rank"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--hang-rank", "0", "--hang-seconds", "0"}),
+              HasSubstr("'0' is not a number above 0"));
+}
+
 // One --set takes one value, so that the positional argument may follow.
 TEST(CommandLine, PositionalAfterSet) {
   const CommandLine line = parse({"train", "--set", "seed=1", "a.yaml"});
