@@ -14,6 +14,8 @@ LOCKSTEP="${LOCKSTEP:-$(command -v lockstep || echo "$PWD/build/release/bin/lock
 
 # Threads that libraries might start beside Lockstep's own.
 export OMP_NUM_THREADS=1
+# mpirun's daemons notice a host that is lost within 20 s instead of minutes (docs/hosts.md).
+export OMPI_MCA_oob_tcp_keepalive_time=10 OMPI_MCA_oob_tcp_keepalive_intvl=3 OMPI_MCA_oob_tcp_keepalive_probes=3
 
 # Sets `launcher`: a rank for each task of the job, each bound to cores of its own.
 choose_launcher() {
