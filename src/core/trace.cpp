@@ -52,7 +52,8 @@ ThreadBuffer& own_buffer() {
 
 namespace trace_detail {
 
-std::atomic<bool> enabled{false};
+std::atomic<int> mode{0};
+TraceListener listener{nullptr, nullptr};
 
 std::int64_t now_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -62,7 +63,7 @@ std::int64_t now_ns() noexcept {
 
 void record(const char* category, const char* name, std::int64_t begin_ns) noexcept {
   const std::int64_t end_ns = now_ns(), start_ns = buffers().start_ns.load(std::memory_order_relaxed);
-  if (!enabled.load(std::memory_order_relaxed) || begin_ns < start_ns) return;
+  if ((mode.load(std::memory_order_relaxed) & kKept) == 0 || begin_ns < start_ns) return;
   try {
     ThreadBuffer& own = own_buffer();
     const std::lock_guard lock(own.mutex);
@@ -90,11 +91,11 @@ void start_trace() {
     buffer->dropped = 0;
   }
   buffers().start_ns = trace_detail::now_ns();
-  trace_detail::enabled = true;
+  trace_detail::mode |= trace_detail::kKept;
 }
 
 std::vector<ThreadTrace> stop_trace() {
-  trace_detail::enabled = false;
+  trace_detail::mode &= ~trace_detail::kKept;
   std::vector<ThreadTrace> traces;
   const std::lock_guard lock(buffers().mutex);
   std::erase_if(buffers().all, [&](const std::shared_ptr<ThreadBuffer>& buffer) {
@@ -113,6 +114,11 @@ void name_trace_thread(const char* name) {
   if (!own) return;
   const std::lock_guard lock(own->mutex);
   own->name = own_name.data();
+}
+
+void set_trace_listener(TraceListener listener) {
+  trace_detail::listener = listener;
+  trace_detail::mode |= trace_detail::kHeard;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -11,12 +12,28 @@
 
 #include "core/device_cuda.h"
 #include "core/error.h"
+#include "core/trace.h"
 #include "kernels/backend.h"
 #include "kernels/kernel_table_cuda.h"
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#endif
 
 namespace lockstep {
 
 namespace {
+
+// NVIDIA's profilers show the spans of core/trace.h as ranges where LOCKSTEP_NVTX=1: layers and phases by
+// name. Steps are then not launched as graphs, which have no layers.
+#if __has_include(<nvtx3/nvToolsExt.h>)
+void listen_with_nvtx() {
+  const char* wanted = std::getenv("LOCKSTEP_NVTX");
+  if (wanted == nullptr || std::string_view(wanted) != "1") return;
+  set_trace_listener({[](const char*, const char* name) { nvtxRangePushA(name); }, [] { nvtxRangePop(); }});
+}
+#else
+void listen_with_nvtx() {}
+#endif
 
 std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
@@ -60,7 +77,10 @@ class CudaBackend final : public Backend {
   Device& open(int index) override {
     const std::lock_guard lock(mutex_);
     auto& device = devices_[index];
-    if (!device) device = std::make_unique<CudaDevice>(index);
+    if (!device) {
+      device = std::make_unique<CudaDevice>(index);
+      listen_with_nvtx();
+    }
     return *device;
   }
 
