@@ -39,6 +39,39 @@ std::string resnet20() {
   return text + "- global_avg_pool\n- dense: {units: 10}\n";
 }
 
+/// He et al. 2016, table 1, with the stride in the 3x3 convolution of a block.
+std::string resnet50() {
+  std::string text =
+      "- conv2d: {filters: 64, kernel: 7, stride: 2, bias: false}\n- batch_norm\n- relu\n"
+      "- max_pool: {name: start, window: 3, stride: 2, padding: same}\n";
+  std::string previous = "start";
+  const int blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; ++stage)
+    for (int block = 0; block < blocks[stage]; ++block) {
+      const std::string name = fmt::format("s{}b{}", stage, block);
+      const int filters = 64 << stage, stride = stage > 0 && block == 0 ? 2 : 1;
+      std::string shortcut = previous;
+      if (block == 0) {
+        shortcut = name + "_shortcut";
+        text += fmt::format("- conv2d: {{filters: {}, kernel: 1, stride: {}, bias: false, inputs: [{}]}}\n",
+                            4 * filters, stride, previous);
+        text += fmt::format("- batch_norm: {{name: {}}}\n", shortcut);
+      }
+      text +=
+          fmt::format("- conv2d: {{filters: {}, kernel: 1, bias: false, inputs: [{}]}}\n", filters, previous);
+      text +=
+          fmt::format("- batch_norm\n- relu\n- conv2d: {{filters: {}, kernel: 3, stride: {}, bias: false}}\n",
+                      filters, stride);
+      text += fmt::format("- batch_norm\n- relu\n- conv2d: {{filters: {}, kernel: 1, bias: false}}\n",
+                          4 * filters);
+      text += fmt::format(
+          "- batch_norm: {{name: {0}_bn}}\n- add: {{inputs: [{0}_bn, {1}]}}\n- relu: {{name: {0}}}\n", name,
+          shortcut);
+      previous = name;
+    }
+  return text + "- global_avg_pool\n- dense: {units: 1000}\n";
+}
+
 std::string lenet() {
   return "- conv2d: {filters: 32, kernel: 3}\n- relu\n- max_pool\n- conv2d: {filters: 64, kernel: 3}\n- "
          "relu\n- max_pool\n"
@@ -75,6 +108,8 @@ constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
 std::span<const BenchNet> bench_nets() {
   static const BenchNet kNets[] = {
       {"resnet20", "ResNet-20 on 32 x 32 x 3, momentum", Shape{32, 32, 3}, 10, 32, resnet20, kMomentum},
+      {"resnet50", "ResNet-50 on 224 x 224 x 3, momentum (for GPUs)", Shape{224, 224, 3}, 1000, 64, resnet50,
+       kMomentum},
       {"lenet", "conv 32, pool, conv 64, pool, dense 128, dense 10 (3 x 3, same) on 28 x 28 x 1, momentum",
        Shape{28, 28, 1}, 10, 128, lenet, kMomentum},
       {"mlp", "784-512-512-10, momentum", Shape{784}, 10, 128, mlp, kMomentum},

@@ -4,10 +4,12 @@
 """The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU.
 
     pytorch_step.py [--net NAME[,NAME]] [--batch N] [--processes P] [--seconds S] [--json FILE]
+                    [--device cuda] [--tf32] [--compile]
 
 One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, --batch samples in each process.
 Data are synthetic and in memory; a step is forward, loss, backward, update. Median and minimum over the steps, of the
-slowest process. Needs torch; nothing else of the project does.
+slowest process. On a GPU a time is that of ten steps that the host may run ahead in, divided by ten. Needs torch; nothing
+else of the project does.
 """
 import argparse
 import json
@@ -51,6 +53,35 @@ def resnet20():
                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions and a shortcut."""
+
+    def __init__(self, in_c, filters, stride, first):
+        super().__init__()
+        out_c = 4 * filters
+        self.body = nn.Sequential(
+            nn.Conv2d(in_c, filters, 1, bias=False), nn.BatchNorm2d(filters), nn.ReLU(),
+            nn.Conv2d(filters, filters, 3, stride, 1, bias=False), nn.BatchNorm2d(filters), nn.ReLU(),
+            nn.Conv2d(filters, out_c, 1, bias=False), nn.BatchNorm2d(out_c))
+        self.shortcut = nn.Identity()
+        if first:
+            self.shortcut = nn.Sequential(nn.Conv2d(in_c, out_c, 1, stride, bias=False), nn.BatchNorm2d(out_c))
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.shortcut(x))
+
+
+def resnet50():
+    blocks, in_c = [], 64
+    for stage, count in enumerate((3, 4, 6, 3)):
+        for block in range(count):
+            filters = 64 << stage
+            blocks.append(Bottleneck(in_c, filters, 2 if stage > 0 and block == 0 else 1, block == 0))
+            in_c = 4 * filters
+    return nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+                         *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
 def lenet():
     return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1),
                          nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -69,6 +100,7 @@ def digits():
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
     "resnet20": (resnet20, (3, 32, 32), 32, False),
+    "resnet50": (resnet50, (3, 224, 224), 64, False),
     "lenet": (lenet, (1, 28, 28), 128, False),
     "mlp": (mlp, (784,), 128, False),
     "mlp_adam": (mlp, (784,), 128, True),
@@ -76,11 +108,12 @@ NETS = {
 }
 
 
-def measure(name, batch, processes, seconds):
+def measure(name, batch, processes, arguments):
     make, shape, _, adam = NETS[name]
     torch.manual_seed(1)
-    model = make()
-    x, y = torch.rand(batch, *shape), torch.randint(0, 10, (batch,))
+    on_gpu = arguments.device == "cuda"
+    model = make().to(arguments.device)
+    x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:
@@ -88,23 +121,29 @@ def measure(name, batch, processes, seconds):
     parameters = model.parameters()
     optimizer = torch.optim.Adam(parameters, 1e-4) if adam else torch.optim.SGD(parameters, 1e-3, momentum=0.9)
 
+    if arguments.compile:
+        model = torch.compile(model)
+
     def step():
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        for _ in range(10 if on_gpu else 1):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        if on_gpu:
+            torch.cuda.synchronize()
 
     for _ in range(3):
         step()
     start = time.perf_counter()
     step()
-    steps = torch.tensor([max(5, int(seconds / (time.perf_counter() - start)))])
+    steps = torch.tensor([max(5, int(arguments.seconds / (time.perf_counter() - start)))])
     if processes > 1:
         dist.broadcast(steps, 0)
     times = []
     for _ in range(int(steps)):
         start = time.perf_counter()
         step()
-        times.append(time.perf_counter() - start)
+        times.append((time.perf_counter() - start) / (10 if on_gpu else 1))
     times = torch.tensor(times, dtype=torch.float64)
     if processes > 1:
         dist.all_reduce(times, dist.ReduceOp.MAX)
@@ -113,12 +152,13 @@ def measure(name, batch, processes, seconds):
 
 def work(process, processes, arguments):
     torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
     if processes > 1:
         dist.init_process_group("gloo", rank=process, world_size=processes)
     rows = []
     for name in arguments.net.split(","):
         batch = arguments.batch or NETS[name][2]
-        times = measure(name, batch, processes, arguments.seconds)
+        times = measure(name, batch, processes, arguments)
         row = {"net": name, "batch": batch * processes, "processes": processes, "steps": len(times),
                "step_median_s": statistics.median(times), "step_minimum_s": min(times)}
         row["samples_per_s"] = row["batch"] / row["step_median_s"]
@@ -138,10 +178,13 @@ def work(process, processes, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--net", default=",".join(NETS), help="names, with commas: " + ", ".join(NETS))
+    parser.add_argument("--net", default=",".join(name for name in NETS if name != "resnet50"), help="names, with commas: " + ", ".join(NETS))
     parser.add_argument("--batch", type=int, help="samples per process; the net's own if absent")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3, help="how long each net is measured")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--tf32", action="store_true", help="on a GPU: products and convolutions may use TF32")
+    parser.add_argument("--compile", action="store_true", help="torch.compile the net")
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_args()
     for name in arguments.net.split(","):

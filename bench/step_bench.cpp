@@ -7,8 +7,9 @@
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
 //                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
-//                                           [--json FILE]
+//                                           [--json FILE] [--device cpu|cuda] [--tf32]
 //
+// --device cuda is for step_bench_gpu, the same program with GPUs, each rank on one of its own.
 // --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
 // core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
 // over all steps (other work on a machine only ever slows a step down), and
@@ -32,6 +33,10 @@
 #include "driver/trainer.h"
 #include "driver/workers.h"
 #include "driver/yaml_node.h"
+#include "kernels/backend.h"
+#ifdef LOCKSTEP_BENCH_GPU
+#include "kernels/backend_cuda.h"
+#endif
 #include "nets.h"
 #include "step_parts.h"
 
@@ -43,7 +48,8 @@ struct Arguments {
   std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
-  bool parts = false, convolutions = true;
+  bool parts = false, convolutions = true, tf32 = false;
+  std::string device = "cpu";
 };
 
 std::int64_t number(std::string_view text, std::int64_t least) {
@@ -62,6 +68,10 @@ Arguments parse(int argc, char** argv) {
       arguments.parts = true;
       continue;
     }
+    if (name == "--tf32") {
+      arguments.tf32 = true;
+      continue;
+    }
     if (name == "--no-convolutions") {
       arguments.convolutions = false;
       continue;
@@ -72,6 +82,8 @@ Arguments parse(int argc, char** argv) {
       arguments.nets = value;
     else if (name == "--json")
       arguments.json = value;
+    else if (name == "--device")
+      arguments.device = value;
     else if (name == "--batch")
       arguments.batch = number(value, 1);
     else if (name == "--shards")
@@ -87,7 +99,7 @@ Arguments parse(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--no-convolutions, --json FILE");
+                  "--no-convolutions, --json FILE, --device cpu|cuda, --tf32");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
                    "--parts wants one thread: the passes of several overlap");
@@ -167,6 +179,20 @@ struct Result {
   StepParts parts;
 };
 
+struct Place {
+  Device& device;
+  const KernelTable& kernels;
+};
+Place place_of(const Arguments& arguments, int rank) {
+  if (arguments.device == "cpu") return {cpu_device(), cpu_kernels()};
+  Backend* backend = find_backend(arguments.device);
+  LOCKSTEP_REQUIRE(backend != nullptr, ErrorKind::usage,
+                   "this program has no device {}: step_bench_gpu has cuda", arguments.device);
+  const int visible = backend->num_devices();
+  LOCKSTEP_REQUIRE(visible > 0, ErrorKind::device, "no GPU: {}", backend->problem());
+  return {backend->open(rank % visible), backend->kernels({.allow_tf32 = arguments.tf32})};
+}
+
 Result measure(Communicator& world, const Arguments& arguments, const BenchNet& net) {
   Result result{.net = std::string(net.name),
                 .batch = (arguments.batch > 0 ? arguments.batch : net.batch) * arguments.scale,
@@ -182,20 +208,21 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);
   VariableStore variables;
   graph.finish(variables);
-  variables.commit(cpu_device());
+  const Place place = place_of(arguments, world.rank());
+  variables.commit(place.device);
   variables.initialize(1);
   const std::unique_ptr<Loss> loss = make_loss(Node::scalar("softmax_cross_entropy"));
   const std::unique_ptr<Optimizer> optimizer =
       make_optimizer(parse_yaml(net.optimizer, std::string(net.name)));
-  optimizer->create_slots(cpu_device(), variables);
-  Workers workers(result.threads);
+  optimizer->create_slots(place.device, variables);
+  Workers workers(result.threads, place.device);
   const auto gradients = world.duplicate("gradients"), meetings = world.duplicate("batch norm"),
              control = world.duplicate("control");
   const ExecutorContext context{graph,
                                 variables,
                                 *loss,
-                                cpu_kernels(),
-                                cpu_device(),
+                                place.kernels,
+                                place.device,
                                 workers.pool(),
                                 workers.lanes(),
                                 *meetings,
@@ -207,7 +234,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   workers.grow_scratch(trainer.scratch_bytes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
-  if (net.name == "resnet20" && arguments.convolutions) {
+  if (net.name == "resnet20" && arguments.convolutions && place.device.is_host()) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
         "{} shards do not divide the batch of {}, which the convolutions alone want: add --no-convolutions",
@@ -336,6 +363,9 @@ void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+#ifdef LOCKSTEP_BENCH_GPU
+  lockstep::register_backend(lockstep::cuda_backend());
+#endif
   CommEnvironment environment({.timeout_seconds = 120});
   try {
     run_benchmark(environment, argc, argv);
