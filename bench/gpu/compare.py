@@ -7,7 +7,7 @@ GPU's measured GEMM rate that Lockstep's net reaches.
     bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--tf32] [--rounds N] [--json FILE]
 
 Both run float32, channels last. Rounds alternate, so that what else the machine does strikes both; the table shows the
-medians of the rounds. PyTorch runs eager and with torch.compile.
+medians of the rounds. PyTorch runs eager and, from 2.0 on, with torch.compile.
 """
 import argparse
 import json
@@ -44,11 +44,11 @@ def pytorch(device, net, batch, tf32, compiled):
 
 
 def gemm_rate(device, tf32):
-    """FLOP/s of a large product, by PyTorch; None without it."""
+    """FLOP/s of a large product by PyTorch, and whether it can compile; None without it."""
     try:
         import torch
     except ImportError:
-        return None
+        return None, False
     import time
     torch.backends.cuda.matmul.allow_tf32 = tf32
     size = 8192 if device == "cuda" else 1024
@@ -60,7 +60,7 @@ def gemm_rate(device, tf32):
         if device == "cuda":
             torch.cuda.synchronize()
         best = max(best, 2.0 * size ** 3 / (time.perf_counter() - start))
-    return best
+    return best, hasattr(torch, "compile")
 
 
 def main():
@@ -76,8 +76,8 @@ def main():
     program = arguments.build / "bench" / ("step_bench_gpu" if arguments.device == "cuda" else "step_bench")
     if not program.exists():
         sys.exit(f"{program} is not there: build with -DLOCKSTEP_CUDA=ON and -DLOCKSTEP_BENCH=ON")
-    rate = gemm_rate(arguments.device, arguments.tf32)
-    ways = ["Lockstep"] if rate is None else ["Lockstep", "PyTorch", "compiled"]
+    rate, compiles = gemm_rate(arguments.device, arguments.tf32)
+    ways = ["Lockstep", *(["PyTorch"] if rate else []), *(["compiled"] if compiles else [])]
     print("GEMM rate: " + ("not measured, PyTorch is not installed" if rate is None else f"{rate / 1e12:.2f} TFLOP/s"))
     print(f"{'net':<10} {'batch':>6} " + " ".join(f"{way:>12}" for way in ways) + f" {'of PyTorch':>11} {'of GEMM':>8}")
     rows = []
