@@ -54,6 +54,13 @@ class GpuTest(LockstepTest):
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
 
+    @unittest.skipUnless(EMULATED, "the order of streams is emulated")
+    def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
+        self.on_gpu("late")
+        for ranks, gpus in ((1, 1), (2, 1), (3, 4)):
+            self.on_gpu(f"early{ranks}", ranks=ranks, gpus=gpus, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+            self.assert_same_run("late", f"early{ranks}", f"{ranks} ranks")
+
     @unittest.skipUnless(EMULATED, "several GPUs are emulated")
     def test_fast_sums_from_gpu_to_gpu_come_close(self):
         self.on_gpu("tree", steps=2)

@@ -14,6 +14,8 @@
 //   both ends that cudaFree looks at; a broken one ends the process with a message.
 // - The threads of a block meet at barriers and shuffles as on a GPU; threads that wait at different ones end
 //   the process with a message.
+// - With LOCKSTEP_EMULATED_RUN_AHEAD set, streams but the first run as early as their waits allow: so memory
+//   that is used again too early shows, too.
 // LOCKSTEP_EMULATED_GPUS (default 1) devices of LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
 // Thread-safe.
 #pragma once

@@ -73,6 +73,9 @@ CUstream_st* resolve(cudaStream_t stream);
 void drain(CUstream_st* stream, const Record* until = nullptr);
 /// All streams of all devices, or those only that blocking calls wait for.
 void drain_all(bool blocking_only);
+/// With LOCKSTEP_EMULATED_RUN_AHEAD in the environment all streams but the first that was made are as early
+/// as they may be, not as late: does what none of them has to wait for.
+void run_ahead();
 /// Queues or captures work.
 cudaError_t push(CUstream_st* stream, std::function<void()> work);
 /// What may not be called while a stream is captured spoils the capture, as on a GPU.
@@ -83,6 +86,7 @@ bool spoils_own_capture(const CUstream_st* stream);
 
 struct CUstream_st {
   int device = 0;
+  int number = 0;  ///< in the order of their making
   bool non_blocking = true;
   std::deque<lockstep::emulation::Operation> queue;
   std::shared_ptr<lockstep::emulation::Capture> capture;

@@ -5,6 +5,7 @@
 #include "runtime.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lockstep::emulation {
 namespace {
@@ -52,6 +53,26 @@ Capture::Joined* Capture::find(const CUstream_st* stream) {
   return nullptr;
 }
 
+void run_ahead() {
+  static const bool wanted = std::getenv("LOCKSTEP_EMULATED_RUN_AHEAD") != nullptr;
+  if (!wanted) return;
+  for (CUstream_st* stream : runtime().streams) {
+    if (stream->number == 0 || stream->capture) continue;
+    while (!stream->queue.empty()) {
+      const std::shared_ptr<Record> awaited = stream->queue.front().awaited;
+      if (awaited && !awaited->done && awaited->stream != nullptr) break;
+      Operation operation = std::move(stream->queue.front());
+      stream->queue.pop_front();
+      if (operation.work) operation.work();
+      if (operation.record) {
+        operation.record->done = true;
+        operation.record->stream = nullptr;
+        operation.record->time = Clock::now();
+      }
+    }
+  }
+}
+
 cudaError_t push(CUstream_st* stream, std::function<void()> work) {
   if (stream == nullptr || stream->device != current_device()) return answer(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
@@ -61,6 +82,7 @@ cudaError_t push(CUstream_st* stream, std::function<void()> work) {
     return cudaSuccess;
   }
   stream->queue.push_back({std::move(work), nullptr, nullptr});
+  run_ahead();
   return cudaSuccess;
 }
 
@@ -115,6 +137,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags)
   auto stream = std::make_unique<CUstream_st>();
   stream->device = current_device();
   stream->non_blocking = flags == cudaStreamNonBlocking;
+  static int made = 0;
+  stream->number = made++;
   *pStream = stream.release();
   r.streams.insert(*pStream);
   return cudaSuccess;
