@@ -58,8 +58,8 @@ class Device {
   /// What enters the stream from now on waits for the event.
   virtual void stream_wait(void* stream, void* event) = 0;
 
-  /// What enters the stream from begin to end is not done but recorded; launch() does it as one. The recording
-  /// holds addresses and arguments as they are. Not on a host device.
+  /// What enters the stream from begin to end is not done but recorded; launch() does it as one. The
+  /// recording holds addresses and arguments as they are. Not on a host device.
   virtual void begin_recording(void* stream) = 0;
   virtual void* end_recording(void* stream) = 0;
   virtual void abandon_recording(void* stream) noexcept = 0;
