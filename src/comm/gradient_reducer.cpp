@@ -175,7 +175,6 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
   const bool alone = communicator.size() == 1;
   s.device = options.device != nullptr ? options.device : &cpu_device();
-  if (!s.device->is_host()) options.overlap = true;
   if (alone || options.direct) options.overlap = false;
   s.options = std::move(options);
   s.num_elements = num_elements;

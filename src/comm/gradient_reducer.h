@@ -31,8 +31,8 @@ struct GradientReducerOptions {
   /// MPI_THREAD_MULTIPLE (CommEnvironment::thread_multiple).
   bool overlap = false;
   /// Where partials and result lie, and the stream that writes partials before start() and reads the result
-  /// after wait_all(). On a device with memory of its own the sums pass through pinned host memory, in a
-  /// thread of our own (overlap is on); wait_all() waits for them, and the stream for their way back.
+  /// after wait_all(). On a device with memory of its own the sums pass through pinned host memory: start()
+  /// waits for that, or with overlap wait_all() does, and the stream waits for their way back.
   Device* device = nullptr;  ///< null: the CPU
   void* stream = nullptr;
   /// If not null, sums go along the tree from device to device, in the stream of this communicator of the

@@ -31,6 +31,17 @@ void print_layers(const Model& model) {
              model.graph->flops_per_sample() / 1e6);
 }
 
+/// A configuration for GPUs may be checked where there are none, on a login node for one: then on the CPU.
+ComputeDevice device_here(const Config& config, std::string& no_gpu) {
+  try {
+    return open_device(config, 0);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::config) throw;
+    no_gpu = error.what_happened();
+    return {cpu_device(), cpu_kernels(), -1, {}};
+  }
+}
+
 /// Takes everything that training takes on one rank, so that the number is no guess.
 void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& config, const Dataset& train,
                       const StepPlan& plan) {
@@ -63,7 +74,8 @@ int command_check(const CommandLine& line) {
   check_config(config);
   check_hooks(config);
   const std::unique_ptr<Dataset> train = open_split(config, "train"), eval = open_split(config, "eval");
-  const ComputeDevice device = open_device(config, 0);
+  std::string no_gpu;
+  const ComputeDevice device = device_here(config, no_gpu);
   Model model = make_model(config, train->feature_shape(), device.device);
   check_labels(model, *train);
   if (eval) check_labels(model, *eval);
@@ -111,6 +123,7 @@ int command_check(const CommandLine& line) {
     fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
                2.0 * (ranks - 1) / ranks * parameters * mb, ranks);
   if (device.is_gpu()) print_gpu_memory(device, model, config, *train, plan);
+  if (!no_gpu.empty()) fmt::print("GPU memory        not known here: {}\n", no_gpu);
   fmt::print("The configuration is good.\n");
   return 0;
 }

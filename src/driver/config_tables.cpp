@@ -146,7 +146,7 @@ constexpr ParamSpec kComm[] = {
      "it."},
     {"overlap", string, "auto", "auto|on|off",
      "Sum gradients while others are still being computed, in a thread of its own. auto: if the rank has a "
-     "core to spare."},
+     "core to spare, or a GPU."},
     {"bucket_first_mb", real, "1.0", "> 0 MB",
      "Size of the first gradient bucket: small, so that communication starts early."},
     {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},

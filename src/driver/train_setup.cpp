@@ -23,7 +23,8 @@ TrainerOptions trainer_options(Session& session) {
                                                             : GradientReducerOptions::Mode::tree;
   const int ranks = session.world().size(), threads = session.workers().pool().size();
   const std::string& overlap = comm.string("overlap");
-  const bool wanted = overlap == "on" || (overlap == "auto" && session.cores_per_rank() > threads);
+  const bool has_core = session.device().is_gpu() || session.cores_per_rank() > threads;
+  const bool wanted = overlap == "on" || (overlap == "auto" && has_core);
   options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
   if (overlap == "on" && ranks > 1 && !session.may_overlap())
     log_warning(

@@ -61,6 +61,11 @@ class GpuTest(LockstepTest):
             self.on_gpu(f"early{ranks}", ranks=ranks, gpus=gpus, LOCKSTEP_EMULATED_RUN_AHEAD="1")
             self.assert_same_run("late", f"early{ranks}", f"{ranks} ranks")
 
+    def test_same_bits_without_a_thread_for_communication(self):
+        self.assertIn("communication overlapped", self.on_gpu("with", ranks=2).err)
+        self.assertNotIn("communication overlapped", self.on_gpu("without", ranks=2, sets=["comm.overlap=off"]).err)
+        self.assert_same_run("with", "without")
+
     @unittest.skipUnless(EMULATED, "several GPUs are emulated")
     def test_fast_sums_from_gpu_to_gpu_come_close(self):
         self.on_gpu("tree", steps=2)

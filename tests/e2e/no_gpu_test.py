@@ -18,6 +18,10 @@ class NoGpuTest(LockstepTest):
         self.assert_one_error(result, 2, r"device: (there is no GPU for rank \d|this program was built without GPUs)")
         self.assertIn("choose device: cpu", result.err)
 
+    def test_a_configuration_for_gpus_can_be_checked_all_the_same(self):
+        out = self.lockstep("check", DIGITS, "--set", "device=cuda").out
+        self.assertRegex(out, r"GPU memory +not known here: .*\nThe configuration is good")
+
     def test_info_says_why_there_are_none(self):
         self.assertRegex(INFO, r"(?m)^GPUs +\S")
 
