@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,12 +62,14 @@ struct LayerCheckOptions {
   bool two_gradients = false;
   std::uint64_t seed = 1;     ///< of inputs, output weights and initial values
   double low = -1, high = 1;  ///< inputs are uniform between these
+  /// Inputs by number that nobody differentiates (indices, lengths): their values for the whole batch.
+  std::map<int, std::vector<float>> fixed_inputs = {};
 };
 
 /// Checks a layer's backward pass against its own forward pass, both in float32: inputs and output weights w
 /// are random, f = sum(w * output), summed in double. The noise of an element's quotient is that of the
-/// outputs that moved: rounding to float32 of each, over the step. Returns one result per input and per
-/// trainable variable, in order. What a layer of your own gets as its first test:
+/// outputs that moved: rounding to float32 of each, over the step. Returns one result per input that is not
+/// fixed and per trainable variable, in order. What a layer of your own gets as its first test:
 ///   for (const GradientCheck& check : check_layer(layer, {Shape{4, 4, 2}})) EXPECT_TRUE(check.passed()) <<
 ///   check.to_string();
 /// The layer must be new: infer, declare and prepare are called here, fuse_* before.

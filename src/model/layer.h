@@ -33,7 +33,8 @@ struct PrepareContext {
 };
 
 /// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody
-/// wants is null, so is dy2 when there is one gradient contribution only.
+/// wants is null, so is dy2 when there is one gradient contribution only, and dy of an output that nothing
+/// behind differentiates (never all of them).
 struct Pass {
   const KernelTable& kernels;
   const Lane& lane;
@@ -98,6 +99,10 @@ class Layer {
   virtual bool fuse_relu() { return false; }
   /// Takes a following addition of another tensor (which becomes its last input) into its own pass.
   virtual bool fuse_residual() { return false; }
+  /// False for a layer without inputs, such as a constant; else no `inputs` means the layer before.
+  virtual bool takes_inputs() const { return true; }
+  /// Nothing behind it moves what lies before it: no gradient passes, backward is never called.
+  virtual bool stops_gradient() const { return false; }
   /// What the graph looks for when it fuses.
   virtual bool is_relu() const { return false; }
   virtual bool is_addition() const { return false; }

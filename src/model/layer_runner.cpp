@@ -59,6 +59,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   LOCKSTEP_CHECK(!sizes.empty(), "no samples to run layer {} on", layer.name());
   const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(input_elements_.size());
   std::fill_n(wants.get(), input_elements_.size(), options_.training);
+  for (int fixed : options_.fixed_inputs) wants[static_cast<std::size_t>(fixed)] = false;
   layer.prepare({kernels_,
                  device_,
                  1,
@@ -94,6 +95,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
       part->input_pointers.push_back(static_cast<const float*>(part->inputs.back().data()));
       part->dx_pointers.push_back(static_cast<float*>(part->input_gradients.back().data()));
     }
+    for (int fixed : options_.fixed_inputs) part->dx_pointers.at(static_cast<std::size_t>(fixed)) = nullptr;
     for (std::int64_t elements : output_elements_) {
       part->outputs.push_back(floats(device_, n * elements));
       part->dy.push_back(floats(device_, n * elements));
@@ -227,8 +229,9 @@ void LayerRunner::backward() {
     to_host(device_, gradients, static_cast<std::int64_t>(on_host.size()), on_host.data());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(on_host[i]);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      to_host(device_, part.dx_pointers[i], part.n * input_elements_[i],
-              input_gradients_[i].data() + part.first * input_elements_[i]);
+      if (part.dx_pointers[i] != nullptr)
+        to_host(device_, part.dx_pointers[i], part.n * input_elements_[i],
+                input_gradients_[i].data() + part.first * input_elements_[i]);
   }
   std::transform(sums.begin(), sums.end(), gradients_.begin(),
                  [](double sum) { return static_cast<float>(sum); });

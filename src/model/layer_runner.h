@@ -29,6 +29,8 @@ struct LayerRunnerOptions {
   int fused_inputs = 0;
   /// Gives a layer that takes_two_gradients() its output gradient in two parts.
   bool two_gradients = false;
+  /// Inputs that nobody differentiates (indices, lengths): their gradients stay zero.
+  std::vector<int> fixed_inputs = {};
   /// What it runs on; null: the CPU. Inputs and outputs are in host memory all the same.
   Device* device = nullptr;
   const KernelTable* kernels = nullptr;
@@ -39,7 +41,8 @@ struct LayerRunnerOptions {
 class LayerRunner {
  public:
   /// Calls infer, declare and prepare; fuse_* must come before. `inputs` are shapes per sample. The layer
-  /// must outlive the runner and serves one runner only. All inputs want a gradient.
+  /// must outlive the runner and serves one runner only. All inputs want a gradient but for
+  /// the fixed ones.
   LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options = {});
   LayerRunner(Layer& layer, std::initializer_list<Shape> inputs, LayerRunnerOptions options = {});
 

@@ -11,10 +11,12 @@ namespace lockstep {
 namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
+      // clang-format off: one per line
       kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
       kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
       kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
       kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer,
+      // clang-format on
   };
   return table;
 }

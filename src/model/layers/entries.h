@@ -8,8 +8,24 @@
 
 namespace lockstep {
 
-extern const LayerEntry kDenseLayer, kConv2dLayer, kMaxPoolLayer, kAvgPoolLayer, kGlobalAvgPoolLayer,
-    kFlattenLayer, kAddLayer, kBatchNormLayer, kDropoutLayer, kReluLayer, kLeakyReluLayer, kRelu6Layer,
-    kEluLayer, kGeluLayer, kSiluLayer, kTanhLayer, kSigmoidLayer, kSoftplusLayer, kSoftmaxLayer;
+extern const LayerEntry kDenseLayer;
+extern const LayerEntry kConv2dLayer;
+extern const LayerEntry kMaxPoolLayer;
+extern const LayerEntry kAvgPoolLayer;
+extern const LayerEntry kGlobalAvgPoolLayer;
+extern const LayerEntry kFlattenLayer;
+extern const LayerEntry kAddLayer;
+extern const LayerEntry kBatchNormLayer;
+extern const LayerEntry kDropoutLayer;
+extern const LayerEntry kReluLayer;
+extern const LayerEntry kLeakyReluLayer;
+extern const LayerEntry kRelu6Layer;
+extern const LayerEntry kEluLayer;
+extern const LayerEntry kGeluLayer;
+extern const LayerEntry kSiluLayer;
+extern const LayerEntry kTanhLayer;
+extern const LayerEntry kSigmoidLayer;
+extern const LayerEntry kSoftplusLayer;
+extern const LayerEntry kSoftmaxLayer;
 
 }  // namespace lockstep

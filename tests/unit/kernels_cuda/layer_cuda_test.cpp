@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every layer on a GPU beside the same layer on the CPU: outputs, gradients of inputs and variables, and what
-// it moves. That a layer is here at all is the doing of layer_cases.h, which has every entry of the layer
+// it moves. That a layer is here at all is the doing of layer_cases, which have every entry of the layer
 // table.
 #include "model/layer_runner.h"
 
@@ -12,7 +12,7 @@
 #include "cuda_testing.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
-#include "unit/model/layer_cases.h"
+#include "unit/model/layer_cases/layer_cases.h"
 
 namespace lockstep {
 namespace {
@@ -28,15 +28,12 @@ LayerRun made(const LayerCase& test, Device* device, const KernelTable* kernels)
   LayerRun run{layer_from(test.yaml), nullptr};
   EXPECT_TRUE(!test.residual || run.layer->fuse_residual());
   EXPECT_TRUE(!test.relu || run.layer->fuse_relu());
-  run.runner = std::make_unique<LayerRunner>(*run.layer, test.inputs,
-                                             LayerRunnerOptions{.microshards = test.microshards,
-                                                                .fused_inputs = test.residual ? 1 : 0,
-                                                                .two_gradients = test.two_gradients,
-                                                                .device = device,
-                                                                .kernels = kernels});
+  LayerRunnerOptions options = runner_options(test);
+  options.device = device;
+  options.kernels = kernels;
+  run.runner = std::make_unique<LayerRunner>(*run.layer, test.inputs, options);
   LayerRunner& r = *run.runner;
-  for (int i = 0; i < r.num_inputs(); ++i)
-    r.input(i) = random_floats(r.input(i).size(), static_cast<std::uint32_t>(i), test.low, test.high);
+  fill_inputs(test, r);
   for (std::size_t v = 0; v < r.variables().variables().size(); ++v) {
     const Tensor tensor = r.variables().tensor(static_cast<VariableId>(v));
     if (!r.variables().variables()[v].trainable) continue;

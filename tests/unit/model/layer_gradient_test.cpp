@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/named_options.h"
-#include "layer_cases.h"
+#include "layer_cases/layer_cases.h"
 #include "model/gradient_check.h"
 #include "model/layer_runner.h"
 
@@ -27,16 +27,12 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 TEST_P(LayerGradient, AgreesWithReference) {
   const LayerCase& test = GetParam();
   const auto layer = made(test);
-  LayerRunner run(*layer, test.inputs,
-                  {.microshards = test.microshards,
-                   .fused_inputs = test.residual ? 1 : 0,
-                   .two_gradients = test.two_gradients});
-  // The point: all inputs, then all trainable variables.
+  LayerRunner run(*layer, test.inputs, runner_options(test));
+  fill_inputs(test, run);
+  // The point: all inputs that are differentiated, then all trainable variables.
   Values point;
-  for (int i = 0; i < run.num_inputs(); ++i) {
-    run.input(i) = random_floats(run.input(i).size(), static_cast<std::uint32_t>(i), test.low, test.high);
-    point.insert(point.end(), run.input(i).begin(), run.input(i).end());
-  }
+  for (int i = 0; i < run.num_inputs(); ++i)
+    if (!test.fixed_inputs.contains(i)) point.insert(point.end(), run.input(i).begin(), run.input(i).end());
   struct Part {
     std::string name;
     VariableId id;
@@ -57,6 +53,10 @@ TEST_P(LayerGradient, AgreesWithReference) {
     std::vector<Values> inputs;
     auto next = at.begin();
     for (int i = 0; i < run.num_inputs(); ++i) {
+      if (test.fixed_inputs.contains(i)) {
+        inputs.push_back(doubles(run.input(i)));
+        continue;
+      }
       const auto end = next + static_cast<std::ptrdiff_t>(run.input(i).size());
       inputs.emplace_back(next, end);
       next = end;
@@ -72,14 +72,21 @@ TEST_P(LayerGradient, AgreesWithReference) {
 
   run.forward();
   // Sums of at most 60 terms, in any order: 60 roundings of 2^-24 of the largest sum, far less as a rule.
-  expect_close(run.output(), reference(point), 60 * 0x1p-24, "output");
+  const std::vector<float> outputs = outputs_of(run);
+  expect_close(outputs, reference(point), 60 * 0x1p-24, "output");
 
-  const std::vector<float> weights = random_floats(run.output_gradient().size(), 999, -1, 1);
-  run.output_gradient() = weights;
+  const std::vector<float> weights = random_floats(outputs.size(), 999, -1, 1);
+  auto next_weight = weights.begin();
+  for (int o = 0; o < run.num_outputs(); ++o) {
+    const auto end = next_weight + static_cast<std::ptrdiff_t>(run.output(o).size());
+    run.output_gradient(o).assign(next_weight, end);
+    next_weight = end;
+  }
   run.backward();
   std::vector<float> gradient;
   for (int i = 0; i < run.num_inputs(); ++i)
-    gradient.insert(gradient.end(), run.input_gradient(i).begin(), run.input_gradient(i).end());
+    if (!test.fixed_inputs.contains(i))
+      gradient.insert(gradient.end(), run.input_gradient(i).begin(), run.input_gradient(i).end());
   for (const Part& part : parts) {
     const auto own = run.gradient(part.id);
     gradient.insert(gradient.end(), own.begin(), own.end());
@@ -90,7 +97,7 @@ TEST_P(LayerGradient, AgreesWithReference) {
     for (std::size_t i = 0; i < y.size(); ++i) sum += static_cast<double>(weights[i]) * y[i];
     return sum;
   };
-  const GradientCheck check = check_gradient(scalar, point, gradient, {.tolerance = 2e-5});
+  const GradientCheck check = check_gradient(scalar, point, gradient, {.tolerance = test.tolerance});
   EXPECT_TRUE(check.passed()) << check.to_string();
   EXPECT_EQ(check.checked + check.kinks, static_cast<std::int64_t>(point.size()));
 }
@@ -103,22 +110,23 @@ TEST_P(LayerGradient, AgreesWithItsOwnForward) {
                                    .fused_inputs = test.residual ? 1 : 0,
                                    .two_gradients = test.two_gradients,
                                    .low = test.low,
-                                   .high = test.high});
-  EXPECT_GE(checks.size(), test.inputs.size());
+                                   .high = test.high,
+                                   .fixed_inputs = test.fixed_inputs});
+  EXPECT_GE(checks.size(), test.inputs.size() - test.fixed_inputs.size());
   for (const GradientCheck& check : checks) EXPECT_TRUE(check.passed()) << check.to_string();
 }
 
 /// What does not depend on the batch gives the same in inference; primitives are made apart for it.
 TEST_P(LayerGradient, InferenceGivesTheSameOutput) {
   const LayerCase& test = GetParam();
-  if (test.name.starts_with("batch_norm") || test.name.starts_with("dropout")) return;  // below
+  if (!test.same_in_inference) return;
   const auto layer = made(test);
-  LayerRunner run(*layer, test.inputs, {.microshards = test.microshards, .training = false});
+  LayerRunnerOptions options = runner_options(test);
+  options.training = false;
+  LayerRunner run(*layer, test.inputs, options);
+  fill_inputs(test, run);
   std::vector<Values> inputs;
-  for (int i = 0; i < run.num_inputs(); ++i) {
-    run.input(i) = random_floats(run.input(i).size(), static_cast<std::uint32_t>(i), test.low, test.high);
-    inputs.push_back(doubles(run.input(i)));
-  }
+  for (int i = 0; i < run.num_inputs(); ++i) inputs.push_back(doubles(run.input(i)));
   std::map<std::string, Values> variables;
   for (std::size_t v = 0; v < run.variables().variables().size(); ++v) {
     const Variable& variable = run.variables().variables()[v];
@@ -126,7 +134,7 @@ TEST_P(LayerGradient, InferenceGivesTheSameOutput) {
     variables[last_part(variable.name)] = Values(values, values + variable.shape.num_elements());
   }
   run.forward();
-  expect_close(run.output(), test.reference(inputs, variables), 60 * 0x1p-24, "output");
+  expect_close(outputs_of(run), test.reference(inputs, variables), 60 * 0x1p-24, "output");
 }
 
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerGradient, testing::ValuesIn(layer_cases()),
@@ -138,7 +146,7 @@ TEST(LayerTable, EveryLayerHasACheck) {
     covered.push_back(named_options(parse_yaml(test.yaml, "test"), "layer").name);
   for (const LayerEntry& entry : layer_table())
     EXPECT_NE(std::find(covered.begin(), covered.end(), entry.name), covered.end())
-        << "layer " << entry.name << " has no gradient check: add a case to layer_cases.cpp";
+        << "layer " << entry.name << " has no gradient check: add a case to its family in layer_cases/";
 }
 
 TEST(Inference, DropoutIsTheIdentity) {

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "layer_cases.h"
+#include "support/reference_kernels.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Each group of `group` microshards (0: all) normalised by itself.
+LayerCase batch_norm(std::string name, std::string options, std::vector<std::int64_t> microshards,
+                     std::size_t group = 0, bool relu = false, bool residual = false,
+                     bool two_gradients = false) {
+  const Shape shape{3, 2, 4};
+  return {.name = std::move(name),
+          .yaml = "batch_norm: {epsilon: 0.01" + options + "}",
+          .inputs = {shape},
+          .reference =
+              [=](const Inputs& in, const Variables& v) {
+                Values gamma = variable(v, "gamma"), beta = variable(v, "beta"), y;
+                if (gamma.empty()) gamma.assign(4, 1.0);
+                if (beta.empty()) beta.assign(4, 0.0);
+                auto from = in[0].begin();
+                for (std::size_t s = 0; s < microshards.size();) {
+                  std::int64_t n = 0;
+                  for (std::size_t last = s + (group == 0 ? microshards.size() : group); s < last; ++s)
+                    n += microshards[s];
+                  const auto to = from + n * shape.num_elements();
+                  const Values part = reference::batch_norm(n * 6, 4, Values(from, to), gamma, beta, 0.01);
+                  y.insert(y.end(), part.begin(), part.end());
+                  from = to;
+                }
+                if (residual)
+                  for (std::size_t i = 0; i < y.size(); ++i) y[i] += in[1][i];
+                return relu ? rectified(y) : y;
+              },
+          .relu = relu,
+          .residual = residual,
+          .two_gradients = two_gradients,
+          .low = -1,
+          .high = 3,
+          .microshards = microshards,
+          .same_in_inference = false};
+}
+
+}  // namespace
+
+void add_batch_norm_cases(std::vector<LayerCase>& cases) {
+  cases.push_back(batch_norm("batch_norm", "", {3}));
+  cases.push_back(batch_norm("batch_norm_shards", "", {2, 0, 3, 1}));
+  cases.push_back(batch_norm("batch_norm_groups", ", group: 2", {2, 1, 0, 3}, 2));
+  cases.push_back(batch_norm("batch_norm_each", ", group: 1", {2, 3}, 1));
+  cases.push_back(batch_norm("batch_norm_without_scale", ", scale: false", {2, 1}));
+  cases.push_back(batch_norm("batch_norm_without_center", ", center: false", {2, 1}));
+  cases.push_back(batch_norm("batch_norm_two_gradients", "", {2, 1}, 0, false, false, true));
+  cases.push_back(batch_norm("batch_norm_relu", "", {2, 0, 2}, 0, true));
+  cases.push_back(batch_norm("batch_norm_relu_two_gradients", "", {2, 2}, 0, true, false, true));
+  cases.push_back(batch_norm("batch_norm_residual", "", {2, 2}, 0, false, true));
+  cases.push_back(batch_norm("batch_norm_residual_two_gradients", "", {2, 2}, 0, false, true, true));
+  cases.push_back(batch_norm("batch_norm_residual_relu", "", {1, 3}, 0, true, true));
+  cases.push_back(
+      batch_norm("batch_norm_residual_relu_groups_two_gradients", ", group: 1", {3, 2}, 1, true, true, true));
+}
+
+}  // namespace lockstep
