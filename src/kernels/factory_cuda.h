@@ -13,6 +13,8 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -21,6 +23,8 @@ const ElementwiseKernels& elementwise_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
+const RecurrentKernels& recurrent_kernels();
+const SequenceKernels& sequence_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

@@ -16,6 +16,8 @@ ElementwiseKernels::~ElementwiseKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
+RecurrentKernels::~RecurrentKernels() = default;
+SequenceKernels::~SequenceKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 
 namespace {
@@ -55,15 +57,30 @@ KernelTable table_of(IsaLevel level) {
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
-      return {avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-              avx512::update_kernels(), factory};
+      return {avx512::elementwise_kernels(),
+              avx512::norm_kernels(),
+              avx512::loss_kernels(),
+              avx512::update_kernels(),
+              avx512::recurrent_kernels(),
+              avx512::sequence_kernels(),
+              factory};
     case IsaLevel::avx2:
-      return {avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(), avx2::update_kernels(),
+      return {avx2::elementwise_kernels(),
+              avx2::norm_kernels(),
+              avx2::loss_kernels(),
+              avx2::update_kernels(),
+              avx2::recurrent_kernels(),
+              avx2::sequence_kernels(),
               factory};
 #endif
     default:
-      return {baseline::elementwise_kernels(), baseline::norm_kernels(), baseline::loss_kernels(),
-              baseline::update_kernels(), factory};
+      return {baseline::elementwise_kernels(),
+              baseline::norm_kernels(),
+              baseline::loss_kernels(),
+              baseline::update_kernels(),
+              baseline::recurrent_kernels(),
+              baseline::sequence_kernels(),
+              factory};
   }
 }
 
