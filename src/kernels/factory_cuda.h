@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
@@ -25,6 +26,7 @@ const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
 const RecurrentKernels& recurrent_kernels();
 const SequenceKernels& sequence_kernels();
+const EmbeddingKernels& embedding_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

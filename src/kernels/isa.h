@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
@@ -35,6 +36,7 @@
   const RecurrentKernels& recurrent_kernels();     \
   const SequenceKernels& sequence_kernels();       \
   const UpdateKernels& update_kernels();           \
+  const EmbeddingKernels& embedding_kernels();     \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

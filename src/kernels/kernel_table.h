@@ -11,6 +11,7 @@
 
 #include "core/device.h"
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
@@ -27,6 +28,7 @@ struct KernelTable {
   const UpdateKernels& update;
   const RecurrentKernels& recurrent;
   const SequenceKernels& sequence;
+  const EmbeddingKernels& embedding;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -37,6 +37,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::update_kernels(),
           cuda::recurrent_kernels(),
           cuda::sequence_kernels(),
+          cuda::embedding_kernels(),
           factory,
           cuda::kScratchBytes};
 }

@@ -32,5 +32,6 @@ extern const LayerEntry kGruLayer;
 extern const LayerEntry kLastStepLayer;
 extern const LayerEntry kSequenceLengthLayer;
 extern const LayerEntry kMaskingLayer;
+extern const LayerEntry kEmbeddingLayer;
 
 }  // namespace lockstep
