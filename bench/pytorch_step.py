@@ -97,6 +97,31 @@ def digits():
                          nn.Dropout(0.25), nn.Linear(1024, 10))
 
 
+class Recurrent(nn.Module):
+    """Two layers of 128 units over 50 steps, the last state to a class; words: an embedding before them."""
+
+    def __init__(self, cell, words):
+        super().__init__()
+        self.embedding = nn.Embedding(words, 128) if words else nn.Identity()
+        self.cell = cell(128, 128, 2, batch_first=True)
+        self.dense = nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.dense(self.cell(self.embedding(x))[0][:, -1])
+
+
+def lstm():
+    return Recurrent(nn.LSTM, 10000)
+
+
+def lstm_alone():
+    return Recurrent(nn.LSTM, 0)
+
+
+def gru_alone():
+    return Recurrent(nn.GRU, 0)
+
+
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
     "resnet20": (resnet20, (3, 32, 32), 32, False),
@@ -105,6 +130,9 @@ NETS = {
     "mlp": (mlp, (784,), 128, False),
     "mlp_adam": (mlp, (784,), 128, True),
     "digits": (digits, (1, 8, 8), 64, True),
+    "lstm": (lstm, (50,), 64, False),
+    "lstm_alone": (lstm_alone, (50, 128), 64, False),
+    "gru_alone": (gru_alone, (50, 128), 64, False),
 }
 
 
@@ -114,6 +142,8 @@ def measure(name, batch, processes, arguments):
     on_gpu = arguments.device == "cuda"
     model = make().to(arguments.device)
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
+    if name == "lstm":
+        x = torch.randint(0, 10000, (batch, *shape), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:
