@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "layer_cases.h"
@@ -82,7 +84,7 @@ Values run(const Net& net, const Inputs& in, const Variables& variables) {
     for (std::int64_t l = 0; l < net.layers; ++l) {
       Values y(static_cast<std::size_t>(net.steps * out), 0.0);
       for (std::int64_t d = 0; d < directions; ++d) {
-        const Cell cell(net, features, "_" + std::to_string(l) + (d == 1 ? "_reverse" : ""), variables);
+        const Cell cell(net, features, fmt::format("_{}{}", l, d == 1 ? "_reverse" : ""), variables);
         Values h(static_cast<std::size_t>(net.units), 0.0), c = h;
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t t = d == 1 ? length - 1 - i : i;
@@ -107,8 +109,7 @@ Values run(const Net& net, const Inputs& in, const Variables& variables) {
 LayerCase recurrent(std::string name, const std::string& options, const Net& net,
                     std::vector<float> lengths = {}, std::vector<std::int64_t> microshards = {2, 1}) {
   LayerCase test{.name = std::move(name),
-                 .yaml = std::string(net.gru ? "gru" : "lstm") + ": {units: " + std::to_string(net.units) +
-                         options + "}",
+                 .yaml = fmt::format("{}: {{units: {}{}}}", net.gru ? "gru" : "lstm", net.units, options),
                  .inputs = {Shape{net.steps, net.features}},
                  .reference = [net](const Inputs& in, const Variables& v) { return run(net, in, v); },
                  .microshards = std::move(microshards)};
@@ -197,13 +198,14 @@ void add_recurrent_cases(std::vector<LayerCase>& cases) {
                          return y;
                        },
                    .microshards = with_empty});
-  cases.push_back(
-      {.name = "masking_of_equal_steps",
-       .yaml = "masking: {value: 2}",
-       .inputs = {Shape{2, 2}},
-       .reference = [](const Inputs&,
-                       const Variables&) { return Values{0, 0, 2, 1, 3, 2, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1}; },
-       .fixed_inputs = {{0, {2, 2, 2, 1, 3, 2, 2, 2, 2, 2, 0, 1}}}});
+  cases.push_back({.name = "masking_of_equal_steps",
+                   .yaml = "masking: {value: 2}",
+                   .inputs = {Shape{2, 2}},
+                   .reference =
+                       [](const Inputs&, const Variables&) {
+                         return Values{0, 0, 2, 1, 3, 2, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1};
+                       },
+                   .fixed_inputs = {{0, {2, 2, 2, 1, 3, 2, 2, 2, 2, 2, 0, 1}}}});
 }
 
 }  // namespace lockstep
