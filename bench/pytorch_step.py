@@ -169,15 +169,16 @@ def measure(name, batch, processes, arguments):
     steps = torch.tensor([max(5, int(arguments.seconds / (time.perf_counter() - start)))])
     if processes > 1:
         dist.broadcast(steps, 0)
-    times = []
+    times, processor = [], []
     for _ in range(int(steps)):
-        start = time.perf_counter()
+        start, start_processor = time.perf_counter(), time.process_time()
         step()
         times.append((time.perf_counter() - start) / (10 if on_gpu else 1))
+        processor.append((time.process_time() - start_processor) / (10 if on_gpu else 1))
     times = torch.tensor(times, dtype=torch.float64)
     if processes > 1:
         dist.all_reduce(times, dist.ReduceOp.MAX)
-    return times.tolist()
+    return times.tolist(), statistics.median(processor)
 
 
 def work(process, processes, arguments):
@@ -188,15 +189,15 @@ def work(process, processes, arguments):
     rows = []
     for name in arguments.net.split(","):
         batch = arguments.batch or NETS[name][2]
-        times = measure(name, batch, processes, arguments)
+        times, processor = measure(name, batch, processes, arguments)
         row = {"net": name, "batch": batch * processes, "processes": processes, "steps": len(times),
-               "step_median_s": statistics.median(times), "step_minimum_s": min(times)}
+               "step_median_s": statistics.median(times), "step_minimum_s": min(times), "step_processor_s": processor}
         row["samples_per_s"] = row["batch"] / row["step_median_s"]
         row["samples_per_s_at_minimum"] = row["batch"] / row["step_minimum_s"]
         rows.append(row)
         if process == 0:
             print(f"{name:<11} {row['batch']:>6} {processes:>9} {1e3 * row['step_median_s']:>10.3f} "
-                  f"{1e3 * row['step_minimum_s']:>10.3f} {row['samples_per_s']:>11.0f} "
+                  f"{1e3 * row['step_minimum_s']:>10.3f} {1e3 * processor:>10.3f} {row['samples_per_s']:>11.0f} "
                   f"{row['samples_per_s_at_minimum']:>11.0f}", flush=True)
     if process == 0 and arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
@@ -220,7 +221,7 @@ def main():
     for name in arguments.net.split(","):
         if name not in NETS:
             parser.error(f"no net '{name}'; known: {', '.join(NETS)}")
-    print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} "
+    print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} {'cpu ms':>10} "
           f"{'samples/s':>11} {'at minimum':>11}", flush=True)
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")

@@ -43,6 +43,7 @@ std::vector<Shape> RecurrentLayer::infer(std::span<const Shape> inputs) {
   steps_ = inputs[0][0];
   features_ = inputs[0][1];
   lengths_ = inputs.size() == 2;
+  stack_.clear();
   for (std::int64_t l = 0; l < layers_; ++l) {
     Stacked& stacked = stack_.emplace_back();
     stacked.in = l == 0 ? features_ : directions() * units_;
