@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/gate_math.h"
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/recurrent_steps.h"
 
 namespace lockstep {
 namespace {
@@ -52,92 +52,27 @@ TEST(GateMath, NanStaysNan) {
   EXPECT_TRUE(std::isnan(fast_tanh(nan)));
 }
 
-constexpr std::int64_t kRows = 4, kStep = 2;
-const Values kLengths{3, 2, 0, 9};  ///< rows 0 and 3 take part in step 2
-
-/// What one step of each cell writes, all of it one behind the other.
-struct Written {
-  std::vector<Floats> all;
-  Floats& add(std::int64_t count, std::uint32_t stream, double low = -3, double high = 3) {
-    all.emplace_back(random_values(count, stream, low, high));
-    return all.back();
-  }
-};
-
-Written lstm_step(const RecurrentKernels& kernels, std::int64_t units, const float* lengths, bool first) {
-  const std::int64_t count = kRows * units, wide = 3 * units;
-  Written w;
-  w.all.reserve(9);
-  Floats &gates = w.add(4 * count, 1), &c = w.add(count, 2), &h = w.add(count, 3),
-         &y = w.add(kRows * wide, 4), &dh = w.add(count, 5), &dc = w.add(count, 6);
-  const Floats recurrent(random_values(4 * count, 7)), c_before(random_values(count, 8)),
-      h_before(random_values(count, 9)), dy(random_values(kRows * wide, 10)),
-      product(random_values(count, 11));
-  const RecurrentStep step{kRows, units, kStep, lengths};
-  const TestLane lane;
-  kernels.lstm_forward(lane, step, gates.data(), first ? nullptr : recurrent.data(), 1.0F,
-                       first ? nullptr : c_before.data(), first ? nullptr : h_before.data(), c.data(),
-                       h.data(), {y.data() + units, wide});
-  w.all.push_back(gates.copy());
-  kernels.lstm_backward(lane, step, gates.data(), first ? nullptr : c_before.data(), c.data(),
-                        first ? nullptr : product.data(), dh.data(), dc.data(), {dy.data() + units, wide});
-  return w;
-}
-
-Written gru_step(const RecurrentKernels& kernels, std::int64_t units, const float* lengths, bool first,
-                 bool reset_after) {
-  const std::int64_t count = kRows * units;
-  Written w;
-  w.all.reserve(9);
-  Floats &gates = w.add(2 * count, 1), &candidate = w.add(count, 2), &h = w.add(count, 3),
-         &y = w.add(count, 4), &dh = w.add(count, 5), &reset = w.add(count, 6), &through = w.add(count, 7);
-  const Floats recurrent(random_values(2 * count, 8)), of_h(random_values(count, 9)),
-      h_before(random_values(count, 10)), dy(random_values(count, 11)), product(random_values(count, 12));
-  const RecurrentStep step{kRows, units, kStep, lengths};
-  const TestLane lane;
-  const float* before = first ? nullptr : h_before.data();
-  kernels.gru_gates(lane, step, gates.data(), first ? nullptr : recurrent.data(), before,
-                    reset_after ? nullptr : reset.data());
-  kernels.gru_output(lane, step, gates.data(), candidate.data(),
-                     reset_after ? reset.data() : (first ? nullptr : of_h.data()), reset_after, before,
-                     h.data(), {y.data(), units});
-  w.all.push_back(gates.copy());
-  kernels.gru_output_backward(lane, step, gates.data(), candidate.data(),
-                              reset_after ? reset.data() : nullptr, before, first ? nullptr : product.data(),
-                              dh.data(), {dy.data(), units});
-  if (!reset_after)
-    kernels.gru_gates_backward(lane, step, gates.data(), before, first ? nullptr : of_h.data(),
-                               through.data());
-  return w;
-}
+std::vector<float> read(const Floats& floats) { return {floats.data(), floats.data() + floats.size()}; }
 
 TEST(Recurrent, EveryLevelGivesTheSameBits) {
-  const Floats lengths(kLengths);
-  for (const std::int64_t units : {1, 3, 16, 17, 40})
-    for (const bool first : {false, true})
-      for (const float* of : {static_cast<const float*>(nullptr), static_cast<const float*>(lengths.data())})
-        for (const int cell : {0, 1, 2}) {
-          const auto run = [&](const Level& level) {
-            return cell == 0 ? lstm_step(level.recurrent, units, of, first)
-                             : gru_step(level.recurrent, units, of, first, cell == 2);
-          };
-          const Written expected = run(levels().front());
-          for (const Level& level : levels()) {
-            const Written written = run(level);
-            for (std::size_t i = 0; i < written.all.size(); ++i)
-              EXPECT_TRUE(same_bits(written.all[i], expected.all[i]))
-                  << level.name << ", cell " << cell << ", " << units << " units, matrix " << i;
-          }
-        }
+  for (const CellCase& test : cell_cases()) {
+    const Matrices expected = cell_step<Floats>(levels().front().recurrent, TestLane(), test, read);
+    for (const Level& level : levels()) {
+      const Matrices written = cell_step<Floats>(level.recurrent, TestLane(), test, read);
+      for (std::size_t i = 0; i < written.size(); ++i)
+        EXPECT_EQ(written[i], expected[i]) << level.name << ", " << describe(test) << ", matrix " << i;
+    }
+  }
 }
 
 TEST(Recurrent, RowsPastTheirEndKeepTheirStateAndGiveZeros) {
   constexpr std::int64_t kUnits = 5;
-  const Floats lengths(kLengths);
-  const Values c_before = random_values(kRows * kUnits, 8), h_before = random_values(kRows * kUnits, 9);
+  const Values c_before = random_values(kCellRows * kUnits, 8, -3, 3),
+               h_before = random_values(kCellRows * kUnits, 9, -3, 3);
   for (const Level& level : levels()) {
-    const Written w = lstm_step(level.recurrent, kUnits, lengths.data(), false);
-    const Floats &dgates = w.all[0], &c = w.all[1], &h = w.all[2], &y = w.all[3];
+    const Matrices all =
+        cell_step<Floats>(level.recurrent, TestLane(), {CellKind::lstm, kUnits, true, false}, read);
+    const std::vector<float>&c = all[1], &h = all[2], &y = all[3], &dgates = all[4];
     for (std::size_t row : {1U, 2U})
       for (std::size_t k = 0; k < kUnits; ++k) {
         EXPECT_EQ(c[row * kUnits + k], static_cast<float>(c_before[row * kUnits + k]));
