@@ -46,7 +46,8 @@ namespace {
 using namespace lockstep;
 
 struct Arguments {
-  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
+  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,tiny_dense,tiny_norm",
+              json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
   bool parts = false, convolutions = true, tf32 = false;
