@@ -14,9 +14,17 @@ struct Net {
   bool gru = false, reset_after = false, bidirectional = false;
   std::int64_t steps = 1, features = 1, units = 1, layers = 1;
   double forget_bias = 1;
+  bool dropout = false, variational = false, recurrent_dropout = false;  ///< at rate 0.5, in layer "rnn"
 };
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// 0 or 2: dropout's factor of an element of a sample, as LayerRunner's seed and step give it.
+double factor(const std::string& purpose, std::size_t sample, std::int64_t element) {
+  const PhiloxBlock words = philox_words(1, philox_purpose(purpose), 0, static_cast<std::uint32_t>(sample),
+                                         static_cast<std::uint32_t>(element / 4));
+  return philox_uniform(words[static_cast<std::size_t>(element % 4)]) >= 0.5F ? 2 : 0;
+}
 
 /// What one cell does; x and h lie one behind the other.
 class Cell {
@@ -24,10 +32,13 @@ class Cell {
   Cell(const Net& net, std::int64_t in, const std::string& suffix, const Variables& variables)
       : net_(net), in_(in), suffix_(suffix), variables_(variables) {}
 
-  void step(const double* x, Values& h, Values& c) const {
+  /// `mask`: the factors of h on its way to the gates.
+  void step(const double* x, const Values& mask, Values& h, Values& c) const {
     const auto u = static_cast<std::size_t>(net_.units);
+    Values state = h;
+    for (std::size_t k = 0; k < u; ++k) state[k] *= mask[k];
     if (!net_.gru) {
-      const Values gates = product("kernel", "bias", x, h, 4);
+      const Values gates = product("kernel", "bias", x, state, 4);
       for (std::size_t k = 0; k < u; ++k) {
         c[k] =
             c[k] * sigmoid(gates[2 * u + k] + net_.forget_bias) + sigmoid(gates[k]) * std::tanh(gates[u + k]);
@@ -35,17 +46,16 @@ class Cell {
       }
       return;
     }
-    const Values gates = product("gates_kernel", "gates_bias", x, h, 2);
+    const Values gates = product("gates_kernel", "gates_bias", x, state, 2);
     Values reset(u);
     for (std::size_t k = 0; k < u; ++k) reset[k] = sigmoid(gates[k]);
-    Values state = h;
-    if (!net_.reset_after)
-      for (std::size_t k = 0; k < u; ++k) state[k] *= reset[k];
+    Values reset_state = state;
+    for (std::size_t k = 0; k < u; ++k) reset_state[k] *= reset[k];
     const Values nothing(u, 0.0), no_x(static_cast<std::size_t>(in_), 0.0);
     Values candidate =
-        product("candidate_kernel", "candidate_bias", x, net_.reset_after ? nothing : state, 1);
+        product("candidate_kernel", "candidate_bias", x, net_.reset_after ? nothing : reset_state, 1);
     if (net_.reset_after) {
-      const Values of_h = product("candidate_kernel", "candidate_recurrent_bias", no_x.data(), h, 1);
+      const Values of_h = product("candidate_kernel", "candidate_recurrent_bias", no_x.data(), state, 1);
       for (std::size_t k = 0; k < u; ++k) candidate[k] += reset[k] * of_h[k];
     }
     for (std::size_t k = 0; k < u; ++k) {
@@ -82,13 +92,23 @@ Values run(const Net& net, const Inputs& in, const Variables& variables) {
     const std::int64_t length = in.size() > 1 ? static_cast<std::int64_t>(in[1][s]) : net.steps;
     std::int64_t features = net.features;
     for (std::int64_t l = 0; l < net.layers; ++l) {
+      if (net.dropout && (l > 0 || net.variational))
+        for (std::int64_t i = 0; i < net.steps * features; ++i) {
+          std::string purpose = fmt::format("rnn/dropout_{}", l);
+          if (!net.variational) purpose += fmt::format("/{}", i / features);
+          x[static_cast<std::size_t>(i)] *= factor(purpose, s, i % features);
+        }
       Values y(static_cast<std::size_t>(net.steps * out), 0.0);
       for (std::int64_t d = 0; d < directions; ++d) {
-        const Cell cell(net, features, fmt::format("_{}{}", l, d == 1 ? "_reverse" : ""), variables);
+        const std::string suffix = fmt::format("_{}{}", l, d == 1 ? "_reverse" : "");
+        const Cell cell(net, features, suffix, variables);
+        Values mask(static_cast<std::size_t>(net.units), 1.0);
+        for (std::int64_t k = 0; net.recurrent_dropout && k < net.units; ++k)
+          mask[static_cast<std::size_t>(k)] = factor("rnn/recurrent_dropout" + suffix, s, k);
         Values h(static_cast<std::size_t>(net.units), 0.0), c = h;
         for (std::int64_t i = 0; i < length; ++i) {
           const std::int64_t t = d == 1 ? length - 1 - i : i;
-          cell.step(x.data() + t * features, h, c);
+          cell.step(x.data() + t * features, mask, h, c);
           std::copy(h.begin(), h.end(), y.begin() + t * out + d * net.units);
         }
         if (l + 1 < net.layers) continue;
@@ -176,6 +196,31 @@ void add_recurrent_cases(std::vector<LayerCase>& cases) {
     net.steps = 3, net.units = 2, net.layers = 2, net.bidirectional = true;
     cases.push_back(recurrent(name + "_stacked_bidirectional_lengths",
                               option + ", layers: 2, bidirectional: true", net, {1, 3, 0}, with_empty));
+  }
+  for (LayerCase& test : std::vector<LayerCase>{
+           recurrent(
+               "lstm_dropout", ", name: rnn, layers: 2, bidirectional: true, dropout: 0.5",
+               {.bidirectional = true, .steps = 3, .features = 2, .units = 3, .layers = 2, .dropout = true},
+               {2, 3, 1}, with_empty),
+           recurrent("lstm_variational_dropout",
+                     ", name: rnn, layers: 2, dropout: 0.5, variational: true, recurrent_dropout: 0.5",
+                     {.steps = 3,
+                     .features = 6,
+                     .units = 5,
+                     .layers = 2,
+                     .dropout = true,
+                     .variational = true,
+                     .recurrent_dropout = true}),
+           recurrent("gru_recurrent_dropout", ", name: rnn, recurrent_dropout: 0.5, bidirectional: true",
+                     {.gru = true,
+                     .bidirectional = true,
+                     .steps = 3,
+                     .features = 2,
+                     .units = 6,
+                     .recurrent_dropout = true},
+                     {3, 0, 2}, with_empty)}) {
+    test.same_in_inference = false;
+    cases.push_back(std::move(test));
   }
   cases.push_back(last_step("last_step", {}));
   cases.push_back(last_step("last_step_lengths", {4, 0, 1, 3}));
