@@ -12,7 +12,11 @@ namespace lockstep {
 
 // Here, not in the headers: so the tables and type information of the abstract classes are compiled once, for
 // every processor (isa.h).
+ActivationKernels::~ActivationKernels() = default;
+BroadcastKernels::~BroadcastKernels() = default;
 ElementwiseKernels::~ElementwiseKernels() = default;
+GroupNormKernels::~GroupNormKernels() = default;
+LayoutKernels::~LayoutKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
@@ -44,10 +48,6 @@ class CpuFactory final : public PrimitiveFactory {
   std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
     return make_cpu_pool(spec, pool_kernels());
   }
-  std::unique_ptr<ActivationPrimitive> activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                  bool training, int lanes) const override {
-    return make_cpu_activation(kind, alpha, count, training, lanes);
-  }
 };
 const CpuFactory factory;
 
@@ -55,15 +55,24 @@ KernelTable table_of(IsaLevel level) {
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
-      return {avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-              avx512::update_kernels(), factory};
+      // clang-format off: one per line
+      return {avx512::activation_kernels(), avx512::broadcast_kernels(), avx512::elementwise_kernels(),
+              avx512::group_norm_kernels(), avx512::layout_kernels(),    avx512::norm_kernels(),
+              avx512::loss_kernels(),       avx512::update_kernels(),    factory};
+      // clang-format on
     case IsaLevel::avx2:
-      return {avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(), avx2::update_kernels(),
-              factory};
+      // clang-format off: one per line
+      return {avx2::activation_kernels(), avx2::broadcast_kernels(), avx2::elementwise_kernels(),
+              avx2::group_norm_kernels(), avx2::layout_kernels(),    avx2::norm_kernels(),
+              avx2::loss_kernels(),       avx2::update_kernels(),    factory};
+      // clang-format on
 #endif
     default:
-      return {baseline::elementwise_kernels(), baseline::norm_kernels(), baseline::loss_kernels(),
-              baseline::update_kernels(), factory};
+      // clang-format off: one per line
+      return {baseline::activation_kernels(), baseline::broadcast_kernels(), baseline::elementwise_kernels(),
+              baseline::group_norm_kernels(), baseline::layout_kernels(),    baseline::norm_kernels(),
+              baseline::loss_kernels(),       baseline::update_kernels(),    factory};
+      // clang-format on
   }
 }
 

@@ -12,10 +12,14 @@ namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
       // clang-format off: one per line
-      kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
-      kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
-      kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
-      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer,
+      kDenseLayer,          kConv2dLayer,        kMaxPoolLayer,      kAvgPoolLayer,    kGlobalAvgPoolLayer,
+      kFlattenLayer,        kAddLayer,           kBatchNormLayer,    kDropoutLayer,    kReluLayer,
+      kLeakyReluLayer,      kRelu6Layer,         kEluLayer,          kGeluLayer,       kSiluLayer,
+      kTanhLayer,           kSigmoidLayer,       kSoftplusLayer,     kSoftmaxLayer,    kLayerNormLayer,
+      kGroupNormLayer,      kInstanceNormLayer,  kL2NormalizeLayer,  kMultiplyLayer,   kConcatLayer,
+      kSplitLayer,          kSliceLayer,         kReshapeLayer,      kTransposeLayer,  kSqueezeLayer,
+      kExpandDimsLayer,     kReduceLayer,        kStopGradientLayer, kIdentityLayer,   kConstantLayer,
+      kSpatialDropoutLayer, kGaussianNoiseLayer, kSeluLayer,         kLogSoftmaxLayer,
       // clang-format on
   };
   return table;
