@@ -11,6 +11,7 @@
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/group_norm.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/layout.h"
@@ -29,6 +30,7 @@ const LayoutKernels& layout_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
+const EmbeddingKernels& embedding_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

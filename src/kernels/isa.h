@@ -21,6 +21,7 @@
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
@@ -39,6 +40,7 @@
   const LossKernels& loss_kernels();               \
   const PoolKernels& pool_kernels();               \
   const UpdateKernels& update_kernels();           \
+  const EmbeddingKernels& embedding_kernels();     \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

@@ -21,6 +21,7 @@ NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+EmbeddingKernels::~EmbeddingKernels() = default;
 
 namespace {
 
@@ -52,28 +53,32 @@ class CpuFactory final : public PrimitiveFactory {
 const CpuFactory factory;
 
 KernelTable table_of(IsaLevel level) {
+  // clang-format off
+#define LOCKSTEP_TABLE_OF(level)  \
+  {                               \
+    level::activation_kernels(),  \
+    level::broadcast_kernels(),   \
+    level::elementwise_kernels(), \
+    level::group_norm_kernels(),  \
+    level::layout_kernels(),      \
+    level::norm_kernels(),        \
+    level::loss_kernels(),        \
+    level::update_kernels(),      \
+    level::embedding_kernels(),   \
+    factory                       \
+  }
+  // clang-format on
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
-      // clang-format off: one per line
-      return {avx512::activation_kernels(), avx512::broadcast_kernels(), avx512::elementwise_kernels(),
-              avx512::group_norm_kernels(), avx512::layout_kernels(),    avx512::norm_kernels(),
-              avx512::loss_kernels(),       avx512::update_kernels(),    factory};
-      // clang-format on
+      return LOCKSTEP_TABLE_OF(avx512);
     case IsaLevel::avx2:
-      // clang-format off: one per line
-      return {avx2::activation_kernels(), avx2::broadcast_kernels(), avx2::elementwise_kernels(),
-              avx2::group_norm_kernels(), avx2::layout_kernels(),    avx2::norm_kernels(),
-              avx2::loss_kernels(),       avx2::update_kernels(),    factory};
-      // clang-format on
+      return LOCKSTEP_TABLE_OF(avx2);
 #endif
     default:
-      // clang-format off: one per line
-      return {baseline::activation_kernels(), baseline::broadcast_kernels(), baseline::elementwise_kernels(),
-              baseline::group_norm_kernels(), baseline::layout_kernels(),    baseline::norm_kernels(),
-              baseline::loss_kernels(),       baseline::update_kernels(),    factory};
-      // clang-format on
+      return LOCKSTEP_TABLE_OF(baseline);
   }
+#undef LOCKSTEP_TABLE_OF
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
@@ -31,6 +32,7 @@ struct KernelTable {
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;
+  const EmbeddingKernels& embedding;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

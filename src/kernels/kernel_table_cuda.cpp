@@ -27,10 +27,19 @@ class CudaFactory final : public PrimitiveFactory {
 };
 
 KernelTable table_of(const PrimitiveFactory& factory) {
-  return {cuda::activation_kernels(), cuda::broadcast_kernels(), cuda::elementwise_kernels(),
-          cuda::group_norm_kernels(), cuda::layout_kernels(),    cuda::norm_kernels(),
-          cuda::loss_kernels(),       cuda::update_kernels(),    factory,
+  // clang-format off
+  return {cuda::activation_kernels(),
+          cuda::broadcast_kernels(),
+          cuda::elementwise_kernels(),
+          cuda::group_norm_kernels(),
+          cuda::layout_kernels(),
+          cuda::norm_kernels(),
+          cuda::loss_kernels(),
+          cuda::update_kernels(),
+          cuda::embedding_kernels(),
+          factory,
           cuda::kScratchBytes};
+  // clang-format on
 }
 
 }  // namespace

@@ -47,5 +47,6 @@ extern const LayerEntry kSpatialDropoutLayer;
 extern const LayerEntry kGaussianNoiseLayer;
 extern const LayerEntry kSeluLayer;
 extern const LayerEntry kLogSoftmaxLayer;
+extern const LayerEntry kEmbeddingLayer;
 
 }  // namespace lockstep
