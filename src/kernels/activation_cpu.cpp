@@ -64,7 +64,7 @@ inline Vec derivative(Vec x, Activation a) {
   if constexpr (kKind == ActivationKind::leaky_relu) return x > 0.0F ? one : zero + a.alpha;
   if constexpr (kKind == ActivationKind::relu6) {
     const Vec passes = x > 0.0F ? one : zero;
-    return x > 6.0F ? zero : passes;
+    return x >= 6.0F ? zero : passes;
   }
   if constexpr (kKind == ActivationKind::elu)
     return (x > 0.0F ? one : exp_of_nonpositive(x > 0.0F ? zero : x) * a.alpha) * a.beta;

@@ -58,7 +58,7 @@ struct Function {
       case ActivationKind::leaky_relu:
         return x > 0.0F ? 1.0F : alpha;
       case ActivationKind::relu6:
-        return x > 0.0F && x <= 6.0F ? 1.0F : 0.0F;
+        return x > 0.0F && x < 6.0F ? 1.0F : 0.0F;
       case ActivationKind::elu:
         return (x > 0.0F ? 1.0F : expf(x) * alpha) * beta;
       case ActivationKind::gelu_tanh: {
