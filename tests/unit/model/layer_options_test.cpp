@@ -194,6 +194,25 @@ TEST(Normalisation, IsTheSameForAnyMicroshards) {
   }
 }
 
+TEST(Split, AnOutputThatNobodyReadsCountsAsZeros) {
+  const auto layer = layer_from("split: {sizes: [1, 2]}");
+  (void)layer->infer(std::vector<Shape>{Shape{3}});
+  const VariableStore variables;
+  const Lane lane;
+  const float read[] = {1, 2, 3, 4};
+  const float* const dy[] = {nullptr, read};
+  float gradient[6] = {9, 9, 9, 9, 9, 9};
+  float* const dx[] = {gradient};
+  layer->backward({.kernels = cpu_kernels(),
+                   .lane = lane,
+                   .variables = variables,
+                   .training = true,
+                   .n = 2,
+                   .dy = dy,
+                   .dx = dx});
+  EXPECT_EQ(std::vector<float>(gradient, gradient + 6), (std::vector<float>{0, 1, 2, 0, 3, 4}));
+}
+
 TEST(StopGradient, GivesNoneToItsInput) {
   const auto layer = layer_from("stop_gradient");
   EXPECT_TRUE(layer->stops_gradient());
