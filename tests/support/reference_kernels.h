@@ -13,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/activation.h"
 #include "kernels/primitives.h"
 
 namespace lockstep::reference {
@@ -207,27 +208,63 @@ inline Values softmax(std::int64_t rows, std::int64_t channels, const Values& x)
   return y;
 }
 
-/// The activations of ActivationKind.
-inline double activation(ActivationKind kind, double alpha, double x) {
-  switch (kind) {
+/// The activations of ActivationKind, in forms without cancellation.
+inline double activation(Activation activation, double x) {
+  const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
+  switch (activation.kind) {
     case ActivationKind::leaky_relu:
       return x > 0 ? x : alpha * x;
     case ActivationKind::relu6:
       return std::min(std::max(x, 0.0), 6.0);
     case ActivationKind::elu:
-      return x > 0 ? x : alpha * std::expm1(x);
-    case ActivationKind::gelu_tanh:
-      return 0.5 * x * (1.0 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+      return (x > 0 ? x : alpha * std::expm1(x)) * beta;
+    case ActivationKind::gelu_tanh:  // 1 + tanh(u) = 2 / (1 + exp(-2 u))
+      return x / (1.0 + std::exp(-2.0 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case ActivationKind::gelu_erf:
-      return 0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440));
+      return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
     case ActivationKind::silu:
       return x / (1.0 + std::exp(-x));
     case ActivationKind::tanh:
-      return std::tanh(x);
+      return std::tanh(x * beta) * alpha;
     case ActivationKind::sigmoid:
       return 1.0 / (1.0 + std::exp(-x));
     case ActivationKind::softplus:
       return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Their derivatives.
+inline double activation_derivative(Activation activation, double x) {
+  const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
+  const auto sigmoid = [](double u) { return 1.0 / (1.0 + std::exp(-u)); };
+  const auto sigmoid_slope = [](double u) {
+    const double e = std::exp(-std::abs(u));
+    return e / ((1.0 + e) * (1.0 + e));
+  };
+  switch (activation.kind) {
+    case ActivationKind::leaky_relu:
+      return x > 0 ? 1.0 : alpha;
+    case ActivationKind::relu6:
+      return x > 0 && x < 6 ? 1.0 : 0.0;
+    case ActivationKind::elu:
+      return (x > 0 ? 1.0 : alpha * std::exp(x)) * beta;
+    case ActivationKind::gelu_tanh: {
+      const double factor = 2.0 * 0.79788456080286535588, u = factor * (x + 0.044715 * x * x * x);
+      const double slope = sigmoid_slope(u);
+      return sigmoid(u) + (slope == 0 ? 0.0 : x * slope * factor * (1.0 + 3.0 * 0.044715 * x * x));
+    }
+    case ActivationKind::gelu_erf:
+      return 0.5 * std::erfc(-x * 0.70710678118654752440) +
+             x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
+    case ActivationKind::silu:
+      return sigmoid(x) + x * sigmoid_slope(x);
+    case ActivationKind::tanh:
+      return 4.0 * sigmoid_slope(2.0 * x * beta) * alpha * beta;
+    case ActivationKind::sigmoid:
+      return sigmoid_slope(x);
+    case ActivationKind::softplus:
+      return sigmoid(x);
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

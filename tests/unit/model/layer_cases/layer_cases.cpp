@@ -52,6 +52,8 @@ std::vector<LayerCase> layer_cases() {
   add_activation_cases(cases);
   add_batch_norm_cases(cases);
   add_recurrent_cases(cases);
+  add_group_norm_cases(cases);
+  add_structure_cases(cases);
   add_embedding_cases(cases);
   return cases;
 }

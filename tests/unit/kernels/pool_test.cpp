@@ -109,51 +109,6 @@ TEST(Pool, NanReachesTheOutput) {
       }
 }
 
-const std::vector<std::pair<ActivationKind, const char*>> kActivations{
-    {ActivationKind::leaky_relu, "leaky_relu"},
-    {ActivationKind::relu6, "relu6"},
-    {ActivationKind::elu, "elu"},
-    {ActivationKind::gelu_tanh, "gelu_tanh"},
-    {ActivationKind::gelu_erf, "gelu_erf"},
-    {ActivationKind::silu, "silu"},
-    {ActivationKind::tanh, "tanh"},
-    {ActivationKind::sigmoid, "sigmoid"},
-    {ActivationKind::softplus, "softplus"}};
-
-TEST(Activation, ForwardAndBackwardMatchTheReference) {
-  for (auto [kind, name] : kActivations)
-    for (std::int64_t count : {1, 16, 33, 1000}) {
-      const float alpha = kind == ActivationKind::elu ? 0.7F : 0.2F;
-      const Values x = random_values(count, 4, -8.0, 8.0), dy = random_values(count, 5);
-      Values y(x.size()), dx(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        constexpr double kStep = 1e-6;
-        y[i] = reference::activation(kind, static_cast<double>(alpha), x[i]);
-        dx[i] = dy[i] *
-                (reference::activation(kind, static_cast<double>(alpha), x[i] + kStep) -
-                 reference::activation(kind, static_cast<double>(alpha), x[i] - kStep)) /
-                (2 * kStep);
-      }
-      const auto primitive = cpu_kernels().make.activation(kind, alpha, count, true, 1);
-      const Floats x_data(x), dy_data(dy);
-      Floats y_data(count), dx_data(count);
-      primitive->forward(TestLane(), x_data.data(), y_data.data());
-      primitive->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data());
-      // oneDNN's polynomials: a few 1e-7 relative to the largest of value and input.
-      expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, 8 * 16 * kRounding,
-                   std::string("y ") + name);
-      expect_close(dx_data.values(), dx, Values(y.size(), 1.0), 0.0, 16 * 16 * kRounding,
-                   std::string("dx ") + name);
-      const Floats in_place = dy_data.copy();
-      primitive->backward(TestLane(), in_place.data(), x_data.data(), in_place.data());
-      EXPECT_TRUE(same_bits(in_place, dx_data)) << name;
-      EXPECT_THROW(cpu_kernels()
-                       .make.activation(kind, alpha, count, false, 1)
-                       ->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data()),
-                   Error);
-    }
-}
-
 TEST(PrimitiveLibrary, SaysVersionAndLevel) {
   EXPECT_EQ(primitive_library_version().rfind("oneDNN ", 0), 0U);
   EXPECT_NE(primitive_library_version().find('('), std::string::npos);
