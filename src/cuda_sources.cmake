@@ -7,6 +7,7 @@
 set(LOCKSTEP_CUDA_SOURCES
   core/device_cuda.cpp
   kernels/activation_cuda.cu
+  kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
@@ -16,6 +17,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/loss_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
+  kernels/sampling_cuda.cu
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES

@@ -39,8 +39,8 @@ struct AttentionInputs {
   const float* lengths = nullptr;  ///< n numbers: keys that count, limited to 0 .. keys; null: all
 };
 
-/// Inverted dropout of the probabilities: ElementwiseKernels::dropout with the purpose `purpose` + head, element
-/// query * row() + key of the sample.
+/// Inverted dropout of the probabilities: ElementwiseKernels::dropout with the purpose `purpose` + head,
+/// element query * row() + key of the sample.
 struct AttentionDropout {
   float rate = 0;
   std::uint64_t seed = 0;
@@ -60,8 +60,8 @@ class AttentionKernels {
 
   /// Bytes of the lane's scratch that forward and backward need. `stored`: probabilities are given.
   virtual std::size_t scratch_bytes(const AttentionShape& shape, bool stored, bool training) const = 0;
-  /// y = the heads' outputs side by side: n x queries x (heads * head_size). The probabilities before dropout are
-  /// left in `probabilities` unless it is null.
+  /// y = the heads' outputs side by side: n x queries x (heads * head_size). The probabilities before dropout
+  /// are left in `probabilities` unless it is null.
   virtual void forward(const Lane&, const AttentionShape& shape, const AttentionInputs& inputs,
                        const AttentionDropout& dropout, float* probabilities, float* y) const = 0;
   /// dy is laid out like y. `probabilities` are forward's; null: they are computed again.
@@ -80,7 +80,8 @@ class AttentionKernels {
 }
 
 /// Keys that query i may attend to: those before this one.
-[[gnu::always_inline]] constexpr std::int64_t attended(const AttentionShape& shape, std::int64_t length, std::int64_t i) {
+[[gnu::always_inline]] constexpr std::int64_t attended(const AttentionShape& shape, std::int64_t length,
+                                                       std::int64_t i) {
   if (shape.self && i >= length) return 0;
   return shape.causal && i + 1 < length ? i + 1 : length;
 }

@@ -15,10 +15,10 @@ namespace {
 
 using L = Lanes<Vec>;
 
-constexpr std::int64_t kPad = 16;                   ///< rows are whole multiples of it, on every level
-constexpr std::int64_t kBlockQueries = 8;           ///< rows that share the limits of their masks
+constexpr std::int64_t kPad = 16;          ///< rows are whole multiples of it, on every level
+constexpr std::int64_t kBlockQueries = 8;  ///< rows that share the limits of their masks
 constexpr int kTileRows = kLanes == 4 ? 2 : kLanes / 2;
-constexpr int kTilePieces = kLanes == 4 ? 4 : 2;    ///< registers side by side
+constexpr int kTilePieces = kLanes == 4 ? 4 : 2;  ///< registers side by side
 constexpr std::int64_t kTileColumns = kTilePieces * kLanes;
 
 constexpr std::int64_t padded(std::int64_t count) { return (count + kPad - 1) / kPad * kPad; }
@@ -205,23 +205,32 @@ class Head {
 /// The parts of a lane's scratch.
 struct Scratch {
   Scratch(const Lane& lane, const AttentionShape& shape) {
-    const std::int64_t square = shape.queries * shape.row();
-    const std::int64_t longest = padded(shape.queries > shape.keys ? shape.queries : shape.keys);
-    const std::int64_t flat = longest * padded(shape.head_size);
     float* next = static_cast<float*>(lane.scratch);
-    for (float** part : {&p, &dropped, &dp}) *part = next, next += square;
-    for (float** part : {&q, &k, &v, &dy, &out}) *part = next, next += flat;
-    count = next - static_cast<float*>(lane.scratch);
+    const auto take = [&](std::int64_t numbers) {
+      float* part = next;
+      next += numbers;
+      return part;
+    };
+    const std::int64_t large = square(shape), small = flat(shape);
+    p = take(large), dropped = take(large), dp = take(large);
+    q = take(small), k = take(small), v = take(small), dy = take(small), out = take(small);
   }
-  float *p, *dropped, *dp;       ///< queries x row()
-  float *q, *k, *v, *dy, *out;   ///< packed positions x head_size, or transposed
-  std::int64_t count;
+  static std::int64_t numbers(const AttentionShape& shape) { return 3 * square(shape) + 5 * flat(shape); }
+
+  float *p, *dropped, *dp;      ///< queries x row()
+  float *q, *k, *v, *dy, *out;  ///< packed positions x head_size, or transposed
+
+ private:
+  static std::int64_t square(const AttentionShape& shape) { return shape.queries * shape.row(); }
+  static std::int64_t flat(const AttentionShape& shape) {
+    return padded(shape.queries > shape.keys ? shape.queries : shape.keys) * padded(shape.head_size);
+  }
 };
 
 class Attention final : public AttentionKernels {
  public:
   std::size_t scratch_bytes(const AttentionShape& shape, bool, bool) const override {
-    return static_cast<std::size_t>(Scratch(Lane{}, shape).count) * sizeof(float);
+    return static_cast<std::size_t>(Scratch::numbers(shape)) * sizeof(float);
   }
 
   void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
@@ -236,7 +245,9 @@ class Attention final : public AttentionKernels {
         const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
         pack(shape.keys, shape.head_size, 1.0F, inputs.v + head.k(), inputs.key_stride, scratch.v);
         multiply(shape.queries, {dropped, shape.row(), 1}, scratch.v, width, scratch.out, width,
-                 [&](std::int64_t i) { return Extent{0, head.limit(i), width}; });
+                 [&](std::int64_t i) {
+                   return Extent{0, head.limit(i), width};
+                 });
         unpack(shape.queries, shape.head_size, 1.0F, scratch.out,
                y + (s * shape.queries * shape.heads + h) * shape.head_size, shape.heads * shape.head_size);
       }
@@ -278,7 +289,9 @@ class Attention final : public AttentionKernels {
 
         pack(shape.keys, shape.head_size, 1.0F, inputs.k + head.k(), inputs.key_stride, scratch.k);
         multiply(shape.queries, {scratch.dp, row, 1}, scratch.k, width, scratch.out, width,
-                 [&](std::int64_t i) { return Extent{0, head.limit(i), width}; });
+                 [&](std::int64_t i) {
+                   return Extent{0, head.limit(i), width};
+                 });
         unpack(shape.queries, shape.head_size, head.factor(), scratch.out, gradients.q + head.q(),
                inputs.query_stride);
         multiply(shape.keys, {scratch.dp, 1, row}, scratch.q, width, scratch.out, width, queries);

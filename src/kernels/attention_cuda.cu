@@ -65,10 +65,12 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
         const int x = i / kEdge, y = i % kEdge;
         // Neighbours read neighbours: along whichever axis lies so.
         const int ai = p.a.column == 1 ? x : y, ak = p.a.column == 1 ? y : x;
-        left[ai][ak] = first_row + ai < p.rows && first + ak < end ? p.a(s, h, first_row + ai, first + ak) : 0.0F;
+        left[ai][ak] =
+            first_row + ai < p.rows && first + ak < end ? p.a(s, h, first_row + ai, first + ak) : 0.0F;
         const int bk = p.b.column == 1 ? x : y, bj = p.b.column == 1 ? y : x;
-        right[bk][bj] =
-            first + bk < end && first_column + bj < p.columns ? p.b(s, h, first + bk, first_column + bj) : 0.0F;
+        right[bk][bj] = first + bk < end && first_column + bj < p.columns
+                            ? p.b(s, h, first + bk, first_column + bj)
+                            : 0.0F;
       }
       __syncthreads();
       for (int k = 0; k < kEdge; ++k)
@@ -81,12 +83,12 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
 }
 
 void multiply(const Lane& lane, const char* name, const Product& product) {
-  const std::int64_t tiles =
-      (product.rows + kEdge - 1) / kEdge * ((product.columns + kEdge - 1) / kEdge);
+  const std::int64_t tiles = (product.rows + kEdge - 1) / kEdge * ((product.columns + kEdge - 1) / kEdge);
   const std::int64_t heads = product.n * product.heads;
   if (tiles <= 0 || heads <= 0) return;
   launch(lane, name, product_kernel,
-         dim3(static_cast<unsigned int>(tiles), 1, static_cast<unsigned int>(heads < kMaxHeads ? heads : kMaxHeads)),
+         dim3(static_cast<unsigned int>(tiles), 1,
+              static_cast<unsigned int>(heads < kMaxHeads ? heads : kMaxHeads)),
          kThreads, product);
 }
 
@@ -118,10 +120,10 @@ struct Rows {
   /// What dropout multiplies element j of a row with.
   __device__ float kept(const Row& row, std::int64_t j) const {
     const std::int64_t element = row.i * shape.row() + j;
-    const PhiloxBlock words = philox_words(
-        dropout.seed, dropout.purpose + static_cast<std::uint32_t>(row.h),
-        step_word != nullptr ? *step_word : dropout.step,
-        dropout.first_sample + static_cast<std::uint32_t>(row.s), static_cast<std::uint32_t>(element / 4));
+    const PhiloxBlock words = philox_words(dropout.seed, dropout.purpose + static_cast<std::uint32_t>(row.h),
+                                           step_word != nullptr ? *step_word : dropout.step,
+                                           dropout.first_sample + static_cast<std::uint32_t>(row.s),
+                                           static_cast<std::uint32_t>(element / 4));
     return philox_uniform(words[static_cast<std::size_t>(element % 4)]) >= dropout.rate
                ? 1.0F / (1.0F - dropout.rate)
                : 0.0F;
@@ -132,7 +134,8 @@ template <typename Body>
 __device__ void for_each_row(const Rows& rows, const Body& body) {
   const std::int64_t count = rows.shape.n * rows.shape.heads * rows.shape.queries;
   constexpr int kRows = kThreads / kWarp;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + static_cast<int>(threadIdx.x) / kWarp;
+  for (std::int64_t row =
+           static_cast<std::int64_t>(blockIdx.x) * kRows + static_cast<int>(threadIdx.x) / kWarp;
        row < count; row += static_cast<std::int64_t>(gridDim.x) * kRows)
     body(rows(row));
 }
@@ -214,8 +217,9 @@ Matrix<T> transposed(Matrix<T> m) {
 
 /// The layouts of a problem.
 struct Layout {
-  Layout(const AttentionShape& shape, const AttentionInputs& inputs)
-      : shape(shape), query_stride(inputs.query_stride), key_stride(inputs.key_stride) {}
+  const AttentionShape& shape;
+  std::int64_t query_stride, key_stride;
+
   template <typename T>
   Matrix<T> queries(T* at) const {
     return {at, shape.queries * query_stride, shape.head_size, query_stride, 1};
@@ -234,8 +238,6 @@ struct Layout {
     return {at, shape.heads * shape.queries * shape.row(), shape.queries * shape.row(), shape.row(), 1};
   }
   Triangle triangle(Triangle when_causal) const { return shape.causal ? when_causal : Triangle::none; }
-  const AttentionShape& shape;
-  std::int64_t query_stride, key_stride;
 };
 
 class Attention final : public AttentionKernels {
@@ -247,21 +249,21 @@ class Attention final : public AttentionKernels {
 
   void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                const AttentionDropout& dropout, float* probabilities, float* y) const override {
-    const Layout layout(shape, inputs);
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
     float* next = static_cast<float*>(lane.scratch);
     float* p = probabilities != nullptr ? probabilities : take(shape, next);
     float* dropped = shape.dropout ? take(shape, next) : nullptr;
     make_probabilities(lane, shape, inputs, dropout, p, dropped);
     multiply(lane, "attention_output",
-             {layout.scores<const float>(shape.dropout ? dropped : p), layout.keys(inputs.v), layout.outputs(y),
-              shape.n, shape.heads, shape.queries, shape.keys, shape.head_size, 1.0F,
+             {layout.scores<const float>(shape.dropout ? dropped : p), layout.keys(inputs.v),
+              layout.outputs(y), shape.n, shape.heads, shape.queries, shape.keys, shape.head_size, 1.0F,
               layout.triangle(Triangle::up_to_row)});
   }
 
   void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                 const AttentionDropout& dropout, const float* probabilities, const float* dy,
                 const AttentionGradients& gradients) const override {
-    const Layout layout(shape, inputs);
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
     float* next = static_cast<float*>(lane.scratch);
     const float* p = probabilities;
     float* dropped = nullptr;
@@ -278,8 +280,8 @@ class Attention final : public AttentionKernels {
     float* dp = take(shape, next);
     const auto used = layout.scores<const float>(shape.dropout ? dropped : p);
     multiply(lane, "attention_dv",
-             {transposed(used), layout.outputs(dy), layout.keys(gradients.v), shape.n, shape.heads, shape.keys,
-              shape.queries, shape.head_size, 1.0F, layout.triangle(Triangle::from_row)});
+             {transposed(used), layout.outputs(dy), layout.keys(gradients.v), shape.n, shape.heads,
+              shape.keys, shape.queries, shape.head_size, 1.0F, layout.triangle(Triangle::from_row)});
     multiply(lane, "attention_dp",
              {layout.outputs(dy), transposed(layout.keys(inputs.v)), layout.scores(dp), shape.n, shape.heads,
               shape.queries, shape.head_size, shape.keys, 1.0F, layout.triangle(Triangle::result)});
@@ -289,9 +291,10 @@ class Attention final : public AttentionKernels {
     multiply(lane, "attention_dq",
              {ds, layout.keys(inputs.k), layout.queries(gradients.q), shape.n, shape.heads, shape.queries,
               shape.keys, shape.head_size, factor(shape), layout.triangle(Triangle::up_to_row)});
-    multiply(lane, "attention_dk",
-             {transposed(ds), layout.queries(inputs.q), layout.keys(gradients.k), shape.n, shape.heads,
-              shape.keys, shape.queries, shape.head_size, factor(shape), layout.triangle(Triangle::from_row)});
+    multiply(
+        lane, "attention_dk",
+        {transposed(ds), layout.queries(inputs.q), layout.keys(gradients.k), shape.n, shape.heads, shape.keys,
+         shape.queries, shape.head_size, factor(shape), layout.triangle(Triangle::from_row)});
   }
 
   void zero_past(const Lane& lane, std::int64_t n, std::int64_t steps, std::int64_t width,
@@ -317,11 +320,11 @@ class Attention final : public AttentionKernels {
   }
   static void make_probabilities(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                                  const AttentionDropout& dropout, float* p, float* dropped) {
-    const Layout layout(shape, inputs);
-    multiply(lane, "attention_scores",
-             {layout.queries(inputs.q), transposed(layout.keys(inputs.k)), layout.scores(p), shape.n,
-              shape.heads, shape.queries, shape.head_size, shape.keys, factor(shape),
-              layout.triangle(Triangle::result)});
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    multiply(
+        lane, "attention_scores",
+        {layout.queries(inputs.q), transposed(layout.keys(inputs.k)), layout.scores(p), shape.n, shape.heads,
+         shape.queries, shape.head_size, shape.keys, factor(shape), layout.triangle(Triangle::result)});
     launch(lane, "attention_softmax", probabilities_kernel, row_blocks(shape), kThreads,
            rows(lane, shape, inputs, dropout), p, dropped);
   }

@@ -8,12 +8,14 @@
 #include <memory>
 #include <string>
 
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -23,6 +25,8 @@ const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
 const EmbeddingKernels& embedding_kernels();
+const AttentionKernels& attention_kernels();
+const SamplingKernels& sampling_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

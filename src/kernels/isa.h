@@ -18,11 +18,13 @@
 //   level gives the same bits (unlike oneDNN behind the primitives, whose bits depend on the level).
 #pragma once
 
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -33,6 +35,8 @@
   const PoolKernels& pool_kernels();               \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \
+  const AttentionKernels& attention_kernels();     \
+  const SamplingKernels& sampling_kernels();       \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

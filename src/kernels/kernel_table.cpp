@@ -18,6 +18,8 @@ LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
+AttentionKernels::~AttentionKernels() = default;
+SamplingKernels::~SamplingKernels() = default;
 
 namespace {
 
@@ -56,7 +58,7 @@ KernelTable table_of(IsaLevel level) {
 #define LOCKSTEP_TABLE_OF(level)                                                                         \
   {                                                                                                      \
     level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
-        level::embedding_kernels(), factory                                                              \
+        level::embedding_kernels(), level::attention_kernels(), level::sampling_kernels(), factory       \
   }
   switch (level) {
 #if defined(__x86_64__)

@@ -10,11 +10,13 @@
 #include <string>
 
 #include "core/device.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -25,6 +27,8 @@ struct KernelTable {
   const LossKernels& loss;
   const UpdateKernels& update;
   const EmbeddingKernels& embedding;
+  const AttentionKernels& attention;
+  const SamplingKernels& sampling;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -36,6 +36,8 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::loss_kernels(),
           cuda::update_kernels(),
           cuda::embedding_kernels(),
+          cuda::attention_kernels(),
+          cuda::sampling_kernels(),
           factory,
           cuda::kScratchBytes};
 }

@@ -12,10 +12,31 @@ namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
       // clang-format off: one per line
-      kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
-      kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
-      kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
-      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer, kEmbeddingLayer,
+      kDenseLayer,
+      kConv2dLayer,
+      kMaxPoolLayer,
+      kAvgPoolLayer,
+      kGlobalAvgPoolLayer,
+      kFlattenLayer,
+      kAddLayer,
+      kBatchNormLayer,
+      kDropoutLayer,
+      kReluLayer,
+      kLeakyReluLayer,
+      kRelu6Layer,
+      kEluLayer,
+      kGeluLayer,
+      kSiluLayer,
+      kTanhLayer,
+      kSigmoidLayer,
+      kSoftplusLayer,
+      kSoftmaxLayer,
+      kEmbeddingLayer,
+      kPositionalEmbeddingLayer,
+      kAttentionLayer,
+      kNceLayer,
+      kSampledSoftmaxLayer,
+      kNegativeSamplingLayer,
       // clang-format on
   };
   return table;

@@ -20,14 +20,16 @@ constexpr ParamSpec kTable[] = {
     {"heads", ParamType::integer, "1", ">= 1", "number of heads; units is a multiple of it"},
     {"causal", ParamType::boolean, "false", "", "a position attends to itself and those before it only"},
     {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
-    {"dropout", ParamType::real, "0", "[0, 1)", "share of attention probabilities set to zero while training"},
+    {"dropout", ParamType::real, "0", "[0, 1)",
+     "share of attention probabilities set to zero while training"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels of the projections"},
     {"bias_initializer", ParamType::node, "zeros", "", "initial biases"},
 };
 
 bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
 
-/// [x], [x, lengths], [query, memory] or [query, memory, lengths]; a memory has rank 2, lengths are one number.
+/// [x], [x, lengths], [query, memory] or [query, memory, lengths]; a memory has rank 2, lengths are one
+/// number.
 class Attention final : public Layer {
  public:
   Attention(std::string name, const Params& p)
@@ -85,9 +87,9 @@ class Attention final : public Layer {
   }
 
   void declare(VariableStore& variables) override {
-    into_.declare(variables, name() + (crosses() ? "/query" : "/qkv"), kernel_initializer_, bias_initializer_);
-    if (crosses())
-      memory_.declare(variables, name() + "/memory", kernel_initializer_, bias_initializer_);
+    into_.declare(variables, name() + (crosses() ? "/query" : "/qkv"), kernel_initializer_,
+                  bias_initializer_);
+    if (crosses()) memory_.declare(variables, name() + "/memory", kernel_initializer_, bias_initializer_);
     output_.declare(variables, name() + "/output", kernel_initializer_, bias_initializer_);
   }
 
@@ -130,10 +132,9 @@ class Attention final : public Layer {
     zero_past(pass, dy);
     output_.backward(pass, lane, kept.heads, dy, gradients.heads);
     const float* memory = crosses() ? gradients.memory : gradients.into + units_;
-    pass.kernels.attention.backward(lane, shape_for(pass.n, true), inputs_of(pass, kept), dropout_of(pass),
-                                    kept.probabilities, gradients.heads,
-                                    {gradients.into, const_cast<float*>(memory),
-                                     const_cast<float*>(memory) + units_});
+    pass.kernels.attention.backward(
+        lane, shape_for(pass.n, true), inputs_of(pass, kept), dropout_of(pass), kept.probabilities,
+        gradients.heads, {gradients.into, const_cast<float*>(memory), const_cast<float*>(memory) + units_});
     into_.backward(pass, lane, pass.inputs[0], gradients.into, pass.dx[0]);
     if (crosses())
       memory_.backward(pass, lane, pass.inputs[memory_input_], gradients.memory, pass.dx[memory_input_]);

@@ -28,5 +28,10 @@ extern const LayerEntry kSigmoidLayer;
 extern const LayerEntry kSoftplusLayer;
 extern const LayerEntry kSoftmaxLayer;
 extern const LayerEntry kEmbeddingLayer;
+extern const LayerEntry kPositionalEmbeddingLayer;
+extern const LayerEntry kAttentionLayer;
+extern const LayerEntry kNceLayer;
+extern const LayerEntry kSampledSoftmaxLayer;
+extern const LayerEntry kNegativeSamplingLayer;
 
 }  // namespace lockstep

@@ -18,14 +18,14 @@ constexpr ParamSpec kTable[] = {
     {"initializer", ParamType::node, "uniform", "", "initial table"},
 };
 
-/// Row `position` of the table of Vaswani et al. 2017, section 3.5: columns 2i and 2i + 1 are the sine and the
-/// cosine of position / 10000^(2i / features).
+/// Row `position` of the table of Vaswani et al. 2017, section 3.5: columns 2i and 2i + 1 are the sine and
+/// the cosine of position / 10000^(2i / features).
 std::vector<float> sinusoids(std::int64_t steps, std::int64_t features) {
   std::vector<float> table;
   for (std::int64_t t = 0; t < steps; ++t)
     for (std::int64_t f = 0; f < features; ++f) {
-      const double angle = static_cast<double>(t) / std::pow(10000.0, static_cast<double>(f / 2 * 2) /
-                                                                          static_cast<double>(features));
+      const double angle = static_cast<double>(t) /
+                           std::pow(10000.0, static_cast<double>(f / 2 * 2) / static_cast<double>(features));
       table.push_back(static_cast<float>(f % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }
   return table;

@@ -52,6 +52,8 @@ std::vector<LayerCase> layer_cases() {
   add_activation_cases(cases);
   add_batch_norm_cases(cases);
   add_embedding_cases(cases);
+  add_attention_cases(cases);
+  add_sampling_cases(cases);
   return cases;
 }
 
