@@ -100,6 +100,19 @@ std::string tiny_norm() {
   return text + "- dense: {units: 10}\n";
 }
 
+/// Four blocks of attention and a feed-forward net, the mean over all steps to a class.
+std::string transformer() {
+  std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
+  for (int block = 0; block < 4; ++block)
+    text += fmt::format(
+        "- attention: {{name: a{0}, units: 128, heads: 4, causal: true, inputs: [x{0}]}}\n"
+        "- add: {{name: y{0}, inputs: [x{0}, a{0}]}}\n"
+        "- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
+        "- add: {{name: x{1}, inputs: [y{0}, f{0}]}}\n",
+        block, block + 1);
+  return text + "- global_avg_pool\n- dense: {units: 65}\n";
+}
+
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
 constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
 
@@ -115,6 +128,9 @@ std::span<const BenchNet> bench_nets() {
       {"mlp", "784-512-512-10, momentum", Shape{784}, 10, 128, mlp, kMomentum},
       {"mlp_adam", "784-512-512-10, Adam", Shape{784}, 10, 128, mlp, kAdam},
       {"digits", "the net of examples/digits.yaml on 8 x 8 x 1, Adam", Shape{8, 8, 1}, 10, 64, digits, kAdam},
+      {"transformer",
+       "embedding of 65 x 128, 4 blocks of causal attention (4 heads) and 128-512-128, 128 steps; Adam",
+       Shape{128}, 65, 16, transformer, kAdam, 65},
       {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
       {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
        Shape{16}, 10, 2, tiny_norm, kMomentum},

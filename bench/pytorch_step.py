@@ -97,6 +97,36 @@ def digits():
                          nn.Dropout(0.25), nn.Linear(1024, 10))
 
 
+class TransformerBlock(nn.Module):
+    """Causal attention with 4 heads and a feed-forward net, each added to what goes in."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(128, 4, batch_first=True)
+        self.feed_forward = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
+        self.register_buffer("mask", torch.triu(torch.ones(128, 128, dtype=torch.bool), 1))
+
+    def forward(self, x):
+        x = x + self.attention(x, x, x, attn_mask=self.mask, need_weights=False)[0]
+        return x + self.feed_forward(x)
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(65, 128)
+        self.positions = nn.Parameter(torch.rand(128, 128))
+        self.blocks = nn.Sequential(*[TransformerBlock() for _ in range(4)])
+        self.dense = nn.Linear(128, 65)
+
+    def forward(self, x):
+        return self.dense(self.blocks(self.embedding(x) + self.positions).mean(1))
+
+
+def transformer():
+    return Transformer()
+
+
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
     "resnet20": (resnet20, (3, 32, 32), 32, False),
@@ -105,6 +135,7 @@ NETS = {
     "mlp": (mlp, (784,), 128, False),
     "mlp_adam": (mlp, (784,), 128, True),
     "digits": (digits, (1, 8, 8), 64, True),
+    "transformer": (transformer, (128,), 16, True),
 }
 
 
@@ -114,6 +145,8 @@ def measure(name, batch, processes, arguments):
     on_gpu = arguments.device == "cuda"
     model = make().to(arguments.device)
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
+    if name == "transformer":
+        x = torch.randint(0, 65, (batch, *shape), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:

@@ -116,7 +116,8 @@ Dataset synthetic(const BenchNet& net, std::int64_t samples) {
   parts.features = Buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
   const auto values = parts.features.as<float>();
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
+    values[i] = net.ids > 0 ? static_cast<float>(i * 2654435761U % static_cast<std::size_t>(net.ids))
+                            : static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
   parts.num_label_columns = 1;
   for (std::int64_t i = 0; i < samples; ++i)
     parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
