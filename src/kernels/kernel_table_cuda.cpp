@@ -31,14 +31,10 @@ class CudaFactory final : public PrimitiveFactory {
 };
 
 KernelTable table_of(const PrimitiveFactory& factory) {
-  return {cuda::elementwise_kernels(),
-          cuda::norm_kernels(),
-          cuda::loss_kernels(),
-          cuda::update_kernels(),
-          cuda::embedding_kernels(),
-          cuda::attention_kernels(),
-          cuda::sampling_kernels(),
-          factory,
+  return {cuda::elementwise_kernels(), cuda::norm_kernels(),
+          cuda::loss_kernels(),        cuda::update_kernels(),
+          cuda::embedding_kernels(),   cuda::attention_kernels(),
+          cuda::sampling_kernels(),    factory,
           cuda::kScratchBytes};
 }
 

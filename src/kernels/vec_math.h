@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp and its relatives on registers of floats, for files compiled per instruction-set level (isa.h). No fused
-// multiply-add, no branch by lane: each element's bits are the same at every level. NaN stays NaN.
+// exp and its relatives on registers of floats, for files compiled per instruction-set level (isa.h). No
+// fused multiply-add, no branch by lane: each element's bits are the same at every level. NaN stays NaN.
 #pragma once
 
 #include "kernels/vec.h"
