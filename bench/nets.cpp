@@ -109,6 +109,19 @@ std::string tiny_norm() {
   return text + "- dense: {units: 10}\n";
 }
 
+/// Four blocks of attention and a feed-forward net, the mean over all steps to a class.
+std::string transformer() {
+  std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
+  for (int block = 0; block < 4; ++block)
+    text += fmt::format(
+        "- attention: {{name: a{0}, units: 128, heads: 4, causal: true, inputs: [x{0}]}}\n"
+        "- add: {{name: y{0}, inputs: [x{0}, a{0}]}}\n"
+        "- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
+        "- add: {{name: x{1}, inputs: [y{0}, f{0}]}}\n",
+        block, block + 1);
+  return text + "- global_avg_pool\n- dense: {units: 65}\n";
+}
+
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
 constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
 
@@ -129,6 +142,9 @@ std::span<const BenchNet> bench_nets() {
       {"lstm_alone", "the same on features of 50 x 128, without an embedding", Shape{50, 128}, 10, 64,
        lstm_alone, kMomentum},
       {"gru_alone", "lstm_alone with GRUs", Shape{50, 128}, 10, 64, gru_alone, kMomentum},
+      {"transformer",
+       "embedding of 65 x 128, 4 blocks of causal attention (4 heads) and 128-512-128, 128 steps; Adam",
+       Shape{128}, 65, 16, transformer, kAdam, 65},
       {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
       {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
        Shape{16}, 10, 2, tiny_norm, kMomentum},

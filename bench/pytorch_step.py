@@ -120,6 +120,34 @@ def lstm_alone():
 
 def gru_alone():
     return Recurrent(nn.GRU, 0)
+class TransformerBlock(nn.Module):
+    """Causal attention with 4 heads and a feed-forward net, each added to what goes in."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(128, 4, batch_first=True)
+        self.feed_forward = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
+        self.register_buffer("mask", torch.triu(torch.ones(128, 128, dtype=torch.bool), 1))
+
+    def forward(self, x):
+        x = x + self.attention(x, x, x, attn_mask=self.mask, need_weights=False)[0]
+        return x + self.feed_forward(x)
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(65, 128)
+        self.positions = nn.Parameter(torch.rand(128, 128))
+        self.blocks = nn.Sequential(*[TransformerBlock() for _ in range(4)])
+        self.dense = nn.Linear(128, 65)
+
+    def forward(self, x):
+        return self.dense(self.blocks(self.embedding(x) + self.positions).mean(1))
+
+
+def transformer():
+    return Transformer()
 
 
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
@@ -133,6 +161,7 @@ NETS = {
     "lstm": (lstm, (50,), 64, False),
     "lstm_alone": (lstm_alone, (50, 128), 64, False),
     "gru_alone": (gru_alone, (50, 128), 64, False),
+    "transformer": (transformer, (128,), 16, True),
 }
 
 
@@ -144,6 +173,8 @@ def measure(name, batch, processes, arguments):
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
     if name == "lstm":
         x = torch.randint(0, 10000, (batch, *shape), device=arguments.device)
+    if name == "transformer":
+        x = torch.randint(0, 65, (batch, *shape), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:

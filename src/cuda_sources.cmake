@@ -7,6 +7,7 @@
 set(LOCKSTEP_CUDA_SOURCES
   core/device_cuda.cpp
   kernels/activation_cuda.cu
+  kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
   kernels/broadcast_cuda.cu
   kernels/cuda_launch.cpp
@@ -20,6 +21,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
+  kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.

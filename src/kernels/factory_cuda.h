@@ -10,6 +10,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -20,6 +21,7 @@
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -35,6 +37,8 @@ const UpdateKernels& update_kernels();
 const RecurrentKernels& recurrent_kernels();
 const SequenceKernels& sequence_kernels();
 const EmbeddingKernels& embedding_kernels();
+const AttentionKernels& attention_kernels();
+const SamplingKernels& sampling_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

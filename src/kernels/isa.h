@@ -20,6 +20,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -29,6 +30,7 @@
 #include "kernels/pool.h"
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -45,6 +47,8 @@
   const SequenceKernels& sequence_kernels();       \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \
+  const AttentionKernels& attention_kernels();     \
+  const SamplingKernels& sampling_kernels();       \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

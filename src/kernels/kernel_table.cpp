@@ -24,6 +24,8 @@ RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
+AttentionKernels::~AttentionKernels() = default;
+SamplingKernels::~SamplingKernels() = default;
 
 namespace {
 
@@ -69,6 +71,8 @@ KernelTable table_of(IsaLevel level) {
     level::recurrent_kernels(),   \
     level::sequence_kernels(),    \
     level::embedding_kernels(),   \
+    level::attention_kernels(),   \
+    level::sampling_kernels(),    \
     factory                       \
   }
   // clang-format on

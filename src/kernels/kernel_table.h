@@ -12,6 +12,7 @@
 #include "core/device.h"
 #include "kernels/activation.h"
 #include "kernels/broadcast.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -21,6 +22,7 @@
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
+#include "kernels/sampling.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -37,6 +39,8 @@ struct KernelTable {
   const RecurrentKernels& recurrent;
   const SequenceKernels& sequence;
   const EmbeddingKernels& embedding;
+  const AttentionKernels& attention;
+  const SamplingKernels& sampling;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -39,6 +39,8 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::recurrent_kernels(),
           cuda::sequence_kernels(),
           cuda::embedding_kernels(),
+          cuda::attention_kernels(),
+          cuda::sampling_kernels(),
           factory,
           cuda::kScratchBytes};
   // clang-format on

@@ -58,6 +58,11 @@ std::vector<LayerEntry>& entries() {
       kGaussianNoiseLayer,
       kSeluLayer,
       kLogSoftmaxLayer,
+      kPositionalEmbeddingLayer,
+      kAttentionLayer,
+      kNceLayer,
+      kSampledSoftmaxLayer,
+      kNegativeSamplingLayer,
       // clang-format on
   };
   return table;

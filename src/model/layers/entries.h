@@ -53,5 +53,10 @@ extern const LayerEntry kGaussianNoiseLayer;
 extern const LayerEntry kSeluLayer;
 extern const LayerEntry kLogSoftmaxLayer;
 extern const LayerEntry kEmbeddingLayer;
+extern const LayerEntry kPositionalEmbeddingLayer;
+extern const LayerEntry kAttentionLayer;
+extern const LayerEntry kNceLayer;
+extern const LayerEntry kSampledSoftmaxLayer;
+extern const LayerEntry kNegativeSamplingLayer;
 
 }  // namespace lockstep

@@ -110,6 +110,8 @@ struct Level {
   const LayoutKernels& layout;
   const EmbeddingKernels& embedding;
   const RecurrentKernels& recurrent;
+  const AttentionKernels& attention;
+  const SamplingKernels& sampling;
 };
 
 /// The levels that this processor can run, baseline first.
@@ -125,7 +127,9 @@ inline std::vector<Level> levels() {
    level::group_norm_kernels(),  \
    level::layout_kernels(),     \
    level::embedding_kernels(),  \
-   level::recurrent_kernels()}
+   level::recurrent_kernels(),   \
+   level::attention_kernels(),   \
+   level::sampling_kernels()}
   std::vector<Level> list{LOCKSTEP_LEVEL(baseline)};
 #if defined(__x86_64__)
   __builtin_cpu_init();

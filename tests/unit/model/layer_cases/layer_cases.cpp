@@ -55,6 +55,8 @@ std::vector<LayerCase> layer_cases() {
   add_group_norm_cases(cases);
   add_structure_cases(cases);
   add_embedding_cases(cases);
+  add_attention_cases(cases);
+  add_sampling_cases(cases);
   return cases;
 }
 

@@ -47,6 +47,8 @@ void add_recurrent_cases(std::vector<LayerCase>& cases);
 void add_group_norm_cases(std::vector<LayerCase>& cases);
 void add_structure_cases(std::vector<LayerCase>& cases);
 void add_embedding_cases(std::vector<LayerCase>& cases);
+void add_attention_cases(std::vector<LayerCase>& cases);
+void add_sampling_cases(std::vector<LayerCase>& cases);
 
 /// The inputs of a case in a runner: random ones, and the fixed ones.
 void fill_inputs(const LayerCase& test, LayerRunner& run);
