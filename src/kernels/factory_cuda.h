@@ -13,6 +13,7 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -21,6 +22,7 @@ const ElementwiseKernels& elementwise_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
+const SpatialKernels& spatial_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

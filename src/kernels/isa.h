@@ -22,6 +22,7 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -30,6 +31,7 @@
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
   const PoolKernels& pool_kernels();               \
+  const SpatialKernels& spatial_kernels();         \
   const UpdateKernels& update_kernels();           \
   }
 

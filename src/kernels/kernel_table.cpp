@@ -16,6 +16,7 @@ ElementwiseKernels::~ElementwiseKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
+SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 
 namespace {
@@ -56,14 +57,14 @@ KernelTable table_of(IsaLevel level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
       return {avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-              avx512::update_kernels(), factory};
+              avx512::update_kernels(), avx512::spatial_kernels(), factory};
     case IsaLevel::avx2:
       return {avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(), avx2::update_kernels(),
-              factory};
+              avx2::spatial_kernels(), factory};
 #endif
     default:
       return {baseline::elementwise_kernels(), baseline::norm_kernels(), baseline::loss_kernels(),
-              baseline::update_kernels(), factory};
+              baseline::update_kernels(), baseline::spatial_kernels(), factory};
   }
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ struct KernelTable {
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;
+  const SpatialKernels& spatial;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

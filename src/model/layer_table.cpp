@@ -12,10 +12,33 @@ namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
       // clang-format off: one per line
-      kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
-      kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
-      kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
-      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer,
+      kDenseLayer,
+      kConv1dLayer,
+      kConv2dLayer,
+      kConv2dTransposeLayer,
+      kConv3dLayer,
+      kConv3dTransposeLayer,
+      kMaxPoolLayer,
+      kAvgPoolLayer,
+      kGlobalAvgPoolLayer,
+      kGlobalMaxPoolLayer,
+      kUpsampleLayer,
+      kPadLayer,
+      kCropLayer,
+      kFlattenLayer,
+      kAddLayer,
+      kBatchNormLayer,
+      kDropoutLayer,
+      kReluLayer,
+      kLeakyReluLayer,
+      kRelu6Layer,
+      kEluLayer,
+      kGeluLayer,
+      kSiluLayer,
+      kTanhLayer,
+      kSigmoidLayer,
+      kSoftplusLayer,
+      kSoftmaxLayer,
       // clang-format on
   };
   return table;

@@ -164,7 +164,7 @@ TEST_F(CudaLinear, WhatCannotWorkIsRefused) {
   }
 }
 
-TEST_F(CudaLinear, TransposesAndPaddingMoveEveryNumber) {
+TEST_F(CudaLinear, TransposesMoveEveryNumber) {
   const CudaLane lane(0);
   for (Size size : {Size{1, 1}, Size{3, 17}, Size{33, 32}, Size{100, 70}, Size{5, 4000}}) {
     const Values from = random_values(size.rows * size.channels, 1);
@@ -178,26 +178,6 @@ TEST_F(CudaLinear, TransposesAndPaddingMoveEveryNumber) {
     cuda::transpose(lane, size.channels, size.rows, turned.data(), back.data());
     EXPECT_EQ(turned.values(), expected) << describe(size);
     EXPECT_EQ(back.values(), from) << describe(size);
-  }
-  for (std::int64_t channels : {3, 4}) {
-    ConvolutionSpec s = asymmetric(2, channels, 8);
-    s.pad_top = 2;
-    const std::int64_t padded_h = s.in_h + s.pad_top + s.pad_bottom,
-                       padded_w = s.in_w + s.pad_left + s.pad_right;
-    const Values x = random_values(s.n * s.in_h * s.in_w * channels, 2);
-    Values expected(static_cast<std::size_t>(s.n * padded_h * padded_w * channels));
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t h = 0; h < s.in_h; ++h)
-        for (std::int64_t w = 0; w < s.in_w; ++w)
-          for (std::int64_t c = 0; c < channels; ++c)
-            expected[reference::at4(n, h + s.pad_top, w + s.pad_left, c, padded_h, padded_w, channels)] =
-                x[reference::at4(n, h, w, c, s.in_h, s.in_w, channels)];
-    const DeviceFloats image(x), padded(static_cast<std::int64_t>(expected.size())),
-        back(static_cast<std::int64_t>(x.size()));
-    cuda::pad_image(lane, s, image.data(), padded.data());
-    cuda::crop_image(lane, s, padded.data(), back.data());
-    EXPECT_EQ(padded.values(), expected);
-    EXPECT_EQ(back.values(), x);
   }
 }
 
