@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
@@ -33,6 +34,7 @@
   const PoolKernels& pool_kernels();               \
   const SpatialKernels& spatial_kernels();         \
   const UpdateKernels& update_kernels();           \
+  const EmbeddingKernels& embedding_kernels();     \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

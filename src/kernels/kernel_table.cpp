@@ -18,6 +18,7 @@ LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
 SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+EmbeddingKernels::~EmbeddingKernels() = default;
 
 namespace {
 
@@ -53,19 +54,24 @@ class CpuFactory final : public PrimitiveFactory {
 const CpuFactory factory;
 
 KernelTable table_of(IsaLevel level) {
+// clang-format off: one family per line
+#define LOCKSTEP_TABLE_OF(level)                                                                         \
+  {                                                                                                      \
+    level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
+        level::embedding_kernels(), level::spatial_kernels(), factory                                    \
+  }
+  // clang-format on
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
-      return {avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-              avx512::update_kernels(), avx512::spatial_kernels(), factory};
+      return LOCKSTEP_TABLE_OF(avx512);
     case IsaLevel::avx2:
-      return {avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(), avx2::update_kernels(),
-              avx2::spatial_kernels(), factory};
+      return LOCKSTEP_TABLE_OF(avx2);
 #endif
     default:
-      return {baseline::elementwise_kernels(), baseline::norm_kernels(), baseline::loss_kernels(),
-              baseline::update_kernels(), baseline::spatial_kernels(), factory};
+      return LOCKSTEP_TABLE_OF(baseline);
   }
+#undef LOCKSTEP_TABLE_OF
 }
 
 }  // namespace

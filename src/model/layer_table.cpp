@@ -39,6 +39,7 @@ std::vector<LayerEntry>& entries() {
       kSigmoidLayer,
       kSoftplusLayer,
       kSoftmaxLayer,
+      kEmbeddingLayer,
       // clang-format on
   };
   return table;
