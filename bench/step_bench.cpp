@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for ResNet-20
-// beside its convolutions alone.
+// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for nets that are
+// mostly convolutions beside their convolutions alone.
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
@@ -45,7 +45,7 @@ namespace {
 using namespace lockstep;
 
 struct Arguments {
-  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
+  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,cosmo,unet,tiny_dense,tiny_norm", json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
   bool parts = false, convolutions = true, tf32 = false;
@@ -117,8 +117,8 @@ Dataset synthetic(const BenchNet& net, std::int64_t samples) {
   const auto values = parts.features.as<float>();
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
-  parts.num_label_columns = 1;
-  for (std::int64_t i = 0; i < samples; ++i)
+  parts.num_label_columns = net.positions;
+  for (std::int64_t i = 0; i < samples * net.positions; ++i)
     parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
   return Dataset(std::move(parts));
 }
@@ -234,13 +234,14 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   workers.grow_scratch(trainer.scratch_bytes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
-  if (net.name == "resnet20" && arguments.convolutions && place.device.is_host()) {
+  if (net.convolutions != nullptr && arguments.convolutions && place.device.is_host()) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
         "{} shards do not divide the batch of {}, which the convolutions alone want: add --no-convolutions",
         result.shards, result.batch);
     const Range own = shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards));
-    convolutions = std::make_unique<ConvolutionsAlone>(workers, result.batch / result.shards, own.size());
+    convolutions = std::make_unique<ConvolutionsAlone>(workers, net.convolutions(),
+                                                       result.batch / result.shards, own.size());
   }
   Record warm_up, steps, passes;
   for (int i = 0; i < 3; ++i) trainer.step();
