@@ -94,6 +94,21 @@ inline void zero_volume(const PoolSpec& s, std::int64_t n, float* dx) {
   for (std::int64_t i = 0; i < size; ++i) dx[n * size + i] = 0.0F;
 }
 
+/// Every element lies in one window.
+inline bool tiles(const PoolSpec& s) {
+  const auto axis = [](std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
+                       std::int64_t front) { return window == stride && front == 0 && out * stride == in; };
+  return axis(s.in_d, s.out_d, s.window_d, s.stride_d, s.pad_front) &&
+         axis(s.in_h, s.out_h, s.window_h, s.stride_h, s.pad_top) &&
+         axis(s.in_w, s.out_w, s.window_w, s.stride_w, s.pad_left);
+}
+
+/// Adds to a gradient; to zero if there is nothing yet, which saves writing the zero and reading it.
+template <bool kFirst, typename V>
+inline void add_gradient(float* dx, V gradient) {
+  Lanes<V>::store(dx, (kFirst ? V{} : Lanes<V>::load(dx)) + gradient);
+}
+
 inline float inverse_count(const Window& w) {
   return 1.0F / static_cast<float>((w.d.last - w.d.first) * (w.h.last - w.h.first) * (w.w.last - w.w.first));
 }
@@ -121,19 +136,10 @@ class Pool final : public PoolKernels {
 
   void max_backward(const PoolSpec& s, const float* dy, const std::int32_t* positions,
                     float* dx) const override {
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      zero_volume(s, n, dx);
-      for_each_window(s, n, [&](const Window& w) {
-        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V zero) {
-          const V gradient = Lanes<V>::load(dy + w.out + c);
-          const auto at = Position<V>::load(positions + w.out + c);
-          for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
-            const V here = at == position ? gradient : zero;
-            Lanes<V>::store(dx + element + c, Lanes<V>::load(dx + element + c) + here);
-          });
-        });
-      });
-    }
+    if (tiles(s))
+      spread_maxima<true>(s, dy, positions, dx);
+    else
+      spread_maxima<false>(s, dy, positions, dx);
   }
 
   void average_forward(const PoolSpec& s, const float* x, float* y) const override {
@@ -149,14 +155,40 @@ class Pool final : public PoolKernels {
   }
 
   void average_backward(const PoolSpec& s, const float* dy, float* dx) const override {
+    if (tiles(s))
+      spread_means<true>(s, dy, dx);
+    else
+      spread_means<false>(s, dy, dx);
+  }
+
+ private:
+  template <bool kTiles>
+  static void spread_maxima(const PoolSpec& s, const float* dy, const std::int32_t* positions, float* dx) {
     for (std::int64_t n = 0; n < s.n; ++n) {
-      zero_volume(s, n, dx);
+      if (!kTiles) zero_volume(s, n, dx);
+      for_each_window(s, n, [&](const Window& w) {
+        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V zero) {
+          const V gradient = Lanes<V>::load(dy + w.out + c);
+          const auto at = Position<V>::load(positions + w.out + c);
+          for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
+            const V here = at == position ? gradient : zero;
+            add_gradient<kTiles>(dx + element + c, here);
+          });
+        });
+      });
+    }
+  }
+
+  template <bool kTiles>
+  static void spread_means(const PoolSpec& s, const float* dy, float* dx) {
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      if (!kTiles) zero_volume(s, n, dx);
       for_each_window(s, n, [&](const Window& w) {
         const float share = inverse_count(w);
         for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V) {
           const V gradient = Lanes<V>::load(dy + w.out + c) * share;
           for_each_position(s, w, [&](std::int64_t element, std::int32_t) {
-            Lanes<V>::store(dx + element + c, Lanes<V>::load(dx + element + c) + gradient);
+            add_gradient<kTiles>(dx + element + c, gradient);
           });
         });
       });
