@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for ResNet-20
-// beside its convolutions alone, for the LSTM nets beside their matrix products alone.
+// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for nets that are
+// mostly convolutions beside their convolutions alone, for the LSTM nets beside their matrix products alone.
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
@@ -46,7 +46,8 @@ namespace {
 using namespace lockstep;
 
 struct Arguments {
-  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,tiny_dense,tiny_norm",
+  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,transformer,cosmo,unet,"
+                     "tiny_dense,tiny_norm",
               json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
@@ -120,8 +121,8 @@ Dataset synthetic(const BenchNet& net, std::int64_t samples) {
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = net.ids > 0 ? static_cast<float>(i * 2654435761U % static_cast<std::size_t>(net.ids))
                             : static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
-  parts.num_label_columns = 1;
-  for (std::int64_t i = 0; i < samples; ++i)
+  parts.num_label_columns = net.positions;
+  for (std::int64_t i = 0; i < samples * net.positions; ++i)
     parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
   return Dataset(std::move(parts));
 }
@@ -239,7 +240,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   std::unique_ptr<ConvolutionsAlone> convolutions;
   std::unique_ptr<RecurrentAlone> products;
   const bool recurrent = net.name == "lstm" || net.name == "lstm_alone";
-  if ((net.name == "resnet20" || recurrent) && arguments.convolutions && place.device.is_host()) {
+  if ((net.convolutions != nullptr || recurrent) && arguments.convolutions && place.device.is_host()) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
         "{} shards do not divide the batch of {}, which the primitives alone want: add --no-convolutions",
@@ -249,7 +250,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
     if (recurrent)
       products = std::make_unique<RecurrentAlone>(workers, n, own.size(), net.ids > 0);
     else
-      convolutions = std::make_unique<ConvolutionsAlone>(workers, n, own.size());
+      convolutions = std::make_unique<ConvolutionsAlone>(workers, net.convolutions(), n, own.size());
   }
   Record warm_up, steps, passes;
   for (int i = 0; i < 3; ++i) trainer.step();

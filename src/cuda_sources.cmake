@@ -23,6 +23,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/recurrent_cuda.cu
   kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
+  kernels/spatial_cuda.cu
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES

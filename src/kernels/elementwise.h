@@ -24,6 +24,9 @@ class ElementwiseKernels {
   /// y = a + b, then max(y, 0) if relu (NaN stays NaN, here and in relu).
   virtual void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,
                    bool relu) const = 0;
+  /// y = y + bias[c] for each of the rows, then max(y, 0) if relu.
+  virtual void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
+                        bool relu) const = 0;
   /// y = a * x.
   virtual void scale(const Lane&, std::int64_t count, float a, const float* x, float* y) const = 0;
   /// y = max(x, 0).

@@ -107,6 +107,16 @@ class Elementwise final : public ElementwiseKernels {
       for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
   }
 
+  void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
+                bool relu) const override {
+    for (std::int64_t row = 0; row < rows; ++row, y += channels) {
+      if (relu)
+        for (std::int64_t c = 0; c < channels; ++c) y[c] = positive_part(y[c] + bias[c]);
+      else
+        for (std::int64_t c = 0; c < channels; ++c) y[c] += bias[c];
+    }
+  }
+
   void scale(const Lane&, std::int64_t count, float a, const float* x, float* y) const override {
     for (std::int64_t i = 0; i < count; ++i) y[i] = a * x[i];
   }

@@ -8,6 +8,7 @@
 #include "kernels/box_muller.h"
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/linear_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -187,6 +188,11 @@ class Elementwise final : public ElementwiseKernels {
       for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<true>{a, b, y});
     else
       for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<false>{a, b, y});
+  }
+
+  void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
+                bool relu) const override {
+    cuda::add_bias(lane, rows, channels, bias, relu, y);
   }
 
   void scale(const Lane& lane, std::int64_t count, float a, const float* x, float* y) const override {

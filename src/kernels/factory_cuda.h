@@ -22,6 +22,7 @@
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -39,6 +40,7 @@ const SequenceKernels& sequence_kernels();
 const EmbeddingKernels& embedding_kernels();
 const AttentionKernels& attention_kernels();
 const SamplingKernels& sampling_kernels();
+const SpatialKernels& spatial_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

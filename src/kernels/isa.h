@@ -31,6 +31,7 @@
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -45,6 +46,7 @@
   const PoolKernels& pool_kernels();               \
   const RecurrentKernels& recurrent_kernels();     \
   const SequenceKernels& sequence_kernels();       \
+  const SpatialKernels& spatial_kernels();         \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \
   const AttentionKernels& attention_kernels();     \

@@ -22,6 +22,7 @@ LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
 RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
+SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
 AttentionKernels::~AttentionKernels() = default;
@@ -73,6 +74,7 @@ KernelTable table_of(IsaLevel level) {
     level::embedding_kernels(),   \
     level::attention_kernels(),   \
     level::sampling_kernels(),    \
+    level::spatial_kernels(),     \
     factory                       \
   }
   // clang-format on

@@ -23,6 +23,7 @@
 #include "kernels/recurrent.h"
 #include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -41,6 +42,7 @@ struct KernelTable {
   const EmbeddingKernels& embedding;
   const AttentionKernels& attention;
   const SamplingKernels& sampling;
+  const SpatialKernels& spatial;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -41,6 +41,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::embedding_kernels(),
           cuda::attention_kernels(),
           cuda::sampling_kernels(),
+          cuda::spatial_kernels(),
           factory,
           cuda::kScratchBytes};
   // clang-format on

@@ -9,10 +9,18 @@
 namespace lockstep {
 
 extern const LayerEntry kDenseLayer;
+extern const LayerEntry kConv1dLayer;
 extern const LayerEntry kConv2dLayer;
+extern const LayerEntry kConv2dTransposeLayer;
+extern const LayerEntry kConv3dLayer;
+extern const LayerEntry kConv3dTransposeLayer;
 extern const LayerEntry kMaxPoolLayer;
 extern const LayerEntry kAvgPoolLayer;
 extern const LayerEntry kGlobalAvgPoolLayer;
+extern const LayerEntry kGlobalMaxPoolLayer;
+extern const LayerEntry kUpsampleLayer;
+extern const LayerEntry kPadLayer;
+extern const LayerEntry kCropLayer;
 extern const LayerEntry kFlattenLayer;
 extern const LayerEntry kAddLayer;
 extern const LayerEntry kBatchNormLayer;

@@ -112,6 +112,7 @@ struct Level {
   const RecurrentKernels& recurrent;
   const AttentionKernels& attention;
   const SamplingKernels& sampling;
+  const SpatialKernels& spatial;
 };
 
 /// The levels that this processor can run, baseline first.
@@ -129,7 +130,8 @@ inline std::vector<Level> levels() {
    level::embedding_kernels(),  \
    level::recurrent_kernels(),   \
    level::attention_kernels(),   \
-   level::sampling_kernels()}
+   level::sampling_kernels(),    \
+   level::spatial_kernels()}
   std::vector<Level> list{LOCKSTEP_LEVEL(baseline)};
 #if defined(__x86_64__)
   __builtin_cpu_init();

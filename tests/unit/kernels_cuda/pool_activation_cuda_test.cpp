@@ -23,18 +23,30 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
   return s;
 }
 
+/// With a depth whose window and padding are its own.
+PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w,
+                std::int64_t channels, std::int64_t window, std::int64_t stride, std::int64_t pad) {
+  PoolSpec s = pool(kind, n, h, w, channels, window, stride, pad, pad);
+  s.in_d = d;
+  s.window_d = window + 1, s.stride_d = stride, s.pad_back = pad;
+  s.out_d = (d + pad - window - 1) / stride + 1;
+  return s;
+}
+
 TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0), pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
                               pool(kind, 3, 6, 6, 1, 2, 2, 0, 0), pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
                               pool(kind, 1, 7, 7, 64, 3, 2, 0, 1), pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
                               pool(kind, 2, 9, 9, 5, 2, 3, 0, 0), pool(kind, 2, 300, 2, 5, 2, 2, 0, 0),
-                              pool(kind, 1, 40, 40, 4, 20, 20, 0, 0)})
+                              pool(kind, 1, 40, 40, 4, 20, 20, 0, 0), volume(kind, 2, 5, 4, 6, 16, 2, 2, 0),
+                              volume(kind, 1, 7, 5, 5, 5, 3, 2, 1), volume(kind, 2, 4, 1, 1, 20, 1, 1, 0)})
       for (int shift : {0, 1}) {
-        const std::string what = fmt::format("{} {}x{}x{}x{} window {} stride {} shift {}",
-                                             kind == PoolKind::max ? "max" : "average", s.n, s.in_h, s.in_w,
-                                             s.channels, s.window_h, s.stride_h, shift);
-        const std::int64_t xs = s.n * s.in_h * s.in_w * s.channels, ys = s.n * s.out_h * s.out_w * s.channels;
+        const std::string what = fmt::format("{} {}x{}x{}x{}x{} window {} stride {} shift {}",
+                                             kind == PoolKind::max ? "max" : "average", s.n, s.in_d, s.in_h,
+                                             s.in_w, s.channels, s.window_h, s.stride_h, shift);
+        const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
+                           ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
         Values x = random_values(xs, 1);
         for (double& value : x) value = std::round(value * 4.0);  // many ties: the first takes the gradient
         x[x.size() / 2] = std::nan("");

@@ -39,7 +39,9 @@ std::vector<LayerCase> layer_cases();
 
 // One file per family, <family>_cases.cpp.
 void add_linear_cases(std::vector<LayerCase>& cases);
+void add_convolution_cases(std::vector<LayerCase>& cases);
 void add_pool_cases(std::vector<LayerCase>& cases);
+void add_resize_cases(std::vector<LayerCase>& cases);
 void add_simple_cases(std::vector<LayerCase>& cases);
 void add_activation_cases(std::vector<LayerCase>& cases);
 void add_batch_norm_cases(std::vector<LayerCase>& cases);
