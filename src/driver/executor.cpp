@@ -16,7 +16,8 @@ struct Executor::Slot {
   int index = 0;
   Buffer arena;
   Microshard microshard{};
-  Labels labels;
+  LabelBlock labels;       ///< where the loss reads them
+  LabelBlock host_labels;  ///< the same in host memory
   struct Call {
     std::vector<const float*> inputs;
     std::vector<float*> dx;
@@ -26,8 +27,8 @@ struct Executor::Slot {
   };
   std::vector<Call> calls;
   float* features;
-  const float* outputs;
-  float* d_outputs;
+  std::vector<const float*> outputs;     ///< by head
+  std::vector<LossStage::Place> places;  ///< likewise
 };
 
 struct Executor::Meeting {
@@ -73,13 +74,12 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       calls_(prepared(context, training, sample_counts)),
       plan_(calls_, training,
             sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
-      loss_sums_(Buffer::pinned(context.device, static_cast<std::size_t>(own_.size()) * sizeof(LossSums))),
       losses_known_(context.device),
       graphs_(context.device, context.lanes.front().stream) {
   if (!context.device.is_host() && !sample_counts.empty()) {
-    stage_ = std::make_unique<InputStage>(
-        context.device, own_, *std::max_element(sample_counts.begin(), sample_counts.end()),
-        context.graph.features().num_elements(), context.graph.output().num_elements());
+    stage_ = std::make_unique<InputStage>(context.device, own_,
+                                          *std::max_element(sample_counts.begin(), sample_counts.end()),
+                                          context.graph.features().num_elements(), context.heads);
     step_words_ = Buffer::pinned(context.device, 2 * sizeof(std::uint32_t));
     step_word_ = Buffer(context.device, sizeof(std::uint32_t));
   }
@@ -115,13 +115,22 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
   }
   build_phases();
   const std::int64_t slots = per_shard_slots_ ? own_.size() : context_.pool.size();
+  loss_ = std::make_unique<LossStage>(
+      context_, training, own_, static_cast<int>(slots),
+      sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end()));
   for (std::int64_t s = 0; s < slots; ++s) {
     auto slot = std::make_unique<Slot>();
     slot->index = static_cast<int>(s);
     slot->arena = Buffer(context_.device, plan_.total_bytes());
     slot->features = at<float>(slot->arena, plan_.value(0));
-    slot->outputs = at<float>(slot->arena, plan_.value(calls_.output));
-    slot->d_outputs = at<float>(slot->arena, plan_.value_gradient(calls_.output));
+    for (std::size_t head = 0; head < calls_.outputs.size(); ++head) {
+      const int value = calls_.outputs[head];
+      const MemoryPlan::Contribution& gradient = plan_.loss_gradient(static_cast<int>(head));
+      slot->outputs.push_back(at<float>(slot->arena, plan_.value(value)));
+      slot->places.push_back(
+          {slot->outputs.back(), at<float>(slot->arena, gradient.offset),
+           gradient.accumulate ? at<float>(slot->arena, plan_.value_gradient(value)) : nullptr});
+    }
     for (std::size_t i = 0; i < calls_.operations.size(); ++i) {
       const Graph::Operation& operation = calls_.operations[i];
       Slot::Call call{};
@@ -194,7 +203,7 @@ void Executor::finish(const BatchView& batch) {
     losses_known_.wait();
   }
   for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
-    batch.done(batch.extent(shard), sums_of(shard));
+    batch.done(batch.extent(shard), loss_->results(shard));
 }
 
 Executor::Slot& Executor::slot_of(int thread, int shard) const {
@@ -203,10 +212,10 @@ Executor::Slot& Executor::slot_of(int thread, int shard) const {
 
 void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
-  std::ranges::fill(loss_sums_.as<LossSums>(), LossSums{});
+  loss_->begin(batch.count);
   if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
   set_step(batch.step);
-  const bool recordable = may_record(batch);
+  count_labels(batch);
   for (std::size_t p = 0; p < phases_.size(); ++p) {
     const Phase& phase = phases_[p];
     auto work = [&] {
@@ -219,8 +228,8 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
       });
     };
     if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
-      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count}, recordable,
-                  work);
+      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count},
+                  may_record(batch, phase), work);
     if (phase.ends_with_loss && stage_ != nullptr) {
       stage_->used(context_.lanes.front().stream);
       losses_known_.record(context_.lanes.front().stream);
@@ -238,7 +247,10 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
 }
 
 // What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
-bool Executor::may_record(const BatchView& batch) const {
+// Where the loss depends on the batch by more than its size, so does the scale of its gradient.
+bool Executor::may_record(const BatchView& batch, const Phase& phase) const {
+  if (loss_->agrees() && std::ranges::find(phase.actions, Act::loss, &Action::act) != phase.actions.end())
+    return false;
   return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
 }
 
@@ -270,7 +282,9 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
   if (microshard.n == 0) return;
   if (stage_ == nullptr) {
     const Traced traced("input", "fetch");
-    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    slot.labels = slot.host_labels =
+        loss_->arrange(slot.index, batch.fetch(microshard, thread, slot.index, slot.features), microshard.n);
+    loss_->count(microshard.shard, slot.labels, microshard.n);
     if (observer_ != nullptr)
       observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
     return;
@@ -281,21 +295,41 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
       static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
   if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
   slot.labels = stage_->labels(microshard.shard);
+  slot.host_labels = stage_->host_labels(microshard.shard);
+}
+
+// On a device the stage has done it with the samples. Else, where ranks agree on the counts, labels are
+// looked at once more, ahead of all.
+void Executor::count_labels(const BatchView& batch) {
+  if (stage_ != nullptr)
+    for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
+      loss_->set_counts(shard, stage_->counts(shard));
+  if (!loss_->agrees()) return;
+  if (stage_ == nullptr)
+    context_.pool.run([&](int thread) {
+      const Range part = part_of(own_.size(), thread, context_.pool.size());
+      for (std::int64_t i = part.first; i < part.last; ++i) {
+        const Microshard microshard = batch.extent(static_cast<int>(own_.first + i));
+        if (microshard.n == 0) continue;
+        const Slot& slot = slot_of(thread, microshard.shard);
+        const Labels labels = batch.labels ? (*batch.labels)(microshard, thread, slot.index)
+                                           : batch.fetch(microshard, thread, slot.index, slot.features);
+        loss_->count(microshard.shard, loss_->arrange(slot.index, labels, microshard.n), microshard.n);
+      }
+    });
+  loss_->agree();
 }
 
 void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
   const Traced traced("forward", "loss");
-  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
-  if (microshard.n > 0 && has_labels)
-    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
-                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
-                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
-  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
-  if (observer_ != nullptr && microshard.n > 0) {
+  if (microshard.n == 0) return;
+  loss_->run(lane, microshard.shard, microshard.n, slot.labels, slot.places);
+  if (training_) fault_in_gradient(context_.device, lane, slot.places.front().d_outputs);
+  if (observer_ != nullptr) {
     context_.device.synchronize(lane.stream);  // the sums are there
-    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+    observer_->lost(microshard, lane, loss_->results(microshard.shard), slot.places);
   }
-  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
+  if (batch.outputs) (*batch.outputs)({microshard, lane, slot.outputs, slot.host_labels});
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,

@@ -64,11 +64,15 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
   nodes_.push_back(std::move(node));
 }
 
+void Graph::add_output(const std::string& name, const std::string& where) {
+  outputs_.push_back(source(name, "the model's output", where));
+}
+
 const Shape& Graph::output() const { return nodes_.empty() ? features_ : nodes_.back().outputs[0]; }
 
 bool Graph::only_consumer(int producer, int consumer) const {
-  if (producer == static_cast<int>(nodes_.size()) - 1 ||
-      nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1)
+  if (nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1 ||
+      std::ranges::find(outputs_, producer, &Source::node) != outputs_.end())
     return false;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     for (Source input : nodes_[i].inputs)
@@ -78,17 +82,19 @@ bool Graph::only_consumer(int producer, int consumer) const {
 
 void Graph::finish(VariableStore& variables) {
   LOCKSTEP_REQUIRE(!nodes_.empty(), ErrorKind::config, "the model has no layers");
+  if (outputs_.empty()) outputs_ = {{static_cast<int>(nodes_.size()) - 1, 0}};
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[static_cast<std::size_t>(i)];
-    const bool last = i + 1 == static_cast<int>(nodes_.size());
-    for (int output = last ? 1 : 0; output < static_cast<int>(node.outputs.size()); ++output) {
+    for (int output = 0; output < static_cast<int>(node.outputs.size()); ++output) {
+      if (std::ranges::find(outputs_, Source{i, output}) != outputs_.end()) continue;
       const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
         return std::find(other.inputs.begin(), other.inputs.end(), Source{i, output}) != other.inputs.end();
       });
-      LOCKSTEP_REQUIRE(
-          used, ErrorKind::config,
-          "{} of layer {} is read by no other layer; remove it, or name it in the `inputs` of one",
-          node.outputs.size() == 1 ? "the output" : fmt::format("output {}", output), node.layer->name());
+      LOCKSTEP_REQUIRE(used, ErrorKind::config,
+                       "{} of layer {} is read by no other layer and no head; remove it, or name it in the "
+                       "`inputs` of one",
+                       node.outputs.size() == 1 ? "the output" : fmt::format("output {}", output),
+                       node.layer->name());
     }
   }
   for (Node& node : nodes_) {
@@ -164,7 +170,7 @@ Graph::Calls Graph::calls(bool training) const {
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));
   }
-  calls.output = value({static_cast<int>(nodes_.size()) - 1, 0});
+  for (const Source output : outputs_) calls.outputs.push_back(value(output));
   return calls;
 }
 

@@ -26,6 +26,9 @@ class Graph {
   /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty
   /// means the last node added. `where` is for messages.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {});
+  /// What the model gives: "layer", or "layer:1" for its second output. Without a call the last layer's first
+  /// output is the only one. Before finish(); `where` is for messages.
+  void add_output(const std::string& name, const std::string& where = {});
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
 
@@ -46,8 +49,11 @@ class Graph {
   };
   std::span<const Node> nodes() const { return nodes_; }
   const Shape& features() const { return features_; }
-  /// The output of the last node: what the loss gets.
+  /// The output of the last node.
   const Shape& output() const;
+  /// What the losses get, in the order of add_output(); after finish().
+  std::span<const Source> outputs() const { return outputs_; }
+  const Shape& shape(Source source) const;
 
   /// One call: a layer with its values. Value 0 is the features.
   struct Operation {
@@ -66,7 +72,7 @@ class Graph {
   struct Calls {
     std::vector<Operation> operations;
     std::vector<Value> values;
-    int output = 0;  ///< the last node's value
+    std::vector<int> outputs;  ///< values of Graph::outputs(); one may stand there twice
   };
   Calls calls(bool training) const;
 
@@ -76,13 +82,13 @@ class Graph {
  private:
   int find(const std::string& name) const;
   Source source(const std::string& input, const std::string& reader, const std::string& where) const;
-  const Shape& shape(Source source) const;
   bool only_consumer(int producer, int consumer) const;
   void fuse();
   void fuse_addition(int addition);
 
   Shape features_;
   std::vector<Node> nodes_;
+  std::vector<Source> outputs_;
 };
 
 /// A layer of a configuration, its options checked, not yet in a graph.
