@@ -7,35 +7,10 @@
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
+#include "driver/executor_parts.h"
 #include "driver/fault_step.h"
 
 namespace lockstep {
-
-/// One microshard in flight: its arena and, per operation, the addresses in it.
-struct Executor::Slot {
-  int index = 0;
-  Buffer arena;
-  Microshard microshard{};
-  LabelBlock labels;       ///< where the loss reads them
-  LabelBlock host_labels;  ///< the same in host memory
-  struct Call {
-    std::vector<const float*> inputs;
-    std::vector<float*> dx;
-    std::vector<float*> outputs;
-    std::vector<const float*> dy, dy2;
-    void* saved;
-  };
-  std::vector<Call> calls;
-  float* features;
-  std::vector<const float*> outputs;     ///< by head
-  std::vector<LossStage::Place> places;  ///< likewise
-};
-
-struct Executor::Meeting {
-  SmallSum forward, backward;
-  std::vector<const double*> totals;
-  std::string forward_name, backward_name;
-};
 
 namespace {
 
@@ -57,12 +32,6 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                               context.shards});
   }
   return calls;
-}
-
-template <typename T>
-T* at(const Buffer& arena, std::size_t offset) {
-  return offset == MemoryPlan::kNone ? nullptr
-                                     : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
 }
 
 }  // namespace
@@ -276,120 +245,6 @@ void Executor::run_microshard(const Phase& phase, const BatchView& batch, int th
   if (slot.microshard.n == 0) zero(phase.gradients);
   for (const Range& gap : phase.gaps) zero(gap);
   accumulator_->finished(lane, thread, shard, phase.gradients, phase.base);
-}
-
-void Executor::fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot) {
-  if (microshard.n == 0) return;
-  if (stage_ == nullptr) {
-    const Traced traced("input", "fetch");
-    slot.labels = slot.host_labels =
-        loss_->arrange(slot.index, batch.fetch(microshard, thread, slot.index, slot.features), microshard.n);
-    loss_->count(microshard.shard, slot.labels, microshard.n);
-    if (observer_ != nullptr)
-      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
-    return;
-  }
-  context_.device.copy(
-      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
-      stage_->features(microshard.shard),
-      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
-  if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
-  slot.labels = stage_->labels(microshard.shard);
-  slot.host_labels = stage_->host_labels(microshard.shard);
-}
-
-// On a device the stage has done it with the samples. Else, where ranks agree on the counts, labels are
-// looked at once more, ahead of all.
-void Executor::count_labels(const BatchView& batch) {
-  if (stage_ != nullptr)
-    for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
-      loss_->set_counts(shard, stage_->counts(shard));
-  if (!loss_->agrees()) return;
-  if (stage_ == nullptr)
-    context_.pool.run([&](int thread) {
-      const Range part = part_of(own_.size(), thread, context_.pool.size());
-      for (std::int64_t i = part.first; i < part.last; ++i) {
-        const Microshard microshard = batch.extent(static_cast<int>(own_.first + i));
-        if (microshard.n == 0) continue;
-        const Slot& slot = slot_of(thread, microshard.shard);
-        const Labels labels = batch.labels ? (*batch.labels)(microshard, thread, slot.index)
-                                           : batch.fetch(microshard, thread, slot.index, slot.features);
-        loss_->count(microshard.shard, loss_->arrange(slot.index, labels, microshard.n), microshard.n);
-      }
-    });
-  loss_->agree();
-}
-
-void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
-  const Traced traced("forward", "loss");
-  if (microshard.n == 0) return;
-  loss_->run(lane, microshard.shard, microshard.n, slot.labels, slot.places);
-  if (training_) fault_in_gradient(context_.device, lane, slot.places.front().d_outputs);
-  if (observer_ != nullptr) {
-    context_.device.synchronize(lane.stream);  // the sums are there
-    observer_->lost(microshard, lane, loss_->results(microshard.shard), slot.places);
-  }
-  if (batch.outputs) (*batch.outputs)({microshard, lane, slot.outputs, slot.host_labels});
-}
-
-void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
-                       Slot& slot, const Phase& phase) {
-  Lane lane = context_.lanes[static_cast<std::size_t>(thread)];
-  lane.step_word = static_cast<const std::uint32_t*>(step_word_.data());
-  if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
-  if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
-  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
-  Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
-  const bool backward = action.act == Act::backward || action.act == Act::backward_local;
-  const Traced traced(backward ? "backward" : "forward", operation.layer->name().c_str());
-  const Pass pass{context_.kernels,
-                  lane,
-                  context_.variables,
-                  training_,
-                  microshard.n,
-                  microshard.shard,
-                  context_.seed,
-                  batch.step,
-                  microshard.first_sample,
-                  call.inputs.data(),
-                  call.outputs.data(),
-                  call.saved,
-                  call.dy.data(),
-                  call.dy2.data(),
-                  call.dx.data(),
-                  backward && phase.gradients.size() > 0
-                      ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base)
-                      : nullptr,
-                  phase.gradients.first};
-  const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
-  switch (action.act) {
-    case Act::forward_local:
-      operation.collective->forward_local(pass,
-                                          const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
-      return;
-    case Act::backward_local:
-      operation.collective->backward_local(pass,
-                                           const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
-      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
-      return;
-    case Act::forward:
-      if (microshard.n == 0) return;
-      operation.layer->forward(pass);
-      if (observer_ != nullptr) observer_->forward(action.operation, pass);
-      return;
-    default:
-      break;
-  }
-  if (microshard.n == 0) return;
-  operation.layer->backward(pass);
-  if (observer_ != nullptr) observer_->backward(action.operation, pass);
-  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
-    if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
-    const int value = operation.inputs[input];
-    context_.kernels.elementwise.accumulate(
-        lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
-        at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
-  }
 }
 
 void Executor::meet(const Phase& phase) {

@@ -42,7 +42,7 @@ StepRecorder::StepRecorder(const ExecutorContext& context, const Graph::Calls& c
     add_row(kBackward, "",
             head.name.empty() ? "gradient of the loss" : "gradient of the loss of head " + head.name, true);
   for (int i = operations - 1; i >= 0; --i)
-    if (calls.values[static_cast<std::size_t>(operation_of(i).outputs[0])].wants_gradient)
+    if (operation_of(i).backward)
       add_operation_backward(i);
   sums_ = static_cast<int>(rows_.size());
   const std::span<const Variable> variables = context.variables.variables();

@@ -28,6 +28,11 @@ class MemoryPlan {
   /// Byte offsets; kNone where there is none.
   std::size_t value(int value) const { return values_[static_cast<std::size_t>(value)]; }
   std::size_t saved(int operation) const { return saved_[static_cast<std::size_t>(operation)]; }
+  /// Where an operation that uses another one's variables puts its gradients of them, until the owner's
+  /// backward call, behind which they are added.
+  std::size_t shared_gradients(int operation) const {
+    return shared_gradients_[static_cast<std::size_t>(operation)];
+  }
 
   /// How an operation's backward call gives a contribution to the gradient of input `index`.
   struct Contribution {
@@ -52,7 +57,7 @@ class MemoryPlan {
   void plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes);
 
   ArenaPlan arena_;
-  std::vector<std::size_t> values_, saved_, gradients_, second_gradients_;
+  std::vector<std::size_t> values_, saved_, shared_gradients_, gradients_, second_gradients_;
   std::vector<std::vector<Contribution>> contributions_;
   std::vector<Contribution> loss_gradients_;
 };
