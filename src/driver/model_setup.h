@@ -11,6 +11,7 @@
 
 #include "driver/config.h"
 #include "driver/loss_report.h"
+#include "driver/regularizer.h"
 #include "io/dataset.h"
 #include "io/step_plan.h"
 #include "model/graph.h"
@@ -41,6 +42,7 @@ struct Model {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<VariableStore> variables;
   std::unique_ptr<Heads> heads;
+  std::vector<RegularizationRule> regularization;
   bool metric_accuracy = true;  ///< asked for
   /// One number called accuracy is reported.
   bool accuracy() const { return metric_accuracy && heads->only_classifier() != nullptr; }

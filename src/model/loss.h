@@ -53,6 +53,9 @@ class Loss {
   virtual bool takes_labels() const { return true; }
   /// Which labels it can take in this form.
   virtual LabelRule rule(const Shape& output, LabelForm form) const = 0;
+  /// Labels equal to this number count nowhere. They reach run() and count() as kIgnoredIndex or NaN.
+  virtual std::optional<std::int32_t> ignored() const { return {}; }
+  static constexpr std::int32_t kIgnoredIndex = -1;
   /// LossSums::correct has a meaning: accuracy can be told.
   virtual bool has_classes() const = 0;
   /// Memory of its own on the device; once, before run(). Throws Error(config) for options that do not fit
