@@ -26,7 +26,8 @@ struct Built {
     graph.finish(variables);
     heads.prepare(graph, cpu_device());
   }
-  static constexpr const char* kNet = "[dense: {name: a, units: 3}, dense: {name: b, units: 2, inputs: features}]";
+  static constexpr const char* kNet =
+      "[dense: {name: a, units: 3}, dense: {name: b, units: 2, inputs: features}]";
   Heads heads;
   Graph graph;
   VariableStore variables;
@@ -58,7 +59,8 @@ TEST(Heads, ColumnsAndTablesGiveEachHeadItsLabels) {
   const Labels digit = built.heads.labels_of(0, labels, 3), bits = built.heads.labels_of(1, labels, 3);
   ASSERT_NE(digit.indices, nullptr);
   ASSERT_NE(bits.rows, nullptr);
-  EXPECT_EQ(std::vector<std::int32_t>(digit.indices, digit.indices + 3), (std::vector<std::int32_t>{2, 0, 1}));
+  EXPECT_EQ(std::vector<std::int32_t>(digit.indices, digit.indices + 3),
+            (std::vector<std::int32_t>{2, 0, 1}));
   EXPECT_EQ(std::vector<float>(bits.rows, bits.rows + 6), (std::vector<float>{1, 1, 0, 0, 0, 1}));
 }
 
@@ -77,7 +79,8 @@ TEST(Heads, ClassIndicesMayBeStoredAsFloats) {
 TEST(Heads, IgnoredLabelsAreMarkedAlsoBehindATable) {
   Built built(
       "heads: [{name: x, output: a, loss: {softmax_cross_entropy: {ignore_index: 255}}}, "
-      "{name: y, output: b, loss: {mean_squared_error: {ignore_index: 255}}, label_table: [[1, 2], [3, 4]]}]");
+      "{name: y, output: b, loss: {mean_squared_error: {ignore_index: 255}}, label_table: [[1, 2], [3, "
+      "4]]}]");
   built.heads.expect_columns(1);
   EXPECT_TRUE(built.heads.counts_labels());
   const std::vector<std::int32_t> data = {255, 1};
@@ -129,11 +132,13 @@ TEST(Heads, MistakesAreNamed) {
   expect_error([] { heads_from("heads: [{name: a, label_table: [x]}]"); }, "is no number");
   expect_error([] { heads_from("heads: [{name: a, loss: mean, label_table: [1]}]"); }, "takes no labels");
   expect_error([] { Built("heads: [{name: x, output: c}, {name: y, output: b}]"); }, "no layer 'c'");
-  expect_error([] { Built("heads: [{name: x, output: a}]"); }, "layer b is read by no other layer and no head");
+  expect_error([] { Built("heads: [{name: x, output: a}]"); },
+               "layer b is read by no other layer and no head");
   expect_error([] { Built(kTwo).heads.expect_columns(1); }, "head digit: its labels are columns [1, 2)");
   expect_error(
       [] {
-        Built("heads: [{name: x, output: a}, {name: y, output: b, loss: hinge, label_table: [[0, 2], [1, 0]]}]")
+        Built(
+            "heads: [{name: x, output: a}, {name: y, output: b, loss: hinge, label_table: [[0, 2], [1, 0]]}]")
             .heads.expect_columns(1);
       },
       "head y: label_table has 2 for class 0, which is not 0 or 1");

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "model_testing.h"
 #include "model/heads.h"
+#include "model_testing.h"
 
 namespace lockstep {
 
@@ -37,8 +37,8 @@ struct CaseLabels {
       indices.push_back(test.some_ignored && i % 3 == 1 ? Loss::kIgnoredIndex
                                                         : static_cast<std::int32_t>((5 * i + 1) % C));
     const auto random = random_floats(static_cast<std::size_t>(positions * C), 9, 0.05, 1);
-    for (std::int64_t i = 0; test.labels != LabelSort::class_indices && test.labels != LabelSort::none &&
-                             i < positions * C;
+    for (std::int64_t i = 0;
+         test.labels != LabelSort::class_indices && test.labels != LabelSort::none && i < positions * C;
          ++i) {
       float value = random[static_cast<std::size_t>(i)];
       if (test.labels == LabelSort::zeros_and_ones) value = value > 0.6F ? 1.0F : 0.0F;
@@ -52,7 +52,8 @@ struct CaseLabels {
     }
   }
   Labels labels() const {
-    return {.indices = indices.empty() ? nullptr : indices.data(), .rows = rows.empty() ? nullptr : rows.data()};
+    return {.indices = indices.empty() ? nullptr : indices.data(),
+            .rows = rows.empty() ? nullptr : rows.data()};
   }
   std::vector<std::int32_t> indices;
   std::vector<float> rows;
@@ -73,22 +74,23 @@ inline LossFormula each(std::function<double(double x, double t, std::size_t i)>
 
 /// A formula of rows: probabilities p, labels t (one-hot for indices).
 inline LossFormula each_row(std::size_t C, std::function<double(const Values& p, const Values& t)> term) {
-  return [C, term](const Values& x, const std::vector<std::int32_t>& indices, const std::vector<float>& rows) {
-    double sum = 0;
-    for (std::size_t i = 0; i < x.size() / C; ++i) {
-      if (!indices.empty() && indices[i] < 0) continue;
-      Values p(C), t(C);
-      double total = 0;
-      for (std::size_t j = 0; j < C; ++j) total += std::exp(x[i * C + j]);
-      for (std::size_t j = 0; j < C; ++j) {
-        p[j] = std::exp(x[i * C + j]) / total;
-        t[j] = !indices.empty() ? (static_cast<std::size_t>(indices[i]) == j ? 1.0 : 0.0)
-                                : static_cast<double>(rows[i * C + j]);
-      }
-      sum += term(p, t);
-    }
-    return sum;
-  };
+  return
+      [C, term](const Values& x, const std::vector<std::int32_t>& indices, const std::vector<float>& rows) {
+        double sum = 0;
+        for (std::size_t i = 0; i < x.size() / C; ++i) {
+          if (!indices.empty() && indices[i] < 0) continue;
+          Values p(C), t(C);
+          double total = 0;
+          for (std::size_t j = 0; j < C; ++j) total += std::exp(x[i * C + j]);
+          for (std::size_t j = 0; j < C; ++j) {
+            p[j] = std::exp(x[i * C + j]) / total;
+            t[j] = !indices.empty() ? (static_cast<std::size_t>(indices[i]) == j ? 1.0 : 0.0)
+                                    : static_cast<double>(rows[i * C + j]);
+          }
+          sum += term(p, t);
+        }
+        return sum;
+      };
 }
 
 inline LossFormula dice_formula(std::size_t P, std::size_t C, bool softmax, double smooth) {
@@ -172,16 +174,19 @@ inline std::vector<LossCase> loss_cases() {
       {"softmax_cross_entropy", Shape{3}, distributions, each_row(3, plain)},
       {"softmax_cross_entropy", Shape{4, 3}, class_indices, each_row(3, plain)},
       {"{softmax_cross_entropy: {ignore_index: -100}}", Shape{5, 3}, class_indices, each_row(3, plain), true},
-      {"{softmax_cross_entropy: {label_smoothing: 0.1}}", Shape{17}, class_indices, each_row(17, smoothed(0.1))},
+      {"{softmax_cross_entropy: {label_smoothing: 0.1}}", Shape{17}, class_indices,
+       each_row(17, smoothed(0.1))},
       {"{softmax_cross_entropy: {label_smoothing: 0.3, ignore_index: 0}}", Shape{3, 3}, class_indices,
        each_row(3, smoothed(0.3)), true},
-      {"{softmax_cross_entropy: {label_smoothing: 0.1}}", Shape{3}, distributions, each_row(3, smoothed(0.1))},
+      {"{softmax_cross_entropy: {label_smoothing: 0.1}}", Shape{3}, distributions,
+       each_row(3, smoothed(0.1))},
       {"{softmax_cross_entropy: {class_weights: [0.5, 2, 0]}}", Shape{2, 3}, class_indices,
        each_row(3, weighted({0.5, 2, 0}))},
       {"{softmax_cross_entropy: {class_weights: [0.5, 2, 1]}}", Shape{3}, distributions,
        each_row(3, weighted({0.5, 2, 1}))},
       {"kl_divergence", Shape{3, 5}, distributions, each_row(5, divergence)},
-      {"{focal: {activation: softmax}}", Shape{17}, class_indices, each_row(17, focal_softmax(2, Values(17, 1)))},
+      {"{focal: {activation: softmax}}", Shape{17}, class_indices,
+       each_row(17, focal_softmax(2, Values(17, 1)))},
       {"{focal: {activation: softmax, gamma: 0.5, alpha: [1, 3, 0.25], ignore_index: 9}}", Shape{5, 3},
        class_indices, each_row(3, focal_softmax(0.5, {1, 3, 0.25})), true},
       {"focal", Shape{3}, zeros_and_ones, each(focal(2, 1, 1))},
@@ -192,20 +197,24 @@ inline std::vector<LossCase> loss_cases() {
       {"{sigmoid_cross_entropy: {pos_weight: 3}}", Shape{3}, zeros_and_ones, each(sigmoid({3}))},
       {"{sigmoid_cross_entropy: {pos_weight: [3, 0.5, 1], classes: sum, ignore_index: -1}}", Shape{2, 3},
        zeros_and_ones, each(sigmoid({3, 0.5, 1})), true},
-      {"mean_squared_error", Shape{3}, numbers, each([](double x, double t, std::size_t) { return (x - t) * (x - t); })},
+      {"mean_squared_error", Shape{3}, numbers,
+       each([](double x, double t, std::size_t) { return (x - t) * (x - t); })},
       {"{mean_squared_error: {ignore_index: -1}}", Shape{17}, numbers,
        each([](double x, double t, std::size_t) { return (x - t) * (x - t); }), true},
-      {"mean_absolute_error", Shape{3}, numbers, each([](double x, double t, std::size_t) { return std::abs(x - t); })},
+      {"mean_absolute_error", Shape{3}, numbers,
+       each([](double x, double t, std::size_t) { return std::abs(x - t); })},
       {"{huber: {delta: 0.75}}", Shape{17}, numbers, each([](double x, double t, std::size_t) {
          const double d = std::abs(x - t);
          return d <= 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
        })},
-      {"log_cosh", Shape{3}, numbers, each([](double x, double t, std::size_t) { return std::log(std::cosh(x - t)); })},
+      {"log_cosh", Shape{3}, numbers,
+       each([](double x, double t, std::size_t) { return std::log(std::cosh(x - t)); })},
       {"hinge", Shape{3}, zeros_and_ones,
        each([](double x, double t, std::size_t) { return std::max(0.0, 1 - (2 * t - 1) * x); })},
       {"mean", Shape{3}, none, each([](double x, double, std::size_t) { return x; })},
       {"dice", Shape{5, 3}, class_indices, dice_formula(5, 3, true, 1)},
-      {"{dice: {smooth: 0.5, ignore_index: 7}}", Shape{3, 3, 3}, class_indices, dice_formula(9, 3, true, 0.5), true},
+      {"{dice: {smooth: 0.5, ignore_index: 7}}", Shape{3, 3, 3}, class_indices, dice_formula(9, 3, true, 0.5),
+       true},
       {"{dice: {activation: sigmoid}}", Shape{17, 1}, zeros_and_ones, dice_formula(17, 1, false, 1)},
       {"{dice: {activation: sigmoid, smooth: 2}}", Shape{3, 2}, zeros_and_ones, dice_formula(3, 2, false, 2)},
   };

@@ -108,7 +108,8 @@ TEST(Losses, OnlyLabelsThatCountAreInTheDivisor) {
             Pair(2, 4))
       << "a class without weight does not count in the mean, but in accuracy";
   EXPECT_EQ(counts("{mean_squared_error: {ignore_index: 7}}", Shape{3}, 2, {.rows = rows.data()}).first, 3);
-  EXPECT_EQ(counts("{sigmoid_cross_entropy: {ignore_index: 7}}", Shape{2}, 3, {.rows = rows.data()}).first, 3);
+  EXPECT_EQ(counts("{sigmoid_cross_entropy: {ignore_index: 7}}", Shape{2}, 3, {.rows = rows.data()}).first,
+            3);
   EXPECT_EQ(
       counts("{sigmoid_cross_entropy: {ignore_index: 7, classes: sum}}", Shape{2}, 3, {.rows = rows.data()})
           .first,
@@ -128,7 +129,8 @@ TEST(Losses, WhatDoesNotFitIsAnError) {
   EXPECT_THROW(loss("{focal: {alpha: 2}}"), Error);
   EXPECT_THROW(loss("{huber: {delta: 0}}"), Error);
   EXPECT_THROW(loss("{softmax_cross_entropy: {label_smoothing: 1}}"), Error);
-  EXPECT_THROW(loss("{softmax_cross_entropy: {class_weights: [1, 2]}}")->prepare(cpu_device(), Shape{3}), Error);
+  EXPECT_THROW(loss("{softmax_cross_entropy: {class_weights: [1, 2]}}")->prepare(cpu_device(), Shape{3}),
+               Error);
   EXPECT_EQ(loss("mean")->form(Shape{3}, 5), LabelForm::none);
   EXPECT_FALSE(loss("hinge")->rule(Shape{1}, LabelForm::rows).allows(0.5));
   EXPECT_FALSE(loss("sigmoid_cross_entropy")->rule(Shape{1}, LabelForm::rows).allows(1.5));
