@@ -18,6 +18,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/layout_cuda.cu
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
+  kernels/loss_terms_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu

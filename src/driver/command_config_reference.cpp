@@ -39,7 +39,9 @@ std::vector<ReferenceSection> other_rooms() {
        common_layer_table()});
   add_entries(sections, "Layer", layer_table());
   add_entries(sections, "Initializer", initializer_table());
+  sections.push_back({"Head", "An item of model.heads. See docs/layers.md.", head_table()});
   add_entries(sections, "Loss", loss_table());
+  sections.push_back({"Regularization", "An item of model.regularization.", regularization_table()});
   add_entries(sections, "Optimizer", optimizer_table());
   add_entries(sections, "Schedule", schedule_table());
   sections.push_back(

@@ -11,6 +11,8 @@
 #include "comm/gradient_reducer.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
+#include "driver/loss_report.h"
+#include "driver/regularizer.h"
 #include "io/step_plan.h"
 #include "optim/optimizer.h"
 
@@ -23,12 +25,14 @@ struct StepResult {
   std::int64_t epoch = 0;  ///< that the batch was in, from 0
   bool epoch_ended = false;
   std::int64_t samples = 0;
-  double loss = 0, accuracy = 0;  ///< means over the batch
+  double loss = 0, accuracy = 0;  ///< means over the batch; the loss is that of all heads, and regularization
   double learning_rate = 0;
+  std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
 };
 
 struct TrainerOptions {
   GradientReducerOptions reducer;
+  std::vector<RegularizationRule> regularization;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
 
@@ -48,6 +52,8 @@ class Trainer {
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
+  /// What a step's result has beside loss and accuracy (LossReport::names).
+  std::span<const std::string> part_names() const { return report_.names(); }
 
   /// One step: compute(), then apply(true). All ranks.
   StepResult step();
@@ -97,6 +103,9 @@ class Trainer {
   Executor executor_;
   BatchSource source_;
   GradientReducer reducer_;
+  Regularizer regularizer_;
+  LossReport report_;
+  std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse

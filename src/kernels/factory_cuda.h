@@ -17,6 +17,7 @@
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
@@ -34,6 +35,7 @@ const GroupNormKernels& group_norm_kernels();
 const LayoutKernels& layout_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
+const LossTermKernels& loss_term_kernels();
 const UpdateKernels& update_kernels();
 const RecurrentKernels& recurrent_kernels();
 const SequenceKernels& sequence_kernels();

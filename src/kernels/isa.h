@@ -26,6 +26,7 @@
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/recurrent.h"
@@ -43,6 +44,7 @@
   const LayoutKernels& layout_kernels();           \
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
+  const LossTermKernels& loss_term_kernels();      \
   const PoolKernels& pool_kernels();               \
   const RecurrentKernels& recurrent_kernels();     \
   const SequenceKernels& sequence_kernels();       \

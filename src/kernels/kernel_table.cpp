@@ -19,6 +19,7 @@ GroupNormKernels::~GroupNormKernels() = default;
 LayoutKernels::~LayoutKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
+LossTermKernels::~LossTermKernels() = default;
 PoolKernels::~PoolKernels() = default;
 RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
@@ -68,6 +69,7 @@ KernelTable table_of(IsaLevel level) {
     level::layout_kernels(),      \
     level::norm_kernels(),        \
     level::loss_kernels(),        \
+    level::loss_term_kernels(),   \
     level::update_kernels(),      \
     level::recurrent_kernels(),   \
     level::sequence_kernels(),    \

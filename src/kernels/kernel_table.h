@@ -18,6 +18,7 @@
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
@@ -36,6 +37,7 @@ struct KernelTable {
   const LayoutKernels& layout;
   const NormKernels& norm;
   const LossKernels& loss;
+  const LossTermKernels& loss_terms;
   const UpdateKernels& update;
   const RecurrentKernels& recurrent;
   const SequenceKernels& sequence;

@@ -35,6 +35,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::layout_kernels(),
           cuda::norm_kernels(),
           cuda::loss_kernels(),
+          cuda::loss_term_kernels(),
           cuda::update_kernels(),
           cuda::recurrent_kernels(),
           cuda::sequence_kernels(),

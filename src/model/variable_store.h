@@ -57,6 +57,8 @@ class VariableStore {
   /// A trainable table {rows, width} whose layer can give its gradient as rows (Pass::sparse_gradient).
   VariableId declare_table(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
                            RowBound bound);
+  /// Before commit(): the variable's gradient is dense, even if its layer could give it as rows.
+  void keep_dense(VariableId id) { variables_[static_cast<std::size_t>(id)].row_bound.reset(); }
   /// Before commit(): the table's gradient is to be sparse. It then lies behind all dense variables.
   void make_sparse(VariableId id);
 
