@@ -78,6 +78,11 @@ Regularizer::Regularizer(std::span<const RegularizationRule> rules, const Variab
         l2 += rule.l2;
       }
     const std::int64_t count = variable.shape.num_elements();
+    if ((l1 > 0 || l2 > 0) && variable.offset >= variables.dense_elements())
+      throw Error(ErrorKind::config,
+                  fmt::format("model.regularization: '{}' has a sparse gradient, which touches few rows only",
+                              variable.name),
+                  "", "Leave it out of the patterns, or give its layer a dense gradient.");
     for (std::int64_t first = 0; (l1 > 0 || l2 > 0) && first < count; first += kChunk)
       pieces_.push_back({static_cast<VariableId>(id), first, std::min(kChunk, count - first), l1, l2});
   }
