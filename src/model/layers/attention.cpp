@@ -6,6 +6,7 @@
 
 #include "core/philox.h"
 #include "model/layers/entries.h"
+#include "model/layers/lengths.h"
 #include "model/layers/projection.h"
 
 namespace lockstep {
@@ -94,6 +95,7 @@ class Attention final : public Layer {
   }
 
   void prepare(const PrepareContext& context) override {
+    on_host_ = context.device.is_host();
     into_.prepare(context);
     if (crosses()) memory_.prepare(context);
     output_.prepare(context);
@@ -111,6 +113,8 @@ class Attention final : public Layer {
   }
 
   void forward(const Pass& pass) override {
+    if (lengths_input_ >= 0 && on_host_)
+      longest_of(*this, pass.inputs[lengths_input_], pass.n, pass.first_sample, shape_.keys);
     Scratch scratch(pass.training ? pass.saved : pass.lane.scratch);
     const Kept kept(*this, scratch, pass.n, pass.training);
     const Lane lane = pass.training ? pass.lane : scratch.rest_of(pass.lane);
@@ -208,7 +212,7 @@ class Attention final : public Layer {
   }
 
   std::int64_t units_;
-  bool causal_, bias_;
+  bool causal_, bias_, on_host_ = true;
   float rate_;
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
   AttentionShape shape_;  ///< n is that of a pass

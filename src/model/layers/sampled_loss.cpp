@@ -107,7 +107,9 @@ class SampledLossLayer final : public Layer {
   }
 
   void declare(VariableStore& variables) override {
-    weights_id_ = variables.declare(name() + "/weights", Shape{classes_, units_}, weights_initializer_);
+    weights_id_ = variables.declare_table(
+        name() + "/weights", Shape{classes_, units_}, weights_initializer_,
+        {.per_sample = num_true_ + (shared() ? 0 : sampled_), .per_step = shared() ? sampled_ : 0});
     if (bias_) biases_id_ = variables.declare(name() + "/biases", Shape{classes_}, biases_initializer_);
   }
 
@@ -182,8 +184,15 @@ class SampledLossLayer final : public Layer {
     const EmbeddingKernels& embedding = pass.kernels.embedding;
     const TouchedRows touched = TouchedRows::carve(parts.touched, drawn + wanted);
     embedding.group_by_row(lane, drawn + wanted, classes_, kept.ids, -1, lane.scratch, touched);
-    elementwise.zero(lane, classes_ * units_, pass.gradient(weights_id_));
-    embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, true, pass.gradient(weights_id_));
+    if (const SparseRows* sparse = pass.sparse_gradient(weights_id_); sparse != nullptr) {
+      *sparse->count = *touched.count;
+      std::copy_n(touched.rows, *touched.count, sparse->rows);
+      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, false, sparse->values);
+    } else {
+      elementwise.zero(lane, classes_ * units_, pass.gradient(weights_id_));
+      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, true,
+                           pass.gradient(weights_id_));
+    }
     if (!bias_) return;
     elementwise.zero(lane, classes_, pass.gradient(biases_id_));
     embedding.accumulate(lane, drawn + wanted, 1, touched, parts.values, true, pass.gradient(biases_id_));

@@ -182,6 +182,11 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   expect_message(infer("units: 4", {Shape{3, 4}, Shape{3, 4}, Shape{3, 4}}), ErrorKind::config, "it got");
   expect_message(infer("units: 4, causal: true", {Shape{3, 4}, Shape{3, 4}}), ErrorKind::config,
                  "cannot be causal");
+  const auto layer = layer_from("attention: {name: heads, units: 4}");
+  LayerRunner run(*layer, {Shape{3, 4}, Shape{1}}, {.microshards = {1, 1}, .fixed_inputs = {1}});
+  run.input(1) = {3, 4};
+  expect_message([&] { run.forward(); }, ErrorKind::data,
+                 "layer heads: sample 1 of the batch has length 4, which is not a whole number from 0 to 3");
   expect_message([] { layer_from("positional_embedding: {kind: rotary}"); }, ErrorKind::config, "sinusoidal");
   const std::vector<Shape> flat{Shape{4}};
   expect_message([&] { layer_from("positional_embedding")->infer(flat); }, ErrorKind::config,
