@@ -297,6 +297,7 @@ TEST(ClassMetrics, OutputsThatAreNaNAreNeverRight) {
   samples.indices = {0, 1};
   EXPECT_EQ(value_of("accuracy", samples), 0.5);  // of the second one, 1 is the largest number
   EXPECT_EQ(value_of("{recall: {average: micro}}", samples), 0.5);
+  EXPECT_EQ(value_of("{precision: {average: micro}}", samples), 1) << "what is NaN predicts no class";
   EXPECT_EQ(table_of("confusion_matrix", samples, "matrix"),
             (std::vector<double>{0, 0, 0, 0, 1, 0, 0, 0, 0}));
 }
