@@ -238,7 +238,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 }
 
 std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape) {
+                                       const Shape& feature_shape, const TextInfo* /*text*/) {
   const CsvFormat format = format_options(params);
   const std::int64_t features = feature_shape.num_elements();
   CsvFile file(path, format);

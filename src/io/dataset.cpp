@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "io/text_info.h"
 
 namespace lockstep {
 
@@ -35,14 +36,20 @@ std::vector<float> repeated(const std::vector<float>& per_channel, std::size_t c
 
 Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
   elements_per_sample_ = parts_.feature_shape.num_elements();
-  const std::int64_t elements = parts_.size * elements_per_sample_;
-  const auto labels = static_cast<std::size_t>(parts_.size * parts_.num_label_columns);
+  if (parts_.feature_step == 0) parts_.feature_step = elements_per_sample_;
+  if (parts_.label_step == 0) parts_.label_step = parts_.num_label_columns;
+  const auto in_memory = [&](std::int64_t step, std::int64_t per_sample) {
+    return parts_.size == 0 ? 0 : (parts_.size - 1) * step + per_sample;
+  };
+  const std::int64_t elements = num_features_ = in_memory(parts_.feature_step, elements_per_sample_);
+  const auto labels = static_cast<std::size_t>(in_memory(parts_.label_step, parts_.num_label_columns));
   LOCKSTEP_CHECK(parts_.features.size_bytes() >=
                      static_cast<std::size_t>(elements) * size_in_bytes(parts_.feature_dtype),
                  "{} features", elements);
   if (parts_.num_label_columns > 0)
     label_kind_ = parts_.label_rows.empty() ? LabelKind::indices : LabelKind::rows;
-  LOCKSTEP_CHECK(parts_.label_indices.size() == (label_kind_ == LabelKind::indices ? labels : 0));
+  LOCKSTEP_CHECK(label_kind_ == LabelKind::indices ? parts_.label_indices.size() >= labels
+                                                   : parts_.label_indices.empty());
   LOCKSTEP_CHECK(parts_.label_rows.size() == (label_kind_ == LabelKind::rows ? labels : 0));
   if (parts_.size == 0)
     throw Error(ErrorKind::data, "holds no samples", parts_.source, "Check the path and the option rows.");
@@ -56,7 +63,7 @@ Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
 }
 
 void Dataset::check_finite() const {
-  const auto elements = static_cast<std::size_t>(parts_.size * elements_per_sample_);
+  const auto elements = static_cast<std::size_t>(num_features_);
   std::int64_t bad = -1;
   if (parts_.feature_dtype == DType::f32)
     bad = first_not_finite<float>(parts_.features.as<float>().first(elements));
@@ -107,7 +114,7 @@ void Dataset::gather(std::span<const std::int64_t> samples, float* out) const {
   const auto period = static_cast<std::int64_t>(mean_pattern_.size());
   for (const std::int64_t sample : samples) {
     LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size);
-    const T* const in = features + sample * count;
+    const T* const in = features + sample * parts_.feature_step;
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]) * scale + offset;
     for (std::int64_t first = 0; period > 0 && first < count; first += period) {
       const std::int64_t block = std::min(period, count - first);
@@ -149,7 +156,7 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t*
   LOCKSTEP_CHECK(label_kind_ == LabelKind::indices, "{} has no class indices", parts_.source);
   const std::int64_t columns = parts_.num_label_columns;
   for (const std::int64_t sample : samples)
-    out = std::copy_n(parts_.label_indices.data() + sample * columns, columns, out);
+    out = std::copy_n(parts_.label_indices.data() + sample * parts_.label_step, columns, out);
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) const {
@@ -159,7 +166,7 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) c
     if (label_kind_ == LabelKind::rows) {
       out = std::copy_n(parts_.label_rows.data() + sample * columns, columns, out);
     } else {
-      const std::int32_t* const in = parts_.label_indices.data() + sample * columns;
+      const std::int32_t* const in = parts_.label_indices.data() + sample * parts_.label_step;
       out =
           std::transform(in, in + columns, out, [](std::int32_t label) { return static_cast<float>(label); });
     }
@@ -167,7 +174,9 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) c
 }
 
 std::string Dataset::where(std::int64_t sample) const {
-  return fmt::format("{}, {} {}", parts_.source, parts_.record_word, parts_.first_record + sample);
+  const std::int64_t record = parts_.records.empty() ? parts_.first_record + sample
+                                                     : parts_.records[static_cast<std::size_t>(sample)];
+  return fmt::format("{}, {} {}", parts_.source, parts_.record_word, record);
 }
 
 void Dataset::check_labels(std::int64_t num_classes) const {
@@ -178,7 +187,9 @@ void Dataset::check_labels(std::int64_t num_classes) const {
     throw Error(ErrorKind::data, "has no labels", parts_.source, "Name the labels in the reader's options.");
   const std::int64_t count = parts_.size * parts_.num_label_columns;
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto index = static_cast<std::size_t>(i);
+    // Labels that lie over one another (label_step) are looked at once per sample.
+    const auto index = static_cast<std::size_t>(i / parts_.num_label_columns * parts_.label_step +
+                                                i % parts_.num_label_columns);
     const bool ok = label_kind_ == LabelKind::indices && parts_.label_indices[index] >= 0 &&
                     parts_.label_indices[index] < num_classes;
     if (ok) continue;
@@ -203,8 +214,8 @@ std::string Dataset::computed_fingerprint() const {
   digest.add(std::string_view(name_of(parts_.feature_dtype)))
       .add(std::string_view(parts_.feature_shape.to_string()));
   digest.add(parts_.size).add(parts_.num_label_columns).add(static_cast<std::int64_t>(label_kind_));
-  digest.add(parts_.features.data(), static_cast<std::size_t>(parts_.size * elements_per_sample_) *
-                                         size_in_bytes(parts_.feature_dtype));
+  digest.add(parts_.features.data(),
+             static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype));
   digest.add(parts_.label_indices.data(), parts_.label_indices.size() * sizeof(std::int32_t));
   digest.add(parts_.label_rows.data(), parts_.label_rows.size() * sizeof(float));
   const FeatureTransform& transform = parts_.transform;
@@ -212,6 +223,11 @@ std::string Dataset::computed_fingerprint() const {
   for (const std::vector<float>* list : {&transform.mean, &transform.std}) {
     digest.add(static_cast<std::int64_t>(list->size()));
     digest.add(list->data(), list->size() * sizeof(float));
+  }
+  if (parts_.feature_step != elements_per_sample_) digest.add(parts_.feature_step).add(parts_.label_step);
+  if (parts_.text) {
+    digest.add(std::string_view(parts_.text->vocabulary.digest()));
+    for (const std::string& name : parts_.text->class_names) digest.add(std::string_view(name));
   }
   return digest.hex().substr(0, 16);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@
 #include "core/shape.h"
 
 namespace lockstep {
+
+struct TextInfo;
 
 /// What happens to a feature value x of channel c: (x * scale + offset - mean[c]) / std[c], in float32, in
 /// this order. `mean` and `std` have one value per channel (the last axis), or one for all, or none.
@@ -42,10 +45,17 @@ struct DatasetParts {
   std::int64_t size = 0;
   Shape feature_shape;  ///< of one sample, channels last
   DType feature_dtype = DType::f32;
-  Buffer features;  ///< size x feature_shape, dense
+  Buffer features;  ///< size x feature_shape, dense unless feature_step says otherwise
+  /// Values from one sample to the next; 0: as many as a sample has. Fewer: samples lie over one another.
+  std::int64_t feature_step = 0;
   std::int64_t num_label_columns = 0;
   std::vector<std::int32_t> label_indices;  ///< size x num_label_columns, or empty
   std::vector<float> label_rows;            ///< size x num_label_columns, or empty
+  /// As feature_step, for label_indices.
+  std::int64_t label_step = 0;
+  /// The record of each sample where they do not follow one another, or empty.
+  std::vector<std::int64_t> records;
+  std::shared_ptr<const TextInfo> text;  ///< io/text_info.h; null if the features are no text
   FeatureTransform transform;
 };
 
@@ -71,7 +81,11 @@ class Dataset {
   /// As above for float targets; class indices are converted.
   void gather_labels(std::span<const std::int64_t> samples, float* out) const;
 
-  /// 16 hexadecimal digits over data, types, shapes and transform, not over file names. Ranks compare it.
+  /// Vocabulary and names of classes; null if the data is no text.
+  const TextInfo* text() const { return parts_.text.get(); }
+
+  /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, not over file
+  /// names. Ranks compare it.
   const std::string& fingerprint() const { return fingerprint_; }
   /// Where a sample comes from: "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;
@@ -88,6 +102,7 @@ class Dataset {
   DatasetParts parts_;
   LabelKind label_kind_ = LabelKind::none;
   std::int64_t elements_per_sample_ = 0;
+  std::int64_t num_features_ = 0;  ///< values in memory
   /// mean and std repeated over whole pixels to a length that vectorises; empty without normalisation.
   std::vector<float> mean_pattern_, std_pattern_;
   std::string fingerprint_;

@@ -264,7 +264,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 }
 
 std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape) {
+                                       const Shape& feature_shape, const TextInfo* /*text*/) {
   return std::make_unique<Dataset>(read_file(params, path, std::nullopt, nullptr, &feature_shape));
 }
 

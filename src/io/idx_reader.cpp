@@ -202,7 +202,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 }
 
 std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape) {
+                                       const Shape& feature_shape, const TextInfo* /*text*/) {
   DatasetParts parts;
   parts.transform = transform_options(params);
   read_images(parts, existing_path(path), std::nullopt);

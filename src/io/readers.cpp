@@ -4,7 +4,6 @@
 
 #include <fmt/ranges.h>
 
-#include <array>
 #include <vector>
 
 #include "io/reader_options.h"
@@ -12,11 +11,36 @@
 namespace lockstep {
 
 // Each in its own file, <name>_reader.cpp.
-ReaderEntry csv_reader(), hdf5_reader(), idx_reader();
+ReaderEntry csv_reader();
+ReaderEntry hdf5_reader();
+ReaderEntry idx_reader();
+ReaderEntry skip_gram_reader();
+ReaderEntry text_tsv_reader();
+ReaderEntry text_windows_reader();
 
-std::span<const ReaderEntry> reader_table() {
-  static const std::array table{csv_reader(), hdf5_reader(), idx_reader()};
+namespace {
+std::vector<ReaderEntry>& entries() {
+  static std::vector<ReaderEntry> table = {
+      // clang-format off: one per line
+      csv_reader(),
+      hdf5_reader(),
+      idx_reader(),
+      skip_gram_reader(),
+      text_tsv_reader(),
+      text_windows_reader(),
+      // clang-format on
+  };
   return table;
+}
+}  // namespace
+
+std::span<const ReaderEntry> reader_table() { return entries(); }
+
+void register_reader(const ReaderEntry& entry) {
+  for (const ReaderEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a reader named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
 }
 
 const ReaderEntry& find_reader(std::string_view format, const std::string& where) {
@@ -39,8 +63,8 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
 
 std::unique_ptr<Dataset> open_features(std::string_view format, const Params& params,
                                        const std::string& base_directory, const std::string& path,
-                                       const Shape& feature_shape) {
-  return find_reader(format).make_features(params, resolved_path(path, base_directory), feature_shape);
+                                       const Shape& feature_shape, const TextInfo* text) {
+  return find_reader(format).make_features(params, resolved_path(path, base_directory), feature_shape, text);
 }
 
 }  // namespace lockstep

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text as tokens. Knows no locale: the same on every machine.
+//
+// Characters: every code point is a token. Words: a word is a run of letters and digits; an apostrophe between
+// two of them belongs to it ("don't"); everything else only separates. Beyond ASCII all code points are taken
+// for letters except those in kSeparators (tokenizer.cpp): spaces, punctuation, symbols.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/function_ref.h"
+
+namespace lockstep {
+
+enum class TokenUnit { words, characters };
+
+struct Tokenizer {
+  TokenUnit unit = TokenUnit::words;
+  bool lower_case = false;  ///< see lower_case_of()
+
+  /// Calls `take` for each token of `text` (valid UTF-8), in order. The view is valid during the call.
+  void for_each(std::string_view text, FunctionRef<void(std::string_view token)> take) const;
+  std::vector<std::string> tokens(std::string_view text) const;
+  /// Tokens as a text to read: words with spaces between them.
+  std::string join(const std::vector<std::string>& tokens) const;
+};
+
+/// Simple lower case of Latin, Greek and Cyrillic letters; every other code point is its own.
+char32_t lower_case_of(char32_t code_point);
+
+}  // namespace lockstep

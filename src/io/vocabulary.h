@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words and their ids: special words first, then the most frequent ones; ties by the bytes of the word. A
+// function of the text and the options, so every rank and every command makes the same one.
+//
+// As a file (vocabulary.txt): a line per id, word <tab> count; in words "\\", "\t", "\n", "\r" stand for a
+// backslash, tab and the ends of lines.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr std::string_view kPaddingWord = "<pad>", kUnknownWord = "<unk>";
+
+/// Looks up words without making a std::string.
+struct WordHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
+};
+using WordCounts = std::unordered_map<std::string, std::int64_t, WordHash, std::equal_to<>>;
+
+struct VocabularyOptions {
+  bool padding = false;         ///< <pad> is id 0; <unk> is the next one
+  std::int64_t min_count = 1;   ///< rarer words are unknown
+  /// Ids at most, special ones included.
+  std::int64_t max_size = std::numeric_limits<std::int32_t>::max();
+};
+
+class Vocabulary {
+ public:
+  struct Word {
+    std::string text;
+    std::int64_t count;  ///< in the text that it was made from; of <unk>: all words that are not in it
+  };
+
+  /// The words of a text with their counts.
+  Vocabulary(const WordCounts& counts, const VocabularyOptions& options);
+  /// From a file: its words in its order (the count may be missing: 0), with the special words put in front
+  /// unless it has them. Throws Error(data) with the line.
+  static Vocabulary from_file(const std::string& path, const VocabularyOptions& options);
+  /// What from_file() reads.
+  std::string file_text() const;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(words_.size()); }
+  const std::vector<Word>& words() const { return words_; }
+  const Word& word(std::int64_t id) const { return words_[static_cast<std::size_t>(id)]; }
+  std::int32_t unknown_id() const { return unknown_id_; }
+  bool is_special(std::int64_t id) const { return id <= unknown_id_; }
+  /// Of a word; unknown_id() if it is not here.
+  std::int32_t id(std::string_view word) const;
+  /// 32 hexadecimal digits over words and counts.
+  std::string digest() const;
+
+ private:
+  explicit Vocabulary(const VocabularyOptions& options);
+  void add(std::string word, std::int64_t count);
+
+  std::vector<Word> words_;
+  std::unordered_map<std::string, std::int32_t, WordHash, std::equal_to<>> ids_;
+  std::int32_t unknown_id_ = 0;
+};
+
+/// A word as files and messages show it: "\n" for the end of a line.
+std::string escaped_word(std::string_view word);
+
+}  // namespace lockstep
