@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "model/losses/entries.h"
+
+namespace lockstep {
+
+std::span<const LossEntry> loss_table() {
+  static const std::vector<LossEntry> table = {
+      kSoftmaxCrossEntropyEntry,
+  };
+  return table;
+}
+
+}  // namespace lockstep
