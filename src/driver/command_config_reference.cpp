@@ -12,6 +12,7 @@
 #include "io/readers.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
+#include "model/metric.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -40,6 +41,11 @@ std::vector<ReferenceSection> other_rooms() {
   add_entries(sections, "Layer", layer_table());
   add_entries(sections, "Initializer", initializer_table());
   add_entries(sections, "Loss", loss_table());
+  sections.push_back({"Every metric",
+                      "Metrics stand in `eval.metrics`; see docs/metrics.md. These options every metric "
+                      "takes beside its own.",
+                      common_metric_table()});
+  add_entries(sections, "Metric", metric_table());
   add_entries(sections, "Optimizer", optimizer_table());
   add_entries(sections, "Schedule", schedule_table());
   sections.push_back(

@@ -16,6 +16,7 @@
 #include "core/params.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
+#include "model/prediction_kind.h"
 
 namespace lockstep {
 
@@ -76,6 +77,8 @@ class Loss {
   /// What `predict` writes: n rows of num_elements (softmax: probabilities). Not in place.
   virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
                        const Shape& output, const float* outputs, float* predictions) const;
+  /// What these numbers are, to metrics.
+  virtual PredictionKind predictions() const { return PredictionKind::values; }
 };
 
 struct LossEntry {

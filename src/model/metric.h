@@ -80,6 +80,8 @@ class Metric {
   /// `records`: those of all samples, in any order of the samples; may be reordered.
   virtual MetricReport report(const double* totals, std::span<ScoreRecord> records) const = 0;
 
+  /// False if it gives tables alone.
+  virtual bool has_value() const { return true; }
   virtual bool needs_predictions() const { return true; }
   /// A layer whose outputs it takes in place of the head's; empty: the head's.
   virtual std::string layer() const { return {}; }

@@ -40,6 +40,7 @@ class SoftmaxCrossEntropy final : public Loss {
                const float* outputs, float* predictions) const override {
     kernels.loss.softmax(lane, n * positions(output), output.last(), outputs, predictions);
   }
+  PredictionKind predictions() const override { return PredictionKind::classes; }
 };
 
 }  // namespace

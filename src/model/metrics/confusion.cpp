@@ -64,6 +64,7 @@ class ConfusionMatrix final : public Metric {
  public:
   ConfusionMatrix(const Params& params, const MetricInput& input) : pairs_(params, input) {}
   bool needs_predictions() const override { return pairs_.needs_predictions(); }
+  bool has_value() const override { return false; }
   std::int64_t width() const override { return pairs_.classes() * pairs_.classes(); }
   void add(const MetricBatch& batch, double* state) const override {
     pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {

@@ -31,8 +31,8 @@ ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool si
   }
   if (params.given("num_thresholds"))
     throw params.error("num_thresholds", "says nothing with exact: true", "Leave one of them out.");
-  // The rank's own records, all ranks' records, and one column's at a time.
-  const double mb = 3 * 1e-6 * sizeof(ScoreRecord) * static_cast<double>(cases_.per_sample()) *
+  // The records of all ranks, and a copy of those that a curve is drawn through.
+  const double mb = 2 * 1e-6 * sizeof(ScoreRecord) * static_cast<double>(cases_.per_sample()) *
                     static_cast<double>(input.num_samples);
   if (mb > params.real("memory_mb"))
     throw params.error("exact",
