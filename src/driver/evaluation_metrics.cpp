@@ -46,14 +46,28 @@ MetricInput input_of(const Heads& heads, const Head& head, const Dataset& datase
   return input;
 }
 
+/// "layer" or "layer:1".
+Graph::Source layer_of(const Params& params, const std::string& name, const Graph& graph) {
+  std::vector<std::string> known;
+  for (int i = 0; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const Graph::Node& node = graph.nodes()[static_cast<std::size_t>(i)];
+    for (int output = 0; output < static_cast<int>(node.outputs.size()); ++output) {
+      known.push_back(output == 0 ? node.layer->name() : fmt::format("{}:{}", node.layer->name(), output));
+      if (name == known.back()) return {i, output};
+    }
+  }
+  const std::string near = nearest(name, std::vector<std::string_view>(known.begin(), known.end()));
+  throw params.error(
+      "layer", fmt::format("there is no layer '{}'", name),
+      near.empty() ? "`lockstep check` lists the layers." : fmt::format("Did you mean '{}'?", near));
+}
+
 /// Where a layer's outputs are when they have been computed. A layer that another one is fused into has none
 /// of its own.
 void bind_layer(BoundMetric& bound, const Graph& graph) {
   const Params& params = bound.spec.params;
   const std::string name = bound.metric->layer();
-  bound.layer = graph.source(name, params.subject(), params.where());
-  if (bound.layer.node < 0)
-    throw params.error("layer", "the features are no layer's outputs", "Name a layer.");
+  bound.layer = layer_of(params, name, graph);
   for (const Graph::Node& node : graph.nodes())
     if (node.fused_into == bound.layer.node)
       throw params.error(

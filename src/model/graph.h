@@ -59,8 +59,6 @@ class Graph {
   /// What the losses get, in the order of add_output(); after finish().
   std::span<const Source> outputs() const { return outputs_; }
   const Shape& shape(Source source) const;
-  /// "layer" or "layer:1". Throws Error(config), in the name of `reader`, if there is none.
-  Source source(const std::string& input, const std::string& reader, const std::string& where) const;
 
   /// One call: a layer with its values. Value 0 is the features.
   struct Operation {
@@ -92,6 +90,7 @@ class Graph {
 
  private:
   int find(const std::string& name) const;
+  Source source(const std::string& input, const std::string& reader, const std::string& where) const;
   std::string described(Source source) const;
   int sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const;
   void declare(Node& node, VariableStore& variables);
