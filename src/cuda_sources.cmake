@@ -14,6 +14,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/kernel_table_cuda.cpp
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
+  kernels/loss_terms_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/update_cuda.cu)

@@ -42,7 +42,6 @@ MetricInput input_of(const Heads& heads, const Head& head, const Dataset& datase
   const LabelForm form = heads.form(head, columns);
   input.dense_labels = form == LabelForm::rows;
   input.label_columns = form == LabelForm::none ? 0 : heads.width(head, columns);
-  if (form != LabelForm::none) input.ignore_index = head.loss->rule(head.shape, form).ignored;
   return input;
 }
 
@@ -90,10 +89,12 @@ std::vector<BoundMetric> bind_metrics(const Node& list, const Heads& heads, cons
     one.name = heads.size() > 1 ? head.name + "/" + one.spec.name : one.spec.name;
     one.shape = head.shape;
     one.metric = make_metric(one.spec, input);
+    if (one.spec.transform == MetricSpec::Transform::of_loss && input.predictions == PredictionKind::labels)
+      one.spec.transform = MetricSpec::Transform::sigmoid;
     if (!one.metric->layer().empty()) {
       bind_layer(one, graph);
       input.output = one.shape;
-      one.metric = make_metric(one.spec, input);
+      one.metric = one.spec.entry->make(one.spec.params, input);
     }
     bound.push_back(std::move(one));
   }

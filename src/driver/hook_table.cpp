@@ -47,7 +47,8 @@ constexpr ParamSpec kLossSpike[] = {
 };
 constexpr ParamSpec kLogging[] = {
     {"tensors", strings, "[loss]", "",
-     "loss, accuracy, learning_rate, epoch, or names of variables, of which mean and norm are shown."},
+     "loss, accuracy, learning_rate, epoch, loss/HEAD, or names of variables, of which mean and norm are "
+     "shown."},
     {"every_steps", integer, "null", ">= 1 or null", "Log at multiples of so many steps."},
     {"every_seconds", real, "null", "> 0 seconds or null", "Log when so many seconds have passed."},
     {"at_end", boolean, "false", "", "Log at the end, too."},

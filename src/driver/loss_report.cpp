@@ -8,9 +8,10 @@ namespace {
 double ratio(double sum, double count) { return count > 0 ? sum / count : 0.0; }
 }  // namespace
 
-LossReport::LossReport(const Heads& heads) : heads_(heads) {
+LossReport::LossReport(const Heads& heads, bool regularized) : heads_(heads), regularized_(regularized) {
   for (const Head& head : heads)
     if (!head.name.empty()) names_.push_back("loss/" + head.name);
+  if (regularized) names_.push_back("loss/regularization");
   for (const Head& head : heads)
     if (heads.size() > 1 && head.loss->has_classes()) names_.push_back(head.name + "/accuracy");
 }
@@ -24,7 +25,8 @@ void LossReport::fill(std::span<const HeadSums> sums, double* leaf) {
   }
 }
 
-LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double> parts) const {
+LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double> parts,
+                                         double regularization) const {
   Numbers numbers;
   auto part = parts.begin();
   const double* head_totals = totals;
@@ -34,6 +36,10 @@ LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double>
     if (!head.name.empty()) *part++ = loss;
     if (&head == heads_.only_classifier()) numbers.accuracy = ratio(head_totals[1], head_totals[3]);
     head_totals += kPerHead;
+  }
+  if (regularized_) {
+    numbers.loss += regularization;
+    *part++ = regularization;
   }
   head_totals = totals;
   for (const Head& head : heads_) {

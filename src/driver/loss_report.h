@@ -14,7 +14,8 @@ namespace lockstep {
 
 class LossReport {
  public:
-  explicit LossReport(const Heads& heads);
+  /// `regularized`: the loss has a part that no head gives.
+  explicit LossReport(const Heads& heads, bool regularized = false);
 
   /// Doubles of a leaf of the sum over microshards (SmallSum).
   int width() const { return kPerHead * heads_.size(); }
@@ -27,15 +28,16 @@ class LossReport {
   };
   /// `totals`: the sum of all leaves, width() numbers. `parts` gets the values of names(). Without a position
   /// that counts, a head's loss is 0.
-  Numbers evaluate(const double* totals, std::span<double> parts) const;
+  Numbers evaluate(const double* totals, std::span<double> parts, double regularization = 0) const;
 
-  /// What is reported beside loss and accuracy: loss/<head> for heads with names, <head>/accuracy where there
-  /// are several.
+  /// What is reported beside loss and accuracy: loss/<head> for heads with names, loss/regularization,
+  /// <head>/accuracy where there are several.
   std::span<const std::string> names() const { return names_; }
 
  private:
   static constexpr int kPerHead = 4;
   const Heads& heads_;
+  bool regularized_;
   std::vector<std::string> names_;
 };
 

@@ -20,6 +20,8 @@ constexpr ParamSpec kModelTable[] = {
      "In place of loss: several outputs with a loss each, see the options of a head. Training makes the sum "
      "of "
      "weight x loss small."},
+    {"regularization", ParamType::node, "null", "list or null",
+     "L1 and L2 of chosen variables, a part of the training loss: see the options of a line."},
     {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy."},
 };
 
@@ -104,6 +106,7 @@ void check_config(const Config& config) {
   reports_accuracy(model);
   layers_from_config(model.node("layers"));
   heads_from_config(model);
+  regularization_from_config(model.node("regularization"));
   make_optimizer(config.optimizer);
   warm_start_options(config);
   reader_params(config, "train");
@@ -131,6 +134,8 @@ Model make_model(const Config& config, const Shape& features, Device& device) {
                    "the model has nothing to learn: no layer has variables");
   model.variables->commit(device);
   model.heads->prepare(*model.graph, device);
+  model.regularization = regularization_from_config(params.node("regularization"));
+  Regularizer(model.regularization, *model.variables, device);  // whether its patterns match
   return model;
 }
 

@@ -12,6 +12,7 @@
 #include "driver/config.h"
 #include "driver/evaluation_metrics.h"
 #include "driver/loss_report.h"
+#include "driver/regularizer.h"
 #include "io/dataset.h"
 #include "io/step_plan.h"
 #include "model/graph.h"
@@ -42,6 +43,7 @@ struct Model {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<VariableStore> variables;
   std::unique_ptr<Heads> heads;
+  std::vector<RegularizationRule> regularization;
   bool metric_accuracy = true;  ///< asked for
   /// One number called accuracy is reported.
   bool accuracy() const { return metric_accuracy && heads->only_classifier() != nullptr; }

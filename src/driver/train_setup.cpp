@@ -18,6 +18,7 @@ StepPlanSpec step_plan_spec(const Session& session) {
 
 TrainerOptions trainer_options(Session& session) {
   TrainerOptions options;
+  options.regularization = session.model().regularization;
   const Params& comm = session.config().comm;
   options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
                                                             : GradientReducerOptions::Mode::tree;

@@ -34,7 +34,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                make_buckets(context.variables.trainable_elements(), context.variables.cut_points(),
                             options.bucket_first_bytes, options.bucket_bytes),
                on_device(options.reducer, context)),
-      report_(context.heads),
+      regularizer_(options.regularization, context.variables, context.device),
+      report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
       sums_(control, context.shards, 0, report_.width()) {
   executor_.attach(reducer_);
@@ -88,8 +89,10 @@ StepResult Trainer::compute() {
     const Traced traced("waiting", "for gradients");
     reducer_.wait_all();
   }
+  const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
+                                                 context_.variables, reducer_.result());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
-  const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_);
+  const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
   const Cursor next = plan_.advance(cursor_);
   return {.step = step_ + 1,
           .cursor = next,

@@ -12,6 +12,7 @@
 #include "driver/batch_source.h"
 #include "driver/executor.h"
 #include "driver/loss_report.h"
+#include "driver/regularizer.h"
 #include "io/step_plan.h"
 #include "optim/optimizer.h"
 
@@ -24,13 +25,14 @@ struct StepResult {
   std::int64_t epoch = 0;  ///< that the batch was in, from 0
   bool epoch_ended = false;
   std::int64_t samples = 0;
-  double loss = 0, accuracy = 0;  ///< means over the batch
+  double loss = 0, accuracy = 0;  ///< means over the batch; the loss is that of all heads, and regularization
   double learning_rate = 0;
   std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
 };
 
 struct TrainerOptions {
   GradientReducerOptions reducer;
+  std::vector<RegularizationRule> regularization;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
 
@@ -94,6 +96,7 @@ class Trainer {
   Executor executor_;
   BatchSource source_;
   GradientReducer reducer_;
+  Regularizer regularizer_;
   LossReport report_;
   std::vector<double> parts_;
   SmallSum sums_;

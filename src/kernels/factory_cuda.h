@@ -12,6 +12,7 @@
 #include "kernels/embedding.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/update.h"
@@ -21,6 +22,7 @@ namespace lockstep::cuda {
 const ElementwiseKernels& elementwise_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
+const LossTermKernels& loss_term_kernels();
 const UpdateKernels& update_kernels();
 const EmbeddingKernels& embedding_kernels();
 

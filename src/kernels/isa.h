@@ -21,6 +21,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/update.h"
@@ -30,6 +31,7 @@
   const ElementwiseKernels& elementwise_kernels(); \
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
+  const LossTermKernels& loss_term_kernels();      \
   const PoolKernels& pool_kernels();               \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \

@@ -15,6 +15,7 @@ namespace lockstep {
 ElementwiseKernels::~ElementwiseKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
+LossTermKernels::~LossTermKernels() = default;
 PoolKernels::~PoolKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
@@ -53,10 +54,10 @@ class CpuFactory final : public PrimitiveFactory {
 const CpuFactory factory;
 
 KernelTable table_of(IsaLevel level) {
-#define LOCKSTEP_TABLE_OF(level)                                                                         \
-  {                                                                                                      \
-    level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
-        level::embedding_kernels(), factory                                                              \
+#define LOCKSTEP_TABLE_OF(level)                                                                            \
+  {                                                                                                         \
+    level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::loss_term_kernels(), \
+        level::update_kernels(), level::embedding_kernels(), factory                                        \
   }
   switch (level) {
 #if defined(__x86_64__)

@@ -13,6 +13,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/loss.h"
+#include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/update.h"
@@ -23,6 +24,7 @@ struct KernelTable {
   const ElementwiseKernels& elementwise;
   const NormKernels& norm;
   const LossKernels& loss;
+  const LossTermKernels& loss_terms;
   const UpdateKernels& update;
   const EmbeddingKernels& embedding;
   const PrimitiveFactory& make;

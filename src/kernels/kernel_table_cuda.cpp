@@ -34,6 +34,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
   return {cuda::elementwise_kernels(),
           cuda::norm_kernels(),
           cuda::loss_kernels(),
+          cuda::loss_term_kernels(),
           cuda::update_kernels(),
           cuda::embedding_kernels(),
           factory,

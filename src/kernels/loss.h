@@ -16,8 +16,8 @@ class LossKernels {
 
   /// Per row i with label l: loss_i = log(sum_j exp(x_ij - max)) - (x_il - max); *loss_sum = sum over rows
   /// (double); *correct = rows whose label has the largest logit (the lowest index wins ties); dx = (softmax
-  /// - onehot) * gradient_scale unless dx is null (may alias x). Labels must lie in [0, classes): the caller
-  /// checked them.
+  /// - onehot) * gradient_scale unless dx is null (may alias x). A row whose label is below 0 counts nowhere:
+  /// its gradient is 0. Others must lie in [0, classes): the caller checked them.
   virtual void softmax_cross_entropy(const Lane&, std::int64_t rows, std::int64_t classes, const float* x,
                                      const std::int32_t* labels, float gradient_scale, float* dx,
                                      double* loss_sum, std::int64_t* correct) const = 0;

@@ -127,6 +127,10 @@ class Loss final : public LossKernels {
       const float* logits = x + row * classes;
       float* gradient = dx == nullptr ? nullptr : dx + row * classes;
       const std::int32_t label = labels[row];
+      if (label < 0) {
+        for (std::int64_t j = 0; gradient != nullptr && j < classes; ++j) gradient[j] = 0.0F;
+        continue;
+      }
       const Maximum top = maximum(logits, classes);
       const double at_label = static_cast<double>(logits[label]) - static_cast<double>(top.value);
       const double sum = sum_of_exponentials(logits, classes, top.value, gradient);

@@ -143,6 +143,10 @@ __global__ void __launch_bounds__(kThreads)
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const float* logits = x + row * classes;
     const std::int32_t label = labels[row];
+    if (label < 0) {
+      for (std::int64_t j = G::thread(); dx != nullptr && j < classes; j += kGroup) dx[row * classes + j] = 0.0F;
+      return;
+    }
     const Maximum top = G::maximum_of(logits, classes);
     const float label_logit = logits[label];
     const double sum = G::sum_of_exponentials(logits, classes, top.value);  // all have read the label's logit

@@ -3,6 +3,8 @@
 #include "model/heads.h"
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -14,16 +16,30 @@ std::vector<Head> only(std::unique_ptr<Loss> loss) {
   return heads;
 }
 
+/// What stands for a label that is ignored.
+template <typename T>
+T ignored_label() {
+  if constexpr (std::is_same_v<T, float>)
+    return std::numeric_limits<float>::quiet_NaN();
+  else
+    return Loss::kIgnoredIndex;
+}
+
 /// Writes n x (columns of a head) labels, or the rows of its table for them, as T.
 template <typename T, typename From>
 T* write(const Head& head, std::pair<std::int64_t, std::int64_t> columns, const From* labels,
          std::int64_t stride, std::int64_t n, T* out) {
+  const std::optional<std::int32_t> ignored = head.loss->ignored();
+  const std::size_t width = head.table.empty() ? 1 : head.table[0].size();
   for (std::int64_t i = 0; i < n; ++i, labels += stride)
     for (std::int64_t c = columns.first; c < columns.second; ++c) {
-      if (head.table.empty()) {
-        *out++ = static_cast<T>(labels[c]);
+      const From label = labels[c];
+      if (ignored && label == static_cast<From>(*ignored)) {
+        out = std::fill_n(out, width, ignored_label<T>());
+      } else if (head.table.empty()) {
+        *out++ = static_cast<T>(label);
       } else {
-        const std::vector<float>& row = head.table[static_cast<std::size_t>(labels[c])];
+        const std::vector<float>& row = head.table[static_cast<std::size_t>(label)];
         out = std::transform(row.begin(), row.end(), out, [](float value) { return static_cast<T>(value); });
       }
     }
@@ -120,15 +136,16 @@ void Heads::expect_columns(std::int64_t columns) {
 }
 
 LabelRule Heads::rule(const Head& head, std::int64_t columns) const {
-  return head.table.empty() ? head.loss->rule(head.shape, form(head, columns))
-                            : LabelRule::classes(static_cast<std::int64_t>(head.table.size()));
+  return head.table.empty()
+             ? head.loss->rule(head.shape, form(head, columns))
+             : LabelRule::classes(static_cast<std::int64_t>(head.table.size()), head.loss->ignored());
 }
 
 LabelBlock Heads::arrange(const Labels& labels, std::int64_t n, void* out) const {
   if (labels.indices == nullptr && labels.rows == nullptr) return {};
   LabelBlock block{out, labels.columns};
-  if (const Head& head = heads_[0];
-      heads_.size() == 1 && head.table.empty() && width(head, labels.columns) == labels.columns) {
+  if (const Head& head = heads_[0]; heads_.size() == 1 && head.table.empty() && !head.loss->ignored() &&
+                                    width(head, labels.columns) == labels.columns) {
     const LabelForm taken = form(head, labels.columns);
     if (taken == LabelForm::indices && labels.indices != nullptr) block.data = labels.indices;
     if (taken == LabelForm::rows && labels.rows != nullptr) block.data = labels.rows;

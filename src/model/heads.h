@@ -21,8 +21,8 @@
 namespace lockstep {
 
 struct Head {
-  std::string name;    ///< empty: the only one, from model.loss
-  std::string output;  ///< "layer" or "layer:1"; empty: the last layer
+  std::string name = {};    ///< empty: the only one, from model.loss
+  std::string output = {};  ///< "layer" or "layer:1"; empty: the last layer
   std::unique_ptr<Loss> loss;
   double weight = 1;
   /// Label columns [first, last) of the data; all without.

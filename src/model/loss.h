@@ -54,6 +54,9 @@ class Loss {
   virtual bool takes_labels() const { return true; }
   /// Which labels it can take in this form.
   virtual LabelRule rule(const Shape& output, LabelForm form) const = 0;
+  /// Labels equal to this number count nowhere. They reach run() and count() as kIgnoredIndex or NaN.
+  virtual std::optional<std::int32_t> ignored() const { return {}; }
+  static constexpr std::int32_t kIgnoredIndex = -1;
   /// LossSums::correct has a meaning: accuracy can be told.
   virtual bool has_classes() const = 0;
   /// Memory of its own on the device; once, before run(). Throws Error(config) for options that do not fit
@@ -77,7 +80,8 @@ class Loss {
   /// What `predict` writes: n rows of num_elements (softmax: probabilities). Not in place.
   virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
                        const Shape& output, const float* outputs, float* predictions) const;
-  /// What these numbers are, to metrics.
+  /// What metrics take the outputs for. classes: predict() gives their probabilities; labels: those are the
+  /// sigmoids of the outputs.
   virtual PredictionKind predictions() const { return PredictionKind::values; }
 };
 

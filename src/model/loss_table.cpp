@@ -8,7 +8,19 @@ namespace lockstep {
 
 std::span<const LossEntry> loss_table() {
   static const std::vector<LossEntry> table = {
+      // clang-format off: one per line
       kSoftmaxCrossEntropyEntry,
+      kSigmoidCrossEntropyEntry,
+      kMeanSquaredErrorEntry,
+      kMeanAbsoluteErrorEntry,
+      kHuberEntry,
+      kLogCoshEntry,
+      kHingeEntry,
+      kDiceEntry,
+      kFocalEntry,
+      kKlDivergenceEntry,
+      kMeanEntry,
+      // clang-format on
   };
   return table;
 }

@@ -23,7 +23,7 @@ constexpr ParamSpec kCommonTable[] = {
      "or of "
      "labels. values: numbers to be taken as they are."},
     {"ignore_index", integer, "null", "or null",
-     "Labels with this value count nowhere; null: as the head's loss has it."},
+     "Labels with this value count nowhere, beside those that the head's loss ignores."},
 };
 
 constexpr std::array<std::string_view, 5> kReserved = {"step", "epoch", "split", "loss", "samples"};

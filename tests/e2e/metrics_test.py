@@ -83,6 +83,45 @@ class MetricsTest(LockstepTest):
         self.assertAlmostEqual(found["perplexity"], math.exp(loss), places=4)
         self.assertAlmostEqual(found["perplexity"], math.exp(found["loss"]), places=5)
 
+    def test_heads_have_metrics_of_their_own_and_labels_are_sigmoids(self):
+        config = self.folder / "heads.yaml"
+        table = [[int(d % 2 == 0), int(d > 4), int(d in (0, 4, 6, 8, 9))] for d in range(10)]
+        text = DIGITS.read_text(encoding="utf-8").replace("../data/digits.csv.gz", str(DIGITS_DATA))
+        for old, new in (("- global_avg_pool", "- global_avg_pool: {name: pool}"),
+                         ("    - dense: {name: logits, units: 10}\n", "    - dense: {name: logits, units: 10}\n"
+                          "    - dense: {name: tags, units: 3, inputs: pool}\n"),
+                         ("  loss: softmax_cross_entropy", "  heads:\n    - {name: digit, output: logits, loss: softmax_cross_"
+                          f"entropy}}\n    - {{name: tags, output: tags, loss: sigmoid_cross_entropy, label_table: {table}}}")):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        config.write_text(text, encoding="utf-8")
+        metrics = ("[{f1: {head: tags, average: per_class}}, {subset_accuracy: {head: tags}}, {hamming_loss: {head: tags}}, "
+                   "{accuracy: {head: digit}}, {f1: {head: tags, name: best, thresholds: best_f1, exact: true}}, "
+                   "{auc_roc: {head: tags, exact: true}}]")
+        self.train_with_metrics("run", metrics, config=config, steps=30, ranks=2)
+        texts = [self.lockstep("evaluate", self.folder / "run", ranks=ranks).out for ranks in (1, 3, 4)]
+        self.assertEqual(len(set(texts)), 1, texts)
+        found = json.loads(texts[0])
+        rows = gzip.open(DIGITS_DATA, "rt", encoding="ascii").read().splitlines()[FIRST:LAST]
+        inputs, output = self.folder / "held-out.csv", self.folder / "predictions.csv"
+        inputs.write_text("\n".join(rows) + "\n", encoding="ascii")
+        self.lockstep("predict", self.folder / "run", "--input", inputs, "--output", output)
+        with output.open(newline="", encoding="ascii") as file:
+            predictions = list(csv.DictReader(file))
+        logits = [[float(row[f"tags/p{c}"]) for c in range(3)] for row in predictions]
+        truth = [table[int(row.rpartition(",")[2])] for row in rows]
+        right = [[(x > 0) == bool(t) for x, t in zip(*pair)] for pair in zip(logits, truth)]
+        self.assertEqual(found["tags/subset_accuracy"], sum(map(all, right)) / len(rows))
+        self.assertAlmostEqual(found["tags/hamming_loss"], 1 - sum(map(sum, right)) / (3 * len(rows)), places=12)
+        self.assertEqual(found["digit/accuracy"],
+                         sum(int(p["digit/class"]) == int(r.rpartition(",")[2]) for p, r in zip(predictions, rows)) / len(rows))
+        areas = [rank_statistic([x[c] for x in logits], [t[c] for t in truth]) for c in range(3)]
+        self.assertAlmostEqual(found["tags/auc_roc"], sum(areas) / 3, places=4)
+        self.assertEqual(len(found["tags/best/thresholds"]), 3)
+        self.assertGreaterEqual(found["tags/best"], found["tags/f1"])
+        refused = self.lockstep("check", config, "--set", "eval.metrics=[f1]", code=2)
+        self.assert_one_error(refused, 2, "there are several heads")
+
     def test_counts_do_not_depend_on_the_batch(self):
         self.train_with_metrics("run", ranks=1, steps=20)
         whole = self.evaluate("run", "--set", "eval.batch_size=297")

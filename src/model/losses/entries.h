@@ -9,5 +9,18 @@
 namespace lockstep {
 
 extern const LossEntry kSoftmaxCrossEntropyEntry;
+extern const LossEntry kSigmoidCrossEntropyEntry;
+extern const LossEntry kMeanSquaredErrorEntry;
+extern const LossEntry kMeanAbsoluteErrorEntry;
+extern const LossEntry kHuberEntry;
+extern const LossEntry kLogCoshEntry;
+extern const LossEntry kHingeEntry;
+extern const LossEntry kDiceEntry;
+extern const LossEntry kFocalEntry;
+extern const LossEntry kKlDivergenceEntry;
+extern const LossEntry kMeanEntry;
+
+/// focal with activation: softmax.
+std::unique_ptr<Loss> make_softmax_focal(const Params& params);
 
 }  // namespace lockstep

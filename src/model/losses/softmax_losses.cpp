@@ -1,54 +1,131 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses over a softmax of the last axis.
+// Losses over a softmax of the last axis, each position of the axes before it by itself.
 #include "model/losses/entries.h"
+#include "model/losses/loss_options.h"
 
 namespace lockstep {
 
 namespace {
 
-/// -log softmax(x)[label], or -sum_j t_j log softmax(x)_j with dense labels t; each position by itself.
-class SoftmaxCrossEntropy final : public Loss {
+class SoftmaxLoss : public Loss {
  public:
+  /// `weights`: of classes; empty: all 1.
+  SoftmaxLoss(const char* kind, const RowLossOptions& options, std::vector<double> weights,
+              std::optional<std::int32_t> ignored)
+      : kind_(kind), options_(options), weights_(std::move(weights)), ignored_(ignored) {}
+
   LabelForm form(const Shape& output, std::int64_t columns) const override {
     const std::int64_t P = positions(output), C = output.last();
     LOCKSTEP_REQUIRE(columns == P || columns == P * C, ErrorKind::config,
-                     "softmax_cross_entropy over outputs {} takes {} class {} or {} label values per sample, "
-                     "but gets {} label columns",
-                     output.to_string(), P, P == 1 ? "index" : "indices", P * C, columns);
-    return columns == P ? LabelForm::indices : LabelForm::rows;
+                     "{} over outputs {} takes {} class {} or {} label values per sample, but gets {} label "
+                     "columns",
+                     kind_, output.to_string(), P, P == 1 ? "index" : "indices", P * C, columns);
+    if (columns == P) return LabelForm::indices;
+    LOCKSTEP_REQUIRE(!ignored_ && !options_.focal, ErrorKind::config,
+                     "{}: {} class indices as labels, not rows of label values", kind_,
+                     options_.focal ? "focal takes" : "ignore_index needs");
+    return LabelForm::rows;
   }
   LabelRule rule(const Shape& output, LabelForm form) const override {
-    return form == LabelForm::indices ? LabelRule::classes(output.last()) : LabelRule::finite();
+    if (form == LabelForm::indices) return LabelRule::classes(output.last(), ignored_);
+    return options_.divergence ? LabelRule::between_zero_and_one() : LabelRule::finite();
   }
-  bool has_classes() const override { return true; }
+  std::optional<std::int32_t> ignored() const override { return ignored_; }
+  bool has_classes() const override { return !options_.divergence; }
+  void prepare(Device& device, const Shape& output) override {
+    if (weights_.empty()) return;
+    options_.weights = on_device_.make(weights_, output.last(), device, kind_);
+  }
+
   std::int64_t terms(const Shape& output) const override { return positions(output); }
   std::int64_t positions(const Shape& output) const override { return output.num_elements() / output.last(); }
+  bool counts_labels() const override { return ignored_.has_value() || has_zero_weight(); }
+  LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const override {
+    const std::int64_t rows = n * positions(output);
+    if (!counts_labels() || (labels.indices == nullptr && labels.rows == nullptr))
+      return Loss::count(n, output, labels);
+    LossCounts counts;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      if (labels.indices != nullptr && labels.indices[i] < 0) continue;
+      counts.positions += 1;
+      counts.divisor += weight(labels, i, output.last()) != 0 ? 1 : 0;
+    }
+    return counts;
+  }
+
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
            const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
            LossSums* sums) const override {
-    const std::int64_t rows = n * positions(output);
-    if (labels.indices != nullptr)
-      kernels.loss.softmax_cross_entropy(lane, rows, output.last(), outputs, labels.indices, gradient_scale,
+    const std::int64_t rows = n * positions(output), classes = output.last();
+    if (options_.smoothing > 0 || options_.focal || options_.divergence || !weights_.empty())
+      kernels.loss_terms.row(lane, options_, rows, classes, outputs, labels.indices, labels.rows,
+                             gradient_scale, d_outputs, &sums->loss, &sums->correct);
+    else if (labels.indices != nullptr)
+      kernels.loss.softmax_cross_entropy(lane, rows, classes, outputs, labels.indices, gradient_scale,
                                          d_outputs, &sums->loss, &sums->correct);
     else
-      kernels.loss.softmax_cross_entropy_dense(lane, rows, output.last(), outputs, labels.rows,
-                                               gradient_scale, d_outputs, &sums->loss, &sums->correct);
+      kernels.loss.softmax_cross_entropy_dense(lane, rows, classes, outputs, labels.rows, gradient_scale,
+                                               d_outputs, &sums->loss, &sums->correct);
   }
   void predict(const KernelTable& kernels, Device&, const Lane& lane, std::int64_t n, const Shape& output,
                const float* outputs, float* predictions) const override {
     kernels.loss.softmax(lane, n * positions(output), output.last(), outputs, predictions);
   }
   PredictionKind predictions() const override { return PredictionKind::classes; }
+
+ private:
+  bool has_zero_weight() const { return std::ranges::find(weights_, 0.0) != weights_.end(); }
+  double weight(const Labels& labels, std::int64_t row, std::int64_t classes) const {
+    const auto of = [&](std::int64_t j) {
+      return weights_.empty() ? 1.0 : weights_[weights_.size() == 1 ? 0 : static_cast<std::size_t>(j)];
+    };
+    if (labels.indices != nullptr) return of(labels.indices[row]);
+    double sum = 0;
+    for (std::int64_t j = 0; j < classes; ++j)
+      sum += static_cast<double>(labels.rows[row * classes + j]) * of(j);
+    return sum;
+  }
+
+  const char* kind_;
+  RowLossOptions options_;
+  std::vector<double> weights_;
+  std::optional<std::int32_t> ignored_;
+  ChannelValues on_device_;
+};
+
+constexpr ParamSpec kCrossEntropyTable[] = {
+    {"label_smoothing", ParamType::real, "0", "[0, 1)",
+     "The part of each label that is shared among all classes alike."},
+    {"class_weights", ParamType::reals, "null", ">= 0",
+     "A factor per class for the loss of its samples. The mean is over those with a factor that is not 0."},
+    kIgnoreIndexOption,
 };
 
 }  // namespace
 
 const LossEntry kSoftmaxCrossEntropyEntry = {
     "softmax_cross_entropy",
-    "softmax with cross-entropy over classes; labels are indices or dense rows",
+    "softmax with cross-entropy over the classes of the last axis; labels are class indices or dense rows",
+    kCrossEntropyTable, [](const Params& params) -> std::unique_ptr<Loss> {
+      return std::make_unique<SoftmaxLoss>("softmax_cross_entropy",
+                                           RowLossOptions{.smoothing = params.real("label_smoothing")},
+                                           reals_or_none(params, "class_weights"), ignore_index(params));
+    }};
+
+const LossEntry kKlDivergenceEntry = {
+    "kl_divergence",
+    "Kullback-Leibler divergence of softmax(outputs) from the label distribution; labels are dense rows",
     {},
-    [](const Params&) -> std::unique_ptr<Loss> { return std::make_unique<SoftmaxCrossEntropy>(); }};
+    [](const Params&) -> std::unique_ptr<Loss> {
+      return std::make_unique<SoftmaxLoss>("kl_divergence", RowLossOptions{.divergence = true},
+                                           std::vector<double>{}, std::nullopt);
+    }};
+
+std::unique_ptr<Loss> make_softmax_focal(const Params& params) {
+  return std::make_unique<SoftmaxLoss>("focal", RowLossOptions{.focal = true, .gamma = params.real("gamma")},
+                                       reals_or_none(params, "alpha"), ignore_index(params));
+}
 
 }  // namespace lockstep

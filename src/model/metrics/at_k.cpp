@@ -5,6 +5,8 @@
 // first; NaN comes last. recall_at_k = labels among them / labels, precision_at_k = labels among them / k,
 // both from counts over all positions; with class_id only that class counts. average_precision_at_k = mean
 // over positions of sum over hits at rank i of precision at i / min(k, labels).
+#include <cmath>
+
 #include "model/metrics/cases.h"
 #include "model/metrics/entries.h"
 
@@ -58,12 +60,13 @@ class LabelSets {
         const std::int64_t at = i * columns_ + j;
         if (batch.labels.indices != nullptr) {
           const std::int64_t label = batch.labels.indices[at];
-          if (ignored_ == label) {
+          if (label < 0 || ignored_ == label) {
             ignored = true;
           } else if (std::find(labels.begin(), labels.end(), label) == labels.end()) {
             labels.push_back(label);
           }
-        } else if (ignored_ && batch.labels.rows[at] == static_cast<float>(*ignored_)) {
+        } else if (std::isnan(batch.labels.rows[at]) ||
+                   (ignored_ && batch.labels.rows[at] == static_cast<float>(*ignored_))) {
           ignored = true;
         } else if (batch.labels.rows[at] > 0.5F) {
           labels.push_back(j);

@@ -9,7 +9,8 @@
 //   labels   each number is the probability of a label of its own. Labels: P x C numbers, above 0.5: there.
 //   values   the numbers are compared with P x C numbers.
 //
-// A label that has the value ignore_index counts nowhere.
+// A label that has the value ignore_index counts nowhere, nor does what stands for one that the loss ignores
+// (Heads::arrange): a negative index, or NaN.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class ClassCases {
   void for_each(const MetricBatch& batch, const float* values, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
       const std::int64_t label = label_of(batch.labels, i);
-      if (ignores_ && label == ignored_) continue;
+      if (label < 0 || (ignores_ && label == ignored_)) continue;
       check_range(label);
       f(i / positions_, values + i * classes_, label);
     }
@@ -54,7 +55,7 @@ class ClassCases {
                                      : index_of_largest(labels.rows + i * classes_, classes_);
   }
   void check_range(std::int64_t label) const {
-    if (label < 0 || label >= classes_) [[unlikely]]
+    if (label >= classes_) [[unlikely]]
       fail(label);
   }
   [[noreturn]] void fail(std::int64_t label) const;
@@ -84,12 +85,12 @@ class LabelCases {
           const std::int64_t label = batch.labels.indices != nullptr
                                          ? batch.labels.indices[i]
                                          : index_of_largest(batch.labels.rows + i * width_, width_);
-          if (ignores_ && label == ignored_) continue;
+          if (label < 0 || (ignores_ && label == ignored_)) continue;
           truth = label == c + offset_;
         } else {
           const float label = batch.labels.indices != nullptr ? static_cast<float>(batch.labels.indices[at])
                                                               : batch.labels.rows[at];
-          if (ignores_ && label == static_cast<float>(ignored_)) continue;
+          if (label != label || (ignores_ && label == static_cast<float>(ignored_))) continue;
           truth = label > 0.5F;
         }
         f(i / positions_, i % positions_ * columns_ + c, c, values[at], truth);
@@ -114,7 +115,7 @@ class ValueCases {
     for (std::int64_t i = 0; i < batch.n * positions_ * columns_; ++i) {
       const double label = batch.labels.indices != nullptr ? static_cast<double>(batch.labels.indices[i])
                                                            : static_cast<double>(batch.labels.rows[i]);
-      if (ignores_ && label == static_cast<double>(ignored_)) continue;
+      if (label != label || (ignores_ && label == static_cast<double>(ignored_))) continue;
       f(i / columns_, i % columns_, static_cast<double>(batch.predictions[i]), label);
     }
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lists of metrics in a configuration: names, common options, and what is said of those that do not fit.
+#include <limits>
 #include <set>
 
 #include "core/named_options.h"
@@ -112,6 +113,22 @@ TEST(MetricInput, TheMetricsOwnIgnoreIndexGoesFirst) {
   samples.input.ignore_index = 0;
   EXPECT_EQ(value_of("accuracy", samples), 1.0 / 3);
   EXPECT_EQ(value_of("{accuracy: {ignore_index: 2}}", samples), 2.0 / 3);
+}
+
+TEST(MetricInput, WhatStandsForAnIgnoredLabelDoesNotCount) {
+  Samples classes = random_samples(3, Shape{2}, PredictionKind::classes);
+  classes.outputs = {1, 0, 1, 0, 0, 1};
+  classes.indices = {0, -1, 0};
+  EXPECT_EQ(value_of("accuracy", classes), 0.5);
+  EXPECT_EQ(value_of("{f1: {average: micro}}", classes), 0.5);
+  EXPECT_EQ(value_of("{recall_at_k: {k: 1}}", classes), 0.5);
+  Samples labels = random_samples(2, Shape{2}, PredictionKind::labels);
+  labels.predictions = labels.outputs = {0.9F, 0.1F, 0.9F, 0.9F};
+  labels.rows = {1, std::numeric_limits<float>::quiet_NaN(), 1, 0};
+  EXPECT_EQ(value_of("accuracy", labels), 2.0 / 3);
+  EXPECT_EQ(value_of("{precision_at_k: {k: 2}}", labels), 2.0 / 4);
+  labels.input.predictions = PredictionKind::values;
+  expect_near(value_of("mean_absolute_error", labels, false), (0.1 + 0.1 + 0.9) / 3, "mae", 1e-6);
 }
 
 TEST(MetricInput, ALabelThatIsNoClassIsAnError) {

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Soft dice: overlap of what is predicted and what is there, per class over a sample's positions.
+#include "model/losses/entries.h"
+#include "model/losses/loss_options.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"activation", ParamType::string, "softmax", "softmax|sigmoid",
+     "How outputs become probabilities: of one class of many, or of each class by itself."},
+    {"smooth", ParamType::real, "1", ">= 0",
+     "Added above and below the line; 0: a class that is nowhere counts 0."},
+    kIgnoreIndexOption,
+};
+
+class Dice final : public Loss {
+ public:
+  explicit Dice(const Params& params)
+      : options_{params.string("activation") == "softmax", params.real("smooth")},
+        ignored_(ignore_index(params)) {}
+
+  LabelForm form(const Shape& output, std::int64_t columns) const override {
+    const std::int64_t P = per_sample(output), C = output.last();
+    const bool indices = columns == P && C > 1;
+    LOCKSTEP_REQUIRE(indices || columns == P * C, ErrorKind::config,
+                     "dice over outputs {} takes {} class indices or {} label values per sample, but gets {} "
+                     "label columns",
+                     output.to_string(), P, P * C, columns);
+    LOCKSTEP_REQUIRE(indices || !ignored_, ErrorKind::config,
+                     "dice: ignore_index needs class indices as labels, not label values");
+    LOCKSTEP_REQUIRE(C <= kMostDiceClasses, ErrorKind::config, "dice takes at most {} classes, but gets {}",
+                     kMostDiceClasses, C);
+    LOCKSTEP_REQUIRE(C > 1 || !options_.softmax, ErrorKind::config,
+                     "dice: a softmax of one class is always 1; give activation: sigmoid");
+    return indices ? LabelForm::indices : LabelForm::rows;
+  }
+  LabelRule rule(const Shape& output, LabelForm form) const override {
+    return form == LabelForm::indices ? LabelRule::classes(output.last(), ignored_)
+                                      : LabelRule::between_zero_and_one();
+  }
+  std::optional<std::int32_t> ignored() const override { return ignored_; }
+  bool has_classes() const override { return false; }
+  PredictionKind predictions() const override {
+    return options_.softmax ? PredictionKind::classes : PredictionKind::labels;
+  }
+  void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
+               const Shape& output, const float* outputs, float* predictions) const override {
+    if (options_.softmax)
+      kernels.loss.softmax(lane, n * per_sample(output), output.last(), outputs, predictions);
+    else
+      Loss::predict(kernels, device, lane, n, output, outputs, predictions);
+  }
+  std::int64_t terms(const Shape&) const override { return 1; }
+  std::int64_t positions(const Shape& output) const override { return per_sample(output); }
+  bool counts_labels() const override { return ignored_.has_value(); }
+  /// Samples with a position that is not ignored.
+  LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const override {
+    if (!counts_labels() || labels.indices == nullptr) return Loss::count(n, output, labels);
+    const std::int64_t P = per_sample(output);
+    LossCounts counts;
+    for (std::int64_t i = 0; i < n; ++i)
+      counts.divisor += std::any_of(labels.indices + i * P, labels.indices + (i + 1) * P,
+                                    [](std::int32_t label) { return label >= 0; })
+                            ? 1
+                            : 0;
+    return counts;
+  }
+  void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           LossSums* sums) const override {
+    kernels.loss_terms.dice(lane, options_, n, per_sample(output), output.last(), outputs, labels.indices,
+                            labels.rows, gradient_scale, d_outputs, &sums->loss);
+  }
+
+ private:
+  static std::int64_t per_sample(const Shape& output) { return output.num_elements() / output.last(); }
+
+  DiceOptions options_;
+  std::optional<std::int32_t> ignored_;
+};
+
+}  // namespace
+
+const LossEntry kDiceEntry = {
+    "dice", "1 - soft dice coefficient, per sample and class; labels are class indices or 0 and 1 per output",
+    kTable, [](const Params& params) -> std::unique_ptr<Loss> { return std::make_unique<Dice>(params); }};
+
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Losses of each output number by itself, with a label for each.
+#include <cmath>
+
+#include "model/losses/entries.h"
+#include "model/losses/loss_options.h"
+
+namespace lockstep {
+
+namespace {
+
+enum class Allowed { finite, between_zero_and_one, zero_or_one };
+
+class ElementwiseLoss final : public Loss {
+ public:
+  struct Options {
+    const char* kind;
+    ElementLossOptions terms;
+    Allowed labels = Allowed::finite;
+    bool over_classes_sum = false;  ///< of the numbers along the last axis, in place of their mean
+    std::vector<double> factors = {};
+    std::optional<std::int32_t> ignored = {};
+  };
+  explicit ElementwiseLoss(Options options) : options_(std::move(options)) {
+    options_.terms.ignores_nan = options_.ignored.has_value();
+  }
+
+  bool takes_labels() const override { return options_.terms.kind != ElementLoss::identity; }
+  LabelForm form(const Shape& output, std::int64_t columns) const override {
+    if (!takes_labels()) return LabelForm::none;
+    LOCKSTEP_REQUIRE(columns == output.num_elements(), ErrorKind::config,
+                     "{} of outputs {} takes {} label values per sample, but gets {} label columns",
+                     options_.kind, output.to_string(), output.num_elements(), columns);
+    return LabelForm::rows;
+  }
+  LabelRule rule(const Shape&, LabelForm) const override {
+    switch (options_.labels) {
+      case Allowed::between_zero_and_one:
+        return LabelRule::between_zero_and_one(options_.ignored);
+      case Allowed::zero_or_one:
+        return LabelRule::zero_or_one(options_.ignored);
+      case Allowed::finite:
+        break;
+    }
+    return LabelRule::finite(options_.ignored);
+  }
+  std::optional<std::int32_t> ignored() const override { return options_.ignored; }
+  bool has_classes() const override { return false; }
+  PredictionKind predictions() const override {
+    const ElementLoss kind = options_.terms.kind;
+    return kind == ElementLoss::sigmoid || kind == ElementLoss::focal ? PredictionKind::labels
+                                                                      : PredictionKind::values;
+  }
+  void prepare(Device& device, const Shape& output) override {
+    options_.terms.channels = output.last();
+    if (!options_.factors.empty())
+      options_.terms.factors = on_device_.make(options_.factors, output.last(), device, options_.kind);
+  }
+
+  std::int64_t terms(const Shape& output) const override {
+    return options_.over_classes_sum ? positions(output) : output.num_elements();
+  }
+  std::int64_t positions(const Shape& output) const override { return output.num_elements() / output.last(); }
+  bool counts_labels() const override { return options_.ignored.has_value(); }
+  LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const override {
+    if (!counts_labels() || labels.rows == nullptr) return Loss::count(n, output, labels);
+    const std::int64_t width = options_.over_classes_sum ? output.last() : 1;
+    LossCounts counts;
+    for (std::int64_t i = 0; i < n * terms(output); ++i)
+      counts.divisor += std::all_of(labels.rows + i * width, labels.rows + (i + 1) * width,
+                                    [](float label) { return std::isnan(label); })
+                            ? 0
+                            : 1;
+    return counts;
+  }
+
+  void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           LossSums* sums) const override {
+    kernels.loss_terms.element(lane, options_.terms, n * output.num_elements(), outputs, labels.rows,
+                               gradient_scale, d_outputs, &sums->loss);
+  }
+
+ private:
+  Options options_;
+  ChannelValues on_device_;
+};
+
+std::unique_ptr<Loss> make(const char* kind, ElementLoss term, const Params& params, double parameter = 0,
+                           Allowed labels = Allowed::finite) {
+  return std::make_unique<ElementwiseLoss>(
+      ElementwiseLoss::Options{.kind = kind,
+                               .terms = {.kind = term, .parameter = parameter},
+                               .labels = labels,
+                               .ignored = ignore_index(params)});
+}
+
+constexpr ParamSpec kPlainTable[] = {kIgnoreIndexOption};
+constexpr ParamSpec kHuberTable[] = {
+    {"delta", ParamType::real, "1", "> 0", "Where the square becomes a straight line."},
+    kIgnoreIndexOption,
+};
+constexpr ParamSpec kSigmoidTable[] = {
+    {"pos_weight", ParamType::reals, "null", ">= 0",
+     "Factor of the loss of labels that are 1: one for all classes, or one for each."},
+    {"classes", ParamType::string, "mean", "mean|sum",
+     "What becomes of the losses of a position's classes. mean: of all numbers of the output."},
+    kIgnoreIndexOption,
+};
+constexpr ParamSpec kFocalTable[] = {
+    {"activation", ParamType::string, "sigmoid", "sigmoid|softmax",
+     "sigmoid: each class by itself, labels are 0 or 1. softmax: one class of many, labels are class "
+     "indices."},
+    {"gamma", ParamType::real, "2", ">= 0", "How much well-classified samples are left out; 0: not at all."},
+    {"alpha", ParamType::reals, "null", ">= 0",
+     "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
+     "class, "
+     "or one for all. null: all 1."},
+    {"classes", ParamType::string, "mean", "mean|sum", "As in sigmoid_cross_entropy; with sigmoid only."},
+    kIgnoreIndexOption,
+};
+
+std::unique_ptr<Loss> make_focal(const Params& params) {
+  if (params.string("activation") == "softmax") return make_softmax_focal(params);
+  const std::vector<double> alpha = reals_or_none(params, "alpha");
+  if (alpha.size() > 1 || (alpha.size() == 1 && alpha[0] > 1))
+    throw params.error("alpha", "with sigmoid is one number from 0 to 1",
+                       "Labels that are 0 have 1 - alpha.");
+  return std::make_unique<ElementwiseLoss>(
+      ElementwiseLoss::Options{.kind = "focal",
+                               .terms = {.kind = ElementLoss::focal,
+                                         .parameter = params.real("gamma"),
+                                         .alpha = alpha.empty() ? -1.0 : alpha[0]},
+                               .labels = Allowed::between_zero_and_one,
+                               .over_classes_sum = params.string("classes") == "sum",
+                               .ignored = ignore_index(params)});
+}
+
+}  // namespace
+
+const LossEntry kSigmoidCrossEntropyEntry = {
+    "sigmoid_cross_entropy",
+    "a sigmoid with cross-entropy for each class by itself; labels from 0 to 1, one per output",
+    kSigmoidTable, [](const Params& params) -> std::unique_ptr<Loss> {
+      return std::make_unique<ElementwiseLoss>(
+          ElementwiseLoss::Options{.kind = "sigmoid_cross_entropy",
+                                   .terms = {.kind = ElementLoss::sigmoid},
+                                   .labels = Allowed::between_zero_and_one,
+                                   .over_classes_sum = params.string("classes") == "sum",
+                                   .factors = reals_or_none(params, "pos_weight"),
+                                   .ignored = ignore_index(params)});
+    }};
+const LossEntry kMeanSquaredErrorEntry = {
+    "mean_squared_error", "the mean of (output - label)^2", kPlainTable,
+    [](const Params& params) { return make("mean_squared_error", ElementLoss::squared, params); }};
+const LossEntry kMeanAbsoluteErrorEntry = {
+    "mean_absolute_error", "the mean of |output - label|", kPlainTable,
+    [](const Params& params) { return make("mean_absolute_error", ElementLoss::absolute, params); }};
+const LossEntry kHuberEntry = {
+    "huber", "half the square of small errors, a straight line beyond delta", kHuberTable,
+    [](const Params& params) { return make("huber", ElementLoss::huber, params, params.real("delta")); }};
+const LossEntry kLogCoshEntry = {
+    "log_cosh", "the mean of log cosh(output - label)", kPlainTable,
+    [](const Params& params) { return make("log_cosh", ElementLoss::log_cosh, params); }};
+const LossEntry kHingeEntry = {
+    "hinge", "the mean of max(0, 1 - y output), y = -1 for label 0 and 1 for label 1", kPlainTable,
+    [](const Params& params) { return make("hinge", ElementLoss::hinge, params, 0, Allowed::zero_or_one); }};
+const LossEntry kFocalEntry = {"focal", "cross-entropy that leaves out what is well classified", kFocalTable,
+                               make_focal};
+const LossEntry kMeanEntry = {"mean",
+                              "the mean of the output itself, without labels: for layers that give a loss",
+                              {},
+                              [](const Params&) -> std::unique_ptr<Loss> {
+                                return std::make_unique<ElementwiseLoss>(ElementwiseLoss::Options{
+                                    .kind = "mean", .terms = {.kind = ElementLoss::identity}});
+                              }};
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What several losses share: options, and values per channel on the device.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "core/buffer.h"
+#include "model/loss.h"
+
+namespace lockstep {
+
+inline constexpr ParamSpec kIgnoreIndexOption = {
+    "ignore_index", ParamType::integer, "null", "or null",
+    "A label that counts nowhere: neither in the loss nor in what it is divided by."};
+
+inline std::optional<std::int32_t> ignore_index(const Params& params) {
+  if (!params.has("ignore_index")) return {};
+  const std::int64_t value = params.integer("ignore_index");
+  if (value < INT32_MIN || value > INT32_MAX)
+    throw params.error("ignore_index", "is no 32-bit number", "Labels are 32-bit numbers.");
+  return static_cast<std::int32_t>(value);
+}
+
+inline std::vector<double> reals_or_none(const Params& params, std::string_view name) {
+  return params.has(name) ? params.reals(name) : std::vector<double>{};
+}
+
+/// One float per channel on a device.
+class ChannelValues {
+ public:
+  /// `values`: one per channel, or one for all. Throws Error(config) if their number does not fit.
+  const float* make(const std::vector<double>& values, std::int64_t channels, Device& device,
+                    std::string_view what) {
+    LOCKSTEP_REQUIRE(values.size() == 1 || static_cast<std::int64_t>(values.size()) == channels,
+                     ErrorKind::config, "{}: {} factors for {} classes; give one for each, or one for all",
+                     what, values.size(), channels);
+    std::vector<float> each(static_cast<std::size_t>(channels));
+    for (std::size_t i = 0; i < each.size(); ++i)
+      each[i] = static_cast<float>(values[values.size() == 1 ? 0 : i]);
+    buffer_ = Buffer(device, each.size() * sizeof(float));
+    device.copy_from_host(buffer_.data(), each.data(), buffer_.size_bytes());
+    return static_cast<const float*>(buffer_.data());
+  }
+
+ private:
+  Buffer buffer_;
+};
+
+}  // namespace lockstep

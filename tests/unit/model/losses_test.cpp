@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every loss against its formula in double, its gradient against central differences of the formula.
+#include "loss_cases.h"
+
+#include "model/gradient_check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kScale = 0.125F;
+
+struct Found {
+  LossSums sums;
+  std::vector<float> gradient;
+};
+
+Found run(const LossCase& test, std::int64_t n, const std::vector<float>& x, const Labels& labels,
+          bool gradient = true) {
+  const std::unique_ptr<Loss> loss = make_loss(parse_yaml(test.yaml, "test"));
+  loss->prepare(cpu_device(), test.output);
+  Found found{{}, std::vector<float>(x.size(), 77.0F)};
+  loss->run(cpu_kernels(), Lane{}, n, test.output, x.data(), labels, kScale,
+            gradient ? found.gradient.data() : nullptr, &found.sums);
+  return found;
+}
+
+std::vector<float> outputs_of(const LossCase& test, std::int64_t n) {
+  return random_floats(static_cast<std::size_t>(n * test.output.num_elements()), 3, -3, 3);
+}
+
+TEST(Losses, ValuesAndGradientsFollowTheFormula) {
+  for (const LossCase& test : loss_cases())
+    for (const std::int64_t n : {1, 3, 17}) {
+      SCOPED_TRACE(fmt::format("{} of {}, {} samples", test.yaml, test.output.to_string(), n));
+      const CaseLabels labels(test, n);
+      const std::vector<float> x = outputs_of(test, n);
+      const Found found = run(test, n, x, labels.labels());
+      const Values point = doubles(x);
+      const double expected = test.formula(point, labels.indices, labels.rows);
+      EXPECT_NEAR(found.sums.loss, expected, 2e-6 * (std::abs(expected) + 0.1));
+      const auto function = [&](std::span<const double> at) {
+        return static_cast<double>(kScale) *
+               test.formula(Values(at.begin(), at.end()), labels.indices, labels.rows);
+      };
+      const GradientCheck check = check_gradient(function, point, found.gradient, {.tolerance = 1e-5});
+      EXPECT_TRUE(check.passed()) << check.to_string();
+      const Found without = run(test, n, x, labels.labels(), false);
+      EXPECT_EQ(without.sums.loss, found.sums.loss) << "the same without a gradient";
+    }
+}
+
+TEST(Losses, NoSamplesAreNothing) {
+  for (const LossCase& test : loss_cases()) {
+    const CaseLabels labels(test, 0);
+    EXPECT_EQ(run(test, 0, {}, labels.labels()).sums.loss, 0) << test.yaml;
+  }
+}
+
+TEST(Losses, ANaNShowsUnlessItsLabelIsIgnored) {
+  for (const LossCase& test : loss_cases()) {
+    SCOPED_TRACE(test.yaml + " of " + test.output.to_string());
+    CaseLabels labels(test, 2);
+    std::vector<float> x = outputs_of(test, 2);
+    x[0] = std::numeric_limits<float>::quiet_NaN();
+    const Found found = run(test, 2, x, labels.labels());
+    EXPECT_TRUE(std::isnan(found.sums.loss));
+    EXPECT_TRUE(test.labels == LabelSort::none || std::isnan(found.gradient[0]));
+    if (!test.some_ignored) continue;
+    if (!labels.indices.empty()) labels.indices[0] = Loss::kIgnoredIndex;
+    if (!labels.rows.empty()) labels.rows[0] = std::numeric_limits<float>::quiet_NaN();
+    const Found ignored = run(test, 2, x, labels.labels());
+    EXPECT_TRUE(std::isfinite(ignored.sums.loss));
+    EXPECT_EQ(ignored.gradient[0], 0);
+  }
+}
+
+TEST(Losses, LargeOutputsGiveFiniteLossesAndGradients) {
+  for (const LossCase& test : loss_cases())
+    for (const float size : {90.0F, 1e4F, 1e6F}) {
+      SCOPED_TRACE(fmt::format("{} of {}, outputs of {}", test.yaml, test.output.to_string(), size));
+      const CaseLabels labels(test, 3);
+      std::vector<float> x = outputs_of(test, 3);
+      for (float& value : x) value *= size;
+      const Found found = run(test, 3, x, labels.labels());
+      EXPECT_TRUE(std::isfinite(found.sums.loss));
+      for (const float value : found.gradient) EXPECT_TRUE(std::isfinite(value));
+    }
+}
+
+TEST(Losses, OnlyLabelsThatCountAreInTheDivisor) {
+  const auto counts = [](const char* yaml, const Shape& output, std::int64_t n, const Labels& labels) {
+    const std::unique_ptr<Loss> loss = make_loss(parse_yaml(yaml, "test"));
+    loss->prepare(cpu_device(), output);
+    const LossCounts found = loss->count(n, output, labels);
+    return std::pair(found.divisor, found.positions);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::int32_t> indices = {-1, 0, 2, -1, 1, 0};
+  const std::vector<float> rows = {nan, nan, 1, nan, 0, 1};
+  using Pair = std::pair<double, double>;
+  EXPECT_EQ(counts("softmax_cross_entropy", Shape{2, 3}, 3, {.indices = indices.data()}), Pair(6, 6));
+  EXPECT_EQ(counts("{softmax_cross_entropy: {ignore_index: 7}}", Shape{2, 3}, 3, {.indices = indices.data()}),
+            Pair(4, 4));
+  EXPECT_EQ(counts("{softmax_cross_entropy: {ignore_index: 7, class_weights: [0, 2, 1]}}", Shape{2, 3}, 3,
+                   {.indices = indices.data()}),
+            Pair(2, 4))
+      << "a class without weight does not count in the mean, but in accuracy";
+  EXPECT_EQ(counts("{mean_squared_error: {ignore_index: 7}}", Shape{3}, 2, {.rows = rows.data()}).first, 3);
+  EXPECT_EQ(counts("{sigmoid_cross_entropy: {ignore_index: 7}}", Shape{2}, 3, {.rows = rows.data()}).first,
+            3);
+  EXPECT_EQ(
+      counts("{sigmoid_cross_entropy: {ignore_index: 7, classes: sum}}", Shape{2}, 3, {.rows = rows.data()})
+          .first,
+      2);
+  EXPECT_EQ(counts("sigmoid_cross_entropy", Shape{2}, 3, {.rows = rows.data()}).first, 6);
+  const std::vector<std::int32_t> two = {-1, -1, 0, -1};
+  EXPECT_EQ(counts("{dice: {ignore_index: 7}}", Shape{2, 3}, 2, {.indices = two.data()}).first, 1);
+}
+
+TEST(Losses, WhatDoesNotFitIsAnError) {
+  const auto loss = [](const char* yaml) { return make_loss(parse_yaml(yaml, "test")); };
+  EXPECT_THROW(loss("mean_squared_error")->form(Shape{3}, 1), Error);
+  EXPECT_THROW(loss("dice")->form(Shape{5, 1}, 5), Error) << "a softmax of one class";
+  EXPECT_THROW(loss("dice")->form(Shape{5, 2000}, 5), Error);
+  EXPECT_THROW(loss("{softmax_cross_entropy: {ignore_index: 0}}")->form(Shape{3}, 3), Error);
+  EXPECT_THROW(loss("{focal: {alpha: [0.5, 0.5]}}"), Error);
+  EXPECT_THROW(loss("{focal: {alpha: 2}}"), Error);
+  EXPECT_THROW(loss("{huber: {delta: 0}}"), Error);
+  EXPECT_THROW(loss("{softmax_cross_entropy: {label_smoothing: 1}}"), Error);
+  EXPECT_THROW(loss("{softmax_cross_entropy: {class_weights: [1, 2]}}")->prepare(cpu_device(), Shape{3}),
+               Error);
+  EXPECT_EQ(loss("mean")->form(Shape{3}, 5), LabelForm::none);
+  EXPECT_FALSE(loss("hinge")->rule(Shape{1}, LabelForm::rows).allows(0.5));
+  EXPECT_FALSE(loss("sigmoid_cross_entropy")->rule(Shape{1}, LabelForm::rows).allows(1.5));
+  EXPECT_TRUE(loss("{hinge: {ignore_index: -1}}")->rule(Shape{1}, LabelForm::rows).allows(-1));
+}
+
+}  // namespace
+}  // namespace lockstep
