@@ -108,7 +108,7 @@ class MetricsTest(LockstepTest):
         self.lockstep("predict", self.folder / "run", "--input", inputs, "--output", output)
         with output.open(newline="", encoding="ascii") as file:
             predictions = list(csv.DictReader(file))
-        logits = [[float(row[f"tags/p{c}"]) for c in range(3)] for row in predictions]
+        logits = [[float(row[f"tags/y{c}"]) for c in range(3)] for row in predictions]
         truth = [table[int(row.rpartition(",")[2])] for row in rows]
         right = [[(x > 0) == bool(t) for x, t in zip(*pair)] for pair in zip(logits, truth)]
         self.assertEqual(found["tags/subset_accuracy"], sum(map(all, right)) / len(rows))
@@ -162,9 +162,9 @@ class MetricsTest(LockstepTest):
                 else:
                     result = self.lockstep("check", DIGITS, "--set", f"eval.metrics={metrics}", code=2)
                 self.assert_one_error(result, 2, pattern)
-        result = self.train_with_metrics("bad", "[f1]", ranks=2, steps=5, code=2,
-                                         sets=["checkpoint.keep_best=1", "checkpoint.best_metric=f2"])
-        self.assert_one_error(result, 2, "no evaluation gives 'f2'\n\\s+Did you mean 'f1'")
+        result = self.train_with_metrics("bad", "[mean_iou]", ranks=2, steps=5, code=2,
+                                         sets=["checkpoint.keep_best=1", "checkpoint.best_metric=mean_iuo"])
+        self.assert_one_error(result, 2, "no evaluation gives 'mean_iuo'\n\\s+Did you mean 'mean_iou'")
 
 
 if __name__ == "__main__":
