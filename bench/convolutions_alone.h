@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training step of ResNet-20 cannot be faster than: its convolutions, forward and both backwards, one
+// What a training step of a net cannot be faster than: its convolutions, forward and both backwards, one
 // after the other as in a step, nothing between them.
 #pragma once
 
@@ -16,7 +16,8 @@ namespace lockstep {
 class ConvolutionsAlone {
  public:
   /// For `microshards` microshards of n samples on this rank, shared among the workers' threads as in a step.
-  ConvolutionsAlone(Workers& workers, std::int64_t n, std::int64_t microshards);
+  ConvolutionsAlone(Workers& workers, std::vector<BenchConvolution> convolutions, std::int64_t n,
+                    std::int64_t microshards);
   ~ConvolutionsAlone();
   /// All microshards once. Packing of weights is not in it.
   void run();
@@ -25,7 +26,7 @@ class ConvolutionsAlone {
   class Chain;
   Workers& workers_;
   std::int64_t microshards_;
-  std::vector<ConvolutionShape> shapes_;
+  std::vector<BenchConvolution> convolutions_;
   std::vector<std::unique_ptr<Chain>> chains_;  ///< per thread
 };
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How fast the CPU kernels are on one core: GEMM and convolutions in GFLOP/s beside the machine's peak
-// (oneDNN's sgemm on large squares), norm and other kernels in GB/s beside memcpy, and the convolutions of
-// ResNet-20 as samples/s. Figures are the best of several repeats, since other work on a machine only ever
-// slows one down.
+// (oneDNN's sgemm on large squares), norms, softmax and other kernels in GB/s beside memcpy, and the
+// convolutions of ResNet-20 as samples/s. Figures are the best of several repeats, since other work on a
+// machine only ever slows one down.
 //
 //   kernel_bench [--json FILE] [--repeats N]
 #include <oneapi/dnnl/dnnl.h>
@@ -222,6 +222,37 @@ void bench_norm(std::int64_t rows, std::int64_t channels) {
   });
 }
 
+/// Rows that are normalised while they are in cache, beside memcpy; a stream is one pass over the array in
+/// memory.
+void bench_rows(std::int64_t rows, std::int64_t channels) {
+  const std::int64_t count = rows * channels;
+  const std::string size = fmt::format(" {} x {}", rows, channels);
+  report("memcpy" + size, memcpy_gigabytes(count), "GB/s");
+  const GroupNormShape shape{.samples = rows, .width = channels};
+  const KernelTable& k = cpu_kernels();
+  const Buffer x = floats(count), y = floats(count), dy = floats(count), dx = floats(count),
+               gamma = floats(channels), beta = floats(channels), dgamma = floats(channels),
+               dbeta = floats(channels), statistics = floats(2 * rows),
+               scratch(cpu_device(), k.group_norm.scratch_bytes(shape));
+  const Lane lane = lane_with(scratch);
+  report_bandwidth("layer_norm forward" + size, count, 2, [&] {
+    k.group_norm.forward(lane, shape, data(x), 1e-5, data(gamma), data(beta), data(statistics), data(y));
+  });
+  report_bandwidth("layer_norm backward" + size, count, 3, [&] {
+    k.group_norm.backward(lane, shape, data(x), data(dy), data(gamma), data(statistics), data(dx),
+                          data(dgamma), data(dbeta));
+  });
+  report_bandwidth("softmax forward" + size, count, 2,
+                   [&] { k.loss.softmax(lane, rows, channels, data(x), data(y)); });
+  report_bandwidth("softmax backward" + size, count, 3,
+                   [&] { k.loss.softmax_backward(lane, rows, channels, data(y), data(dy), data(dx)); });
+  report_bandwidth("gelu forward" + size, count, 2,
+                   [&] { k.activation.forward(lane, {ActivationKind::gelu_erf}, count, data(x), data(y)); });
+  report_bandwidth("gelu backward" + size, count, 3, [&] {
+    k.activation.backward(lane, {ActivationKind::gelu_erf}, count, data(dy), data(x), data(dx));
+  });
+}
+
 void bench_rest() {
   std::printf("other kernels\n");
   const Lane lane;
@@ -307,6 +338,10 @@ int main(int argc, char** argv) {
     bench_norm(n * 16 * 16, 32);
     bench_norm(n * 8 * 8, 64);
   }
+  std::printf("rows, in cache and from memory\n");
+  bench_rows(256, 512);
+  bench_rows(64, 2048);
+  bench_rows(65536, 512);
   bench_rest();
   if (!json.empty() && !write_json(json)) {
     std::fprintf(stderr, "kernel_bench: cannot write %s\n", json.c_str());

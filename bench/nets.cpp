@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace lockstep {
@@ -11,6 +13,32 @@ namespace lockstep {
 namespace {
 
 constexpr int kStages = 3, kBlocks = 3;
+
+/// `same` padding over the last `axes` axes, all of one extent that the stride divides.
+BenchConvolution same_convolution(int axes, std::int64_t size, std::int64_t in_c, std::int64_t out_c,
+                                  std::int64_t kernel, std::int64_t stride, int input) {
+  const std::int64_t out = size / stride, padding = std::max<std::int64_t>(0, kernel - stride),
+                     before = padding / 2, after = padding - before;
+  ConvolutionSpec s{.in_h = size,
+                    .in_w = size,
+                    .in_c = in_c,
+                    .out_h = out,
+                    .out_w = out,
+                    .out_c = out_c,
+                    .kernel_h = kernel,
+                    .kernel_w = kernel,
+                    .stride_h = stride,
+                    .stride_w = stride,
+                    .pad_top = before,
+                    .pad_bottom = after,
+                    .pad_left = before,
+                    .pad_right = after};
+  if (axes == 3) {
+    s.in_d = size, s.out_d = out, s.kernel_d = kernel, s.stride_d = stride;
+    s.pad_front = before, s.pad_back = after;
+  }
+  return {s, input};
+}
 
 /// He et al. 2016, section 4.2, with 1x1 convolutions as shortcuts where the shape changes.
 std::string resnet20() {
@@ -37,6 +65,88 @@ std::string resnet20() {
       previous = name;
     }
   return text + "- global_avg_pool\n- dense: {units: 10}\n";
+}
+
+std::vector<BenchConvolution> resnet20_convolutions() {
+  std::vector<BenchConvolution> all{same_convolution(2, 32, 3, 16, 3, 1, 0)};
+  const auto count = [&] { return static_cast<int>(all.size()); };
+  for (int stage = 0; stage < kStages; ++stage)
+    for (int block = 0; block < kBlocks; ++block) {
+      const bool shrinks = stage > 0 && block == 0;
+      const std::int64_t out_c = 16 << stage, in_c = shrinks ? out_c / 2 : out_c, out_size = 32 >> stage,
+                         in_size = shrinks ? out_size * 2 : out_size, stride = shrinks ? 2 : 1;
+      const int input = count();
+      if (shrinks) all.push_back(same_convolution(2, in_size, in_c, out_c, 1, stride, input));
+      all.push_back(same_convolution(2, in_size, in_c, out_c, 3, stride, input));
+      all.push_back(same_convolution(2, out_size, out_c, out_c, 3, 1, count()));
+    }
+  return all;
+}
+
+/// The layers of examples/cosmo_conv3d.yaml.
+constexpr std::int64_t kCosmoSize = 32;
+std::string cosmo() {
+  std::string text;
+  for (int filters = 16; filters <= 256; filters *= 2)
+    text += fmt::format("- conv3d: {{filters: {}, kernel: 3}}\n- leaky_relu: {{alpha: 0.3}}\n- max_pool\n",
+                        filters);
+  text += "- flatten\n";
+  for (int units : {128, 64})
+    text += fmt::format("- dense: {{units: {}}}\n- leaky_relu: {{alpha: 0.3}}\n- dropout: {{rate: 0.5}}\n",
+                        units);
+  return text + "- dense: {units: 4}\n- tanh\n";
+}
+std::vector<BenchConvolution> cosmo_convolutions() {
+  std::vector<BenchConvolution> all{same_convolution(3, kCosmoSize, 1, 16, 3, 1, 0)};
+  for (std::int64_t size = kCosmoSize / 2, in_c = 16; in_c < 256; size /= 2, in_c *= 2)
+    all.push_back(same_convolution(3, size, in_c, 2 * in_c, 3, 1, kOwnInput));
+  return all;
+}
+
+/// The layers of examples/unet.yaml.
+constexpr std::int64_t kUnetSize = 64;
+constexpr int kUnetFilters = 16, kUnetLevels = 2;
+std::string unet() {
+  const auto block = [](const std::string& name, int filters) {
+    std::string text;
+    for (int i = 0; i < 2; ++i)
+      text += fmt::format("- conv2d: {{filters: {}, kernel: 3, bias: false}}\n- batch_norm\n- relu{}\n",
+                          filters, i == 1 ? fmt::format(": {{name: {}}}", name) : "");
+    return text;
+  };
+  std::string text;
+  for (int level = 0; level < kUnetLevels; ++level)
+    text += block(fmt::format("down{}", level), kUnetFilters << level) + "- max_pool\n";
+  text += block("bottom", kUnetFilters << kUnetLevels);
+  for (int level = kUnetLevels; level-- > 0;) {
+    text += fmt::format(
+        "- conv2d_transpose: {{name: larger{0}, filters: {1}, kernel: 2, stride: 2}}\n- concat: {{inputs: "
+        "[down{0}, "
+        "larger{0}]}}\n",
+        level, kUnetFilters << level);
+    text += block(fmt::format("up{}", level), kUnetFilters << level);
+  }
+  return text + "- conv2d: {filters: 4, kernel: 1}\n";
+}
+std::vector<BenchConvolution> unet_convolutions() {
+  std::vector<BenchConvolution> all;
+  const auto block = [&](std::int64_t size, std::int64_t in_c, std::int64_t filters, int input) {
+    all.push_back(same_convolution(2, size, in_c, filters, 3, 1, input));
+    all.push_back(same_convolution(2, size, filters, filters, 3, 1, static_cast<int>(all.size())));
+  };
+  for (int level = 0; level <= kUnetLevels; ++level)
+    block(kUnetSize >> level, level == 0 ? 3 : kUnetFilters << (level - 1), kUnetFilters << level,
+          level == 0 ? 0 : kOwnInput);
+  for (int level = kUnetLevels; level-- > 0;) {
+    const std::int64_t filters = kUnetFilters << level;
+    BenchConvolution larger =
+        same_convolution(2, kUnetSize >> level, filters, 2 * filters, 2, 2, static_cast<int>(all.size()));
+    larger.transposed = true;
+    all.push_back(larger);
+    block(kUnetSize >> level, 2 * filters, filters, kOwnInput);
+  }
+  all.push_back(same_convolution(2, kUnetSize, kUnetFilters, 4, 1, 1, static_cast<int>(all.size())));
+  return all;
 }
 
 /// He et al. 2016, table 1, with the stride in the 3x3 convolution of a block.
@@ -88,6 +198,15 @@ std::string digits() {
          "- flatten\n- dropout: {rate: 0.25}\n- dense: {units: 10}\n";
 }
 
+/// Two layers of 128 units over 50 words, the last state to a class.
+std::string lstm() {
+  return "- embedding: {rows: 10000, units: 128}\n- lstm: {units: 128, layers: 2}\n- last_step\n"
+         "- dense: {units: 10}\n";
+}
+/// The same without the words: what stands in bench/README.md about the layer itself.
+std::string lstm_alone() { return "- lstm: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
+std::string gru_alone() { return "- gru: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
+
 /// Layers so small that what they cost is the frame around them.
 std::string tiny_dense() {
   std::string text;
@@ -100,6 +219,19 @@ std::string tiny_norm() {
   return text + "- dense: {units: 10}\n";
 }
 
+/// Four blocks of attention and a feed-forward net, the mean over all steps to a class.
+std::string transformer() {
+  std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
+  for (int block = 0; block < 4; ++block)
+    text += fmt::format(
+        "- attention: {{name: a{0}, units: 128, heads: 4, causal: true, inputs: [x{0}]}}\n"
+        "- add: {{name: y{0}, inputs: [x{0}, a{0}]}}\n"
+        "- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
+        "- add: {{name: x{1}, inputs: [y{0}, f{0}]}}\n",
+        block, block + 1);
+  return text + "- global_avg_pool\n- dense: {units: 65}\n";
+}
+
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
 constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
 
@@ -107,7 +239,8 @@ constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
 
 std::span<const BenchNet> bench_nets() {
   static const BenchNet kNets[] = {
-      {"resnet20", "ResNet-20 on 32 x 32 x 3, momentum", Shape{32, 32, 3}, 10, 32, resnet20, kMomentum},
+      {"resnet20", "ResNet-20 on 32 x 32 x 3, momentum", Shape{32, 32, 3}, 10, 32, resnet20, kMomentum,
+       0, resnet20_convolutions},
       {"resnet50", "ResNet-50 on 224 x 224 x 3, momentum (for GPUs)", Shape{224, 224, 3}, 1000, 64, resnet50,
        kMomentum},
       {"lenet", "conv 32, pool, conv 64, pool, dense 128, dense 10 (3 x 3, same) on 28 x 28 x 1, momentum",
@@ -115,6 +248,18 @@ std::span<const BenchNet> bench_nets() {
       {"mlp", "784-512-512-10, momentum", Shape{784}, 10, 128, mlp, kMomentum},
       {"mlp_adam", "784-512-512-10, Adam", Shape{784}, 10, 128, mlp, kAdam},
       {"digits", "the net of examples/digits.yaml on 8 x 8 x 1, Adam", Shape{8, 8, 1}, 10, 64, digits, kAdam},
+      {"lstm", "embedding of 10,000 x 128, two-layer LSTM of 128 units over 50 steps, dense 10; momentum",
+       Shape{50}, 10, 64, lstm, kMomentum, 10000},
+      {"lstm_alone", "the same on features of 50 x 128, without an embedding", Shape{50, 128}, 10, 64,
+       lstm_alone, kMomentum},
+      {"gru_alone", "lstm_alone with GRUs", Shape{50, 128}, 10, 64, gru_alone, kMomentum},
+      {"transformer",
+       "embedding of 65 x 128, 4 blocks of causal attention (4 heads) and 128-512-128, 128 steps; Adam",
+       Shape{128}, 65, 16, transformer, kAdam, 65},
+      {"cosmo", "the net of examples/cosmo_conv3d.yaml on 32 x 32 x 32 x 1, momentum",
+       Shape{kCosmoSize, kCosmoSize, kCosmoSize, 1}, 4, 16, cosmo, kMomentum, 0, cosmo_convolutions},
+      {"unet", "the net of examples/unet.yaml on 64 x 64 x 3, a class per pixel, Adam",
+       Shape{kUnetSize, kUnetSize, 3}, 4, 16, unet, kAdam, 0, unet_convolutions, kUnetSize * kUnetSize},
       {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
       {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
        Shape{16}, 10, 2, tiny_norm, kMomentum},
@@ -129,22 +274,6 @@ const BenchNet& find_net(std::string_view name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", net.name);
   }
   throw Error(ErrorKind::usage, fmt::format("no net '{}'", name), {}, fmt::format("Known: {}.", known));
-}
-
-std::vector<ConvolutionShape> resnet20_convolutions() {
-  std::vector<ConvolutionShape> all{{32, 3, 16, 3, 1, 0}};
-  const auto count = [&] { return static_cast<int>(all.size()); };
-  for (int stage = 0; stage < kStages; ++stage)
-    for (int block = 0; block < kBlocks; ++block) {
-      const bool shrinks = stage > 0 && block == 0;
-      const std::int64_t out_c = 16 << stage, in_c = shrinks ? out_c / 2 : out_c, out_size = 32 >> stage,
-                         in_size = shrinks ? out_size * 2 : out_size, stride = shrinks ? 2 : 1;
-      const int input = count();
-      if (shrinks) all.push_back({in_size, in_c, out_c, 1, stride, input});
-      all.push_back({in_size, in_c, out_c, 3, stride, input});
-      all.push_back({out_size, out_c, out_c, 3, 1, count()});
-    }
-  return all;
 }
 
 }  // namespace lockstep

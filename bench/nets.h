@@ -11,8 +11,19 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "kernels/primitives.h"
 
 namespace lockstep {
+
+/// A convolution of a net, for one sample.
+struct BenchConvolution {
+  ConvolutionSpec spec;
+  /// What it reads: 0: the net's features, i + 1: the output of the i-th convolution, kOwnInput: a tensor
+  /// that lies between them (behind a pooling, a concat).
+  int input = 0;
+  bool transposed = false;  ///< the data gradient of `spec`
+};
+inline constexpr int kOwnInput = -1;
 
 struct BenchNet {
   std::string_view name, help;
@@ -21,17 +32,13 @@ struct BenchNet {
   std::int64_t batch;
   std::string (*layers)();     ///< as YAML, what stands under model.layers
   std::string_view optimizer;  ///< as YAML
+  std::int64_t ids = 0;        ///< features are whole numbers below it; 0: any numbers
+  /// All of its convolutions, in order of the forward pass; null: they are not measured alone.
+  std::vector<BenchConvolution> (*convolutions)() = nullptr;
+  std::int64_t positions = 1;  ///< of a sample, each with a label of its own
 };
 std::span<const BenchNet> bench_nets();
 /// Throws Error(usage) for an unknown name.
 const BenchNet& find_net(std::string_view name);
-
-/// A convolution of ResNet-20: from `input` (0: the images, i + 1: the output of the i-th convolution).
-struct ConvolutionShape {
-  std::int64_t in_size, in_c, out_c, kernel, stride;
-  int input;
-};
-/// All of ResNet-20's convolutions on 32 x 32 images, in order of the forward pass.
-std::vector<ConvolutionShape> resnet20_convolutions();
 
 }  // namespace lockstep

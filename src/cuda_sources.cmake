@@ -7,16 +7,24 @@
 set(LOCKSTEP_CUDA_SOURCES
   core/device_cuda.cpp
   kernels/activation_cuda.cu
+  kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
+  kernels/broadcast_cuda.cu
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/group_norm_cuda.cu
   kernels/kernel_table_cuda.cpp
+  kernels/layout_cuda.cu
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
+  kernels/recurrent_cuda.cu
+  kernels/sampling_cuda.cu
+  kernels/sequence_cuda.cu
+  kernels/spatial_cuda.cu
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES

@@ -3,8 +3,10 @@
 #include "driver/model_setup.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/named_options.h"
+#include "driver/sparse_gradients.h"
 #include "driver/warm_start.h"
 #include "io/readers.h"
 
@@ -132,10 +134,17 @@ Model make_model(const Config& config, const Shape& features, Device& device) {
   model.graph->finish(*model.variables);
   LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
                    "the model has nothing to learn: no layer has variables");
+  model.regularization = regularization_from_config(params.node("regularization"));
+  Regularizer(model.regularization, *model.variables, device).keep_dense(*model.variables);
+  // A lazy optimizer must know which rows a step touches, however many they are.
+  const bool lazy = make_optimizer(config.optimizer)->lazy();
+  LOCKSTEP_REQUIRE(!lazy || device.is_host(), ErrorKind::config,
+                   "optimizer: `lazy` works on CPUs only; on GPUs all rows of a table move");
+  if (device.is_host())
+    choose_sparse(*model.variables, config.train.integer("batch_size"),
+                  lazy ? std::numeric_limits<double>::infinity() : config.comm.real("sparse_below"));
   model.variables->commit(device);
   model.heads->prepare(*model.graph, device);
-  model.regularization = regularization_from_config(params.node("regularization"));
-  Regularizer(model.regularization, *model.variables, device);  // whether its patterns match
   return model;
 }
 

@@ -35,6 +35,10 @@ class Regularizer {
   Regularizer(std::span<const RegularizationRule> rules, const VariableStore& variables, Device& device);
 
   bool empty() const { return pieces_.empty(); }
+  /// They move in every step, whatever it touches: their gradients must be dense.
+  void keep_dense(VariableStore& variables) const {
+    for (const Piece& piece : pieces_) variables.keep_dense(piece.variable);
+  }
   /// The penalty of the values as they are; its gradient is added to `gradients` (flat, on the device, like
   /// the trainable values). Waits for the device. No allocation.
   double add(const KernelTable& kernels, ThreadPool& pool, std::span<Lane> lanes,

@@ -25,14 +25,16 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 
 void require_valid(const ConvolutionSpec& s) {
   LOCKSTEP_CHECK(s.dtype == DType::f32, "convolution of {}", name_of(s.dtype));
-  LOCKSTEP_CHECK(s.n > 0 && s.in_h > 0 && s.in_w > 0 && s.in_c > 0 && s.out_c > 0,
-                 "n {} in {}x{}x{} out_c {}", s.n, s.in_h, s.in_w, s.in_c, s.out_c);
+  LOCKSTEP_CHECK(s.n > 0 && s.in_d > 0 && s.in_h > 0 && s.in_w > 0 && s.in_c > 0 && s.out_c > 0,
+                 "n {} in {}x{}x{}x{} out_c {}", s.n, s.in_d, s.in_h, s.in_w, s.in_c, s.out_c);
   LOCKSTEP_CHECK(s.groups > 0 && s.in_c % s.groups == 0 && s.out_c % s.groups == 0,
                  "{} groups of {} and {} channels", s.groups, s.in_c, s.out_c);
   const auto extent = [](std::int64_t in, std::int64_t pads, std::int64_t kernel, std::int64_t dilation,
                          std::int64_t stride) {
     return (in + pads - (kernel - 1) * dilation - 1) / stride + 1;
   };
+  LOCKSTEP_CHECK(extent(s.in_d, s.pad_front + s.pad_back, s.kernel_d, s.dilation_d, s.stride_d) == s.out_d,
+                 "out_d {} for in_d {}", s.out_d, s.in_d);
   LOCKSTEP_CHECK(extent(s.in_h, s.pad_top + s.pad_bottom, s.kernel_h, s.dilation_h, s.stride_h) == s.out_h,
                  "out_h {} for in_h {}", s.out_h, s.in_h);
   LOCKSTEP_CHECK(extent(s.in_w, s.pad_left + s.pad_right, s.kernel_w, s.dilation_w, s.stride_w) == s.out_w,
@@ -41,9 +43,43 @@ void require_valid(const ConvolutionSpec& s) {
 
 std::string describe(const ConvolutionSpec& s) {
   return fmt::format(
-      "a {}x{} convolution of {}x{}x{}x{} to {} channels, stride {}x{}, dilation {}x{}, {} group(s)",
-      s.kernel_h, s.kernel_w, s.n, s.in_h, s.in_w, s.in_c, s.out_c, s.stride_h, s.stride_w, s.dilation_h,
-      s.dilation_w, s.groups);
+      "a {}x{}x{} convolution of {}x{}x{}x{}x{} to {} channels, stride {}x{}x{}, dilation {}x{}x{}, {} "
+      "group(s)",
+      s.kernel_d, s.kernel_h, s.kernel_w, s.n, s.in_d, s.in_h, s.in_w, s.in_c, s.out_c, s.stride_d,
+      s.stride_h, s.stride_w, s.dilation_d, s.dilation_h, s.dilation_w, s.groups);
+}
+
+/// What oneDNN is told, plain weights aside: two spatial axes where nothing happens along the depth.
+onednn::ConvolutionDescs descs_of(const ConvolutionSpec& s, Dims& kernel) {
+  kernel = s.groups == 1 ? Dims{s.out_c, s.in_c} : Dims{s.groups, s.out_c / s.groups, s.in_c / s.groups};
+  const Desc bias = s.bias ? onednn::f32({s.out_c}, Tag::x) : Desc();
+  if (s.flat()) {
+    kernel.insert(kernel.end(), {s.kernel_h, s.kernel_w});
+    return {onednn::f32({s.n, s.in_c, s.in_h, s.in_w}, Tag::nhwc),
+            onednn::f32(kernel, Tag::any),
+            bias,
+            onednn::f32({s.n, s.out_c, s.out_h, s.out_w}, Tag::nhwc),
+            {s.stride_h, s.stride_w},
+            {s.dilation_h, s.dilation_w},
+            {s.pad_top, s.pad_left},
+            {s.pad_bottom, s.pad_right},
+            s.training};
+  }
+  kernel.insert(kernel.end(), {s.kernel_d, s.kernel_h, s.kernel_w});
+  return {onednn::f32({s.n, s.in_c, s.in_d, s.in_h, s.in_w}, Tag::ndhwc),
+          onednn::f32(kernel, Tag::any),
+          bias,
+          onednn::f32({s.n, s.out_c, s.out_d, s.out_h, s.out_w}, Tag::ndhwc),
+          {s.stride_d, s.stride_h, s.stride_w},
+          {s.dilation_d, s.dilation_h, s.dilation_w},
+          {s.pad_front, s.pad_top, s.pad_left},
+          {s.pad_back, s.pad_bottom, s.pad_right},
+          s.training};
+}
+
+Tag plain_tag(const ConvolutionSpec& s) {
+  if (s.flat()) return s.groups == 1 ? Tag::hwio : Tag::hwigo;
+  return s.groups == 1 ? Tag::dhwio : Tag::dhwigo;
 }
 
 class CpuConvolution final : public LinearPrimitive {
@@ -79,8 +115,7 @@ class CpuConvolution final : public LinearPrimitive {
     else
       forward_.run(lane, {x, w, y, lane.scratch});
     // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
-    if (spec_.relu)
-      cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_h * spec_.out_w * spec_.out_c, y, y);
+    if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_positions() * spec_.out_c, y, y);
   }
 
   void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
@@ -105,26 +140,16 @@ class CpuConvolution final : public LinearPrimitive {
   }
 
   double flops() const override {
-    return 2.0 * static_cast<double>(spec_.n * spec_.out_h * spec_.out_w * spec_.out_c) *
-           static_cast<double>(spec_.kernel_h * spec_.kernel_w * (spec_.in_c / spec_.groups));
+    return 2.0 * static_cast<double>(spec_.n * spec_.out_positions() * spec_.out_c) *
+           static_cast<double>(spec_.kernel_rows());
   }
 
  private:
   void build(int lanes) {
     const ConvolutionSpec& s = spec_;
-    const Dims kernel = s.groups == 1
-                            ? Dims{s.out_c, s.in_c, s.kernel_h, s.kernel_w}
-                            : Dims{s.groups, s.out_c / s.groups, s.in_c / s.groups, s.kernel_h, s.kernel_w};
-    plain_ = onednn::f32(kernel, s.groups == 1 ? Tag::hwio : Tag::hwigo);
-    onednn::ConvolutionDescs descs{onednn::f32({s.n, s.in_c, s.in_h, s.in_w}, Tag::nhwc),
-                                   onednn::f32(kernel, Tag::any),
-                                   s.bias ? onednn::f32({s.out_c}, Tag::x) : Desc(),
-                                   onednn::f32({s.n, s.out_c, s.out_h, s.out_w}, Tag::nhwc),
-                                   {s.stride_h, s.stride_w},
-                                   {s.dilation_h, s.dilation_w},
-                                   {s.pad_top, s.pad_left},
-                                   {s.pad_bottom, s.pad_right},
-                                   s.training};
+    Dims kernel;
+    const onednn::ConvolutionDescs descs = descs_of(s, kernel);
+    plain_ = onednn::f32(kernel, plain_tag(s));
 
     const auto forward = onednn::convolution_forward(descs, onednn::attributes());
     forward_weights_ = forward.weights_desc();

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolution on a GPU: cuDNN on channels-last activations, by plans of deterministic engines (cudnn_cuda.h).
-// Our weights are kernel_h x kernel_w x in x out, cuDNN's out x kernel_h x kernel_w x in: pack() transposes
+// Our weights are kernel x in x out, cuDNN's out x kernel x in: pack() transposes
 // them once per step, and the gradient of the weights is transposed back.
 //
-// Padding that differs between the sides ("same" with stride 2) is written out: the image is copied into a
+// Padding that differs between the sides ("same" with stride 2) is written out: the input is copied into a
 // padded one in scratch. cuDNN's engines are only sure to exist for symmetric padding.
 #include <algorithm>
 
@@ -25,10 +25,12 @@ std::size_t float_bytes(std::int64_t count) { return static_cast<std::size_t>(co
 class CudaConvolution final : public LinearPrimitive {
  public:
   CudaConvolution(const ConvolutionSpec& spec, const CudaOptions& options)
-      : s_(spec), padded_(spec.pad_top != spec.pad_bottom || spec.pad_left != spec.pad_right) {
+      : s_(spec),
+        padded_(spec.pad_front != spec.pad_back || spec.pad_top != spec.pad_bottom ||
+                spec.pad_left != spec.pad_right) {
     LOCKSTEP_CHECK(s_.dtype == DType::f32, "convolution of {}", name_of(s_.dtype));
-    LOCKSTEP_CHECK(s_.n > 0 && s_.in_h > 0 && s_.in_w > 0 && s_.in_c > 0 && s_.out_c > 0,
-                   "n {} in {}x{}x{} out_c {}", s_.n, s_.in_h, s_.in_w, s_.in_c, s_.out_c);
+    LOCKSTEP_CHECK(s_.n > 0 && s_.in_positions() > 0 && s_.in_c > 0 && s_.out_c > 0,
+                   "n {} in {}x{}x{}x{} out_c {}", s_.n, s_.in_d, s_.in_h, s_.in_w, s_.in_c, s_.out_c);
     LOCKSTEP_CHECK(s_.groups > 0 && s_.in_c % s_.groups == 0 && s_.out_c % s_.groups == 0,
                    "{} groups of {} and {} channels", s_.groups, s_.in_c, s_.out_c);
     forward_ = plan(PlanSpec::Pass::forward, options);
@@ -58,9 +60,9 @@ class CudaConvolution final : public LinearPrimitive {
   void forward(const Lane& lane, const float* x, const float*, const void* packed, const float* bias,
                float* y) const override {
     const Scratch scratch = cut(lane);
-    if (padded_) pad_image(lane, s_, x, scratch.padded);
+    if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
     forward_->run(stream_of(lane), padded_ ? scratch.padded : x, packed, y, scratch.workspace);
-    add_bias(lane, s_.n * s_.out_h * s_.out_w, s_.out_c, s_.bias ? bias : nullptr, s_.relu, y);
+    add_bias(lane, s_.n * s_.out_positions(), s_.out_c, s_.bias ? bias : nullptr, s_.relu, y);
   }
 
   void backward_data(const Lane& lane, const float* dy, const float*, const void* packed,
@@ -68,20 +70,20 @@ class CudaConvolution final : public LinearPrimitive {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
     backward_data_->run(stream_of(lane), padded_ ? scratch.padded : dx, packed, dy, scratch.workspace);
-    if (padded_) crop_image(lane, s_, scratch.padded, dx);
+    if (padded_) spatial_kernels().crop(lane, margins(), scratch.padded, dx);
   }
 
   void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
-    if (padded_) pad_image(lane, s_, x, scratch.padded);
+    if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
     backward_weights_->run(stream_of(lane), padded_ ? scratch.padded : x, scratch.gradient, dy,
                            scratch.workspace);
     transpose(lane, s_.out_c, rows(), scratch.gradient, dweights);
   }
 
   double flops() const override {
-    return 2.0 * static_cast<double>(s_.n * s_.out_h * s_.out_w * s_.out_c) * static_cast<double>(rows());
+    return 2.0 * static_cast<double>(s_.n * s_.out_positions() * s_.out_c) * static_cast<double>(rows());
   }
 
  private:
@@ -92,24 +94,36 @@ class CudaConvolution final : public LinearPrimitive {
   };
 
   /// Rows of the weights as a matrix rows x out_c.
-  std::int64_t rows() const { return s_.kernel_h * s_.kernel_w * (s_.in_c / s_.groups); }
+  std::int64_t rows() const { return s_.kernel_rows(); }
   std::size_t weights_bytes() const { return float_bytes(rows() * s_.out_c); }
   std::size_t padded_bytes() const {
     if (!padded_) return 0;
-    return float_bytes(s_.n * (s_.in_h + s_.pad_top + s_.pad_bottom) *
-                       (s_.in_w + s_.pad_left + s_.pad_right) * s_.in_c);
+    const PlanSpec::Axes in = padded_in();
+    return float_bytes(s_.n * in[0] * in[1] * in[2] * s_.in_c);
+  }
+  PlanSpec::Axes padded_in() const {
+    return {s_.in_d + s_.pad_front + s_.pad_back, s_.in_h + s_.pad_top + s_.pad_bottom,
+            s_.in_w + s_.pad_left + s_.pad_right};
+  }
+  MarginSpec margins() const {
+    return {.n = s_.n,
+            .inner = {s_.in_d, s_.in_h, s_.in_w},
+            .channels = s_.in_c,
+            .before = {s_.pad_front, s_.pad_top, s_.pad_left},
+            .after = {s_.pad_back, s_.pad_bottom, s_.pad_right}};
   }
 
   std::shared_ptr<const Plan> plan(PlanSpec::Pass pass, const CudaOptions& options) const {
     PlanSpec p;
     p.pass = pass;
-    p.n = s_.n, p.in_c = s_.in_c, p.out_h = s_.out_h, p.out_w = s_.out_w, p.out_c = s_.out_c;
-    p.in_h = s_.in_h + (padded_ ? s_.pad_top + s_.pad_bottom : 0);
-    p.in_w = s_.in_w + (padded_ ? s_.pad_left + s_.pad_right : 0);
-    p.pad_h = padded_ ? 0 : s_.pad_top;
-    p.pad_w = padded_ ? 0 : s_.pad_left;
-    p.kernel_h = s_.kernel_h, p.kernel_w = s_.kernel_w, p.stride_h = s_.stride_h, p.stride_w = s_.stride_w;
-    p.dilation_h = s_.dilation_h, p.dilation_w = s_.dilation_w, p.groups = s_.groups;
+    p.spatial_axes = s_.flat() ? 2 : 3;
+    p.n = s_.n, p.in_c = s_.in_c, p.out_c = s_.out_c, p.groups = s_.groups;
+    p.in = padded_ ? padded_in() : PlanSpec::Axes{s_.in_d, s_.in_h, s_.in_w};
+    p.out = {s_.out_d, s_.out_h, s_.out_w};
+    if (!padded_) p.padding = {s_.pad_front, s_.pad_top, s_.pad_left};
+    p.kernel = {s_.kernel_d, s_.kernel_h, s_.kernel_w};
+    p.stride = {s_.stride_d, s_.stride_h, s_.stride_w};
+    p.dilation = {s_.dilation_d, s_.dilation_h, s_.dilation_w};
     p.tf32 = options.allow_tf32;
     return plan_for(p);
   }

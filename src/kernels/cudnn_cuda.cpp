@@ -9,6 +9,7 @@
 #include "kernels/cudnn_cuda.h"
 
 #include <cudnn.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -95,15 +96,29 @@ class Descriptor {
 
 constexpr std::int64_t kX = 1, kKernel = 2, kY = 3;  // names of the operands in a plan
 
+/// The last `count` axes.
+std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
+  return {all.end() - count, all.end()};
+}
+
 /// float32, channels last: extents and strides in cuDNN's order, which is channels second.
-Descriptor tensor(std::int64_t id, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w,
+Descriptor tensor(std::int64_t id, std::int64_t n, std::int64_t c, const std::vector<std::int64_t>& space,
                   const std::string& what) {
+  std::vector<std::int64_t> extents{n, c}, strides(2 + space.size());
+  extents.insert(extents.end(), space.begin(), space.end());
+  std::int64_t stride = c;
+  for (std::size_t i = extents.size(); i-- > 2;) {
+    strides[i] = stride;
+    stride *= extents[i];
+  }
+  strides[0] = stride;
+  strides[1] = 1;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment)
-      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, {n, c, h, w})
-      .set(CUDNN_ATTR_TENSOR_STRIDES, {h * w * c, 1, w * c, c})
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
       .finalize();
   return made;
 }
@@ -144,17 +159,18 @@ PassNames names_of(PlanSpec::Pass pass) {
 }
 
 Descriptor operation_graph(const PlanSpec& s, cudnnHandle_t native, const std::string& what) {
-  const Descriptor x = tensor(kX, s.n, s.in_c, s.in_h, s.in_w, what),
-                   kernel = tensor(kKernel, s.out_c, s.in_c / s.groups, s.kernel_h, s.kernel_w, what),
-                   y = tensor(kY, s.n, s.out_c, s.out_h, s.out_w, what);
+  const int count = s.spatial_axes;
+  const Descriptor x = tensor(kX, s.n, s.in_c, axes(s.in, count), what),
+                   kernel = tensor(kKernel, s.out_c, s.in_c / s.groups, axes(s.kernel, count), what),
+                   y = tensor(kY, s.n, s.out_c, axes(s.out, count), what);
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
-      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2})
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {s.pad_h, s.pad_w})
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {s.pad_h, s.pad_w})
-      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {s.stride_h, s.stride_w})
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {s.dilation_h, s.dilation_w})
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{count})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axes(s.padding, count))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axes(s.padding, count))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axes(s.stride, count))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, axes(s.dilation, count))
       .finalize();
   const PassNames names = names_of(s.pass);
   Descriptor operation(names.type, what);
@@ -295,11 +311,13 @@ std::string PlanSpec::describe() const {
   const char* name = pass == Pass::forward         ? "forward"
                      : pass == Pass::backward_data ? "gradient of the input"
                                                    : "gradient of the weights";
+  const auto text = [&](const Axes& all) {
+    return fmt::format("{}", fmt::join(axes(all, spatial_axes), "x"));
+  };
   return fmt::format(
-      "a {}x{} convolution of {}x{}x{}x{} to {}x{}x{} ({}), padding {}x{}, stride {}x{}, dilation {}x{}, {} "
-      "group(s){}",
-      kernel_h, kernel_w, n, in_h, in_w, in_c, out_h, out_w, out_c, name, pad_h, pad_w, stride_h, stride_w,
-      dilation_h, dilation_w, groups, tf32 ? ", TF32" : "");
+      "a {} convolution of {}x{}x{} to {}x{} ({}), padding {}, stride {}, dilation {}, {} group(s){}",
+      text(kernel), n, text(in), in_c, text(out), out_c, name, text(padding), text(stride), text(dilation),
+      groups, tf32 ? ", TF32" : "");
 }
 
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {

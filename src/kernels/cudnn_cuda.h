@@ -15,13 +15,14 @@
 
 namespace lockstep::cuda {
 
-/// A convolution with symmetric padding, channels last, float32; the kernel is out x kernel_h x kernel_w x
-/// in/groups.
+/// A convolution with symmetric padding, channels last, float32; the kernel is out x kernel x in/groups. Axes
+/// in order depth, height, width; with two spatial axes the depth is of one element everywhere.
 struct PlanSpec {
   enum class Pass { forward, backward_data, backward_weights } pass = Pass::forward;
-  std::int64_t n = 0, in_h = 0, in_w = 0, in_c = 0, out_h = 0, out_w = 0, out_c = 0, kernel_h = 0,
-               kernel_w = 0;
-  std::int64_t pad_h = 0, pad_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, groups = 1;
+  using Axes = std::array<std::int64_t, 3>;
+  int spatial_axes = 2;
+  std::int64_t n = 0, in_c = 0, out_c = 0, groups = 1;
+  Axes in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
   bool tf32 = false;
   std::string describe() const;
 };

@@ -24,6 +24,9 @@ class ElementwiseKernels {
   /// y = a + b, then max(y, 0) if relu (NaN stays NaN, here and in relu).
   virtual void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,
                    bool relu) const = 0;
+  /// y = y + bias[c] for each of the rows, then max(y, 0) if relu.
+  virtual void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
+                        bool relu) const = 0;
   /// y = a * x.
   virtual void scale(const Lane&, std::int64_t count, float a, const float* x, float* y) const = 0;
   /// y = max(x, 0).
@@ -49,6 +52,11 @@ class ElementwiseKernels {
   virtual void dropout(const Lane&, std::int64_t n, std::int64_t features, const float* x, float rate,
                        std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
                        std::uint32_t first_sample, float* y) const = 0;
+  /// y = x + stddev * z with standard normal z (box_muller.h). Element e of sample s takes words e % 4 and
+  /// its neighbour in the pair of the block that dropout takes: the cosine for even e, the sine for odd.
+  virtual void gaussian_noise(const Lane&, std::int64_t n, std::int64_t features, const float* x,
+                              float stddev, std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                              std::uint32_t first_sample, float* y) const = 0;
 };
 
 }  // namespace lockstep

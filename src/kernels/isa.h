@@ -18,23 +18,41 @@
 //   level gives the same bits (unlike oneDNN behind the primitives, whose bits depend on the level).
 #pragma once
 
+#include "kernels/activation.h"
+#include "kernels/broadcast.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/group_norm.h"
+#include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
+#include "kernels/sampling.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
   namespace lockstep::level {                      \
+  const ActivationKernels& activation_kernels();   \
+  const BroadcastKernels& broadcast_kernels();     \
   const ElementwiseKernels& elementwise_kernels(); \
+  const GroupNormKernels& group_norm_kernels();    \
+  const LayoutKernels& layout_kernels();           \
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
   const LossTermKernels& loss_term_kernels();      \
   const PoolKernels& pool_kernels();               \
+  const RecurrentKernels& recurrent_kernels();     \
+  const SequenceKernels& sequence_kernels();       \
+  const SpatialKernels& spatial_kernels();         \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \
+  const AttentionKernels& attention_kernels();     \
+  const SamplingKernels& sampling_kernels();       \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

@@ -10,23 +10,41 @@
 #include <string>
 
 #include "core/device.h"
+#include "kernels/activation.h"
+#include "kernels/broadcast.h"
+#include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/group_norm.h"
+#include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/loss_terms.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
+#include "kernels/sampling.h"
+#include "kernels/spatial.h"
 #include "kernels/update.h"
 
 namespace lockstep {
 
 struct KernelTable {
+  const ActivationKernels& activation;
+  const BroadcastKernels& broadcast;
   const ElementwiseKernels& elementwise;
+  const GroupNormKernels& group_norm;
+  const LayoutKernels& layout;
   const NormKernels& norm;
   const LossKernels& loss;
   const LossTermKernels& loss_terms;
   const UpdateKernels& update;
+  const RecurrentKernels& recurrent;
+  const SequenceKernels& sequence;
   const EmbeddingKernels& embedding;
+  const AttentionKernels& attention;
+  const SamplingKernels& sampling;
+  const SpatialKernels& spatial;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

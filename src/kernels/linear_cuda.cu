@@ -27,44 +27,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Rows are positions of the padded image (kPad), or of the plain one.
-template <bool kPad>
-struct MoveImage {
-  std::int64_t in_h, in_w, channels, top, left, padded_h, padded_w;
-  const float* from;
-  float* to;
-  template <typename V>
-  __device__ std::int64_t column(std::int64_t channel) const {
-    return channel;
-  }
-  template <typename V>
-  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
-    if (kPad) {
-      const std::int64_t image = row / (padded_h * padded_w), y = row / padded_w % padded_h - top,
-                         x = row % padded_w - left;
-      const bool inside = y >= 0 && y < in_h && x >= 0 && x < in_w;
-      Pack<V::kWidth> value{};
-      if (inside) value = V::load(from + ((image * in_h + y) * in_w + x) * channels + channel);
-      V::store(to + at, value);
-    } else {
-      const std::int64_t image = row / (in_h * in_w), y = row / in_w % in_h + top, x = row % in_w + left;
-      V::store(to + at, V::load(from + ((image * padded_h + y) * padded_w + x) * channels + channel));
-    }
-  }
-};
-template <bool kPad>
-MoveImage<kPad> move_image(const ConvolutionSpec& s, const float* from, float* to) {
-  return {s.in_h,
-          s.in_w,
-          s.in_c,
-          s.pad_top,
-          s.pad_left,
-          s.in_h + s.pad_top + s.pad_bottom,
-          s.in_w + s.pad_left + s.pad_right,
-          from,
-          to};
-}
-
 template <bool kRelu>
 struct AddBias {
   const float* bias;
@@ -101,16 +63,6 @@ void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, const 
   launch(lane, "transpose", transpose_kernel,
          static_cast<unsigned int>(squares < kMaxBlocks ? squares : kMaxBlocks), kThreads, rows, columns,
          from, to);
-}
-
-void pad_image(const Lane& lane, const ConvolutionSpec& s, const float* x, float* padded) {
-  const auto body = move_image<true>(s, x, padded);
-  map_columns(lane, "pad_image", s.n * body.padded_h * body.padded_w, s.in_c, wide_aligned(x, padded), body);
-}
-
-void crop_image(const Lane& lane, const ConvolutionSpec& s, const float* padded, float* x) {
-  map_columns(lane, "crop_image", s.n * s.in_h * s.in_w, s.in_c, wide_aligned(x, padded),
-              move_image<false>(s, padded, x));
 }
 
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,

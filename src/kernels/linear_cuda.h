@@ -2,25 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What dense layers and convolutions on a GPU need around the libraries' products (private to this room):
-// layouts of weights, padding of images, bias and relu.
+// layouts of weights, bias and relu.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/lane.h"
-#include "kernels/primitives.h"
 
 namespace lockstep::cuda {
 
 /// to (columns x rows) = the transpose of from (rows x columns); no aliasing. Between our kernel_h x kernel_w
 /// x in x out and cuDNN's out x kernel_h x kernel_w x in lies one transpose, either way.
 void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, const float* from, float* to);
-
-/// padded (n x (pad_top + in_h + pad_bottom) x (pad_left + in_w + pad_right) x in_c) = x with zeros around
-/// it.
-void pad_image(const Lane& lane, const ConvolutionSpec& spec, const float* x, float* padded);
-/// The inverse: x = the inner part of padded.
-void crop_image(const Lane& lane, const ConvolutionSpec& spec, const float* padded, float* x);
 
 /// y = y + bias[c] (bias null: y), then max(y, 0) if relu; NaN stays NaN.
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling windows over images, channels last: the shape, and the arithmetic behind PoolPrimitive
+// Pooling windows over volumes, channels last: the shape, and the arithmetic behind PoolPrimitive
 // (primitives.h). Plain types only (compiled for several instruction sets).
 #pragma once
 
@@ -10,19 +10,19 @@
 namespace lockstep {
 
 enum class PoolKind { max, average };
-/// Windows over n images, channels last. Padding counts as -inf for max and is left out of the mean for
-/// average.
+/// Windows over n volumes, channels last; an image is a volume of depth 1, a sequence an image of height 1.
+/// Padding counts as -inf for max and is left out of the mean for average.
 struct PoolSpec {
   PoolKind kind = PoolKind::max;
-  std::int64_t n = 0, in_h = 0, in_w = 0, channels = 0, out_h = 0, out_w = 0;
-  std::int64_t window_h = 1, window_w = 1, stride_h = 1, stride_w = 1;
-  std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
+  std::int64_t n = 0, in_d = 1, in_h = 1, in_w = 0, channels = 0, out_d = 1, out_h = 1, out_w = 0;
+  std::int64_t window_d = 1, window_h = 1, window_w = 1, stride_d = 1, stride_h = 1, stride_w = 1;
+  std::int64_t pad_front = 0, pad_back = 0, pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
   bool training = true;
 };
 
-/// x is n x in_h x in_w x channels, y is n x out_h x out_w x channels; no aliasing. Every window has a
-/// position in the image (the caller checked). Positions of a window count row by row, from 0, padding
-/// included.
+/// x is n x in_d x in_h x in_w x channels, y is n x out_d x out_h x out_w x channels; no aliasing. Every
+/// window has a position in the volume (the caller checked). Positions of a window count plane by plane and
+/// row by row, from 0, padding included.
 class PoolKernels {
  public:
   virtual ~PoolKernels();
@@ -33,9 +33,9 @@ class PoolKernels {
   /// dx (overwritten) = sums of dy at the positions.
   virtual void max_backward(const PoolSpec& spec, const float* dy, const std::int32_t* positions,
                             float* dx) const = 0;
-  /// y = the mean of each window's positions in the image, summed row by row.
+  /// y = the mean of each window's positions in the volume, summed in that order.
   virtual void average_forward(const PoolSpec& spec, const float* x, float* y) const = 0;
-  /// dx (overwritten) = sums of dy / positions in the image.
+  /// dx (overwritten) = sums of dy / positions in the volume.
   virtual void average_backward(const PoolSpec& spec, const float* dy, float* dx) const = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Rows [first, last) of an image that a window at `origin` (may be negative) covers.
+/// Elements [first, last) of an axis that a window at `origin` (may be negative) covers.
 struct Range {
   std::int64_t first, last;
 };
@@ -30,16 +30,28 @@ inline __device__ Range covering(std::int64_t position, std::int64_t window, std
 
 /// One output position.
 struct Window {
-  std::int64_t image, top, left;
-  Range h, w;
-  __device__ Window(const PoolSpec& s, std::int64_t row)
-      : image(row / (s.out_h * s.out_w)),
-        top(row / s.out_w % s.out_h * s.stride_h - s.pad_top),
-        left(row % s.out_w * s.stride_w - s.pad_left),
+  std::int64_t volume, front, top, left;
+  Range d, h, w;
+  __device__ Window(const PoolSpec& s, std::int64_t volume_, std::int64_t od, std::int64_t oh,
+                    std::int64_t ow)
+      : volume(volume_),
+        front(od * s.stride_d - s.pad_front),
+        top(oh * s.stride_h - s.pad_top),
+        left(ow * s.stride_w - s.pad_left),
+        d(inside(front, s.window_d, s.in_d)),
         h(inside(top, s.window_h, s.in_h)),
         w(inside(left, s.window_w, s.in_w)) {}
-  __device__ std::int64_t element(const PoolSpec& s, std::int64_t y, std::int64_t x) const {
-    return ((image * s.in_h + y) * s.in_w + x) * s.channels;
+  __device__ Window(const PoolSpec& s, std::int64_t row)
+      : Window(s, row / (s.out_d * s.out_h * s.out_w), row / (s.out_h * s.out_w) % s.out_d,
+               row / s.out_w % s.out_h, row % s.out_w) {}
+  __device__ std::int64_t element(const PoolSpec& s, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    return (((volume * s.in_d + z) * s.in_h + y) * s.in_w + x) * s.channels;
+  }
+  __device__ std::int32_t position(const PoolSpec& s, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    return static_cast<std::int32_t>(((z - front) * s.window_h + y - top) * s.window_w + x - left);
+  }
+  __device__ float share() const {
+    return 1.0F / static_cast<float>((d.last - d.first) * (h.last - h.first) * (w.last - w.first));
   }
 };
 
@@ -55,21 +67,22 @@ struct MaxForward {
   template <typename V>
   __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
     const Window window(s, row);
-    Pack<V::kWidth> best = V::load(x + window.element(s, window.h.first, window.w.first) + channel);
+    Pack<V::kWidth> best =
+        V::load(x + window.element(s, window.d.first, window.h.first, window.w.first) + channel);
     std::int32_t where[V::kWidth];
     for (int k = 0; k < V::kWidth; ++k)
-      where[k] = static_cast<std::int32_t>((window.h.first - window.top) * s.window_w + window.w.first -
-                                           window.left);
-    for (std::int64_t h = window.h.first; h < window.h.last; ++h)
-      for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
-        const auto value = V::load(x + window.element(s, h, w) + channel);
-        const auto position = static_cast<std::int32_t>((h - window.top) * s.window_w + w - window.left);
-        for (int k = 0; k < V::kWidth; ++k)
-          if (value.at[k] > best.at[k] || (std::isnan(value.at[k]) && !std::isnan(best.at[k]))) {
-            best.at[k] = value.at[k];
-            where[k] = position;
-          }
-      }
+      where[k] = window.position(s, window.d.first, window.h.first, window.w.first);
+    for (std::int64_t d = window.d.first; d < window.d.last; ++d)
+      for (std::int64_t h = window.h.first; h < window.h.last; ++h)
+        for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
+          const auto value = V::load(x + window.element(s, d, h, w) + channel);
+          const std::int32_t position = window.position(s, d, h, w);
+          for (int k = 0; k < V::kWidth; ++k)
+            if (value.at[k] > best.at[k] || (std::isnan(value.at[k]) && !std::isnan(best.at[k]))) {
+              best.at[k] = value.at[k];
+              where[k] = position;
+            }
+        }
     V::store(y + at, best);
     if (positions != nullptr)
       for (int k = 0; k < V::kWidth; ++k) positions[at + k] = where[k];
@@ -88,13 +101,13 @@ struct AverageForward {
   __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
     const Window window(s, row);
     Pack<V::kWidth> sum{};
-    for (std::int64_t h = window.h.first; h < window.h.last; ++h)
-      for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
-        const auto value = V::load(x + window.element(s, h, w) + channel);
-        for (int k = 0; k < V::kWidth; ++k) sum.at[k] += value.at[k];
-      }
-    const float share =
-        1.0F / static_cast<float>((window.h.last - window.h.first) * (window.w.last - window.w.first));
+    for (std::int64_t d = window.d.first; d < window.d.last; ++d)
+      for (std::int64_t h = window.h.first; h < window.h.last; ++h)
+        for (std::int64_t w = window.w.first; w < window.w.last; ++w) {
+          const auto value = V::load(x + window.element(s, d, h, w) + channel);
+          for (int k = 0; k < V::kWidth; ++k) sum.at[k] += value.at[k];
+        }
+    const float share = window.share();
     for (int k = 0; k < V::kWidth; ++k) sum.at[k] *= share;
     V::store(y + at, sum);
   }
@@ -113,25 +126,28 @@ struct PoolBackward {
   }
   template <typename V>
   __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
-    const std::int64_t image = row / (s.in_h * s.in_w), y = row / s.in_w % s.in_h, x = row % s.in_w;
+    const std::int64_t volume = row / (s.in_d * s.in_h * s.in_w), z = row / (s.in_h * s.in_w) % s.in_d,
+                       y = row / s.in_w % s.in_h, x = row % s.in_w;
+    const Range planes = covering(z + s.pad_front, s.window_d, s.stride_d, s.out_d);
     const Range rows = covering(y + s.pad_top, s.window_h, s.stride_h, s.out_h);
     const Range columns = covering(x + s.pad_left, s.window_w, s.stride_w, s.out_w);
     Pack<V::kWidth> sum{};
-    for (std::int64_t oh = rows.first; oh < rows.last; ++oh)
-      for (std::int64_t ow = columns.first; ow < columns.last; ++ow) {
-        const std::int64_t top = oh * s.stride_h - s.pad_top, left = ow * s.stride_w - s.pad_left;
-        const std::int64_t out = ((image * s.out_h + oh) * s.out_w + ow) * s.channels + channel;
-        const auto gradient = V::load(dy + out);
-        if (kKind == PoolKind::max) {
-          const auto position = static_cast<std::int32_t>((y - top) * s.window_w + x - left);
-          for (int k = 0; k < V::kWidth; ++k)
-            sum.at[k] += positions[out + k] == position ? gradient.at[k] : 0.0F;
-        } else {
-          const Range h = inside(top, s.window_h, s.in_h), w = inside(left, s.window_w, s.in_w);
-          const float share = 1.0F / static_cast<float>((h.last - h.first) * (w.last - w.first));
-          for (int k = 0; k < V::kWidth; ++k) sum.at[k] += gradient.at[k] * share;
+    for (std::int64_t od = planes.first; od < planes.last; ++od)
+      for (std::int64_t oh = rows.first; oh < rows.last; ++oh)
+        for (std::int64_t ow = columns.first; ow < columns.last; ++ow) {
+          const Window window(s, volume, od, oh, ow);
+          const std::int64_t out =
+              (((volume * s.out_d + od) * s.out_h + oh) * s.out_w + ow) * s.channels + channel;
+          const auto gradient = V::load(dy + out);
+          if (kKind == PoolKind::max) {
+            const std::int32_t position = window.position(s, z, y, x);
+            for (int k = 0; k < V::kWidth; ++k)
+              sum.at[k] += positions[out + k] == position ? gradient.at[k] : 0.0F;
+          } else {
+            const float share = window.share();
+            for (int k = 0; k < V::kWidth; ++k) sum.at[k] += gradient.at[k] * share;
+          }
         }
-      }
     V::store(dx + at, sum);
   }
 };
@@ -159,7 +175,7 @@ class CudaPool final : public PoolPrimitive {
   void backward(const Lane& lane, const float* dy, const void* saved, float* dx) const override {
     require(spec_.training, "backward pass of a primitive made without training");
     const auto* positions = static_cast<const std::int32_t*>(saved);
-    const std::int64_t inputs = spec_.n * spec_.in_h * spec_.in_w;
+    const std::int64_t inputs = spec_.n * spec_.in_d * spec_.in_h * spec_.in_w;
     if (spec_.kind == PoolKind::max)
       map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide_aligned(dy, dx),
                   PoolBackward<PoolKind::max>{spec_, dy, positions, dx});
@@ -169,7 +185,7 @@ class CudaPool final : public PoolPrimitive {
   }
 
  private:
-  std::int64_t outputs() const { return spec_.n * spec_.out_h * spec_.out_w; }
+  std::int64_t outputs() const { return spec_.n * spec_.out_d * spec_.out_h * spec_.out_w; }
 
   PoolSpec spec_;
 };

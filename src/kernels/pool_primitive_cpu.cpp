@@ -10,14 +10,17 @@ namespace lockstep {
 namespace {
 
 void require_valid(const PoolSpec& s) {
-  LOCKSTEP_CHECK(s.n > 0 && s.in_h > 0 && s.in_w > 0 && s.channels > 0, "n {} in {}x{}x{}", s.n, s.in_h,
-                 s.in_w, s.channels);
+  LOCKSTEP_CHECK(s.n > 0 && s.in_d > 0 && s.in_h > 0 && s.in_w > 0 && s.channels > 0, "n {} in {}x{}x{}x{}",
+                 s.n, s.in_d, s.in_h, s.in_w, s.channels);
   const auto fits = [](std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
                        std::int64_t front, std::int64_t back) {
     const std::int64_t last = (out - 1) * stride - front;  // where the last window begins
     return out > 0 && window > 0 && stride > 0 && front >= 0 && back >= 0 && front < window && last < in &&
            last + window <= in + back;
   };
+  LOCKSTEP_CHECK(fits(s.in_d, s.out_d, s.window_d, s.stride_d, s.pad_front, s.pad_back),
+                 "out_d {} for in_d {}, window {}, stride {}, padding {} and {}", s.out_d, s.in_d, s.window_d,
+                 s.stride_d, s.pad_front, s.pad_back);
   LOCKSTEP_CHECK(fits(s.in_h, s.out_h, s.window_h, s.stride_h, s.pad_top, s.pad_bottom),
                  "out_h {} for in_h {}, window {}, stride {}, padding {} and {}", s.out_h, s.in_h, s.window_h,
                  s.stride_h, s.pad_top, s.pad_bottom);
@@ -35,7 +38,7 @@ class CpuPool final : public PoolPrimitive {
   std::size_t scratch_bytes() const override { return 0; }
   std::size_t saved_bytes() const override {
     if (!spec_.training || spec_.kind == PoolKind::average) return 0;
-    return static_cast<std::size_t>(spec_.n * spec_.out_h * spec_.out_w * spec_.channels) *
+    return static_cast<std::size_t>(spec_.n * spec_.out_d * spec_.out_h * spec_.out_w * spec_.channels) *
            sizeof(std::int32_t);
   }
 

@@ -21,16 +21,26 @@
 
 namespace lockstep {
 
-/// Convolution of n images, channels last. The kernel is kernel_h x kernel_w x (in_c / groups) x out_c.
+/// Convolution of n volumes, channels last. The kernel is kernel_d x kernel_h x kernel_w x (in_c / groups) x
+/// out_c. An image is a volume of depth 1, a sequence an image of height 1.
 struct ConvolutionSpec {
-  std::int64_t n = 0, in_h = 0, in_w = 0, in_c = 0;
-  std::int64_t out_h = 0, out_w = 0, out_c = 0;
-  std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0, groups = 1;
+  std::int64_t n = 0, in_d = 1, in_h = 1, in_w = 0, in_c = 0;
+  std::int64_t out_d = 1, out_h = 1, out_w = 0, out_c = 0;
+  std::int64_t kernel_d = 1, kernel_h = 1, kernel_w = 1, stride_d = 1, stride_h = 1, stride_w = 1;
+  std::int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_front = 0, pad_back = 0, pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
+  std::int64_t groups = 1;
   bool bias = false;
   bool relu = false;     ///< y = max(conv + bias, 0); NaN stays NaN
   bool training = true;  ///< false: forward only
   DType dtype = DType::f32;
+
+  /// Nothing happens along the depth.
+  bool flat() const { return in_d == 1 && out_d == 1 && kernel_d == 1 && pad_front == 0 && pad_back == 0; }
+  std::int64_t in_positions() const { return in_d * in_h * in_w; }  ///< of a sample
+  std::int64_t out_positions() const { return out_d * out_h * out_w; }
+  /// Products that are added up in one element of y: rows of the kernel as a matrix rows x out_c.
+  std::int64_t kernel_rows() const { return kernel_d * kernel_h * kernel_w * (in_c / groups); }
 };
 
 /// Rows times a matrix: y = x W + bias (then relu); x is n x in, W is in x out, row-major.
@@ -38,6 +48,9 @@ struct DenseSpec {
   std::int64_t n = 0, in = 0, out = 0;
   bool bias = false, relu = false, training = true;
   DType dtype = DType::f32;
+  /// Pack the weights if the device can: pays where few rows meet the same weights many times in a step.
+  bool packed = false;
+  bool aligned = true;  ///< operands begin at multiples of 16 bytes; false: of 4
 };
 
 /// The one interface of both. x, y as in the spec; `packed` is what pack() wrote.
@@ -76,25 +89,12 @@ class PoolPrimitive {
   virtual void backward(const Lane&, const float* dy, const void* saved, float* dx) const = 0;
 };
 
-/// Activations other than relu (which is fused or in ElementwiseKernels); alpha: the slope of leaky_relu,
-/// elu's factor.
-enum class ActivationKind { leaky_relu, relu6, elu, gelu_tanh, gelu_erf, silu, tanh, sigmoid, softplus };
-class ActivationPrimitive {
- public:
-  virtual ~ActivationPrimitive() = default;
-  virtual void forward(const Lane&, const float* x, float* y) const = 0;
-  /// dx from dy and the input x; may alias dy.
-  virtual void backward(const Lane&, const float* dy, const float* x, float* dx) const = 0;
-};
-
 class PrimitiveFactory {
  public:
   virtual ~PrimitiveFactory() = default;
   virtual std::unique_ptr<LinearPrimitive> convolution(const ConvolutionSpec&, int lanes) const = 0;
   virtual std::unique_ptr<LinearPrimitive> dense(const DenseSpec&, int lanes) const = 0;
   virtual std::unique_ptr<PoolPrimitive> pool(const PoolSpec&, int lanes) const = 0;
-  virtual std::unique_ptr<ActivationPrimitive> activation(ActivationKind, float alpha, std::int64_t count,
-                                                          bool training, int lanes) const = 0;
 };
 
 }  // namespace lockstep

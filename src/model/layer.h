@@ -47,16 +47,22 @@ struct Pass {
   std::int64_t first_sample;  ///< its first sample's position in the global batch
   const float* const* inputs;
   float* const* outputs;
-  void* saved;              ///< the layer's saved_bytes(), from forward to backward of this microshard
+  void* saved;  ///< the layer's saved_bytes(), from forward to backward of this microshard; null in inference
   const float* const* dy;   ///< backward: gradient of each output
   const float* const* dy2;  ///< a second contribution, if takes_two_gradients()
   float* const* dx;         ///< backward: gradient of each input, to be overwritten
   float* gradients;         ///< backward: this microshard's gradients of the flat range from gradient_base on
   std::int64_t gradient_base;
+  const SparseRows* sparse_gradients = nullptr;  ///< backward: this microshard's, by Variable::sparse_index
 
   const float* value(VariableId id) const { return variables.value(id); }
   /// Where the gradient of a trainable variable goes, to be overwritten.
   float* gradient(VariableId id) const { return gradients + (variables[id].offset - gradient_base); }
+  /// Where the rows of a table's gradient go, to be overwritten; null: its gradient is dense.
+  const SparseRows* sparse_gradient(VariableId id) const {
+    const int index = variables[id].sparse_index;
+    return index < 0 ? nullptr : sparse_gradients + index;
+  }
 };
 
 class Layer {

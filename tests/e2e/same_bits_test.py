@@ -34,6 +34,42 @@ optimizer: {{momentum: {{learning_rate: 0.05, momentum: 0.9, nesterov: true}}}}
 train: {{batch_size: 50, epochs: 1}}
 """
 
+# Normalisation within a sample, batch norm of each microshard over one spatial axis, structure, noise, a stopped
+# gradient.
+ALL_KINDS_OF_LAYERS = WITHOUT_BATCH_NORM[:WITHOUT_BATCH_NORM.index("model:")] + """
+model:
+  layers:
+    - conv2d: {name: conv1, filters: 8, kernel: 3}
+    - group_norm: {groups: 4}
+    - gelu
+    - spatial_dropout: {rate: 0.2}
+    - gaussian_noise: {name: noisy, stddev: 0.1}
+    - reduce: {name: pooled, operation: mean, axes: [0, 1]}
+    - dense: {units: 8}
+    - sigmoid: {name: share}
+    - multiply: {name: gated, inputs: [noisy, share]}
+    - split: {name: halves, axis: 0, parts: 2}
+    - instance_norm: {name: upper, inputs: [halves]}
+    - constant: {name: tenth, value: 0.1}
+    - multiply: {name: lower, inputs: ["halves:1", tenth]}
+    - stop_gradient: {name: still, inputs: [gated]}
+    - slice: {name: part, begin: [0, 0, 0], size: [4, -1, -1]}
+    - add: {name: sum, inputs: [upper, lower, part]}
+    - concat: {inputs: [sum, upper], axis: 0}
+    - reshape: {shape: [-1, 8]}
+    - batch_norm: {group: 1}
+    - transpose: {permutation: [1, 0]}
+    - layer_norm
+    - tanh: {scale: 1.2}
+    - flatten
+    - dense: {units: 16}
+    - selu
+    - l2_normalize
+    - dense: {name: logits, units: 10}
+optimizer: {momentum: {learning_rate: 0.05, momentum: 0.9, nesterov: true}}
+train: {batch_size: 50, epochs: 1}
+"""
+
 
 class SameBits(LockstepTest):
     def compare(self, ranks_and_threads, steps=STEPS, **options):
@@ -100,6 +136,11 @@ class SameBits(LockstepTest):
         config = self.folder / "plain.yaml"
         config.write_text(WITHOUT_BATCH_NORM, encoding="utf-8")
         self.compare([(1, 4), (2, 1), (2, 2), (4, 1), (7, 1)], steps=12, config=config)
+
+    def test_normalisation_structure_and_noise(self):
+        config = self.folder / "layers.yaml"
+        config.write_text(ALL_KINDS_OF_LAYERS, encoding="utf-8")
+        self.compare([(1, 4), (2, 1), (3, 1), (4, 1)], steps=12, config=config)
 
     def test_an_epoch_ends_with_fewer_samples_than_shards(self):
         # 203 = 3 x 64 + 11, 13 microshards: two of them are empty in every fourth batch.

@@ -97,3 +97,35 @@ def differentiate(outputs, inputs, variables, dy):
     found = dict(zip(map(id, wanted), torch.autograd.grad(outputs, wanted, dy)))
     return ([found.get(id(leaf)) for leaf in inputs],
             {name: found[id(leaf)] for name, leaf in variables.items() if id(leaf) in found})
+
+
+def channels_second(x):
+    """PyTorch's order of axes."""
+    return x.movedim(-1, 1)
+
+
+def channels_last(x):
+    """Ours."""
+    return x.movedim(1, -1)
+
+
+def tensors(seed, shapes):
+    """Leaves in double whose values are exact in float32, so that what is written is what was computed with."""
+    random = seeded(seed)
+    return [torch.tensor(random.standard_normal(shape, dtype="float32")).double().requires_grad_() for shape in shapes]
+
+
+def output_gradient(seed, y):
+    """Random, for an output."""
+    return torch.tensor(seeded(seed).standard_normal(tuple(y.shape), dtype="float32")).double()
+
+
+def same_padding(extent, window, stride, dilation=1):
+    """[before, after] of one axis: TensorFlow's "same"."""
+    total = max(0, (-(-extent // stride) - 1) * stride + dilation * (window - 1) + 1 - extent)
+    return [total // 2, total - total // 2]
+
+
+def flat_padding(padding):
+    """[[before, after], ...] per axis as F.pad takes it, which begins with the last axis."""
+    return [side for axis in reversed(padding) for side in axis]

@@ -3,23 +3,9 @@
 """Convolutions: which element the window begins with when padding and stride meet, and where the odd element of "same"
 padding goes. "same" is TensorFlow's: out = ceil(in / stride), and of an odd number of padding elements the larger half
 at the end. PyTorch's own padding is the same on both sides, so the padding is written out here."""
-import torch
 import torch.nn.functional as F
-from common import differentiate, reference_file, seeded, write_case
-
-
-def same_padding(extent, window, stride, dilation):
-    """[before, after] of one axis."""
-    total = max(0, (-(-extent // stride) - 1) * stride + dilation * (window - 1) + 1 - extent)
-    return [total // 2, total - total // 2]
-
-
-def channels_second(x):
-    return x.movedim(-1, 1)
-
-
-def channels_last(x):
-    return x.movedim(1, -1)
+from common import (channels_last, channels_second, differentiate, flat_padding, output_gradient, reference_file,
+                    same_padding, tensors, write_case)
 
 
 def to_torch_kernel(kernel):
@@ -30,16 +16,10 @@ def to_torch_kernel(kernel):
 def convolve(x, kernel, bias, stride, padding, dilation, groups):
     """padding: [[before, after], ...] per axis."""
     rank = x.dim() - 2
-    flat = [side for axis in reversed(padding) for side in axis]  # F.pad begins with the last axis
-    y = [F.conv1d, F.conv2d, F.conv3d][rank - 1](F.pad(channels_second(x), flat), to_torch_kernel(kernel), bias,
-                                                 stride=stride, dilation=dilation, groups=groups)
+    padded = F.pad(channels_second(x), flat_padding(padding))
+    y = [F.conv1d, F.conv2d, F.conv3d][rank - 1](padded, to_torch_kernel(kernel), bias, stride=stride,
+                                                 dilation=dilation, groups=groups)
     return channels_last(y)
-
-
-def tensors(seed, shapes):
-    """Leaves in double whose values are exact in float32, so that what is written is what was computed with."""
-    random = seeded(seed)
-    return [torch.tensor(random.standard_normal(shape, dtype="float32")).double().requires_grad_() for shape in shapes]
 
 
 def convolution_case(file, name, layer, extents, window, stride, padding, dilation=None, groups=1, in_c=2, out_c=4,
@@ -54,7 +34,7 @@ def convolution_case(file, name, layer, extents, window, stride, padding, dilati
     elif padding == "valid":
         sides = [[0, 0]] * rank
     y = convolve(x, kernel, bias, stride, sides, dilation, groups)
-    dy = torch.tensor(seeded(1000 + len(file)).standard_normal(y.shape, dtype="float32")).double()
+    dy = output_gradient(1000 + len(file), y)
     variables = {"kernel": kernel, "bias": bias}
     dx, gradients = differentiate([y], [x], variables, [dy])
     written = padding if isinstance(padding, str) else [side for axis in padding for side in axis]
@@ -75,3 +55,9 @@ if __name__ == "__main__":
         convolution_case(file, "conv2d_groups", "conv2d", [5, 4], [3, 3], [2, 1], "same", groups=2, in_c=4)
         convolution_case(file, "conv2d_depthwise", "conv2d", [5, 4], [3, 3], [1, 2], "same", groups=4, in_c=4, out_c=8,
                          microshards=(1, 0, 2))
+        convolution_case(file, "conv1d_same_stride", "conv1d", [8], [4], [3], "same")
+        convolution_case(file, "conv1d_explicit_dilation", "conv1d", [9], [3], [1], [[4, 0]], [2])
+        convolution_case(file, "conv3d_same_stride", "conv3d", [3, 4, 2], [3, 2, 1], [2, 2, 1], "same", samples=2,
+                         microshards=(1, 1))
+        convolution_case(file, "conv3d_explicit_groups", "conv3d", [2, 3, 2], [2, 2, 2], [1, 1, 1],
+                         [[1, 0], [0, 1], [0, 0]], groups=2, samples=1, microshards=(1,))

@@ -1,19 +1,22 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels should compute: plain loops in double over std::vector<double>. Images are N,H,W,C,
-// kernels H,W,I,O (I: input channels of one group), matrices rows x channels, as everywhere in Lockstep. Slow
-// and obvious.
+// What the kernels should compute: plain loops in double over std::vector<double>. Volumes are N,D,H,W,C,
+// kernels D,H,W,I,O (I: input channels of one group), matrices rows x channels, as everywhere in Lockstep.
+// Slow and obvious.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
+#include "kernels/activation.h"
 #include "kernels/primitives.h"
+#include "kernels/spatial.h"
 
 namespace lockstep::reference {
 
@@ -26,30 +29,38 @@ inline std::size_t at4(std::int64_t n, std::int64_t h, std::int64_t w, std::int6
 
 inline Values zeros(std::int64_t count) { return Values(static_cast<std::size_t>(count), 0.0); }
 
+inline std::size_t at5(std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w, std::int64_t c,
+                       std::int64_t depth, std::int64_t height, std::int64_t width, std::int64_t channels) {
+  return at4(n * depth + d, h, w, c, height, width, channels);
+}
+
 /// Calls f(index in x, index in kernel, index in y) for every product of a convolution.
 template <typename F>
 void for_each_product(const ConvolutionSpec& s, const F& f) {
   const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
   for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t oh = 0; oh < s.out_h; ++oh)
-      for (std::int64_t ow = 0; ow < s.out_w; ++ow)
-        for (std::int64_t kh = 0; kh < s.kernel_h; ++kh)
-          for (std::int64_t kw = 0; kw < s.kernel_w; ++kw) {
-            const std::int64_t ih = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
-            const std::int64_t iw = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
-            if (ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
-            for (std::int64_t o = 0; o < s.out_c; ++o)
-              for (std::int64_t i = 0; i < group_in; ++i)
-                f(at4(n, ih, iw, o / group_out * group_in + i, s.in_h, s.in_w, s.in_c),
-                  at4(kh, kw, i, o, s.kernel_w, group_in, s.out_c),
-                  at4(n, oh, ow, o, s.out_h, s.out_w, s.out_c));
-          }
+    for (std::int64_t od = 0; od < s.out_d; ++od)
+      for (std::int64_t oh = 0; oh < s.out_h; ++oh)
+        for (std::int64_t ow = 0; ow < s.out_w; ++ow)
+          for (std::int64_t kd = 0; kd < s.kernel_d; ++kd)
+            for (std::int64_t kh = 0; kh < s.kernel_h; ++kh)
+              for (std::int64_t kw = 0; kw < s.kernel_w; ++kw) {
+                const std::int64_t id = od * s.stride_d - s.pad_front + kd * s.dilation_d;
+                const std::int64_t ih = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
+                const std::int64_t iw = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
+                if (id < 0 || id >= s.in_d || ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
+                for (std::int64_t o = 0; o < s.out_c; ++o)
+                  for (std::int64_t i = 0; i < group_in; ++i)
+                    f(at5(n, id, ih, iw, o / group_out * group_in + i, s.in_d, s.in_h, s.in_w, s.in_c),
+                      at5(kd, kh, kw, i, o, s.kernel_h, s.kernel_w, group_in, s.out_c),
+                      at5(n, od, oh, ow, o, s.out_d, s.out_h, s.out_w, s.out_c));
+              }
 }
 
 /// y = conv(x) (+ bias if not empty), then max(y, 0) if s.relu.
 inline Values convolution(const ConvolutionSpec& s, const Values& x, const Values& weights,
                           const Values& bias) {
-  Values y = zeros(s.n * s.out_h * s.out_w * s.out_c);
+  Values y = zeros(s.n * s.out_positions() * s.out_c);
   for_each_product(s, [&](std::size_t in, std::size_t w, std::size_t out) { y[out] += x[in] * weights[w]; });
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (!bias.empty()) y[i] += bias[i % bias.size()];
@@ -59,13 +70,13 @@ inline Values convolution(const ConvolutionSpec& s, const Values& x, const Value
 }
 /// dx from dy (already masked by relu).
 inline Values convolution_backward_data(const ConvolutionSpec& s, const Values& dy, const Values& weights) {
-  Values dx = zeros(s.n * s.in_h * s.in_w * s.in_c);
+  Values dx = zeros(s.n * s.in_positions() * s.in_c);
   for_each_product(s,
                    [&](std::size_t in, std::size_t w, std::size_t out) { dx[in] += dy[out] * weights[w]; });
   return dx;
 }
 inline Values convolution_backward_weights(const ConvolutionSpec& s, const Values& x, const Values& dy) {
-  Values dw = zeros(s.kernel_h * s.kernel_w * (s.in_c / s.groups) * s.out_c);
+  Values dw = zeros(s.kernel_rows() * s.out_c);
   for_each_product(s, [&](std::size_t in, std::size_t w, std::size_t out) { dw[w] += x[in] * dy[out]; });
   return dw;
 }
@@ -98,30 +109,37 @@ inline Values dense_backward_weights(const DenseSpec& s, const Values& x, const 
   return matrix_product(s.in, s.out, s.n, x, dy, true, false);
 }
 
-/// Calls f(index in x) for the positions of one window that lie in the image, row by row.
+/// An output position of a pooling.
+struct Output {
+  std::int64_t n, d, h, w, c;
+};
+/// Calls f(index in x) for the positions of one window that lie in the volume, in order.
 template <typename F>
-void for_each_in_window(const PoolSpec& s, std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c,
-                        const F& f) {
-  for (std::int64_t kh = 0; kh < s.window_h; ++kh)
-    for (std::int64_t kw = 0; kw < s.window_w; ++kw) {
-      const std::int64_t ih = oh * s.stride_h - s.pad_top + kh, iw = ow * s.stride_w - s.pad_left + kw;
-      if (ih >= 0 && ih < s.in_h && iw >= 0 && iw < s.in_w) f(at4(n, ih, iw, c, s.in_h, s.in_w, s.channels));
-    }
+void for_each_in_window(const PoolSpec& s, const Output& o, const F& f) {
+  for (std::int64_t kd = 0; kd < s.window_d; ++kd)
+    for (std::int64_t kh = 0; kh < s.window_h; ++kh)
+      for (std::int64_t kw = 0; kw < s.window_w; ++kw) {
+        const std::int64_t id = o.d * s.stride_d - s.pad_front + kd, ih = o.h * s.stride_h - s.pad_top + kh,
+                           iw = o.w * s.stride_w - s.pad_left + kw;
+        if (id >= 0 && id < s.in_d && ih >= 0 && ih < s.in_h && iw >= 0 && iw < s.in_w)
+          f(at5(o.n, id, ih, iw, o.c, s.in_d, s.in_h, s.in_w, s.channels));
+      }
 }
-/// Calls f(n, oh, ow, c, index in y) for every output.
+/// Calls f(output, index in y) for every output.
 template <typename F>
 void for_each_output(const PoolSpec& s, const F& f) {
   for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t oh = 0; oh < s.out_h; ++oh)
-      for (std::int64_t ow = 0; ow < s.out_w; ++ow)
-        for (std::int64_t c = 0; c < s.channels; ++c)
-          f(n, oh, ow, c, at4(n, oh, ow, c, s.out_h, s.out_w, s.channels));
+    for (std::int64_t od = 0; od < s.out_d; ++od)
+      for (std::int64_t oh = 0; oh < s.out_h; ++oh)
+        for (std::int64_t ow = 0; ow < s.out_w; ++ow)
+          for (std::int64_t c = 0; c < s.channels; ++c)
+            f(Output{n, od, oh, ow, c}, at5(n, od, oh, ow, c, s.out_d, s.out_h, s.out_w, s.channels));
 }
 inline Values pool(const PoolSpec& s, const Values& x) {
-  Values y = zeros(s.n * s.out_h * s.out_w * s.channels);
-  for_each_output(s, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c, std::size_t out) {
+  Values y = zeros(s.n * s.out_d * s.out_h * s.out_w * s.channels);
+  for_each_output(s, [&](const Output& o, std::size_t out) {
     double largest = -std::numeric_limits<double>::infinity(), sum = 0.0, count = 0.0;
-    for_each_in_window(s, n, oh, ow, c, [&](std::size_t in) {
+    for_each_in_window(s, o, [&](std::size_t in) {
       largest = std::max(largest, x[in]);
       sum += x[in];
       count += 1.0;
@@ -132,10 +150,10 @@ inline Values pool(const PoolSpec& s, const Values& x) {
 }
 /// The gradient of a maximum goes to the first position that has it.
 inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy) {
-  Values dx = zeros(s.n * s.in_h * s.in_w * s.channels);
-  for_each_output(s, [&](std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c, std::size_t out) {
+  Values dx = zeros(s.n * s.in_d * s.in_h * s.in_w * s.channels);
+  for_each_output(s, [&](const Output& o, std::size_t out) {
     std::vector<std::size_t> window;
-    for_each_in_window(s, n, oh, ow, c, [&](std::size_t in) { window.push_back(in); });
+    for_each_in_window(s, o, [&](std::size_t in) { window.push_back(in); });
     if (s.kind == PoolKind::max) {
       dx[*std::max_element(window.begin(), window.end(), [&](auto a, auto b) { return x[a] < x[b]; })] +=
           dy[out];
@@ -144,6 +162,57 @@ inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy
     }
   });
   return dx;
+}
+
+/// The inner volume with `value` around it.
+inline Values pad(const MarginSpec& s, const Values& inner, double value) {
+  std::int64_t outer[3];
+  for (int i = 0; i < 3; ++i) outer[i] = s.before[i] + s.inner[i] + s.after[i];
+  Values y(static_cast<std::size_t>(s.n * outer[0] * outer[1] * outer[2] * s.channels), value);
+  std::size_t next = 0;
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t d = 0; d < s.inner[0]; ++d)
+      for (std::int64_t h = 0; h < s.inner[1]; ++h)
+        for (std::int64_t w = 0; w < s.inner[2]; ++w)
+          for (std::int64_t c = 0; c < s.channels; ++c)
+            y[at5(n, d + s.before[0], h + s.before[1], w + s.before[2], c, outer[0], outer[1], outer[2],
+                  s.channels)] = inner[next++];
+  return y;
+}
+
+/// The element of an axis that lies at `place`, by the elements beside it.
+inline double between(const std::function<double(std::int64_t)>& element, double place, std::int64_t count) {
+  place = std::min(std::max(place, 0.0), static_cast<double>(count - 1));
+  const auto below = static_cast<std::int64_t>(std::floor(place));
+  const double share = place - static_cast<double>(below);
+  return share == 0.0 ? element(below) : (1 - share) * element(below) + share * element(below + 1);
+}
+inline Values upsample(const UpsampleSpec& s, const Values& x, bool bilinear) {
+  const std::int64_t od = s.in[0] * s.factor[0], oh = s.in[1] * s.factor[1], ow = s.in[2] * s.factor[2];
+  Values y;
+  const auto place = [&](std::int64_t o, int axis) {
+    const double in = static_cast<double>(s.in[axis]), factor = static_cast<double>(s.factor[axis]);
+    if (!s.align_corners) return (static_cast<double>(o) + 0.5) / factor - 0.5;
+    return in * factor > 1 ? static_cast<double>(o) * (in - 1) / (in * factor - 1) : 0.0;
+  };
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t d = 0; d < od; ++d)
+      for (std::int64_t h = 0; h < oh; ++h)
+        for (std::int64_t w = 0; w < ow; ++w)
+          for (std::int64_t c = 0; c < s.channels; ++c) {
+            const auto at = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
+              return x[at5(n, i, j, k, c, s.in[0], s.in[1], s.in[2], s.channels)];
+            };
+            if (!bilinear) {
+              y.push_back(at(d / s.factor[0], h / s.factor[1], w / s.factor[2]));
+              continue;
+            }
+            const auto row = [&](std::int64_t j) {
+              return between([&](std::int64_t k) { return at(0, j, k); }, place(w, 2), s.in[2]);
+            };
+            y.push_back(between(row, place(h, 1), s.in[1]));
+          }
+  return y;
 }
 
 /// Mean and sum of squared deviations per channel.
@@ -207,27 +276,63 @@ inline Values softmax(std::int64_t rows, std::int64_t channels, const Values& x)
   return y;
 }
 
-/// The activations of ActivationKind.
-inline double activation(ActivationKind kind, double alpha, double x) {
-  switch (kind) {
+/// The activations of ActivationKind, in forms without cancellation.
+inline double activation(Activation activation, double x) {
+  const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
+  switch (activation.kind) {
     case ActivationKind::leaky_relu:
       return x > 0 ? x : alpha * x;
     case ActivationKind::relu6:
       return std::min(std::max(x, 0.0), 6.0);
     case ActivationKind::elu:
-      return x > 0 ? x : alpha * std::expm1(x);
-    case ActivationKind::gelu_tanh:
-      return 0.5 * x * (1.0 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+      return (x > 0 ? x : alpha * std::expm1(x)) * beta;
+    case ActivationKind::gelu_tanh:  // 1 + tanh(u) = 2 / (1 + exp(-2 u))
+      return x / (1.0 + std::exp(-2.0 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case ActivationKind::gelu_erf:
-      return 0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440));
+      return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
     case ActivationKind::silu:
       return x / (1.0 + std::exp(-x));
     case ActivationKind::tanh:
-      return std::tanh(x);
+      return std::tanh(x * beta) * alpha;
     case ActivationKind::sigmoid:
       return 1.0 / (1.0 + std::exp(-x));
     case ActivationKind::softplus:
       return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Their derivatives.
+inline double activation_derivative(Activation activation, double x) {
+  const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
+  const auto sigmoid = [](double u) { return 1.0 / (1.0 + std::exp(-u)); };
+  const auto sigmoid_slope = [](double u) {
+    const double e = std::exp(-std::abs(u));
+    return e / ((1.0 + e) * (1.0 + e));
+  };
+  switch (activation.kind) {
+    case ActivationKind::leaky_relu:
+      return x > 0 ? 1.0 : alpha;
+    case ActivationKind::relu6:
+      return x > 0 && x < 6 ? 1.0 : 0.0;
+    case ActivationKind::elu:
+      return (x > 0 ? 1.0 : alpha * std::exp(x)) * beta;
+    case ActivationKind::gelu_tanh: {
+      const double factor = 2.0 * 0.79788456080286535588, u = factor * (x + 0.044715 * x * x * x);
+      const double slope = sigmoid_slope(u);
+      return sigmoid(u) + (slope == 0 ? 0.0 : x * slope * factor * (1.0 + 3.0 * 0.044715 * x * x));
+    }
+    case ActivationKind::gelu_erf:
+      return 0.5 * std::erfc(-x * 0.70710678118654752440) +
+             x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
+    case ActivationKind::silu:
+      return sigmoid(x) + x * sigmoid_slope(x);
+    case ActivationKind::tanh:
+      return 4.0 * sigmoid_slope(2.0 * x * beta) * alpha * beta;
+    case ActivationKind::sigmoid:
+      return sigmoid_slope(x);
+    case ActivationKind::softplus:
+      return sigmoid(x);
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

@@ -8,7 +8,7 @@ namespace lockstep {
 
 void LinearLayer::declare(VariableStore& variables) {
   kernel_id_ = variables.declare(name() + "/kernel", kernel_shape(), kernel_initializer_);
-  if (bias_) bias_id_ = variables.declare(name() + "/bias", Shape{kernel_shape().last()}, bias_initializer_);
+  if (bias_) bias_id_ = variables.declare(name() + "/bias", Shape{output_shape().last()}, bias_initializer_);
 }
 
 void LinearLayer::prepare(const PrepareContext& context) {

@@ -10,50 +10,62 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"window", ParamType::integers, "2", "", "window: one number or [height, width]"},
+    {"window", ParamType::integers, "2", "", "window: one number, or one per axis: [height, width]"},
     {"stride", ParamType::integers, "null", "", "step of the window; the default is the window"},
     {"padding", ParamType::node, "valid", "",
-     "same, valid or [top, bottom, left, right]; padding is never the maximum and not counted in a mean"},
+     "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
+     "maximum "
+     "and not counted in a mean"},
 };
 
+/// Windows over one to three spatial axes, by the input's rank; without options: one window over all there
+/// is.
 class Pool final : public Layer {
  public:
-  Pool(std::string name, const Params& p, PoolKind pool)
-      : Layer(std::move(name)),
-        pool_(pool),
-        window_(pair_option(p, "window")),
-        stride_(p.has("stride") ? pair_option(p, "stride") : window_),
-        padding_(p.node("padding")) {}
+  Pool(std::string name, const char* kind, PoolKind pool, const Params& p)
+      : Pool(std::move(name), kind, pool) {
+    windows_.window = axes_option(p, "window", 0);
+    windows_.stride = p.has("stride") ? axes_option(p, "stride", 0) : windows_.window;
+    windows_.padding = p.node("padding");
+    global_ = false;
+  }
+  Pool(std::string name, const char* kind, PoolKind pool)
+      : Layer(std::move(name)), kind_(kind), pool_(pool) {}
 
-  const char* kind() const override { return pool_ == PoolKind::max ? "max_pool" : "avg_pool"; }
+  const char* kind() const override { return kind_; }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 3, ErrorKind::config,
-                     "layer {}: {} takes one input of height x width x channels per sample, not {}", name(),
-                     kind(), inputs.empty() ? "nothing" : inputs[0].to_string());
-    axes_ = window_axes(inputs[0][0], inputs[0][1], window_, stride_, {1, 1}, padding_, name());
+    if (global_) return {infer_global(inputs)};
+    const int axes = spatial_axes(inputs, 1, 3, kind_, name());
+    axes_ = window_axes(inputs[0], windows_, name());
     for (const WindowAxis& axis : axes_)
       LOCKSTEP_REQUIRE(axis.before < axis.window && axis.after < axis.window, ErrorKind::config,
                        "layer {}: padding must be smaller than the window", name());
-    channels_ = inputs[0][2];
-    return {Shape{axes_[0].out, axes_[1].out, channels_}};
+    channels_ = inputs[0].last();
+    return {spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes, channels_)};
   }
 
   void prepare(const PrepareContext& context) override {
-    const auto& [h, w] = axes_;
+    const auto& [d, h, w] = axes_;
     for (std::int64_t n : context.sample_counts) {
       sized_.push_back({n, context.training,
                         context.kernels.make.pool({.kind = pool_,
                                                    .n = n,
+                                                   .in_d = d.in,
                                                    .in_h = h.in,
                                                    .in_w = w.in,
                                                    .channels = channels_,
+                                                   .out_d = d.out,
                                                    .out_h = h.out,
                                                    .out_w = w.out,
+                                                   .window_d = d.window,
                                                    .window_h = h.window,
                                                    .window_w = w.window,
+                                                   .stride_d = d.stride,
                                                    .stride_h = h.stride,
                                                    .stride_w = w.stride,
+                                                   .pad_front = d.before,
+                                                   .pad_back = d.after,
                                                    .pad_top = h.before,
                                                    .pad_bottom = h.after,
                                                    .pad_left = w.before,
@@ -93,10 +105,23 @@ class Pool final : public Layer {
     return *sized_.front().primitive;
   }
 
+  /// All positions are one row, and the window has all of it.
+  Shape infer_global(std::span<const Shape> inputs) {
+    LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() >= 2, ErrorKind::config,
+                     "layer {}: {} takes one input of space x channels per sample, not {}", name(), kind_,
+                     inputs.empty() ? "nothing" : inputs[0].to_string());
+    channels_ = inputs[0].last();
+    const std::int64_t positions = inputs[0].num_elements() / channels_;
+    axes_ = {};
+    axes_[2] = {.in = positions, .window = positions, .stride = positions};
+    return Shape{channels_};
+  }
+
+  const char* kind_;
   PoolKind pool_;
-  std::array<std::int64_t, 2> window_, stride_;
-  Node padding_;
-  std::array<WindowAxis, 2> axes_;
+  bool global_ = true;
+  WindowOptions windows_;
+  WindowAxes axes_;
   std::int64_t channels_ = 0;
   std::vector<Sized> sized_;
   std::size_t scratch_bytes_ = 0;
@@ -106,11 +131,19 @@ class Pool final : public Layer {
 
 const LayerEntry kMaxPoolLayer = {"max_pool", "maximum over windows", kTable,
                                   [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                    return std::make_unique<Pool>(std::move(name), p, PoolKind::max);
+                                    return std::make_unique<Pool>(std::move(name), "max_pool", PoolKind::max,
+                                                                  p);
                                   }};
-const LayerEntry kAvgPoolLayer = {"avg_pool", "mean over windows", kTable,
-                                  [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                    return std::make_unique<Pool>(std::move(name), p, PoolKind::average);
-                                  }};
+const LayerEntry kAvgPoolLayer = {
+    "avg_pool", "mean over windows", kTable, [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+      return std::make_unique<Pool>(std::move(name), "avg_pool", PoolKind::average, p);
+    }};
+const LayerEntry kGlobalMaxPoolLayer = {"global_max_pool",
+                                        "maximum over all positions of each channel",
+                                        {},
+                                        [](std::string name, const Params&) -> std::unique_ptr<Layer> {
+                                          return std::make_unique<Pool>(std::move(name), "global_max_pool",
+                                                                        PoolKind::max);
+                                        }};
 
 }  // namespace lockstep

@@ -18,20 +18,21 @@ template <typename F>
 void for_each_product(const ConvolutionSpec& s, const F& f) {
   const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
   for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t oh = 0; oh < s.out_h; ++oh)
-      for (std::int64_t ow = 0; ow < s.out_w; ++ow)
-        for (std::int64_t kh = 0; kh < s.kernel_h; ++kh)
-          for (std::int64_t kw = 0; kw < s.kernel_w; ++kw) {
-            const std::int64_t ih = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
-            const std::int64_t iw = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
-            if (ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
-            const std::int64_t x = ((n * s.in_h + ih) * s.in_w + iw) * s.in_c;
-            const std::int64_t y = ((n * s.out_h + oh) * s.out_w + ow) * s.out_c;
-            const std::int64_t w = (kh * s.kernel_w + kw) * group_in * s.out_c;
-            for (std::int64_t i = 0; i < group_in; ++i)
-              for (std::int64_t o = 0; o < s.out_c; ++o)
-                f(x + o / group_out * group_in + i, w + i * s.out_c + o, y + o);
-          }
+    for (std::int64_t out = 0; out < s.out_positions(); ++out)
+      for (std::int64_t k = 0; k < s.kernel_d * s.kernel_h * s.kernel_w; ++k) {
+        const std::int64_t od = out / (s.out_h * s.out_w), oh = out / s.out_w % s.out_h, ow = out % s.out_w;
+        const std::int64_t kd = k / (s.kernel_h * s.kernel_w), kh = k / s.kernel_w % s.kernel_h,
+                           kw = k % s.kernel_w;
+        const std::int64_t id = od * s.stride_d - s.pad_front + kd * s.dilation_d;
+        const std::int64_t ih = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
+        const std::int64_t iw = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
+        if (id < 0 || id >= s.in_d || ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
+        const std::int64_t x = (((n * s.in_d + id) * s.in_h + ih) * s.in_w + iw) * s.in_c;
+        const std::int64_t y = (n * s.out_positions() + out) * s.out_c;
+        for (std::int64_t i = 0; i < group_in; ++i)
+          for (std::int64_t o = 0; o < s.out_c; ++o)
+            f(x + o / group_out * group_in + i, (k * group_in + i) * s.out_c + o, y + o);
+      }
 }
 
 class EmulatedConvolution final : public LinearPrimitive {
@@ -55,7 +56,7 @@ class EmulatedConvolution final : public LinearPrimitive {
     const auto* w = static_cast<const float*>(packed);
     const float* added = s_.bias ? bias : nullptr;
     queue(lane, [s = s_, x, w, added, y] {
-      std::vector<double> sums(static_cast<std::size_t>(s.n * s.out_h * s.out_w * s.out_c));
+      std::vector<double> sums(static_cast<std::size_t>(s.n * s.out_positions() * s.out_c));
       for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
         sums[static_cast<std::size_t>(out)] += static_cast<double>(x[in]) * static_cast<double>(w[k]);
       });
@@ -64,7 +65,7 @@ class EmulatedConvolution final : public LinearPrimitive {
             sums[i] +
             (added == nullptr ? 0.0 : static_cast<double>(added[i % static_cast<std::size_t>(s.out_c)])));
     });
-    if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out_h * s_.out_w * s_.out_c, y, y);
+    if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out_positions() * s_.out_c, y, y);
   }
 
   void backward_data(const Lane& lane, const float* dy, const float*, const void* packed,
@@ -72,7 +73,7 @@ class EmulatedConvolution final : public LinearPrimitive {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const auto* w = static_cast<const float*>(packed);
     queue(lane, [s = s_, dy, w, dx] {
-      std::vector<double> sums(static_cast<std::size_t>(s.n * s.in_h * s.in_w * s.in_c));
+      std::vector<double> sums(static_cast<std::size_t>(s.n * s.in_positions() * s.in_c));
       for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
         sums[static_cast<std::size_t>(in)] += static_cast<double>(dy[out]) * static_cast<double>(w[k]);
       });
@@ -92,12 +93,12 @@ class EmulatedConvolution final : public LinearPrimitive {
   }
 
   double flops() const override {
-    return 2.0 * static_cast<double>(s_.n * s_.out_h * s_.out_w * s_.out_c) *
-           static_cast<double>(s_.kernel_h * s_.kernel_w * (s_.in_c / s_.groups));
+    return 2.0 * static_cast<double>(s_.n * s_.out_positions() * s_.out_c) *
+           static_cast<double>(s_.kernel_rows());
   }
 
  private:
-  std::int64_t weights() const { return s_.kernel_h * s_.kernel_w * (s_.in_c / s_.groups) * s_.out_c; }
+  std::int64_t weights() const { return s_.kernel_rows() * s_.out_c; }
 
   template <typename F>
   void queue(const Lane& lane, const F& work) const {

@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "kernels/box_muller.h"
 #include "unit/kernels/kernel_testing.h"
 
 namespace lockstep {
@@ -135,6 +136,56 @@ TEST(Elementwise, DropoutDrawsPhiloxOfTheGlobalSample) {
                                   step, first_sample + 3, tail.data());
         EXPECT_EQ(std::memcmp(tail.data(), y.data() + 3 * features, tail.size() * sizeof(float)), 0);
       }
+}
+
+TEST(Elementwise, GaussianNoiseIsBoxAndMullersOfTheGlobalSample) {
+  constexpr std::uint64_t kSeed = 0x123456789ABCDEFULL;
+  const std::uint32_t purpose = philox_purpose("noise1"), step = 41, first_sample = 1000;
+  for (std::int64_t features : {1, 4, 7, 64, 65, 301}) {
+    const std::int64_t n = 5;
+    const Floats x(random_values(n * features, 8));
+    std::vector<Floats> all;
+    for (const Level& level : levels()) {
+      Floats y(n * features), tail(2 * features), read(n * features);
+      level.elementwise.gaussian_noise(TestLane(), n, features, x.data(), 0.5F, kSeed, purpose, step,
+                                       first_sample, y.data());
+      for (std::int64_t s = 0; s < n; ++s)
+        for (std::int64_t e = 0; e < features; ++e) {
+          const auto block = philox_words(kSeed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
+                                          static_cast<std::uint32_t>(e / 4));
+          const auto pair = static_cast<std::size_t>(e % 4 / 2 * 2);
+          const double z = philox_normal(block[pair], block[pair + 1])[static_cast<std::size_t>(e % 2)];
+          const auto i = static_cast<std::size_t>(s * features + e);
+          EXPECT_NEAR(static_cast<double>(y[i]), static_cast<double>(x[i]) + 0.5 * z, 8 * kRounding)
+              << s << " " << e;
+        }
+      // Another microshard: samples 3 and 4 alone.
+      level.elementwise.gaussian_noise(TestLane(), 2, features, x.data() + 3 * features, 0.5F, kSeed, purpose,
+                                       step, first_sample + 3, tail.data());
+      EXPECT_EQ(std::memcmp(tail.data(), y.data() + 3 * features, tail.size() * sizeof(float)), 0);
+      // The step from where the lane says.
+      Lane lane = TestLane();
+      lane.step_word = &step;
+      level.elementwise.gaussian_noise(lane, n, features, x.data(), 0.5F, kSeed, purpose, 5, first_sample,
+                                       read.data());
+      EXPECT_TRUE(same_bits(read, y));
+      all.push_back(y.copy());
+      EXPECT_TRUE(same_bits(y, all[0])) << level.name;
+    }
+  }
+}
+
+/// The extremes of both words: radii of log(2^-32) and of log(1), angles at and beside the quarters.
+TEST(Elementwise, NormalNumbersAreRightAtTheEdges) {
+  for (std::uint32_t word0 : {0U, 1U, 0x7FFFFFFFU, 0x80000000U, 0xB504F333U, 0xFFFFFFFEU, 0xFFFFFFFFU})
+    for (std::uint32_t word1 : {0U, 1U, 0x1FFFFFFFU, 0x20000000U, 0x40000000U, 0x60000000U, 0x80000000U,
+                                0xA0000001U, 0xC0000000U, 0xE0000000U, 0xFFFFFFFFU}) {
+      const auto expected = philox_normal(word0, word1);
+      const double radius = std::sqrt(squared_radius(word0));
+      const SineCosine angle = sine_cosine(word1);
+      EXPECT_NEAR(radius * angle.cosine, expected[0], 1e-14);
+      EXPECT_NEAR(radius * angle.sine, expected[1], 1e-14);
+    }
 }
 
 TEST(Elementwise, DropoutReadsTheStepWhereTheLaneSays) {

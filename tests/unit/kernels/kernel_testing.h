@@ -104,24 +104,44 @@ struct Level {
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;
+  const ActivationKernels& activation;
+  const BroadcastKernels& broadcast;
+  const GroupNormKernels& group_norm;
+  const LayoutKernels& layout;
   const EmbeddingKernels& embedding;
+  const RecurrentKernels& recurrent;
+  const AttentionKernels& attention;
+  const SamplingKernels& sampling;
+  const SpatialKernels& spatial;
 };
 
 /// The levels that this processor can run, baseline first.
 inline std::vector<Level> levels() {
-  std::vector<Level> list{{"baseline", baseline::elementwise_kernels(), baseline::norm_kernels(),
-                           baseline::loss_kernels(), baseline::update_kernels(),
-                           baseline::embedding_kernels()}};
+#define LOCKSTEP_LEVEL(level)    \
+  {#level,                       \
+   level::elementwise_kernels(), \
+   level::norm_kernels(),        \
+   level::loss_kernels(),        \
+   level::update_kernels(),      \
+   level::activation_kernels(),  \
+   level::broadcast_kernels(),   \
+   level::group_norm_kernels(),  \
+   level::layout_kernels(),     \
+   level::embedding_kernels(),  \
+   level::recurrent_kernels(),   \
+   level::attention_kernels(),   \
+   level::sampling_kernels(),    \
+   level::spatial_kernels()}
+  std::vector<Level> list{LOCKSTEP_LEVEL(baseline)};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-    list.push_back({"avx2", avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(),
-                    avx2::update_kernels(), avx2::embedding_kernels()});
+    list.push_back(LOCKSTEP_LEVEL(avx2));
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    list.push_back({"avx512", avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-                    avx512::update_kernels(), avx512::embedding_kernels()});
+    list.push_back(LOCKSTEP_LEVEL(avx512));
 #endif
+#undef LOCKSTEP_LEVEL
   return list;
 }
 

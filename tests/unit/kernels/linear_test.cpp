@@ -4,10 +4,13 @@
 // Convolution and dense primitives of cpu_kernels(), at the level that LOCKSTEP_ISA allows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "kernels/kernel_table.h"
+#include "kernels/transposed_convolution.h"
 #include "unit/kernels/kernel_testing.h"
 
 namespace lockstep {
@@ -40,6 +43,15 @@ ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c
   return s;
 }
 
+/// With a depth; front and back are padded unevenly.
+ConvolutionSpec volume(std::int64_t n, std::int64_t in_c, std::int64_t out_c, std::int64_t stride,
+                       std::int64_t groups = 1, std::int64_t dilation = 1) {
+  ConvolutionSpec s = convolution(n, 6, 5, in_c, out_c, 3, stride, dilation, groups, dilation);
+  s.in_d = 7, s.kernel_d = 2, s.stride_d = stride, s.dilation_d = dilation, s.pad_back = 1;
+  s.out_d = (7 + 1 - dilation - 1) / stride + 1;
+  return s;
+}
+
 std::vector<ConvolutionSpec> convolution_specs() {
   return {convolution(2, 8, 8, 16, 16, 3, 1, 1),
           convolution(3, 9, 7, 3, 16, 3, 1, 1),
@@ -58,20 +70,25 @@ std::vector<ConvolutionSpec> convolution_specs() {
           convolution(1, 32, 32, 3, 8, 7, 2, 3),
           convolution(1, 5, 5, 64, 64, 3, 1, 1),
           asymmetric(2, 16, 16),
-          asymmetric(1, 3, 5)};
+          asymmetric(1, 3, 5),
+          convolution(2, 1, 17, 3, 8, 1, 1, 0),
+          volume(2, 16, 16, 1),
+          volume(1, 3, 5, 2),
+          volume(2, 6, 9, 1, 3),
+          volume(1, 4, 4, 1, 4, 2),
+          volume(1, 1, 16, 2)};
 }
 
 std::string describe(const ConvolutionSpec& s) {
-  return fmt::format("n {} in {}x{}x{} out_c {} kernel {}x{} stride {} groups {} dilation {} bias {} relu {}",
-                     s.n, s.in_h, s.in_w, s.in_c, s.out_c, s.kernel_h, s.kernel_w, s.stride_h, s.groups,
-                     s.dilation_h, s.bias, s.relu);
+  return fmt::format(
+      "n {} in {}x{}x{}x{} out_c {} kernel {}x{}x{} stride {} groups {} dilation {} bias {} relu {}", s.n,
+      s.in_d, s.in_h, s.in_w, s.in_c, s.out_c, s.kernel_d, s.kernel_h, s.kernel_w, s.stride_h, s.groups,
+      s.dilation_h, s.bias, s.relu);
 }
 
-std::int64_t x_count(const ConvolutionSpec& s) { return s.n * s.in_h * s.in_w * s.in_c; }
-std::int64_t y_count(const ConvolutionSpec& s) { return s.n * s.out_h * s.out_w * s.out_c; }
-std::int64_t w_count(const ConvolutionSpec& s) {
-  return s.kernel_h * s.kernel_w * (s.in_c / s.groups) * s.out_c;
-}
+std::int64_t x_count(const ConvolutionSpec& s) { return s.n * s.in_positions() * s.in_c; }
+std::int64_t y_count(const ConvolutionSpec& s) { return s.n * s.out_positions() * s.out_c; }
+std::int64_t w_count(const ConvolutionSpec& s) { return s.kernel_rows() * s.out_c; }
 
 /// What a primitive computes from x, dy, weights, bias.
 struct Results {
@@ -102,16 +119,16 @@ void check_convolution(const ConvolutionSpec& s) {
   const auto primitive = cpu_kernels().make.convolution(s, 1);
   const Results r =
       run(*primitive, 0, x_count(s), y_count(s), w_count(s), Floats(x), Floats(dy), Floats(w), Floats(b));
-  const std::int64_t window = s.kernel_h * s.kernel_w * s.in_c / s.groups;
+  const std::int64_t window = s.kernel_rows();
   expect_close(r.y.values(), reference::convolution(s, x, w, s.bias ? b : no_bias),
                reference::convolution(s, absolute(x), absolute(w), s.bias ? absolute(b) : no_bias),
                dot_error(window + 1), 0.0, "y " + what);
   expect_close(r.dx.values(), reference::convolution_backward_data(s, dy, w),
                reference::convolution_backward_data(s, absolute(dy), absolute(w)),
-               dot_error(s.kernel_h * s.kernel_w * s.out_c / s.groups), 0.0, "dx " + what);
+               dot_error(s.kernel_d * s.kernel_h * s.kernel_w * s.out_c / s.groups), 0.0, "dx " + what);
   expect_close(r.dw.values(), reference::convolution_backward_weights(s, x, dy),
                reference::convolution_backward_weights(s, absolute(x), absolute(dy)),
-               dot_error(s.n * s.out_h * s.out_w), 0.0, "dw " + what);
+               dot_error(s.n * s.out_positions()), 0.0, "dw " + what);
   const double outputs = static_cast<double>(y_count(s));
   EXPECT_EQ(primitive->flops(), 2.0 * outputs * static_cast<double>(window)) << what;
 }
@@ -138,10 +155,64 @@ TEST(Convolution, ForwardOnlyGivesTheSameResult) {
     const Results r =
         run(*primitive, 0, x_count(s), y_count(s), w_count(s), Floats(x), none, Floats(w), none, false);
     expect_close(r.y.values(), reference::convolution(s, x, w, {}),
-                 reference::convolution(s, absolute(x), absolute(w), {}),
-                 dot_error(s.kernel_h * s.kernel_w * s.in_c / s.groups), 0.0, describe(s));
+                 reference::convolution(s, absolute(x), absolute(w), {}), dot_error(s.kernel_rows()), 0.0,
+                 describe(s));
     EXPECT_THROW(primitive->backward_weights(TestLane(1 << 20), none.data(), none.data(), none.data()),
                  Error);
+  }
+}
+
+/// Of a convolution: x has its output's shape, y its input's.
+void check_transposed(const ConvolutionSpec& s) {
+  const std::string what = "transposed " + describe(s);
+  const Values x = random_values(y_count(s), 1), w = random_values(w_count(s), 2),
+               dy = random_values(x_count(s), 3), b = random_values(s.in_c, 4);
+  const auto primitive = make_transposed_convolution(cpu_kernels(), s, 1);
+  const Results r =
+      run(*primitive, 0, y_count(s), x_count(s), w_count(s), Floats(x), Floats(dy), Floats(w), Floats(b));
+  const auto forward = [&](const Values& from, const Values& weights, const Values& bias) {
+    Values y = reference::convolution_backward_data(s, from, weights);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      if (s.bias) y[i] += bias[i % bias.size()];
+      if (s.relu) y[i] = std::max(y[i], 0.0);
+    }
+    return y;
+  };
+  ConvolutionSpec plain = s;
+  plain.relu = false;
+  expect_close(r.y.values(), forward(x, w, b), forward(absolute(x), absolute(w), absolute(b)),
+               dot_error(s.kernel_d * s.kernel_h * s.kernel_w * s.out_c / s.groups + 1), 0.0, "y " + what);
+  expect_close(r.dx.values(), reference::convolution(plain, dy, w, {}),
+               reference::convolution(plain, absolute(dy), absolute(w), {}), dot_error(s.kernel_rows()), 0.0,
+               "dx " + what);
+  expect_close(r.dw.values(), reference::convolution_backward_weights(s, dy, x),
+               reference::convolution_backward_weights(s, absolute(dy), absolute(x)),
+               dot_error(s.n * s.out_positions()), 0.0, "dw " + what);
+}
+
+TEST(TransposedConvolution, IsTheDataGradientOfTheConvolution) {
+  for (ConvolutionSpec s : convolution_specs())
+    for (const bool bias : {false, true})
+      for (const bool relu : {false, true}) {
+        s.bias = bias;
+        s.relu = relu;
+        check_transposed(s);
+      }
+}
+
+TEST(TransposedConvolution, ForwardOnlyGivesTheSameBits) {
+  for (ConvolutionSpec s : convolution_specs()) {
+    s.bias = s.relu = true;
+    const Floats x(random_values(y_count(s), 1)), w(random_values(w_count(s), 2)),
+        b(random_values(s.in_c, 4)), dy(random_values(x_count(s), 3));
+    const auto training = make_transposed_convolution(cpu_kernels(), s, 1);
+    s.training = false;
+    const auto inference = make_transposed_convolution(cpu_kernels(), s, 1);
+    const Results expected = run(*training, 0, y_count(s), x_count(s), w_count(s), x, dy, w, b);
+    const Results r = run(*inference, 0, y_count(s), x_count(s), w_count(s), x, dy, w, b, false);
+    EXPECT_TRUE(same_bits(r.y, expected.y)) << describe(s);
+    EXPECT_THROW(inference->backward_data(TestLane(1 << 24), dy.data(), w.data(), nullptr, x.data()), Error);
+    EXPECT_THROW(inference->backward_weights(TestLane(1 << 24), x.data(), dy.data(), w.data()), Error);
   }
 }
 
@@ -210,9 +281,48 @@ std::vector<DenseSpec> dense_specs() {
            {1, 1, 1}, {16, 784, 512}, {5, 3, 7}, {64, 512, 10}, {17, 33, 65}, {1, 100, 1}, {33, 1, 9}}) {
     DenseSpec s;
     s.n = n, s.in = in, s.out = out;
-    specs.push_back(s);
+    for (const bool packed : {false, true}) {
+      s.packed = packed;
+      specs.push_back(s);
+    }
   }
   return specs;
+}
+
+/// Where two primitives say that their packs are the same, one's pack serves the other.
+TEST(Dense, APackServesWhoeverSaysThatItDoes) {
+  const Values w = random_values(40 * 24, 2);
+  const Floats weights(w);
+  int shared = 0, packs = 0;
+  for (const std::int64_t n : {1, 4, 64})
+    for (const std::int64_t other : {2, 5, 64}) {
+      const DenseSpec owner{.n = n, .in = 40, .out = 24, .packed = true};
+      DenseSpec user = owner, plain = owner;
+      user.n = other;
+      plain.packed = false;
+      const auto packing = cpu_kernels().make.dense(owner, 1), using_it = cpu_kernels().make.dense(user, 1);
+      packs += packing->packed_bytes() > 0 ? 1 : 0;
+      if (packing->packed_bytes() > 0) {
+        EXPECT_FALSE(packing->same_packing(*cpu_kernels().make.dense(plain, 1)));
+      }
+      if (!using_it->same_packing(*packing)) continue;
+      ++shared;
+      const Values x = random_values(other * 40, 1), dy = random_values(other * 24, 3);
+      const TestLane lane(std::max(packing->scratch_bytes(), using_it->scratch_bytes()));
+      const Buffer packed(cpu_device(), packing->packed_bytes());
+      packing->pack(lane, weights.data(), packed.data());
+      const Floats y(other * 24), dx(other * 40);
+      using_it->forward(lane, Floats(x).data(), weights.data(), packed.data(), nullptr, y.data());
+      using_it->backward_data(lane, Floats(dy).data(), weights.data(), packed.data(), dx.data());
+      expect_close(y.values(), reference::dense(user, x, w, {}),
+                   reference::dense(user, absolute(x), absolute(w), {}), dot_error(40), 0.0, "y");
+      expect_close(dx.values(), reference::dense_backward_data(user, dy, w),
+                   reference::dense_backward_data(user, absolute(dy), absolute(w)), dot_error(24), 0.0, "dx");
+    }
+  EXPECT_GE(shared, 1);
+  if (isa_level() == IsaLevel::avx512) {
+    EXPECT_EQ(packs, 9);
+  }
 }
 
 TEST(Dense, MatchesTheReference) {
@@ -224,7 +334,8 @@ TEST(Dense, MatchesTheReference) {
       const auto primitive = cpu_kernels().make.dense(s, 1);
       const Results r = run(*primitive, 0, s.n * s.in, s.n * s.out, s.in * s.out, Floats(x), Floats(dy),
                             Floats(w), Floats(b));
-      const std::string what = fmt::format("{}x{}x{} bias {} relu {}", s.n, s.in, s.out, bias, relu);
+      const std::string what =
+          fmt::format("{}x{}x{} bias {} relu {} packed {}", s.n, s.in, s.out, bias, relu, s.packed);
       expect_close(r.y.values(), reference::dense(s, x, w, bias ? b : no_bias),
                    reference::dense(s, absolute(x), absolute(w), bias ? absolute(b) : no_bias),
                    dot_error(s.in + 1), 0.0, "y " + what);

@@ -182,6 +182,40 @@ TEST(Loss, ExponentialIsWithinTwoUnitsInTheLastPlace) {
     }
 }
 
+TEST(Loss, LogSoftmaxAndItsGradient) {
+  for (Size size : kSizes) {
+    const std::int64_t count = size.rows * size.classes;
+    const Floats xs(random_values(count, 4, -50.0, 50.0)), dys(random_values(count, 5));
+    const Values y = reference::softmax(size.rows, size.classes, xs.values());
+    Values logs, dx;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t classes = static_cast<std::size_t>(size.classes), first = i / classes * classes;
+      double sum = 0.0;
+      for (std::size_t k = first; k < first + classes; ++k) sum += static_cast<double>(dys[k]);
+      logs.push_back(std::log(y[i]));
+      dx.push_back(static_cast<double>(dys[i]) - y[i] * sum);
+    }
+    std::vector<Floats> first;
+    for (const Level& level : levels()) {
+      Floats ys(count), dxs(count);
+      level.loss.log_softmax(TestLane(), size.rows, size.classes, xs.data(), ys.data());
+      level.loss.log_softmax_backward(TestLane(), size.rows, size.classes, ys.data(), dys.data(), dxs.data());
+      // x - max - log(sum): numbers of up to 100, rounded a few times; exp(y) is off by as much, relatively.
+      const double error = 4 * 100 * kRounding;
+      expect_close(ys.values(), logs, Values(y.size(), 1.0), error, 0.0, "log_softmax " + level.name);
+      expect_close(dxs.values(), dx, Values(y.size(), static_cast<double>(size.classes)), error, 0.0,
+                   "log_softmax gradient " + level.name);
+      const Floats over_x = xs.copy(), over_dy = dys.copy();
+      level.loss.log_softmax(TestLane(), size.rows, size.classes, over_x.data(), over_x.data());
+      level.loss.log_softmax_backward(TestLane(), size.rows, size.classes, ys.data(), over_dy.data(),
+                                      over_dy.data());
+      EXPECT_TRUE(same_bits(over_x, ys) && same_bits(over_dy, dxs)) << level.name;
+      if (first.empty()) first.push_back(ys.copy()), first.push_back(dxs.copy());
+      EXPECT_TRUE(same_bits(ys, first[0]) && same_bits(dxs, first[1])) << level.name;
+    }
+  }
+}
+
 TEST(Loss, SoftmaxAndItsGradient) {
   for (const Level& level : levels())
     for (Size size : kSizes) {

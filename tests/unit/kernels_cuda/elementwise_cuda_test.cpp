@@ -141,6 +141,27 @@ TEST_F(CudaElementwise, DropoutHasTheMaskOfTheCpu) {
       }
 }
 
+TEST_F(CudaElementwise, GaussianNoiseHasTheBitsOfTheCpu) {
+  for (std::int64_t n : {0, 1, 5, 300})
+    for (std::int64_t features : {1, 4, 7, 64, 65, 301}) {
+      const Values x = random_values(n * features, 7);
+      const Floats cx(x), expected(n * features);
+      const DeviceFloats dx(x), y(n * features), again(n * features);
+      const std::uint32_t step = 41;
+      cpu_kernels().elementwise.gaussian_noise(TestLane(), n, features, cx.data(), 0.3F, 0x123456789ABCDEFULL,
+                                               9, step, 1000, expected.data());
+      CudaLane lane;
+      gpu().elementwise.gaussian_noise(lane, n, features, dx.data(), 0.3F, 0x123456789ABCDEFULL, 9, step,
+                                       1000, y.data());
+      expect_same(y.host(), host_of(expected), "noise");
+      const OnDevice<std::uint32_t> word(std::vector<std::uint32_t>{step});
+      lane.lane.step_word = word.data();
+      gpu().elementwise.gaussian_noise(lane, n, features, dx.data(), 0.3F, 0x123456789ABCDEFULL, 9, 7, 1000,
+                                       again.data());
+      expect_same(again.host(), host_of(expected), "noise with a step word");
+    }
+}
+
 TEST_F(CudaElementwise, ALaneWithTooLittleScratchIsRefused) {
   const CudaLane lane(1024);
   const DeviceFloats x(random_values(100000 * 4, 8)), sums(4);

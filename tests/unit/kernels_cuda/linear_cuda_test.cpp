@@ -42,6 +42,15 @@ ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c
   return s;
 }
 
+/// With a depth that is padded at the back alone.
+ConvolutionSpec volume(std::int64_t n, std::int64_t in_c, std::int64_t out_c, std::int64_t stride,
+                       std::int64_t back, std::int64_t groups = 1) {
+  ConvolutionSpec s = convolution(n, 6, 5, in_c, out_c, 3, stride, 1, groups);
+  s.in_d = 4, s.kernel_d = 2, s.stride_d = stride, s.pad_back = back;
+  s.out_d = (4 + back - 2) / stride + 1;
+  return s;
+}
+
 struct Results {
   std::vector<float> y, dx, dw;
 };
@@ -65,20 +74,21 @@ TEST_F(CudaLinear, ConvolutionsMatchTheReference) {
         convolution(2, 16, 16, 16, 32, 3, 2, 1), convolution(2, 9, 9, 16, 32, 1, 2, 0),
         convolution(1, 6, 6, 17, 33, 3, 2, 1), convolution(2, 10, 10, 16, 16, 3, 1, 2, 1, 2),
         convolution(2, 8, 8, 16, 32, 3, 1, 1, 4), convolution(1, 9, 9, 6, 6, 3, 2, 1, 6),
-        asymmetric(2, 16, 16), asymmetric(1, 3, 5)})
+        asymmetric(2, 16, 16), asymmetric(1, 3, 5), volume(2, 16, 16, 1, 1), volume(1, 3, 5, 2, 0),
+        volume(1, 6, 9, 1, 0, 3)})
     for (bool relu : {false, true}) {
       s.bias = s.in_c != 16;
       s.relu = relu;
-      const std::string what =
-          fmt::format("n {} in {}x{}x{} out_c {} kernel {}x{} stride {} groups {} relu {}", s.n, s.in_h,
-                      s.in_w, s.in_c, s.out_c, s.kernel_h, s.kernel_w, s.stride_h, s.groups, s.relu);
-      const Values x = random_values(s.n * s.in_h * s.in_w * s.in_c, 1),
-                   dy = random_values(s.n * s.out_h * s.out_w * s.out_c, 2),
-                   w = random_values(s.kernel_h * s.kernel_w * (s.in_c / s.groups) * s.out_c, 3),
+      const std::string what = fmt::format(
+          "n {} in {}x{}x{}x{} out_c {} kernel {}x{}x{} stride {} groups {} relu {}", s.n, s.in_d, s.in_h,
+          s.in_w, s.in_c, s.out_c, s.kernel_d, s.kernel_h, s.kernel_w, s.stride_h, s.groups, s.relu);
+      const Values x = random_values(s.n * s.in_positions() * s.in_c, 1),
+                   dy = random_values(s.n * s.out_positions() * s.out_c, 2),
+                   w = random_values(s.kernel_rows() * s.out_c, 3),
                    b = s.bias ? random_values(s.out_c, 4) : Values{};
       const auto primitive = gpu().make.convolution(s, 1);
       const Results r = run(*primitive, x, dy, w, b);
-      const std::int64_t window = s.kernel_h * s.kernel_w * s.in_c / s.groups;
+      const std::int64_t window = s.kernel_rows();
       ConvolutionSpec linear = s;
       linear.relu = false;
       expect_close(values_of(r.y), reference::convolution(s, x, w, b),
@@ -86,10 +96,10 @@ TEST_F(CudaLinear, ConvolutionsMatchTheReference) {
                    dot_error(window + 1), 0.0, "y " + what);
       expect_close(values_of(r.dx), reference::convolution_backward_data(s, dy, w),
                    reference::convolution_backward_data(s, absolute(dy), absolute(w)),
-                   dot_error(s.kernel_h * s.kernel_w * s.out_c / s.groups), 0.0, "dx " + what);
+                   dot_error(s.kernel_d * s.kernel_h * s.kernel_w * s.out_c / s.groups), 0.0, "dx " + what);
       expect_close(values_of(r.dw), reference::convolution_backward_weights(s, x, dy),
                    reference::convolution_backward_weights(s, absolute(x), absolute(dy)),
-                   dot_error(s.n * s.out_h * s.out_w), 0.0, "dw " + what);
+                   dot_error(s.n * s.out_positions()), 0.0, "dw " + what);
       const Results again = run(*gpu().make.convolution(s, 1), x, dy, w, b);
       expect_same(again.y, r.y, "again, y " + what);
       expect_same(again.dx, r.dx, "again, dx " + what);
@@ -164,7 +174,7 @@ TEST_F(CudaLinear, WhatCannotWorkIsRefused) {
   }
 }
 
-TEST_F(CudaLinear, TransposesAndPaddingMoveEveryNumber) {
+TEST_F(CudaLinear, TransposesMoveEveryNumber) {
   const CudaLane lane(0);
   for (Size size : {Size{1, 1}, Size{3, 17}, Size{33, 32}, Size{100, 70}, Size{5, 4000}}) {
     const Values from = random_values(size.rows * size.channels, 1);
@@ -178,26 +188,6 @@ TEST_F(CudaLinear, TransposesAndPaddingMoveEveryNumber) {
     cuda::transpose(lane, size.channels, size.rows, turned.data(), back.data());
     EXPECT_EQ(turned.values(), expected) << describe(size);
     EXPECT_EQ(back.values(), from) << describe(size);
-  }
-  for (std::int64_t channels : {3, 4}) {
-    ConvolutionSpec s = asymmetric(2, channels, 8);
-    s.pad_top = 2;
-    const std::int64_t padded_h = s.in_h + s.pad_top + s.pad_bottom,
-                       padded_w = s.in_w + s.pad_left + s.pad_right;
-    const Values x = random_values(s.n * s.in_h * s.in_w * channels, 2);
-    Values expected(static_cast<std::size_t>(s.n * padded_h * padded_w * channels));
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t h = 0; h < s.in_h; ++h)
-        for (std::int64_t w = 0; w < s.in_w; ++w)
-          for (std::int64_t c = 0; c < channels; ++c)
-            expected[reference::at4(n, h + s.pad_top, w + s.pad_left, c, padded_h, padded_w, channels)] =
-                x[reference::at4(n, h, w, c, s.in_h, s.in_w, channels)];
-    const DeviceFloats image(x), padded(static_cast<std::int64_t>(expected.size())),
-        back(static_cast<std::int64_t>(x.size()));
-    cuda::pad_image(lane, s, image.data(), padded.data());
-    cuda::crop_image(lane, s, padded.data(), back.data());
-    EXPECT_EQ(padded.values(), expected);
-    EXPECT_EQ(back.values(), x);
   }
 }
 

@@ -143,6 +143,30 @@ TEST_F(CudaLoss, NanAndInfinityAreSeenAndTiesGoToTheLowestIndex) {
   }
 }
 
+TEST_F(CudaLoss, LogSoftmaxAndItsGradient) {
+  for (Size size : kLosses) {
+    const std::int64_t count = size.rows * size.channels;
+    const Floats x(random_values(count, 5, -50.0, 50.0)), dy(random_values(count, 6));
+    Floats y(count), dx(count);
+    const LossKernels& cpu = cpu_kernels().loss;
+    cpu.log_softmax(TestLane(), size.rows, size.channels, x.data(), y.data());
+    cpu.log_softmax_backward(TestLane(), size.rows, size.channels, y.data(), dy.data(), dx.data());
+    const CudaLane lane;
+    const DeviceFloats gx(x.values()), gdy(dy.values()), gy(count), gdx(count);
+    gpu().loss.log_softmax(lane, size.rows, size.channels, gx.data(), gy.data());
+    gpu().loss.log_softmax_backward(lane, size.rows, size.channels, gy.data(), gdy.data(), gdx.data());
+    // Numbers of up to 100, rounded a few times; exp(y) is off by as much, relatively.
+    const double error = 4 * 100 * kRounding;
+    expect_close(gy.values(), y.values(), Values(y.size(), 1.0), error, 0.0, "log_softmax " + describe(size));
+    expect_close(gdx.values(), dx.values(), Values(y.size(), static_cast<double>(size.channels)), error, 0.0,
+                 "log_softmax backward " + describe(size));
+    gpu().loss.log_softmax(lane, size.rows, size.channels, gx.data(), gx.data());
+    gpu().loss.log_softmax_backward(lane, size.rows, size.channels, gy.data(), gdy.data(), gdy.data());
+    expect_same(gx.host(), gy.host(), "log_softmax in place " + describe(size));
+    expect_same(gdy.host(), gdx.host(), "log_softmax backward in place " + describe(size));
+  }
+}
+
 TEST_F(CudaLoss, SoftmaxAndItsGradient) {
   for (Size size : kLosses) {
     const std::int64_t count = size.rows * size.channels;

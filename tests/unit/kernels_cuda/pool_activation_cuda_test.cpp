@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+#include "unit/kernels/activation_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -22,18 +23,30 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
   return s;
 }
 
+/// With a depth whose window and padding are its own.
+PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w,
+                std::int64_t channels, std::int64_t window, std::int64_t stride, std::int64_t pad) {
+  PoolSpec s = pool(kind, n, h, w, channels, window, stride, pad, pad);
+  s.in_d = d;
+  s.window_d = window + 1, s.stride_d = stride, s.pad_back = pad;
+  s.out_d = (d + pad - window - 1) / stride + 1;
+  return s;
+}
+
 TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0), pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
                               pool(kind, 3, 6, 6, 1, 2, 2, 0, 0), pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
                               pool(kind, 1, 7, 7, 64, 3, 2, 0, 1), pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
                               pool(kind, 2, 9, 9, 5, 2, 3, 0, 0), pool(kind, 2, 300, 2, 5, 2, 2, 0, 0),
-                              pool(kind, 1, 40, 40, 4, 20, 20, 0, 0)})
+                              pool(kind, 1, 40, 40, 4, 20, 20, 0, 0), volume(kind, 2, 5, 4, 6, 16, 2, 2, 0),
+                              volume(kind, 1, 7, 5, 5, 5, 3, 2, 1), volume(kind, 2, 4, 1, 1, 20, 1, 1, 0)})
       for (int shift : {0, 1}) {
-        const std::string what = fmt::format("{} {}x{}x{}x{} window {} stride {} shift {}",
-                                             kind == PoolKind::max ? "max" : "average", s.n, s.in_h, s.in_w,
-                                             s.channels, s.window_h, s.stride_h, shift);
-        const std::int64_t xs = s.n * s.in_h * s.in_w * s.channels, ys = s.n * s.out_h * s.out_w * s.channels;
+        const std::string what = fmt::format("{} {}x{}x{}x{}x{} window {} stride {} shift {}",
+                                             kind == PoolKind::max ? "max" : "average", s.n, s.in_d, s.in_h,
+                                             s.in_w, s.channels, s.window_h, s.stride_h, shift);
+        const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
+                           ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
         Values x = random_values(xs, 1);
         for (double& value : x) value = std::round(value * 4.0);  // many ties: the first takes the gradient
         x[x.size() / 2] = std::nan("");
@@ -66,68 +79,49 @@ TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
       }
 }
 
-struct Kind {
-  ActivationKind kind;
-  const char* name;
-};
-const std::vector<Kind> kKinds{{ActivationKind::leaky_relu, "leaky_relu"},
-                               {ActivationKind::relu6, "relu6"},
-                               {ActivationKind::elu, "elu"},
-                               {ActivationKind::gelu_tanh, "gelu_tanh"},
-                               {ActivationKind::gelu_erf, "gelu_erf"},
-                               {ActivationKind::silu, "silu"},
-                               {ActivationKind::tanh, "tanh"},
-                               {ActivationKind::sigmoid, "sigmoid"},
-                               {ActivationKind::softplus, "softplus"}};
-
 TEST_F(CudaActivation, ForwardAndBackwardMatchTheReference) {
-  for (auto [kind, name] : kKinds)
+  for (const auto& [name, activation] : activations())
     for (std::int64_t count : {1, 3, 17, 1023, 4100})
       for (int shift : {0, 1}) {
-        const double alpha = static_cast<double>(kind == ActivationKind::elu ? 0.7F : 0.2F);
         const Values x = random_values(count, 4, -8.0, 8.0), dy = random_values(count, 5);
-        Values y(x.size()), dx(x.size()), magnitude(x.size());
+        Values y, dx, magnitude;
         for (std::size_t i = 0; i < x.size(); ++i) {
-          constexpr double kStep = 1e-5;
-          y[i] = reference::activation(kind, alpha, x[i]);
-          dx[i] = dy[i] *
-                  (reference::activation(kind, alpha, x[i] + kStep) -
-                   reference::activation(kind, alpha, x[i] - kStep)) /
-                  (2 * kStep);
-          magnitude[i] = std::abs(y[i]);
+          y.push_back(reference::activation(activation, x[i]));
+          dx.push_back(dy[i] * reference::activation_derivative(activation, x[i]));
+          magnitude.push_back(std::abs(y[i]));
         }
-        const auto primitive = gpu().make.activation(kind, static_cast<float>(alpha), count, true, 1);
         const CudaLane lane(0);
         const DeviceFloats gx(x, shift), gdy(dy, shift), gy(count, shift), gdx(count, shift);
-        primitive->forward(lane, gx.data(), gy.data());
-        primitive->backward(lane, gdy.data(), gx.data(), gdx.data());
+        gpu().activation.forward(lane, activation, count, gx.data(), gy.data());
+        gpu().activation.backward(lane, activation, count, gdy.data(), gx.data(), gdx.data());
         const std::string what = fmt::format("{} {} shift {}", name, count, shift);
         // The argument of an exponential is at most 2 * 0.8 * (8 + 0.045 * 8^3) = 49, or 8^2 / 2 = 32, in a
         // few operations; each of its roundings counts as often as it is large. The rest are a few operations
-        // more. The reference adds 1 to what may be -1, in double: it is off by 2^-53 of up to 8.
-        expect_close(gy.values(), y, magnitude, (4 * 49 + 16) * kRounding, 8 * 0x1p-52, "y " + what);
-        // The derivative is a sum of terms of at most 8 in all; the reference, by differences, errs by
-        // kStep^2.
+        // more.
+        expect_close(gy.values(), y, magnitude, (4 * 49 + 16) * kRounding, 1e-37, "y " + what);
+        // The derivative is a sum of terms of at most 8 in all.
         expect_close(gdx.values(), dx, Values(x.size(), 1.0), 0.0, 8 * 32 * kRounding, "dx " + what);
-        primitive->backward(lane, gdy.data(), gx.data(), gdy.data());
+        gpu().activation.backward(lane, activation, count, gdy.data(), gx.data(), gdy.data());
         expect_same(gdy.host(), gdx.host(), "in place " + what);
-        const auto forward_only = gpu().make.activation(kind, 0.2F, count, false, 1);
-        EXPECT_THROW(forward_only->backward(lane, gdy.data(), gx.data(), gdx.data()), Error);
       }
 }
 
 TEST_F(CudaActivation, NanStaysNanAndLargeNumbersDoNotOverflow) {
-  for (auto [kind, name] : kKinds) {
-    const auto primitive = gpu().make.activation(kind, 0.5F, 3, true, 1);
+  for (const auto& [name, activation] : activations()) {
     const CudaLane lane(0);
-    const DeviceFloats x(Values{std::nan(""), 1000.0, -1000.0}), y(3);
-    primitive->forward(lane, x.data(), y.data());
-    const std::vector<float> values = y.host();
+    const Values numbers{std::nan(""), 1000.0, -1000.0, 3e38, -3e38};
+    const DeviceFloats x(numbers), dy(Values(5, 1.0)), y(5), dx(5);
+    gpu().activation.forward(lane, activation, 5, x.data(), y.data());
+    gpu().activation.backward(lane, activation, 5, dy.data(), x.data(), dx.data());
+    const std::vector<float> values = y.host(), slopes = dx.host();
     EXPECT_TRUE(std::isnan(values[0])) << name;
-    for (std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-      const double input = i == 1 ? 1000.0 : -1000.0;
-      EXPECT_NEAR(static_cast<double>(values[i]), reference::activation(kind, 0.5, input),
-                  1000.0 * 4 * kRounding)
+    for (std::size_t i = 1; i < 5; ++i) {
+      const double input = static_cast<double>(static_cast<float>(numbers[i]));
+      EXPECT_NEAR(static_cast<double>(values[i]), reference::activation(activation, input),
+                  std::abs(input) * 4 * kRounding)
+          << name;
+      EXPECT_NEAR(static_cast<double>(slopes[i]), reference::activation_derivative(activation, input),
+                  4 * kRounding)
           << name;
     }
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <ostream>
 #include <set>
 
 #include "io/hdf5_handle.h"
@@ -42,6 +43,8 @@ struct ReferenceCase {
     return found == arrays.end() ? nullptr : &found->second;
   }
 };
+
+void PrintTo(const ReferenceCase& test, std::ostream* out) { *out << test.yaml; }
 
 Hdf5Context context_of(const std::string& where) { return {ErrorKind::data, where, ""}; }
 

@@ -10,23 +10,24 @@ namespace {
 /// Each group of `group` microshards (0: all) normalised by itself.
 LayerCase batch_norm(std::string name, std::string options, std::vector<std::int64_t> microshards,
                      std::size_t group = 0, bool relu = false, bool residual = false,
-                     bool two_gradients = false) {
-  const Shape shape{3, 2, 4};
+                     bool two_gradients = false, const Shape& shape = Shape{3, 2, 4}) {
+  const std::int64_t channels = shape.last(), positions = shape.num_elements() / channels;
   return {.name = std::move(name),
           .yaml = "batch_norm: {epsilon: 0.01" + options + "}",
           .inputs = {shape},
           .reference =
               [=](const Inputs& in, const Variables& v) {
                 Values gamma = variable(v, "gamma"), beta = variable(v, "beta"), y;
-                if (gamma.empty()) gamma.assign(4, 1.0);
-                if (beta.empty()) beta.assign(4, 0.0);
+                if (gamma.empty()) gamma.assign(static_cast<std::size_t>(channels), 1.0);
+                if (beta.empty()) beta.assign(static_cast<std::size_t>(channels), 0.0);
                 auto from = in[0].begin();
                 for (std::size_t s = 0; s < microshards.size();) {
                   std::int64_t n = 0;
                   for (std::size_t last = s + (group == 0 ? microshards.size() : group); s < last; ++s)
                     n += microshards[s];
                   const auto to = from + n * shape.num_elements();
-                  const Values part = reference::batch_norm(n * 6, 4, Values(from, to), gamma, beta, 0.01);
+                  const Values part =
+                      reference::batch_norm(n * positions, channels, Values(from, to), gamma, beta, 0.01);
                   y.insert(y.end(), part.begin(), part.end());
                   from = to;
                 }
@@ -47,6 +48,14 @@ LayerCase batch_norm(std::string name, std::string options, std::vector<std::int
 
 void add_batch_norm_cases(std::vector<LayerCase>& cases) {
   cases.push_back(batch_norm("batch_norm", "", {3}));
+  // 0 to 3 spatial dimensions: rows of channels all the same.
+  cases.push_back(batch_norm("batch_norm_features", "", {4, 0, 3}, 0, false, false, false, Shape{17}));
+  cases.push_back(batch_norm("batch_norm_1d", "", {2, 0, 1}, 0, false, false, false, Shape{5, 3}));
+  cases.push_back(
+      batch_norm("batch_norm_1d_each", ", group: 1", {2, 1}, 1, false, false, false, Shape{7, 1}));
+  cases.push_back(batch_norm("batch_norm_3d", "", {2, 0, 1}, 0, false, false, false, Shape{2, 3, 2, 3}));
+  cases.push_back(batch_norm("batch_norm_3d_groups_relu", ", group: 2", {1, 1, 0, 2}, 2, true, false, false,
+                             Shape{3, 1, 2, 3}));
   cases.push_back(batch_norm("batch_norm_shards", "", {2, 0, 3, 1}));
   cases.push_back(batch_norm("batch_norm_groups", ", group: 2", {2, 1, 0, 3}, 2));
   cases.push_back(batch_norm("batch_norm_each", ", group: 1", {2, 3}, 1));

@@ -47,11 +47,18 @@ Values rectified(Values values) {
 std::vector<LayerCase> layer_cases() {
   std::vector<LayerCase> cases;
   add_linear_cases(cases);
+  add_convolution_cases(cases);
   add_pool_cases(cases);
+  add_resize_cases(cases);
   add_simple_cases(cases);
   add_activation_cases(cases);
   add_batch_norm_cases(cases);
+  add_recurrent_cases(cases);
+  add_group_norm_cases(cases);
+  add_structure_cases(cases);
   add_embedding_cases(cases);
+  add_attention_cases(cases);
+  add_sampling_cases(cases);
   return cases;
 }
 

@@ -39,11 +39,18 @@ std::vector<LayerCase> layer_cases();
 
 // One file per family, <family>_cases.cpp.
 void add_linear_cases(std::vector<LayerCase>& cases);
+void add_convolution_cases(std::vector<LayerCase>& cases);
 void add_pool_cases(std::vector<LayerCase>& cases);
+void add_resize_cases(std::vector<LayerCase>& cases);
 void add_simple_cases(std::vector<LayerCase>& cases);
 void add_activation_cases(std::vector<LayerCase>& cases);
 void add_batch_norm_cases(std::vector<LayerCase>& cases);
+void add_recurrent_cases(std::vector<LayerCase>& cases);
+void add_group_norm_cases(std::vector<LayerCase>& cases);
+void add_structure_cases(std::vector<LayerCase>& cases);
 void add_embedding_cases(std::vector<LayerCase>& cases);
+void add_attention_cases(std::vector<LayerCase>& cases);
+void add_sampling_cases(std::vector<LayerCase>& cases);
 
 /// The inputs of a case in a runner: random ones, and the fixed ones.
 void fill_inputs(const LayerCase& test, LayerRunner& run);

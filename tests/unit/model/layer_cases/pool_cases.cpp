@@ -7,11 +7,52 @@ namespace lockstep {
 
 namespace {
 
-LayerCase pool(std::string name, const std::string& yaml, const PoolSpec& spec) {
+/// `axes`: of the input; those in front of them are of one element in the spec.
+LayerCase pool(std::string name, const std::string& yaml, const PoolSpec& spec, int axes = 2) {
+  const Shape shapes[] = {Shape{spec.in_w, spec.channels}, Shape{spec.in_h, spec.in_w, spec.channels},
+                          Shape{spec.in_d, spec.in_h, spec.in_w, spec.channels}};
   return {.name = std::move(name),
           .yaml = yaml,
-          .inputs = {Shape{spec.in_h, spec.in_w, spec.channels}},
+          .inputs = {shapes[axes - 1]},
           .reference = [spec](const Inputs& in, const Variables&) { return reference::pool(spec, in[0]); }};
+}
+
+/// One axis, three axes and all there is, for one kind.
+void add_other_ranks(std::vector<LayerCase>& cases, const std::string& layer, PoolKind kind) {
+  LayerCase steps = pool(layer + "_1d", layer + ": {window: 3, stride: 2, padding: [1, 2]}",
+                         {.kind = kind,
+                          .n = 3,
+                          .in_w = 17,
+                          .channels = 3,
+                          .out_w = 9,
+                          .window_w = 3,
+                          .stride_w = 2,
+                          .pad_left = 1,
+                          .pad_right = 2},
+                         1);
+  steps.microshards = {2, 0, 1};
+  cases.push_back(steps);
+  PoolSpec volume{.kind = kind,
+                  .n = 3,
+                  .in_d = 4,
+                  .in_h = 2,
+                  .in_w = 3,
+                  .channels = 3,
+                  .out_d = 2,
+                  .out_h = 1,
+                  .out_w = 1,
+                  .window_d = 2,
+                  .window_h = 2,
+                  .window_w = 2,
+                  .stride_d = 2,
+                  .stride_h = 2,
+                  .stride_w = 2};
+  cases.push_back(pool(layer + "_3d", layer, volume, 3));
+  volume.window_d = 3, volume.stride_d = 1, volume.out_d = 4, volume.pad_front = volume.pad_back = 1;
+  volume.window_h = 1, volume.stride_h = 1, volume.out_h = 2;
+  volume.out_w = 2, volume.pad_right = 1;
+  cases.push_back(
+      pool(layer + "_3d_same", layer + ": {window: [3, 1, 2], stride: [1, 1, 2], padding: same}", volume, 3));
 }
 
 }  // namespace
@@ -49,6 +90,30 @@ void add_pool_cases(std::vector<LayerCase>& cases) {
   mean.kind = PoolKind::average;
   cases.push_back(pool("avg_pool", "avg_pool", mean));
   cases.push_back(pool("avg_pool_padding", "avg_pool" + options, padded));
+  add_other_ranks(cases, "max_pool", PoolKind::max);
+  add_other_ranks(cases, "avg_pool", PoolKind::average);
+  for (const Shape& shape : {Shape{17, 1}, Shape{3, 2, 4}, Shape{1, 2, 3, 5}}) {
+    const std::int64_t channels = shape.last(), positions = shape.num_elements() / channels;
+    cases.push_back(
+        {.name = "global_max_pool_" + shape.to_string(),
+         .yaml = "global_max_pool",
+         .inputs = {shape},
+         .reference =
+             [=](const Inputs& in, const Variables&) {
+               return reference::pool(
+                   {.n = 3, .in_w = positions, .channels = channels, .out_w = 1, .window_w = positions},
+                   in[0]);
+             },
+         .microshards = {2, 0, 1}});
+  }
+  cases.push_back(
+      {.name = "global_avg_pool_3d",
+       .yaml = "global_avg_pool",
+       .inputs = {Shape{2, 1, 3, 3}},
+       .reference = [](const Inputs& in, const Variables&) {
+         return reference::pool(
+             {.kind = PoolKind::average, .n = 3, .in_w = 6, .channels = 3, .out_w = 1, .window_w = 6}, in[0]);
+       }});
   cases.push_back({.name = "global_avg_pool",
                    .yaml = "global_avg_pool",
                    .inputs = {Shape{3, 2, 4}},

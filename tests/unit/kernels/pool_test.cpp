@@ -27,20 +27,33 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
   return s;
 }
 
+/// With a depth whose window and padding are its own.
+PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w,
+                std::int64_t channels, std::int64_t window, std::int64_t stride, std::int64_t pad) {
+  PoolSpec s = pool(kind, n, h, w, channels, window, stride, pad, pad);
+  s.in_d = d;
+  s.window_d = window + 1, s.stride_d = stride, s.pad_back = pad;
+  s.out_d = (d + pad - window - 1) / stride + 1;
+  return s;
+}
+
 std::vector<PoolSpec> pool_specs(PoolKind kind) {
-  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),  pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
-          pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),   pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
-          pool(kind, 1, 7, 7, 64, 3, 2, 0, 1),  pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
-          pool(kind, 2, 300, 2, 5, 2, 2, 0, 0), pool(kind, 1, 40, 40, 4, 20, 20, 0, 0)};
+  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),   pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
+          pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),    pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
+          pool(kind, 1, 7, 7, 64, 3, 2, 0, 1),   pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
+          pool(kind, 2, 300, 2, 5, 2, 2, 0, 0),  pool(kind, 1, 40, 40, 4, 20, 20, 0, 0),
+          volume(kind, 2, 5, 4, 6, 16, 2, 2, 0), volume(kind, 1, 7, 5, 5, 5, 3, 2, 1),
+          volume(kind, 2, 4, 1, 1, 20, 1, 1, 0)};
 }
 
 TEST(Pool, ForwardAndBackwardMatchTheReference) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : pool_specs(kind)) {
       const std::string what =
-          fmt::format("{} {}x{}x{}x{} window {}", kind == PoolKind::max ? "max" : "average", s.n, s.in_h,
-                      s.in_w, s.channels, s.window_h);
-      const std::int64_t xs = s.n * s.in_h * s.in_w * s.channels, ys = s.n * s.out_h * s.out_w * s.channels;
+          fmt::format("{} {}x{}x{}x{}x{} window {}", kind == PoolKind::max ? "max" : "average", s.n, s.in_d,
+                      s.in_h, s.in_w, s.channels, s.window_h);
+      const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
+                         ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
       const Values x = random_values(xs, 1), dy = random_values(ys, 2);
       const auto primitive = cpu_kernels().make.pool(s, 1);
       const TestLane lane(primitive->scratch_bytes());
@@ -49,7 +62,7 @@ TEST(Pool, ForwardAndBackwardMatchTheReference) {
       Floats y(ys), dx(xs);
       primitive->forward(lane, x_data.data(), y.data(), saved.data());
       primitive->backward(lane, dy_data.data(), saved.data(), dx.data());
-      const double window = static_cast<double>(s.window_h * s.window_w);
+      const double window = static_cast<double>(s.window_d * s.window_h * s.window_w);
       const double error = kind == PoolKind::max ? 0.0 : (window + 2) * kRounding;
       expect_close(y.values(), reference::pool(s, x), reference::pool(s, absolute(x)), error, 0.0,
                    "y " + what);
@@ -107,51 +120,6 @@ TEST(Pool, NanReachesTheOutput) {
         primitive->forward(TestLane(primitive->scratch_bytes()), x.data(), y.data(), saved.data());
         EXPECT_TRUE(std::isnan(y[0])) << channels << " channels, position " << at << ": " << y[0];
       }
-}
-
-const std::vector<std::pair<ActivationKind, const char*>> kActivations{
-    {ActivationKind::leaky_relu, "leaky_relu"},
-    {ActivationKind::relu6, "relu6"},
-    {ActivationKind::elu, "elu"},
-    {ActivationKind::gelu_tanh, "gelu_tanh"},
-    {ActivationKind::gelu_erf, "gelu_erf"},
-    {ActivationKind::silu, "silu"},
-    {ActivationKind::tanh, "tanh"},
-    {ActivationKind::sigmoid, "sigmoid"},
-    {ActivationKind::softplus, "softplus"}};
-
-TEST(Activation, ForwardAndBackwardMatchTheReference) {
-  for (auto [kind, name] : kActivations)
-    for (std::int64_t count : {1, 16, 33, 1000}) {
-      const float alpha = kind == ActivationKind::elu ? 0.7F : 0.2F;
-      const Values x = random_values(count, 4, -8.0, 8.0), dy = random_values(count, 5);
-      Values y(x.size()), dx(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        constexpr double kStep = 1e-6;
-        y[i] = reference::activation(kind, static_cast<double>(alpha), x[i]);
-        dx[i] = dy[i] *
-                (reference::activation(kind, static_cast<double>(alpha), x[i] + kStep) -
-                 reference::activation(kind, static_cast<double>(alpha), x[i] - kStep)) /
-                (2 * kStep);
-      }
-      const auto primitive = cpu_kernels().make.activation(kind, alpha, count, true, 1);
-      const Floats x_data(x), dy_data(dy);
-      Floats y_data(count), dx_data(count);
-      primitive->forward(TestLane(), x_data.data(), y_data.data());
-      primitive->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data());
-      // oneDNN's polynomials: a few 1e-7 relative to the largest of value and input.
-      expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, 8 * 16 * kRounding,
-                   std::string("y ") + name);
-      expect_close(dx_data.values(), dx, Values(y.size(), 1.0), 0.0, 16 * 16 * kRounding,
-                   std::string("dx ") + name);
-      const Floats in_place = dy_data.copy();
-      primitive->backward(TestLane(), in_place.data(), x_data.data(), in_place.data());
-      EXPECT_TRUE(same_bits(in_place, dx_data)) << name;
-      EXPECT_THROW(cpu_kernels()
-                       .make.activation(kind, alpha, count, false, 1)
-                       ->backward(TestLane(), dy_data.data(), x_data.data(), dx_data.data()),
-                   Error);
-    }
 }
 
 TEST(PrimitiveLibrary, SaysVersionAndLevel) {

@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention on the CPU, per instruction-set level (isa.h). A head of a sample is packed into matrices whose
+// rows are whole registers, and goes through all its products while it is in cache. The matrix product below
+// adds in float32 in the order of the inner index, whatever its tile: so the tile may differ between levels
+// and the bits do not. With a causal mask, or a length, what lies beyond a block of eight rows is skipped.
+#include "kernels/attention.h"
+
+#include "kernels/isa.h"
+#include "kernels/vec_math.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+using L = Lanes<Vec>;
+
+constexpr std::int64_t kPad = 16;          ///< rows are whole multiples of it, on every level
+constexpr std::int64_t kBlockQueries = 8;  ///< rows that share the limits of their masks
+constexpr int kTileRows = kLanes == 4 ? 2 : kLanes / 2;
+constexpr int kTilePieces = kLanes == 4 ? 4 : 2;  ///< registers side by side
+constexpr std::int64_t kTileColumns = kTilePieces * kLanes;
+
+constexpr std::int64_t padded(std::int64_t count) { return (count + kPad - 1) / kPad * kPad; }
+constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+/// Element (i, k) is at[i * row + k * column].
+struct Operand {
+  const float* at;
+  std::int64_t row, column;
+};
+
+/// c = a b for kRows rows and kPieces registers of columns, over first <= k < last.
+template <int kRows, int kPieces>
+inline void tile(const Operand& a, const float* b, std::int64_t b_row, std::int64_t first, std::int64_t last,
+                 float* c, std::int64_t c_row) {
+  Vec sums[kRows][kPieces] = {};
+  for (std::int64_t k = first; k < last; ++k) {
+    Vec right[kPieces];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPieces; ++p) right[p] = L::load(b + k * b_row + p * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec left = Vec{} + a.at[r * a.row + k * a.column];
+#pragma GCC unroll 4
+      for (int p = 0; p < kPieces; ++p) sums[r][p] += left * right[p];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int p = 0; p < kPieces; ++p) L::store(c + r * c_row + p * kLanes, sums[r][p]);
+}
+
+template <int kRows>
+inline void row_of_tiles(const Operand& a, const float* b, std::int64_t b_row, std::int64_t first,
+                         std::int64_t last, std::int64_t columns, float* c, std::int64_t c_row) {
+  std::int64_t j = 0;
+  for (; j + kTileColumns <= columns; j += kTileColumns)
+    tile<kRows, kTilePieces>(a, b + j, b_row, first, last, c + j, c_row);
+  for (; j < columns; j += kLanes) tile<kRows, 1>(a, b + j, b_row, first, last, c + j, c_row);
+}
+
+/// What a block of kBlockQueries rows of a product needs: its inner range, and columns (a multiple of kPad).
+struct Extent {
+  std::int64_t first, last, columns;
+};
+
+/// c = a b, `rows` rows; extent(i) is that of the block that begins with row i. Other columns are left alone.
+template <typename ExtentOf>
+inline void multiply(std::int64_t rows, Operand a, const float* b, std::int64_t b_row, float* c,
+                     std::int64_t c_row, const ExtentOf& extent_of) {
+  for (std::int64_t begin = 0; begin < rows; begin += kBlockQueries) {
+    const Extent e = extent_of(begin);
+    const std::int64_t end = least(begin + kBlockQueries, rows);
+    std::int64_t i = begin;
+    for (; i + kTileRows <= end; i += kTileRows)
+      row_of_tiles<kTileRows>({a.at + i * a.row, a.row, a.column}, b, b_row, e.first, e.last, e.columns,
+                              c + i * c_row, c_row);
+    for (; i < end; ++i)
+      row_of_tiles<1>({a.at + i * a.row, a.row, a.column}, b, b_row, e.first, e.last, e.columns,
+                      c + i * c_row, c_row);
+  }
+}
+
+/// to (rows x padded(columns)) = factor * from, with zeros behind.
+inline void pack(std::int64_t rows, std::int64_t columns, float factor, const float* from,
+                 std::int64_t stride, float* to) {
+  const std::int64_t width = padded(columns);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::int64_t j = 0;
+    for (; j < columns; ++j) to[i * width + j] = factor * from[i * stride + j];
+    for (; j < width; ++j) to[i * width + j] = 0.0F;
+  }
+}
+/// to (columns x padded(rows)) = the transpose of from, with zeros behind.
+inline void pack_transposed(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t stride,
+                            float* to) {
+  const std::int64_t width = padded(rows);
+  for (std::int64_t first = 0; first < width; first += kPad)
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t i = first; i < first + kPad; ++i)
+        to[j * width + i] = i < rows ? from[i * stride + j] : 0.0F;
+}
+inline void unpack(std::int64_t rows, std::int64_t columns, float factor, const float* from, float* to,
+                   std::int64_t stride) {
+  const std::int64_t width = padded(columns);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) to[i * stride + j] = factor * from[i * width + j];
+}
+
+/// The sum of 16 columns.
+inline double total(const Vec* columns) {
+  float values[kPad];
+  for (int k = 0; k < static_cast<int>(kPad) / kLanes; ++k) L::store(values + k * kLanes, columns[k]);
+  double sum = 0.0;
+  for (float value : values) sum += static_cast<double>(value);
+  return sum;
+}
+
+/// x[0 .. count) = its softmax, 0 behind up to `width`. NaN stays: no infinity is subtracted from another.
+inline void softmax_row(float* x, std::int64_t count, std::int64_t width) {
+  const std::int64_t used = padded(count);
+  if (count > 0) {
+    for (std::int64_t j = count; j < used; ++j) x[j] = -__builtin_inff();
+    float max = x[0];
+    Vec best = Vec{} + max;
+    for (std::int64_t j = 0; j < used; j += kLanes) {
+      const Vec next = L::load(x + j);
+      best = next > best ? next : best;
+    }
+    float columns[kLanes];
+    L::store(columns, best);
+    for (float column : columns) max = column > max ? column : max;
+    Vec sums[kPad / kLanes] = {};
+    for (std::int64_t j = 0; j < used; j += kPad)
+#pragma GCC unroll 4
+      for (int k = 0; k < static_cast<int>(kPad) / kLanes; ++k) {
+        const Vec term = exp_of_nonpositive(L::load(x + j + k * kLanes) - max);
+        sums[k] += term;
+        L::store(x + j + k * kLanes, term);
+      }
+    const float factor = static_cast<float>(1.0 / total(sums));
+    for (std::int64_t j = 0; j < used; ++j) x[j] *= factor;
+  }
+  for (std::int64_t j = used; j < width; ++j) x[j] = 0.0F;
+}
+
+/// dx[0 .. count) = p * (dx - sum of p dx), 0 behind up to `width`; p is 0 from count on.
+inline void softmax_backward_row(const float* p, float* dx, std::int64_t count, std::int64_t width) {
+  const std::int64_t used = padded(count);
+  Vec sums[kPad / kLanes] = {};
+  for (std::int64_t j = 0; j < used; j += kPad)
+#pragma GCC unroll 4
+    for (int k = 0; k < static_cast<int>(kPad) / kLanes; ++k)
+      sums[k] += L::load(p + j + k * kLanes) * L::load(dx + j + k * kLanes);
+  const float mean = static_cast<float>(total(sums));
+  for (std::int64_t j = 0; j < used; ++j) dx[j] = p[j] * (dx[j] - mean);
+  for (std::int64_t j = used; j < width; ++j) dx[j] = 0.0F;
+}
+
+/// One head of one sample.
+class Head {
+ public:
+  Head(const AttentionShape& shape, const AttentionInputs& inputs, std::int64_t sample, std::int64_t head)
+      : shape_(shape),
+        inputs_(inputs),
+        length_(inputs.lengths == nullptr ? shape.keys : length_of(inputs.lengths[sample], shape.keys)),
+        q_(sample * shape.queries * inputs.query_stride + head * shape.head_size),
+        k_(sample * shape.keys * inputs.key_stride + head * shape.head_size),
+        factor_(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(shape.head_size)))) {}
+
+  std::int64_t q() const { return q_; }  ///< where its numbers begin
+  std::int64_t k() const { return k_; }
+  float factor() const { return factor_; }
+  std::int64_t attended(std::int64_t i) const { return lockstep::attended(shape_, length_, i); }
+  /// The most that a query of the block that begins with i may attend to.
+  std::int64_t limit(std::int64_t begin) const {
+    std::int64_t most = 0;
+    for (std::int64_t i = begin; i < least(begin + kBlockQueries, shape_.queries); ++i)
+      if (attended(i) > most) most = attended(i);
+    return most;
+  }
+  /// p = the probabilities. Scratch: packed q (left there), packed transposed k.
+  void probabilities(float* q, float* kt, float* p) const {
+    const std::int64_t row = shape_.row();
+    pack_q(q);
+    pack_transposed(shape_.keys, shape_.head_size, inputs_.k + k_, inputs_.key_stride, kt);
+    multiply(shape_.queries, {q, padded(shape_.head_size), 1}, kt, row, p, row, [&](std::int64_t i) {
+      return Extent{0, shape_.head_size, padded(limit(i))};
+    });
+    for (std::int64_t i = 0; i < shape_.queries; ++i) softmax_row(p + i * row, attended(i), row);
+  }
+  void pack_q(float* q) const {
+    pack(shape_.queries, shape_.head_size, factor_, inputs_.q + q_, inputs_.query_stride, q);
+  }
+
+ private:
+  const AttentionShape& shape_;
+  const AttentionInputs& inputs_;
+  std::int64_t length_, q_, k_;
+  float factor_;
+};
+
+/// The parts of a lane's scratch.
+struct Scratch {
+  Scratch(const Lane& lane, const AttentionShape& shape) {
+    float* next = static_cast<float*>(lane.scratch);
+    const auto take = [&](std::int64_t numbers) {
+      float* part = next;
+      next += numbers;
+      return part;
+    };
+    const std::int64_t large = square(shape), small = flat(shape);
+    p = take(large), dropped = take(large), dp = take(large);
+    q = take(small), k = take(small), v = take(small), dy = take(small), out = take(small);
+  }
+  static std::int64_t numbers(const AttentionShape& shape) { return 3 * square(shape) + 5 * flat(shape); }
+
+  float *p, *dropped, *dp;      ///< queries x row()
+  float *q, *k, *v, *dy, *out;  ///< packed positions x head_size, or transposed
+
+ private:
+  static std::int64_t square(const AttentionShape& shape) { return shape.queries * shape.row(); }
+  static std::int64_t flat(const AttentionShape& shape) {
+    return padded(shape.queries > shape.keys ? shape.queries : shape.keys) * padded(shape.head_size);
+  }
+};
+
+class Attention final : public AttentionKernels {
+ public:
+  std::size_t scratch_bytes(const AttentionShape& shape, bool, bool) const override {
+    return static_cast<std::size_t>(Scratch::numbers(shape)) * sizeof(float);
+  }
+
+  void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+               const AttentionDropout& dropout, float* probabilities, float* y) const override {
+    const Scratch scratch(lane, shape);
+    const std::int64_t square = shape.queries * shape.row(), width = padded(shape.head_size);
+    for (std::int64_t s = 0; s < shape.n; ++s)
+      for (std::int64_t h = 0; h < shape.heads; ++h) {
+        const Head head(shape, inputs, s, h);
+        float* p = probabilities == nullptr ? scratch.p : probabilities + (s * shape.heads + h) * square;
+        head.probabilities(scratch.q, scratch.k, p);
+        const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
+        pack(shape.keys, shape.head_size, 1.0F, inputs.v + head.k(), inputs.key_stride, scratch.v);
+        multiply(shape.queries, {dropped, shape.row(), 1}, scratch.v, width, scratch.out, width,
+                 [&](std::int64_t i) {
+                   return Extent{0, head.limit(i), width};
+                 });
+        unpack(shape.queries, shape.head_size, 1.0F, scratch.out,
+               y + (s * shape.queries * shape.heads + h) * shape.head_size, shape.heads * shape.head_size);
+      }
+  }
+
+  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                const AttentionDropout& dropout, const float* probabilities, const float* dy,
+                const AttentionGradients& gradients) const override {
+    const Scratch scratch(lane, shape);
+    const std::int64_t row = shape.row(), square = shape.queries * row, width = padded(shape.head_size);
+    for (std::int64_t s = 0; s < shape.n; ++s)
+      for (std::int64_t h = 0; h < shape.heads; ++h) {
+        const Head head(shape, inputs, s, h);
+        const float* p = probabilities + (s * shape.heads + h) * square;
+        if (probabilities == nullptr) {
+          head.probabilities(scratch.q, scratch.k, scratch.p);
+          p = scratch.p;
+        } else {
+          head.pack_q(scratch.q);
+        }
+        const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
+        pack(shape.queries, shape.head_size, 1.0F,
+             dy + (s * shape.queries * shape.heads + h) * shape.head_size, shape.heads * shape.head_size,
+             scratch.dy);
+        // Of a block of keys, the queries that may attend to one of them.
+        const auto queries = [&](std::int64_t j) {
+          return Extent{shape.causal ? j : 0, shape.queries, width};
+        };
+        multiply(shape.keys, {dropped, 1, row}, scratch.dy, width, scratch.out, width, queries);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, gradients.v + head.k(), inputs.key_stride);
+
+        pack_transposed(shape.keys, shape.head_size, inputs.v + head.k(), inputs.key_stride, scratch.v);
+        multiply(shape.queries, {scratch.dy, width, 1}, scratch.v, row, scratch.dp, row, [&](std::int64_t i) {
+          return Extent{0, shape.head_size, padded(head.limit(i))};
+        });
+        drop(lane, shape, dropout, s, h, scratch.dp, scratch.dp);
+        for (std::int64_t i = 0; i < shape.queries; ++i)
+          softmax_backward_row(p + i * row, scratch.dp + i * row, head.attended(i), row);
+
+        pack(shape.keys, shape.head_size, 1.0F, inputs.k + head.k(), inputs.key_stride, scratch.k);
+        multiply(shape.queries, {scratch.dp, row, 1}, scratch.k, width, scratch.out, width,
+                 [&](std::int64_t i) {
+                   return Extent{0, head.limit(i), width};
+                 });
+        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, gradients.q + head.q(),
+               inputs.query_stride);
+        multiply(shape.keys, {scratch.dp, 1, row}, scratch.q, width, scratch.out, width, queries);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, gradients.k + head.k(), inputs.key_stride);
+      }
+  }
+
+  void zero_past(const Lane&, std::int64_t n, std::int64_t steps, std::int64_t width, const float* lengths,
+                 float* x) const override {
+    for (std::int64_t s = 0; s < n; ++s) {
+      float* sample = x + s * steps * width;
+      for (std::int64_t i = length_of(lengths[s], steps) * width; i < steps * width; ++i) sample[i] = 0.0F;
+    }
+  }
+
+ private:
+  /// x, or with dropout `to` = x dropped out.
+  static const float* drop(const Lane& lane, const AttentionShape& shape, const AttentionDropout& dropout,
+                           std::int64_t sample, std::int64_t head, const float* x, float* to) {
+    if (!shape.dropout) return x;
+    elementwise_kernels().dropout(lane, 1, shape.queries * shape.row(), x, dropout.rate, dropout.seed,
+                                  dropout.purpose + static_cast<std::uint32_t>(head), dropout.step,
+                                  dropout.first_sample + static_cast<std::uint32_t>(sample), to);
+    return to;
+  }
+};
+
+}  // namespace
+
+const AttentionKernels& attention_kernels() {
+  static const Attention kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,340 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention on a GPU: products of all heads at once in tiles of shared memory, and a warp per row of
+// probabilities. A product adds in float32 in the order of the inner index, sums over a row run in double:
+// thread t adds elements t, t + 32, ..., threads are added along a tree. Tiles that a causal mask leaves
+// empty are skipped.
+#include "kernels/attention.h"
+
+#include <cmath>
+
+#include "core/philox.h"
+#include "kernels/cuda_columns.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
+constexpr int kEdge = 32;  ///< of a tile; each thread has four elements of one row
+constexpr int kPerThread = kEdge * kEdge / kThreads;
+constexpr std::int64_t kMaxHeads = 65535;  ///< of a grid; more are strided over
+
+/// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column].
+template <typename T>
+struct Matrix {
+  T* at;
+  std::int64_t sample, head, row, column;
+  __device__ T& operator()(std::int64_t s, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return at[s * sample + h * head + i * row + j * column];
+  }
+};
+
+/// What a causal mask leaves of a product: all; the result's lower triangle; the inner index up to the row;
+/// from the row on.
+enum class Triangle { none, result, up_to_row, from_row };
+
+struct Product {
+  Matrix<const float> a, b;
+  Matrix<float> c;
+  std::int64_t n, heads, rows, inner, columns;
+  float factor;
+  Triangle triangle;
+};
+
+/// c = factor * a b for every head of every sample.
+__global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
+  __shared__ float left[kEdge][kEdge + 1], right[kEdge][kEdge + 1];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int row = thread / (kEdge / kPerThread), column = thread % (kEdge / kPerThread) * kPerThread;
+  const std::int64_t tiles = (p.columns + kEdge - 1) / kEdge;
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) / tiles * kEdge;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) % tiles * kEdge;
+  if (p.triangle == Triangle::result && first_column > first_row + kEdge - 1) return;
+  const std::int64_t begin = p.triangle == Triangle::from_row ? first_row : 0;
+  const std::int64_t end =
+      p.triangle == Triangle::up_to_row && first_row + kEdge < p.inner ? first_row + kEdge : p.inner;
+  for (std::int64_t batch = blockIdx.z; batch < p.n * p.heads; batch += gridDim.z) {
+    const std::int64_t s = batch / p.heads, h = batch % p.heads;
+    float sums[kPerThread] = {};
+    for (std::int64_t first = begin; first < end; first += kEdge) {
+      __syncthreads();  // the tiles before have been read
+      for (int i = thread; i < kEdge * kEdge; i += kThreads) {
+        const int x = i / kEdge, y = i % kEdge;
+        // Neighbours read neighbours: along whichever axis lies so.
+        const int ai = p.a.column == 1 ? x : y, ak = p.a.column == 1 ? y : x;
+        left[ai][ak] =
+            first_row + ai < p.rows && first + ak < end ? p.a(s, h, first_row + ai, first + ak) : 0.0F;
+        const int bk = p.b.column == 1 ? x : y, bj = p.b.column == 1 ? y : x;
+        right[bk][bj] = first + bk < end && first_column + bj < p.columns
+                            ? p.b(s, h, first + bk, first_column + bj)
+                            : 0.0F;
+      }
+      __syncthreads();
+      for (int k = 0; k < kEdge; ++k)
+        for (int w = 0; w < kPerThread; ++w) sums[w] += left[row][k] * right[k][column + w];
+    }
+    for (int w = 0; w < kPerThread; ++w)
+      if (first_row + row < p.rows && first_column + column + w < p.columns)
+        p.c(s, h, first_row + row, first_column + column + w) = p.factor * sums[w];
+  }
+}
+
+void multiply(const Lane& lane, const char* name, const Product& product) {
+  const std::int64_t tiles = (product.rows + kEdge - 1) / kEdge * ((product.columns + kEdge - 1) / kEdge);
+  const std::int64_t heads = product.n * product.heads;
+  if (tiles <= 0 || heads <= 0) return;
+  launch(lane, name, product_kernel,
+         dim3(static_cast<unsigned int>(tiles), 1,
+              static_cast<unsigned int>(heads < kMaxHeads ? heads : kMaxHeads)),
+         kThreads, product);
+}
+
+inline __device__ double sum_over_warp(double value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
+  return value;
+}
+
+/// One row of probabilities, of query i of head h of sample s.
+struct Row {
+  std::int64_t s, h, i, count, at;
+};
+
+struct Rows {
+  AttentionShape shape;
+  const float* lengths;
+  AttentionDropout dropout;
+  const std::uint32_t* step_word;
+  __device__ Row operator()(std::int64_t number) const {
+    Row row{};
+    row.i = number % shape.queries;
+    row.h = number / shape.queries % shape.heads;
+    row.s = number / shape.queries / shape.heads;
+    const std::int64_t length = lengths == nullptr ? shape.keys : length_of(lengths[row.s], shape.keys);
+    row.count = attended(shape, length, row.i);
+    row.at = number * shape.row();
+    return row;
+  }
+  /// What dropout multiplies element j of a row with.
+  __device__ float kept(const Row& row, std::int64_t j) const {
+    const std::int64_t element = row.i * shape.row() + j;
+    const PhiloxBlock words = philox_words(dropout.seed, dropout.purpose + static_cast<std::uint32_t>(row.h),
+                                           step_word != nullptr ? *step_word : dropout.step,
+                                           dropout.first_sample + static_cast<std::uint32_t>(row.s),
+                                           static_cast<std::uint32_t>(element / 4));
+    return philox_uniform(words[static_cast<std::size_t>(element % 4)]) >= dropout.rate
+               ? 1.0F / (1.0F - dropout.rate)
+               : 0.0F;
+  }
+};
+
+template <typename Body>
+__device__ void for_each_row(const Rows& rows, const Body& body) {
+  const std::int64_t count = rows.shape.n * rows.shape.heads * rows.shape.queries;
+  constexpr int kRows = kThreads / kWarp;
+  for (std::int64_t row =
+           static_cast<std::int64_t>(blockIdx.x) * kRows + static_cast<int>(threadIdx.x) / kWarp;
+       row < count; row += static_cast<std::int64_t>(gridDim.x) * kRows)
+    body(rows(row));
+}
+
+/// p = softmax of the scores in it; dropped (unless null) = p dropped out.
+__global__ void __launch_bounds__(kThreads) probabilities_kernel(Rows rows, float* p, float* dropped) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for_each_row(rows, [&](const Row& row) {
+    float* x = p + row.at;
+    float max = row.count > 0 ? x[0] : 0.0F;
+    for (std::int64_t j = lane; j < row.count; j += kWarp) max = x[j] > max ? x[j] : max;
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+      const float other = __shfl_xor_sync(kWholeWarp, max, step);
+      max = other > max ? other : max;
+    }
+    double sum = 0.0;
+    for (std::int64_t j = lane; j < row.count; j += kWarp) sum += static_cast<double>(expf(x[j] - max));
+    sum = sum_over_warp(sum);
+    const float factor = row.count > 0 ? static_cast<float>(1.0 / sum) : 0.0F;
+    for (std::int64_t j = lane; j < rows.shape.row(); j += kWarp) {
+      const float value = j < row.count ? expf(x[j] - max) * factor : 0.0F;
+      x[j] = value;
+      if (dropped != nullptr) dropped[row.at + j] = j < row.count ? value * rows.kept(row, j) : 0.0F;
+    }
+  });
+}
+
+/// dropped = p dropped out.
+__global__ void __launch_bounds__(kThreads) drop_kernel(Rows rows, const float* p, float* dropped) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for_each_row(rows, [&](const Row& row) {
+    for (std::int64_t j = lane; j < rows.shape.row(); j += kWarp)
+      dropped[row.at + j] = j < row.count ? p[row.at + j] * rows.kept(row, j) : 0.0F;
+  });
+}
+
+/// dx (the gradient of the probabilities as they were used) = the gradient of the scores.
+__global__ void __launch_bounds__(kThreads)
+    probabilities_backward_kernel(Rows rows, const float* p, float* dx) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for_each_row(rows, [&](const Row& row) {
+    double dot = 0.0;
+    for (std::int64_t j = lane; j < row.count; j += kWarp) {
+      float gradient = dx[row.at + j];
+      if (rows.shape.dropout) gradient *= rows.kept(row, j);
+      dot += static_cast<double>(p[row.at + j] * gradient);
+    }
+    const float mean = static_cast<float>(sum_over_warp(dot));
+    for (std::int64_t j = lane; j < rows.shape.row(); j += kWarp) {
+      float value = 0.0F;
+      if (j < row.count) {
+        value = dx[row.at + j];
+        if (rows.shape.dropout) value *= rows.kept(row, j);
+        value = p[row.at + j] * (value - mean);
+      }
+      dx[row.at + j] = value;
+    }
+  });
+}
+
+struct ZeroPast {
+  const float* lengths;
+  float* x;
+  std::int64_t steps;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t unit) const {
+    return unit;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t, std::int64_t at, std::int64_t row) const {
+    if (row % steps >= length_of(lengths[row / steps], steps)) V::store(x + at, {});
+  }
+};
+
+template <typename T>
+Matrix<T> transposed(Matrix<T> m) {
+  return {m.at, m.sample, m.head, m.column, m.row};
+}
+
+/// The layouts of a problem.
+struct Layout {
+  const AttentionShape& shape;
+  std::int64_t query_stride, key_stride;
+
+  template <typename T>
+  Matrix<T> queries(T* at) const {
+    return {at, shape.queries * query_stride, shape.head_size, query_stride, 1};
+  }
+  template <typename T>
+  Matrix<T> keys(T* at) const {
+    return {at, shape.keys * key_stride, shape.head_size, key_stride, 1};
+  }
+  template <typename T>
+  Matrix<T> outputs(T* at) const {
+    const std::int64_t width = shape.heads * shape.head_size;
+    return {at, shape.queries * width, shape.head_size, width, 1};
+  }
+  template <typename T>
+  Matrix<T> scores(T* at) const {
+    return {at, shape.heads * shape.queries * shape.row(), shape.queries * shape.row(), shape.row(), 1};
+  }
+  Triangle triangle(Triangle when_causal) const { return shape.causal ? when_causal : Triangle::none; }
+};
+
+class Attention final : public AttentionKernels {
+ public:
+  std::size_t scratch_bytes(const AttentionShape& shape, bool stored, bool training) const override {
+    const int parts = (stored ? 0 : 1) + (shape.dropout ? 1 : 0) + (training ? 1 : 0);
+    return static_cast<std::size_t>(parts) * static_cast<std::size_t>(shape.probabilities()) * sizeof(float);
+  }
+
+  void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+               const AttentionDropout& dropout, float* probabilities, float* y) const override {
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    float* next = static_cast<float*>(lane.scratch);
+    float* p = probabilities != nullptr ? probabilities : take(shape, next);
+    float* dropped = shape.dropout ? take(shape, next) : nullptr;
+    make_probabilities(lane, shape, inputs, dropout, p, dropped);
+    multiply(lane, "attention_output",
+             {layout.scores<const float>(shape.dropout ? dropped : p), layout.keys(inputs.v),
+              layout.outputs(y), shape.n, shape.heads, shape.queries, shape.keys, shape.head_size, 1.0F,
+              layout.triangle(Triangle::up_to_row)});
+  }
+
+  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                const AttentionDropout& dropout, const float* probabilities, const float* dy,
+                const AttentionGradients& gradients) const override {
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    float* next = static_cast<float*>(lane.scratch);
+    const float* p = probabilities;
+    float* dropped = nullptr;
+    if (p == nullptr) {
+      float* again = take(shape, next);
+      dropped = shape.dropout ? take(shape, next) : nullptr;
+      make_probabilities(lane, shape, inputs, dropout, again, dropped);
+      p = again;
+    } else if (shape.dropout) {
+      dropped = take(shape, next);
+      launch(lane, "attention_dropout", drop_kernel, row_blocks(shape), kThreads,
+             rows(lane, shape, inputs, dropout), p, dropped);
+    }
+    float* dp = take(shape, next);
+    const auto used = layout.scores<const float>(shape.dropout ? dropped : p);
+    multiply(lane, "attention_dv",
+             {transposed(used), layout.outputs(dy), layout.keys(gradients.v), shape.n, shape.heads,
+              shape.keys, shape.queries, shape.head_size, 1.0F, layout.triangle(Triangle::from_row)});
+    multiply(lane, "attention_dp",
+             {layout.outputs(dy), transposed(layout.keys(inputs.v)), layout.scores(dp), shape.n, shape.heads,
+              shape.queries, shape.head_size, shape.keys, 1.0F, layout.triangle(Triangle::result)});
+    launch(lane, "attention_softmax_backward", probabilities_backward_kernel, row_blocks(shape), kThreads,
+           rows(lane, shape, inputs, dropout), p, dp);
+    const auto ds = layout.scores<const float>(dp);
+    multiply(lane, "attention_dq",
+             {ds, layout.keys(inputs.k), layout.queries(gradients.q), shape.n, shape.heads, shape.queries,
+              shape.keys, shape.head_size, factor(shape), layout.triangle(Triangle::up_to_row)});
+    multiply(
+        lane, "attention_dk",
+        {transposed(ds), layout.queries(inputs.q), layout.keys(gradients.k), shape.n, shape.heads, shape.keys,
+         shape.queries, shape.head_size, factor(shape), layout.triangle(Triangle::from_row)});
+  }
+
+  void zero_past(const Lane& lane, std::int64_t n, std::int64_t steps, std::int64_t width,
+                 const float* lengths, float* x) const override {
+    map_columns(lane, "zero_past", n * steps, width, wide_aligned(x), ZeroPast{lengths, x, steps});
+  }
+
+ private:
+  static float factor(const AttentionShape& shape) {
+    return static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size)));
+  }
+  static float* take(const AttentionShape& shape, float*& next) {
+    float* part = next;
+    next += shape.probabilities();
+    return part;
+  }
+  static unsigned int row_blocks(const AttentionShape& shape) {
+    return blocks_for(shape.n * shape.heads * shape.queries * kWarp);
+  }
+  static Rows rows(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                   const AttentionDropout& dropout) {
+    return {shape, inputs.lengths, dropout, lane.step_word};
+  }
+  static void make_probabilities(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                                 const AttentionDropout& dropout, float* p, float* dropped) {
+    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    multiply(
+        lane, "attention_scores",
+        {layout.queries(inputs.q), transposed(layout.keys(inputs.k)), layout.scores(p), shape.n, shape.heads,
+         shape.queries, shape.head_size, shape.keys, factor(shape), layout.triangle(Triangle::result)});
+    launch(lane, "attention_softmax", probabilities_kernel, row_blocks(shape), kThreads,
+           rows(lane, shape, inputs, dropout), p, dropped);
+  }
+};
+
+}  // namespace
+
+const AttentionKernels& attention_kernels() {
+  static const Attention kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

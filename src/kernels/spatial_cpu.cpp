@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Margins and changes of resolution on the CPU, per instruction-set level (isa.h): the inner loops run along
+// rows or channels and are the compiler's to vectorise.
+#include "kernels/spatial.h"
+
+#include "kernels/isa.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+inline void fill(std::int64_t count, float value, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = value;
+}
+inline void copy(std::int64_t count, const float* from, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+inline void add(std::int64_t count, const float* from, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+/// Two elements of an axis and how much of the second.
+struct Between {
+  std::int64_t first, second;
+  float share;
+  /// What element i has of it.
+  float weight(std::int64_t i) const {
+    return (first == i ? 1.0F - share : 0.0F) + (second == i ? share : 0.0F);
+  }
+};
+
+/// One axis of a linear interpolation.
+struct Axis {
+  std::int64_t in, out, factor;
+  bool align_corners;
+
+  Axis(const UpsampleSpec& s, int axis)
+      : in(s.in[axis]),
+        out(s.in[axis] * s.factor[axis]),
+        factor(s.factor[axis]),
+        align_corners(s.align_corners) {}
+
+  Between at(std::int64_t o) const {
+    float place = 0.0F;
+    if (!align_corners)
+      place = (static_cast<float>(o) + 0.5F) / static_cast<float>(factor) - 0.5F;
+    else if (out > 1)
+      place = static_cast<float>(o * (in - 1)) / static_cast<float>(out - 1);
+    if (place < 0.0F) place = 0.0F;
+    const std::int64_t below = static_cast<std::int64_t>(place);
+    const std::int64_t first = below < in - 1 ? below : in - 1;
+    return {first, first < in - 1 ? first + 1 : first, place - static_cast<float>(first)};
+  }
+  /// Elements [first, last) of the output outside of which none has anything of element i.
+  std::int64_t first_of(std::int64_t i) const {
+    if (i == 0) return 0;
+    return align_corners ? (i - 1) * (out - 1) / (in - 1) : (i - 1) * factor + factor / 2;
+  }
+  std::int64_t last_of(std::int64_t i) const {
+    if (i == in - 1) return out;
+    const std::int64_t last =
+        align_corners ? (i + 1) * (out - 1) / (in - 1) + 2 : (i + 2) * factor - factor / 2;
+    return last < out ? last : out;
+  }
+};
+
+class Spatial final : public SpatialKernels {
+ public:
+  void pad(const Lane&, const MarginSpec& s, const float* inner, float value, float* outer) const override {
+    const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
+                       right = s.after[2] * s.channels, outer_row = left + row + right,
+                       plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      fill(s.before[0] * plane, value, outer);
+      outer += s.before[0] * plane;
+      for (std::int64_t d = 0; d < s.inner[0]; ++d) {
+        fill(s.before[1] * outer_row, value, outer);
+        outer += s.before[1] * outer_row;
+        for (std::int64_t h = 0; h < s.inner[1]; ++h, outer += outer_row, inner += row) {
+          fill(left, value, outer);
+          copy(row, inner, outer + left);
+          fill(right, value, outer + left + row);
+        }
+        fill(s.after[1] * outer_row, value, outer);
+        outer += s.after[1] * outer_row;
+      }
+      fill(s.after[0] * plane, value, outer);
+      outer += s.after[0] * plane;
+    }
+  }
+
+  void crop(const Lane&, const MarginSpec& s, const float* outer, float* inner) const override {
+    const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
+                       outer_row = left + row + s.after[2] * s.channels,
+                       plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      outer += s.before[0] * plane;
+      for (std::int64_t d = 0; d < s.inner[0]; ++d, outer += plane)
+        for (std::int64_t h = 0; h < s.inner[1]; ++h, inner += row)
+          copy(row, outer + (s.before[1] + h) * outer_row + left, inner);
+      outer += s.after[0] * plane;
+    }
+  }
+
+  void upsample_nearest(const Lane&, const UpsampleSpec& s, const float* x, float* y) const override {
+    const std::int64_t out_row = s.in[2] * s.factor[2] * s.channels, rows = s.in[1] * s.factor[1];
+    for (std::int64_t n = 0; n < s.n; ++n)
+      for (std::int64_t d = 0; d < s.in[0]; ++d) {
+        const float* plane = y;
+        for (std::int64_t h = 0; h < s.in[1]; ++h) {
+          const float* row = y;
+          for (std::int64_t w = 0; w < s.in[2]; ++w, x += s.channels)
+            for (std::int64_t k = 0; k < s.factor[2]; ++k, y += s.channels) copy(s.channels, x, y);
+          for (std::int64_t k = 1; k < s.factor[1]; ++k, y += out_row) copy(out_row, row, y);
+        }
+        for (std::int64_t k = 1; k < s.factor[0]; ++k, y += rows * out_row) copy(rows * out_row, plane, y);
+      }
+  }
+
+  void upsample_nearest_backward(const Lane&, const UpsampleSpec& s, const float* dy,
+                                 float* dx) const override {
+    const std::int64_t out_h = s.in[1] * s.factor[1], out_w = s.in[2] * s.factor[2];
+    for (std::int64_t nd = 0; nd < s.n * s.in[0]; ++nd)
+      for (std::int64_t h = 0; h < s.in[1]; ++h)
+        for (std::int64_t w = 0; w < s.in[2]; ++w, dx += s.channels) {
+          fill(s.channels, 0.0F, dx);
+          for (std::int64_t kd = 0; kd < s.factor[0]; ++kd)
+            for (std::int64_t kh = 0; kh < s.factor[1]; ++kh) {
+              const std::int64_t row = (nd * s.factor[0] + kd) * out_h + h * s.factor[1] + kh;
+              const float* from = dy + (row * out_w + w * s.factor[2]) * s.channels;
+              for (std::int64_t kw = 0; kw < s.factor[2]; ++kw) add(s.channels, from + kw * s.channels, dx);
+            }
+        }
+  }
+
+  void upsample_bilinear(const Lane&, const UpsampleSpec& s, const float* x, float* y) const override {
+    const Axis height(s, 1), width(s, 2);
+    for (std::int64_t n = 0; n < s.n; ++n)
+      for (std::int64_t oh = 0; oh < height.out; ++oh) {
+        const Between h = height.at(oh);
+        const float* upper = x + (n * height.in + h.first) * width.in * s.channels;
+        const float* lower = x + (n * height.in + h.second) * width.in * s.channels;
+        for (std::int64_t ow = 0; ow < width.out; ++ow, y += s.channels) {
+          const Between w = width.at(ow);
+          const std::int64_t left = w.first * s.channels, right = w.second * s.channels;
+          for (std::int64_t c = 0; c < s.channels; ++c) {
+            const float above = (1.0F - w.share) * upper[left + c] + w.share * upper[right + c];
+            const float below = (1.0F - w.share) * lower[left + c] + w.share * lower[right + c];
+            y[c] = (1.0F - h.share) * above + h.share * below;
+          }
+        }
+      }
+  }
+
+  void upsample_bilinear_backward(const Lane&, const UpsampleSpec& s, const float* dy,
+                                  float* dx) const override {
+    const Axis height(s, 1), width(s, 2);
+    for (std::int64_t n = 0; n < s.n; ++n)
+      for (std::int64_t h = 0; h < height.in; ++h)
+        for (std::int64_t w = 0; w < width.in; ++w, dx += s.channels) {
+          fill(s.channels, 0.0F, dx);
+          for (std::int64_t oh = height.first_of(h); oh < height.last_of(h); ++oh) {
+            const float down = height.at(oh).weight(h);
+            for (std::int64_t ow = width.first_of(w); ow < width.last_of(w); ++ow) {
+              const float share = down * width.at(ow).weight(w);
+              const float* from = dy + ((n * height.out + oh) * width.out + ow) * s.channels;
+              for (std::int64_t c = 0; c < s.channels; ++c) dx[c] += share * from[c];
+            }
+          }
+        }
+  }
+};
+
+}  // namespace
+
+const SpatialKernels& spatial_kernels() {
+  static const Spatial kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

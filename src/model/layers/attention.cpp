@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention: multi-head attention with its projections (Vaswani et al. 2017, section 3.2.2).
+#include <algorithm>
+
+#include "core/philox.h"
+#include "model/layers/entries.h"
+#include "model/layers/projection.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Probabilities of a head that are kept for the backward pass, at most; more are computed again.
+constexpr std::int64_t kMostStored = 512 * 512;
+
+constexpr ParamSpec kTable[] = {
+    {"units", ParamType::integer, kRequired, ">= 1", "width of the output, and of all heads together"},
+    {"heads", ParamType::integer, "1", ">= 1", "number of heads; units is a multiple of it"},
+    {"causal", ParamType::boolean, "false", "", "a position attends to itself and those before it only"},
+    {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
+    {"dropout", ParamType::real, "0", "[0, 1)",
+     "share of attention probabilities set to zero while training"},
+    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels of the projections"},
+    {"bias_initializer", ParamType::node, "zeros", "", "initial biases"},
+};
+
+bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
+
+/// [x], [x, lengths], [query, memory] or [query, memory, lengths]; a memory has rank 2, lengths are one
+/// number.
+class Attention final : public Layer {
+ public:
+  Attention(std::string name, const Params& p)
+      : Layer(std::move(name)),
+        units_(p.integer("units")),
+        causal_(p.boolean("causal")),
+        bias_(p.boolean("bias")),
+        rate_(static_cast<float>(p.real("dropout"))),
+        kernel_initializer_(make_initializer(p.node("kernel_initializer"))),
+        bias_initializer_(make_initializer(p.node("bias_initializer"))) {
+    shape_.heads = p.integer("heads");
+    if (units_ % shape_.heads != 0)
+      throw p.error("heads", fmt::format("{} units are not a multiple of {} heads", units_, shape_.heads));
+    shape_.head_size = units_ / shape_.heads;
+    shape_.causal = causal_;
+  }
+
+  const char* kind() const override { return "attention"; }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    const std::size_t count = inputs.size();
+    const bool lengths = count >= 2 && is_lengths(inputs[count - 1]);
+    const std::size_t sequences = count - (lengths ? 1 : 0);
+    bool fits = sequences == 1 || sequences == 2;
+    std::string got;
+    for (std::size_t i = 0; i < count; ++i) {
+      fits = fits && (i >= sequences || inputs[i].rank() == 2);
+      got += (i == 0 ? "" : ", ") + inputs[i].to_string();
+    }
+    LOCKSTEP_REQUIRE(fits, ErrorKind::config,
+                     "layer {}: attention takes a sequence of steps x features, for attention to another "
+                     "sequence that one, too, and optionally lengths of shape 1; it got {}",
+                     name(), got.empty() ? "nothing" : got);
+    memory_input_ = sequences == 2 ? 1 : 0;
+    lengths_input_ = lengths ? static_cast<int>(sequences) : -1;
+    const Shape &query = inputs[0], &memory = inputs[static_cast<std::size_t>(memory_input_)];
+    LOCKSTEP_REQUIRE(!causal_ || !crosses(), ErrorKind::config,
+                     "layer {}: attention to another sequence cannot be causal", name());
+    shape_.self = !crosses();
+    shape_.queries = query[0];
+    shape_.keys = memory[0];
+    if (crosses()) {
+      into_ = Projection(query[0], query[1], units_, bias_);
+      memory_ = Projection(memory[0], memory[1], 2 * units_, bias_);
+    } else {
+      into_ = Projection(query[0], query[1], 3 * units_, bias_);
+    }
+    output_ = Projection(query[0], units_, units_, bias_);
+    const double keys = static_cast<double>(shape_.keys) * (causal_ ? 0.5 : 1.0);
+    flops_ = 2.0 * static_cast<double>(units_) *
+             (static_cast<double>(query.num_elements() * (crosses() ? 1 : 3)) +
+              static_cast<double>(crosses() ? 2 * memory.num_elements() : 0) +
+              static_cast<double>(query[0] * units_) + 2.0 * static_cast<double>(query[0]) * keys);
+    return {Shape{query[0], units_}};
+  }
+
+  void declare(VariableStore& variables) override {
+    into_.declare(variables, name() + (crosses() ? "/query" : "/qkv"), kernel_initializer_,
+                  bias_initializer_);
+    if (crosses()) memory_.declare(variables, name() + "/memory", kernel_initializer_, bias_initializer_);
+    output_.declare(variables, name() + "/output", kernel_initializer_, bias_initializer_);
+  }
+
+  void prepare(const PrepareContext& context) override {
+    into_.prepare(context);
+    if (crosses()) memory_.prepare(context);
+    output_.prepare(context);
+    for (std::int64_t n : context.sample_counts) {
+      const AttentionShape shape = shape_for(n, context.training);
+      Scratch forward, backward;
+      if (!context.training) (void)Kept(*this, forward, n, false);
+      (void)Gradients(*this, backward, n);
+      const std::size_t own = std::max(forward.used_bytes(), context.training ? backward.used_bytes() : 0);
+      const std::size_t others = std::max(
+          {context.kernels.attention.scratch_bytes(shape, context.training && stored(), context.training),
+           into_.scratch_bytes(), memory_.scratch_bytes(), output_.scratch_bytes()});
+      scratch_bytes_ = std::max(scratch_bytes_, own + others);
+    }
+  }
+
+  void forward(const Pass& pass) override {
+    Scratch scratch(pass.training ? pass.saved : pass.lane.scratch);
+    const Kept kept(*this, scratch, pass.n, pass.training);
+    const Lane lane = pass.training ? pass.lane : scratch.rest_of(pass.lane);
+    into_.forward(pass, lane, pass.inputs[0], kept.into);
+    if (crosses()) memory_.forward(pass, lane, pass.inputs[memory_input_], kept.memory);
+    pass.kernels.attention.forward(lane, shape_for(pass.n, pass.training), inputs_of(pass, kept),
+                                   dropout_of(pass), kept.probabilities, kept.heads);
+    output_.forward(pass, lane, kept.heads, pass.outputs[0]);
+    zero_past(pass, pass.outputs[0]);
+  }
+
+  void backward(const Pass& pass) override {
+    Scratch saved(pass.saved), scratch(pass.lane.scratch);
+    const Kept kept(*this, saved, pass.n, true);
+    const Gradients gradients(*this, scratch, pass.n);
+    const Lane lane = scratch.rest_of(pass.lane);
+    // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
+    float* dy = const_cast<float*>(pass.dy[0]);
+    zero_past(pass, dy);
+    output_.backward(pass, lane, kept.heads, dy, gradients.heads);
+    const float* memory = crosses() ? gradients.memory : gradients.into + units_;
+    pass.kernels.attention.backward(
+        lane, shape_for(pass.n, true), inputs_of(pass, kept), dropout_of(pass), kept.probabilities,
+        gradients.heads, {gradients.into, const_cast<float*>(memory), const_cast<float*>(memory) + units_});
+    into_.backward(pass, lane, pass.inputs[0], gradients.into, pass.dx[0]);
+    if (crosses())
+      memory_.backward(pass, lane, pass.inputs[memory_input_], gradients.memory, pass.dx[memory_input_]);
+    if (lengths_input_ >= 0 && pass.dx[lengths_input_] != nullptr)
+      pass.kernels.elementwise.zero(pass.lane, pass.n, pass.dx[lengths_input_]);
+  }
+
+  std::size_t saved_bytes(std::int64_t n) const override {
+    Scratch saved;
+    (void)Kept(*this, saved, n, true);
+    return saved.used_bytes();
+  }
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  double flops_per_sample() const override { return flops_; }
+
+ private:
+  /// What forward leaves for backward; in inference it lies in scratch, without the probabilities.
+  struct Kept {
+    Kept(const Attention& layer, Scratch& memory_of, std::int64_t n, bool training)
+        : into(memory_of.take<float>(n * layer.shape_.queries * layer.into_width())),
+          memory(memory_of.take<float>(layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
+          heads(memory_of.take<float>(n * layer.shape_.queries * layer.units_)) {
+      if (training && layer.stored())
+        probabilities = memory_of.take<float>(layer.shape_for(n, true).probabilities());
+    }
+    float* into;    ///< q, k and v side by side; q alone if keys come from a memory
+    float* memory;  ///< k and v side by side
+    float* heads;   ///< their outputs side by side
+    float* probabilities = nullptr;
+  };
+  /// Gradients of what Kept holds.
+  struct Gradients {
+    Gradients(const Attention& layer, Scratch& scratch, std::int64_t n)
+        : into(scratch.take<float>(n * layer.shape_.queries * layer.into_width())),
+          memory(scratch.take<float>(layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
+          heads(scratch.take<float>(n * layer.shape_.queries * layer.units_)) {}
+    float* into;
+    float* memory;
+    float* heads;
+  };
+
+  bool crosses() const { return memory_input_ != 0; }
+  std::int64_t into_width() const { return (crosses() ? 1 : 3) * units_; }
+  bool stored() const { return shape_.queries * shape_.keys <= kMostStored; }
+  AttentionShape shape_for(std::int64_t n, bool training) const {
+    AttentionShape shape = shape_;
+    shape.n = n;
+    shape.dropout = training && rate_ > 0.0F;
+    return shape;
+  }
+  AttentionInputs inputs_of(const Pass& pass, const Kept& kept) const {
+    const float* memory = crosses() ? kept.memory : kept.into + units_;
+    return {.q = kept.into,
+            .k = memory,
+            .v = memory + units_,
+            .query_stride = into_width(),
+            .key_stride = crosses() ? 2 * units_ : into_width(),
+            .lengths = lengths_input_ < 0 ? nullptr : pass.inputs[lengths_input_]};
+  }
+  AttentionDropout dropout_of(const Pass& pass) const {
+    return {.rate = rate_,
+            .seed = pass.seed,
+            .purpose = philox_purpose(name()),
+            .step = static_cast<std::uint32_t>(pass.step),
+            .first_sample = static_cast<std::uint32_t>(pass.first_sample)};
+  }
+  void zero_past(const Pass& pass, float* x) const {
+    if (lengths_input_ >= 0 && !crosses())
+      pass.kernels.attention.zero_past(pass.lane, pass.n, shape_.queries, units_, pass.inputs[lengths_input_],
+                                       x);
+  }
+
+  std::int64_t units_;
+  bool causal_, bias_;
+  float rate_;
+  std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
+  AttentionShape shape_;  ///< n is that of a pass
+  int memory_input_ = 0, lengths_input_ = -1;
+  Projection into_, memory_, output_;
+  std::size_t scratch_bytes_ = 0;
+  double flops_ = 0;
+};
+
+}  // namespace
+
+const LayerEntry kAttentionLayer = {"attention", "multi-head attention with its projections", kTable,
+                                    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                      return std::make_unique<Attention>(std::move(name), p);
+                                    }};
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/transposed_convolution.h"
+#include "model/layers/convolution.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+// clang-format off: one table per number of axes, line by line the same
+#define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                              \
+  {"filters", ParamType::integer, kRequired, ">= 1", "number of output channels"},                        \
+      {"kernel", ParamType::integers, kRequired, "", window},                                             \
+      {"stride", ParamType::integers, "1", "", "how many times as large the output is"},                  \
+      {"padding", ParamType::node, "same", "", "same, valid or " padding ": what is cut off the output"}, \
+      {"output_padding", ParamType::integers, "0", "",                                                    \
+       "more elements at the end of each axis; less than the stride"},                                    \
+      {"dilation", ParamType::integers, "1", "", "distance between the window's elements"},               \
+      {"groups", ParamType::integer, "1", ">= 1", "channel groups"},                                      \
+      {"bias", ParamType::boolean, "true", "", "add a bias; not needed before a batch_norm"},             \
+      {"kernel_initializer", ParamType::node, "he_normal", "",                                            \
+       "initial kernel (" layout " x filters / groups x in)"},                                            \
+      {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+
+constexpr ParamSpec kTable2[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number or [height, width]",
+                                                             "[top, bottom, left, right]", "height x width")};
+constexpr ParamSpec kTable3[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number or [depth, height, width]",
+                                                             "[front, back, top, bottom, left, right]",
+                                                             "depth x height x width")};
+#undef LOCKSTEP_TRANSPOSED_OPTIONS
+// clang-format on
+
+/// The data gradient of a convolution from `filters` to the input's channels, whose kernel it has: window x
+/// (filters / groups) x channels.
+class TransposedConvolution final : public ConvolutionLayer {
+ public:
+  TransposedConvolution(std::string name, const char* kind, const Params& p, int axes)
+      : ConvolutionLayer(std::move(name), kind, p, axes),
+        output_padding_(axes_option(p, "output_padding", axes, 0)) {}
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    in_channels_ = check_input(inputs);
+    axes_ = transposed_window_axes(inputs[0], windows_, output_padding_, name());
+    output_ = spatial_shape({axes_[0].in, axes_[1].in, axes_[2].in}, axes_count_, filters_);
+    input_elements_ = inputs[0].num_elements();
+    return {output_};
+  }
+
+  double flops_per_sample() const override {
+    return 2.0 * static_cast<double>(input_elements_) *
+           static_cast<double>(kernel_shape().num_elements() / in_channels_);
+  }
+
+ protected:
+  Shape kernel_shape() const override { return kernel_of(filters_ / groups_, in_channels_); }
+  std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
+                                                  std::int64_t n) const override {
+    ConvolutionSpec spec = spec_of(axes_, context);
+    spec.n = n;
+    spec.in_c = filters_;
+    spec.out_c = in_channels_;
+    spec.bias = bias_;
+    spec.relu = relu_;
+    return make_transposed_convolution(context.kernels, spec, context.lanes);
+  }
+
+ private:
+  std::vector<std::int64_t> output_padding_;
+  std::int64_t input_elements_ = 0;
+};
+
+}  // namespace
+
+const LayerEntry kConv2dTransposeLayer = {
+    "conv2d_transpose", "two-dimensional transposed convolution, channels last", kTable2,
+    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+      return std::make_unique<TransposedConvolution>(std::move(name), "conv2d_transpose", p, 2);
+    }};
+const LayerEntry kConv3dTransposeLayer = {
+    "conv3d_transpose", "three-dimensional transposed convolution, channels last", kTable3,
+    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+      return std::make_unique<TransposedConvolution>(std::move(name), "conv3d_transpose", p, 3);
+    }};
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// positional_embedding: adds to each position of a sequence a row that says where it stands.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"kind", ParamType::string, "learned", "learned|sinusoidal",
+     "a table that is trained, or sines and cosines"},
+    {"initializer", ParamType::node, "uniform", "", "initial table"},
+};
+
+/// Row `position` of the table of Vaswani et al. 2017, section 3.5: columns 2i and 2i + 1 are the sine and
+/// the cosine of position / 10000^(2i / features).
+std::vector<float> sinusoids(std::int64_t steps, std::int64_t features) {
+  std::vector<float> table;
+  for (std::int64_t t = 0; t < steps; ++t)
+    for (std::int64_t f = 0; f < features; ++f) {
+      const double angle = static_cast<double>(t) /
+                           std::pow(10000.0, static_cast<double>(f / 2 * 2) / static_cast<double>(features));
+      table.push_back(static_cast<float>(f % 2 == 0 ? std::sin(angle) : std::cos(angle)));
+    }
+  return table;
+}
+
+/// y = x + table for steps x features.
+class PositionalEmbedding final : public Layer {
+ public:
+  PositionalEmbedding(std::string name, const Params& p)
+      : Layer(std::move(name)),
+        learned_(p.string("kind") == "learned"),
+        initializer_(make_initializer(p.node("initializer"))) {}
+
+  const char* kind() const override { return "positional_embedding"; }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 2, ErrorKind::config,
+                     "layer {}: positional_embedding takes one input of steps x features per sample, not {}",
+                     name(), inputs.empty() ? "nothing" : inputs[0].to_string());
+    shape_ = inputs[0];
+    return {shape_};
+  }
+
+  void declare(VariableStore& variables) override {
+    if (learned_) table_id_ = variables.declare(name() + "/embeddings", shape_, initializer_);
+  }
+
+  void prepare(const PrepareContext& context) override {
+    const auto upload = [&](const std::vector<float>& values) {
+      Buffer buffer(context.device, values.size() * sizeof(float));
+      context.device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
+      return buffer;
+    };
+    if (ones_.data() != nullptr) return;
+    ones_ = upload(std::vector<float>(static_cast<std::size_t>(shape_.num_elements()), 1.0F));
+    if (!learned_) sinusoids_ = upload(sinusoids(shape_[0], shape_[1]));
+  }
+
+  void forward(const Pass& pass) override {
+    const float* table = learned_ ? pass.value(table_id_) : static_cast<const float*>(sinusoids_.data());
+    // A row of the matrix is a sample: x * 1 + table.
+    pass.kernels.norm.normalize(pass.lane, pass.n, shape_.num_elements(), pass.inputs[0],
+                                static_cast<const float*>(ones_.data()), table, nullptr, false,
+                                pass.outputs[0]);
+  }
+
+  void backward(const Pass& pass) override {
+    const std::int64_t elements = shape_.num_elements();
+    if (learned_)
+      pass.kernels.elementwise.mask_and_sum_rows(pass.lane, pass.n, elements, pass.dy[0], nullptr, nullptr,
+                                                 pass.gradient(table_id_));
+    if (pass.dx[0] != nullptr)
+      pass.kernels.elementwise.scale(pass.lane, pass.n * elements, 1.0F, pass.dy[0], pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+
+ private:
+  bool learned_;
+  std::shared_ptr<const Initializer> initializer_;
+  Shape shape_;
+  VariableId table_id_ = VariableId::none;
+  Buffer ones_, sinusoids_;
+};
+
+}  // namespace
+
+const LayerEntry kPositionalEmbeddingLayer = {
+    "positional_embedding", "adds a row per position to a sequence", kTable,
+    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+      return std::make_unique<PositionalEmbedding>(std::move(name), p);
+    }};
+
+}  // namespace lockstep

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/activation.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "unit/kernels/activation_testing.h"
+#include "unit/kernels/kernel_testing.h"
+
+namespace lockstep {
+namespace {
+
+/// The largest share by which a result may be wrong: a few roundings of intermediate results, and 3e-7 of the
+/// polynomials.
+constexpr double kShare = 1.5e-6;
+/// Of gelu's tanh form: the argument of its exponential is up to 87, rounded to 24 bits a few times.
+constexpr double kShareOfTanhForm = 1e-5;
+/// Below it results are zero or denormal.
+constexpr double kSmallest = 1.2e-38;
+
+Values hard_inputs() {
+  Values x = random_values(2000, 4, -20.0, 20.0);
+  for (double magnitude : {0.0,  1e-38, 1e-20, 1e-8, 1e-4, 0.03,  0.5, 1.0, 5.999, 6.0,  6.001, 12.9,
+                           13.3, 30.0,  43.0,  86.0, 87.4, 103.0, 1e3, 1e6, 1e13,  1e20, 3e38})
+    for (double sign : {-1.0, 1.0}) x.push_back(static_cast<double>(static_cast<float>(sign * magnitude)));
+  return x;
+}
+
+/// |actual - expected| <= share * |expected|, with room for what is left of results near the smallest
+/// number.
+void expect_digits(const Values& actual, const Values& expected, const Values& x, double share,
+                   const std::string& what) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double room = share * std::abs(expected[i]) + std::abs(x[i]) * 2 * kSmallest + 2 * kSmallest;
+    ASSERT_LE(std::abs(actual[i] - expected[i]), room)
+        << what << " of " << x[i] << " is " << actual[i] << ", not " << expected[i];
+  }
+}
+
+TEST(Activation, KeepsItsDigitsEverywhere) {
+  const Values x = hard_inputs();
+  const auto count = static_cast<std::int64_t>(x.size());
+  for (const Level& level : levels())
+    for (const auto& [name, activation] : activations()) {
+      Values y, dx;
+      for (double value : x) {
+        y.push_back(reference::activation(activation, value));
+        dx.push_back(reference::activation_derivative(activation, value));
+      }
+      const double share = activation.kind == ActivationKind::gelu_tanh ? kShareOfTanhForm : kShare;
+      const Floats in(x), ones(Values(x.size(), 1.0));
+      Floats out(count), gradient(count);
+      level.activation.forward(TestLane(), activation, count, in.data(), out.data());
+      level.activation.backward(TestLane(), activation, count, ones.data(), in.data(), gradient.data());
+      expect_digits(out.values(), y, x, share, level.name + " " + name);
+      // Where the derivatives of gelu and silu cross zero, their two terms cancel.
+      const bool crosses = activation.kind == ActivationKind::gelu_tanh ||
+                           activation.kind == ActivationKind::gelu_erf ||
+                           activation.kind == ActivationKind::silu;
+      if (crosses)
+        expect_close(gradient.values(), dx, Values(x.size(), 1.0), kShare, 0.0,
+                     level.name + " derivative of " + name);
+      else
+        expect_digits(gradient.values(), dx, x, share, level.name + " derivative of " + name);
+    }
+}
+
+TEST(Activation, NanStaysNanAndMeetsNoNeighbour) {
+  for (const Level& level : levels())
+    for (const auto& [name, activation] : activations())
+      for (std::int64_t count : {1, 5, 16, 37})
+        for (std::int64_t at = 0; at < count; ++at) {
+          Floats x(random_values(count, 6));
+          x[static_cast<std::size_t>(at)] = std::numeric_limits<float>::quiet_NaN();
+          const Floats in_place = x.copy();
+          level.activation.forward(TestLane(), activation, count, x.data(), in_place.data());
+          for (std::int64_t i = 0; i < count; ++i)
+            ASSERT_EQ(std::isnan(in_place[static_cast<std::size_t>(i)]), i == at)
+                << level.name << " " << name;
+          const Floats dy = x.copy();  // a gradient that is NaN
+          level.activation.backward(TestLane(), activation, count, dy.data(),
+                                    Floats(Values(x.size(), 0.5)).data(), dy.data());
+          ASSERT_TRUE(std::isnan(dy[static_cast<std::size_t>(at)])) << level.name << " " << name;
+        }
+}
+
+TEST(Activation, EveryLevelAndAddressGivesTheSameBits) {
+  const Values x = hard_inputs();
+  const auto most = static_cast<std::int64_t>(x.size());
+  for (const auto& [name, activation] : activations())
+    for (std::int64_t count : {std::int64_t{1}, std::int64_t{3}, std::int64_t{17}, std::int64_t{100}, most})
+      for (int shift : {0, 1}) {
+        const Floats in(Values(x.end() - count, x.end()), shift), dy(random_values(count, 5), shift);
+        Floats first(count), first_dx(count);
+        for (const Level& level : levels()) {
+          Floats y(count, shift), dx(count, shift);
+          level.activation.forward(TestLane(), activation, count, in.data(), y.data());
+          level.activation.backward(TestLane(), activation, count, dy.data(), in.data(), dx.data());
+          if (level.name == "baseline") first = y.copy(), first_dx = dx.copy();
+          EXPECT_TRUE(same_bits(y, first)) << level.name << " " << name;
+          EXPECT_TRUE(same_bits(dx, first_dx)) << level.name << " derivative of " << name;
+        }
+      }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What layer cases do not see of attention: equal bits of the levels, of a sample alone and among others, and
+// of stored and recomputed probabilities; what is masked out is never read into a result.
+#include "kernels/attention.h"
+
+#include "kernel_testing.h"
+
+namespace lockstep {
+namespace {
+
+struct Problem {
+  AttentionShape shape;
+  std::vector<float> lengths = {};
+};
+
+struct Outcome {
+  Floats y, gradients;
+};
+
+/// q, k and v interleaved as a projection leaves them.
+Outcome run(const AttentionKernels& kernels, const Problem& problem, const Floats& qkv, const Floats& dy,
+            bool stored) {
+  const AttentionShape& shape = problem.shape;
+  const std::int64_t units = shape.heads * shape.head_size, stride = 3 * units;
+  const TestLane lane(kernels.scratch_bytes(shape, stored, true));
+  const AttentionInputs inputs{qkv.data(),
+                               qkv.data() + units,
+                               qkv.data() + 2 * units,
+                               stride,
+                               stride,
+                               problem.lengths.empty() ? nullptr : problem.lengths.data()};
+  const AttentionDropout dropout{0.25F, 5, 6, 7, 100};
+  const Floats probabilities(shape.probabilities());
+  Outcome result{Floats(shape.n * shape.queries * units), Floats(shape.n * shape.queries * stride)};
+  kernels.forward(lane, shape, inputs, dropout, stored ? probabilities.data() : nullptr, result.y.data());
+  float* gradient = result.gradients.data();
+  kernels.backward(lane, shape, inputs, dropout, stored ? probabilities.data() : nullptr, dy.data(),
+                   {gradient, gradient + units, gradient + 2 * units});
+  return result;
+}
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> list{
+      {{.n = 2, .heads = 3, .head_size = 5, .queries = 17, .keys = 17}},
+      {{.n = 2, .heads = 2, .head_size = 32, .queries = 70, .keys = 70, .causal = true}},
+      {{.n = 2, .heads = 1, .head_size = 64, .queries = 33, .keys = 33, .causal = true, .dropout = true},
+       {20, 33}},
+      {{.n = 2, .heads = 2, .head_size = 16, .queries = 9, .keys = 9, .dropout = true}, {0, 4}},
+  };
+  return list;
+}
+
+TEST(AttentionKernels, LevelsStoredAndRecomputedProbabilitiesGiveTheSameBits) {
+  const std::vector<Level> all = levels();
+  for (const Problem& problem : problems()) {
+    const std::int64_t count =
+        problem.shape.n * problem.shape.queries * problem.shape.heads * problem.shape.head_size;
+    const Floats qkv(random_values(3 * count, 1, -2, 2)), dy(random_values(count, 2));
+    const Outcome first = run(all.front().attention, problem, qkv, dy, true);
+    for (const Level& level : all)
+      for (bool stored : {true, false}) {
+        const Outcome other = run(level.attention, problem, qkv, dy, stored);
+        EXPECT_TRUE(same_bits(other.y, first.y)) << level.name << " stored " << stored;
+        EXPECT_TRUE(same_bits(other.gradients, first.gradients)) << level.name << " stored " << stored;
+      }
+  }
+}
+
+TEST(AttentionKernels, ASampleAloneHasTheBitsThatItHasAmongOthers) {
+  const AttentionKernels& kernels = levels().back().attention;
+  const Problem both{{.n = 2, .heads = 2, .head_size = 7, .queries = 19, .keys = 19, .causal = true},
+                     {19, 11}};
+  Problem alone = both;
+  alone.shape.n = 1;
+  alone.lengths = {11};
+  const std::int64_t half = 19 * 14;
+  const Values qkv = random_values(6 * half, 1), dy = random_values(2 * half, 2);
+  const Outcome together = run(kernels, both, Floats(qkv), Floats(dy), true);
+  const Outcome apart = run(kernels, alone, Floats(Values(qkv.begin() + 3 * half, qkv.end())),
+                            Floats(Values(dy.begin() + half, dy.end())), true);
+  for (std::int64_t i = 0; i < half; ++i)
+    ASSERT_EQ(apart.y[static_cast<std::size_t>(i)], together.y[static_cast<std::size_t>(half + i)]);
+  for (std::int64_t i = 0; i < 3 * half; ++i)
+    ASSERT_EQ(apart.gradients[static_cast<std::size_t>(i)],
+              together.gradients[static_cast<std::size_t>(3 * half + i)]);
+}
+
+TEST(AttentionKernels, AQueryThatMayAttendToNothingGivesZerosAndLargeScoresAreFinite) {
+  for (const Level& level : levels()) {
+    const Problem problem{{.n = 1, .heads = 1, .head_size = 4, .queries = 6, .keys = 6}, {3}};
+    Values qkv = random_values(6 * 12, 1, -1e4, 1e4);
+    const Outcome result = run(level.attention, problem, Floats(qkv), Floats(random_values(24, 2)), true);
+    for (std::size_t i = 0; i < 24; ++i) {
+      ASSERT_TRUE(std::isfinite(result.y[i])) << level.name;
+      if (i >= 12) {
+        EXPECT_EQ(result.y[i], 0.0F) << level.name;
+      }
+    }
+    for (std::size_t i = 0; i < 72; ++i) ASSERT_TRUE(std::isfinite(result.gradients[i])) << level.name;
+    for (std::size_t i = 36; i < 72; ++i) EXPECT_EQ(result.gradients[i], 0.0F) << level.name;
+    qkv[4] = std::nan("");  // a key that counts
+    EXPECT_TRUE(
+        std::isnan(run(level.attention, problem, Floats(qkv), Floats(random_values(24, 2)), true).y[0]));
+  }
+}
+
+TEST(AttentionKernels, RowsPastALengthAreCleared) {
+  for (const Level& level : levels()) {
+    const Floats x(random_values(3 * 4 * 5, 1, 1, 2));
+    const std::vector<float> lengths{2, 0, 9};
+    level.attention.zero_past(TestLane(), 3, 4, 5, lengths.data(), x.data());
+    for (std::size_t i = 0; i < 60; ++i) {
+      const bool past = (i < 20 && i >= 10) || (i >= 20 && i < 40);
+      EXPECT_EQ(x[i] == 0.0F, past) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
