@@ -79,6 +79,7 @@ int command_check(const CommandLine& line) {
   Model model = make_model(config, train->feature_shape(), device.device);
   check_labels(model, *train);
   if (eval) check_labels(model, *eval);
+  if (eval) evaluation_metrics(config, model, *eval);
   const int shards = choose_shards(config, std::nullopt, device.is_gpu() ? 1 : cores_per_rank(1));
   const std::int64_t batch = config.train.integer("batch_size");
   const StepPlan plan({.num_samples = train->size(),

@@ -12,6 +12,7 @@
 #include "io/readers.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
+#include "model/metric.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -41,6 +42,11 @@ std::vector<ReferenceSection> other_rooms() {
   add_entries(sections, "Initializer", initializer_table());
   sections.push_back({"Head", "An item of model.heads. See docs/layers.md.", head_table()});
   add_entries(sections, "Loss", loss_table());
+  sections.push_back({"Every metric",
+                      "Metrics stand in `eval.metrics`; see docs/metrics.md. These options every metric "
+                      "takes beside its own.",
+                      common_metric_table()});
+  add_entries(sections, "Metric", metric_table());
   sections.push_back({"Regularization", "An item of model.regularization.", regularization_table()});
   add_entries(sections, "Optimizer", optimizer_table());
   add_entries(sections, "Schedule", schedule_table());

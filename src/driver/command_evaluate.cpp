@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_evaluate.h"
 
+#include <nlohmann/json.hpp>
+
 #include "driver/evaluation.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
@@ -11,13 +13,39 @@
 namespace lockstep {
 
 namespace {
-std::string parts_text(const Model& model, const Evaluation& evaluation, const EvaluationResult& result) {
-  std::string text;
-  for (std::size_t i = 0; i < result.parts.size(); ++i)
-    if (model.reports(evaluation.part_names()[i]))
-      text += fmt::format(", \"{}\": {}", evaluation.part_names()[i], result.parts[i]);
-  return text;
+
+using Json = nlohmann::ordered_json;
+
+Json list_of(const MetricTable& table) {
+  Json numbers = Json::array();
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    if (table.columns > 0 && i % static_cast<std::size_t>(table.columns) == 0)
+      numbers.push_back(Json::array());
+    (table.columns > 0 ? numbers.back() : numbers).push_back(table.values[i]);
+  }
+  return numbers;
 }
+
+/// One line; NaN and infinities are null.
+std::string result_text(const FoundCheckpoint& found, const Model& model, const Evaluation& evaluation,
+                        const EvaluationResult& result) {
+  Json record;
+  record["checkpoint"] = found.path;
+  record["global_step"] = found.header.global_step;
+  record["samples"] = result.samples;
+  record["loss"] = result.loss;
+  if (model.accuracy() && !result.has_metric("accuracy")) record["accuracy"] = result.accuracy;
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    if (const std::string& name = evaluation.part_names()[i]; model.reports(name) && !result.has_metric(name))
+      record[name] = result.parts[i];
+  for (const auto& [name, report] : result.metrics) {
+    if (report.value) record[name] = *report.value;
+    for (const MetricTable& table : report.tables)
+      record[fmt::format("{}/{}", name, table.name)] = list_of(table);
+  }
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 int command_evaluate(const CommandLine& line) {
@@ -36,16 +64,16 @@ int command_evaluate(const CommandLine& line) {
     Session session(environment, target.config, found.header.shards, false, true);
     shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
     const Params& eval = session.config().eval;
-    Evaluation evaluation(
-        session.executor_context(), session.control(), *session.eval_data(),
-        eval.has("batch_size") ? eval.integer("batch_size") : session.config().train.integer("batch_size"));
-    session.workers().grow_scratch(evaluation.scratch_bytes());
-    const EvaluationResult result = evaluation.run();
-    if (session.is_chief())
-      fmt::print("{{\"checkpoint\": \"{}\", \"global_step\": {}, \"samples\": {}, \"loss\": {}{}{}}}\n",
-                 found.path, found.header.global_step, result.samples, result.loss,
-                 session.model().accuracy() ? fmt::format(", \"accuracy\": {}", result.accuracy) : "",
-                 parts_text(session.model(), evaluation, result));
+    const std::int64_t batch_size =
+        eval.has("batch_size") ? eval.integer("batch_size") : session.config().train.integer("batch_size");
+    const auto evaluation = shared([&] {
+      return std::make_unique<Evaluation>(
+          session.executor_context(), session.control(), *session.eval_data(), batch_size,
+          evaluation_metrics(session.config(), session.model(), *session.eval_data()));
+    });
+    session.workers().grow_scratch(evaluation->scratch_bytes());
+    const EvaluationResult result = evaluation->run();
+    if (session.is_chief()) fmt::print("{}\n", result_text(found, session.model(), *evaluation, result));
     return 0;
   });
 }

@@ -75,7 +75,8 @@ class TrainingRun {
       evaluation_ =
           std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
                                        config_.eval.has("batch_size") ? config_.eval.integer("batch_size")
-                                                                      : config_.train.integer("batch_size"));
+                                                                      : config_.train.integer("batch_size"),
+                                       evaluation_metrics(config_, session.model(), *session.eval_data()));
     session.workers().grow_scratch(
         std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
     monitored_ = std::make_unique<MonitoredSession>(

@@ -77,6 +77,10 @@ constexpr ParamSpec kEval[] = {
     {"every_epochs", integer, "1", ">= 0 or null",
      "Evaluate after so many epochs. 0 or null: only at the end."},
     {"every_steps", integer, "null", ">= 1 or null", "Evaluate after so many steps, too."},
+    {"metrics", node, "null", "list or null",
+     "What evaluations report beside loss and accuracy: a list of metrics, each a name or {name: options}; "
+     "see the "
+     "metrics."},
 };
 
 constexpr ParamSpec kCheckpoint[] = {
@@ -99,7 +103,8 @@ constexpr ParamSpec kCheckpoint[] = {
      "How many of the best checkpoints to keep beside the newest. An evaluation that is better than all "
      "before it "
      "is followed by a checkpoint."},
-    {"best_metric", string, "loss", "loss|accuracy", "Of the evaluation: what keep_best compares."},
+    {"best_metric", string, "loss", "",
+     "Of the evaluation: what keep_best compares: loss, accuracy, or a metric of eval.metrics."},
     {"best_mode", string, "min", "min|max",
      "Whether a smaller (min) or a larger (max) best_metric is better."},
     {"background", boolean, "true", "",

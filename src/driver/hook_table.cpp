@@ -25,7 +25,8 @@ constexpr ParamSpec kStopAfterSteps[] = {
 constexpr ParamSpec kStopAfterSeconds[] = {
     {"seconds", real, kRequired, "> 0 seconds", "From the session's start, by the chief's clock."}};
 
-constexpr std::string_view kMetricHelp = "What evaluations find: eval/loss or eval/accuracy.";
+constexpr std::string_view kMetricHelp =
+    "What evaluations find: eval/loss, eval/accuracy, eval/f1 for a metric of eval.metrics.";
 constexpr std::string_view kMinStepsHelp = "Evaluations before this step do not count.";
 constexpr ParamSpec kThreshold[] = {
     {"metric", string, kRequired, "", kMetricHelp},

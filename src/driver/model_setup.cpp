@@ -113,6 +113,9 @@ void check_config(const Config& config) {
   warm_start_options(config);
   reader_params(config, "train");
   if (has_split(config, "eval")) reader_params(config, "eval");
+  if (!metrics_from_config(config.eval.node("metrics")).empty() && !has_split(config, "eval"))
+    throw config.eval.error("metrics", "there is no evaluation set to compute metrics of",
+                            "Add `eval:` to section data, or leave the metrics out.");
 }
 
 std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split) {
@@ -155,6 +158,10 @@ void check_labels(Model& model, const Dataset& dataset) {
     const auto [first, last] = heads.columns_of(head, columns);
     if (first < last) dataset.check_labels(heads.rule(head, columns), first, last);
   }
+}
+
+std::vector<BoundMetric> evaluation_metrics(const Config& config, const Model& model, const Dataset& eval) {
+  return bind_metrics(config.eval.node("metrics"), *model.heads, *model.graph, eval);
 }
 
 std::string variable_table_text(const VariableStore& variables) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "driver/config.h"
+#include "driver/evaluation_metrics.h"
 #include "driver/loss_report.h"
 #include "driver/regularizer.h"
 #include "io/dataset.h"
@@ -53,6 +54,9 @@ struct Model {
 Model make_model(const Config& config, const Shape& features, Device& device);
 /// Checks that a data set fits the model: label columns and values.
 void check_labels(Model& model, const Dataset& dataset);
+
+/// The metrics of eval.metrics, which fit the model and the evaluation set. Throws Error(config).
+std::vector<BoundMetric> evaluation_metrics(const Config& config, const Model& model, const Dataset& eval);
 
 /// What the drift check and the start-up check call "the model": names, shapes and order of the variables.
 std::string variable_table_text(const VariableStore& variables);

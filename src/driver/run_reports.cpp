@@ -29,14 +29,15 @@ void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
   }
 }
 
-void RunReports::record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values) {
+void RunReports::record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values,
+                        std::span<const List> lists) {
   if (EventWriter* events = (split == Split::train ? train_events_ : eval_events_).get())
     for (const Value& value : values)
       if (value.event) events->scalar(value.name, step, value.value);
   if (!metrics_log_) return;
   std::vector<std::pair<std::string, double>> named;
   for (const Value& value : values) named.emplace_back(value.name, value.value);
-  metrics_log_->append(step, epoch, split == Split::train ? "train" : "eval", named);
+  metrics_log_->append(step, epoch, split == Split::train ? "train" : "eval", named, lists);
 }
 
 void RunReports::event(std::string_view tag, std::int64_t step, double value) {

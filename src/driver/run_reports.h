@@ -24,6 +24,8 @@ class RunReports {
     double value;
     bool event = true;  ///< false: only into metrics.jsonl
   };
+  /// Numbers of one name, for metrics.jsonl alone.
+  using List = MetricsLog::List;
   using LineWriter = std::function<void(std::string_view)>;
 
   struct Options {
@@ -39,7 +41,8 @@ class RunReports {
   /// after it had made up for one (left_off.h).
   void resume_from(std::int64_t step, std::int64_t evaluated_step);
   /// One record: a line of metrics.jsonl, and an event for each value. `epoch` counts from 1.
-  void record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values);
+  void record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values,
+              std::span<const List> lists = {});
   /// An event alone, among those of training.
   void event(std::string_view tag, std::int64_t step, double value);
   void flush();

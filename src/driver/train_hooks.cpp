@@ -39,10 +39,20 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
   if (evaluation == nullptr)
     throw checkpoint.error("keep_best", "there is no evaluation to compare checkpoints by",
                            "Add an evaluation set to section data, or leave keep_best at 0.");
-  if (checkpoint.string("best_metric") == "accuracy" && !session.parts().accuracy)
-    throw checkpoint.error("best_metric", "the model does not report accuracy",
-                           "Add accuracy to model.metrics, or compare by loss.");
-  return "eval/" + checkpoint.string("best_metric");
+  const std::string& metric = checkpoint.string("best_metric");
+  std::vector<std::string> known = evaluation->metric_names();
+  known.push_back("loss");
+  if (session.parts().accuracy) known.push_back("accuracy");
+  for (const std::string& part : evaluation->part_names())
+    if (session.parts().reports_part(part)) known.push_back(part);
+  if (std::ranges::find(known, metric) == known.end()) {
+    const std::string near = nearest(metric, std::vector<std::string_view>(known.begin(), known.end()));
+    throw checkpoint.error(
+        "best_metric", fmt::format("no evaluation gives '{}'", metric),
+        fmt::format("{}There are: {}; more come with eval.metrics.",
+                    near.empty() ? "" : fmt::format("Did you mean '{}'? ", near), fmt::join(known, ", ")));
+  }
+  return "eval/" + metric;
 }
 
 /// How often ranks meet while they wait for the last checkpoint: well below the limit of a communication

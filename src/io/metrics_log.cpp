@@ -111,7 +111,7 @@ MetricsLog::MetricsLog(std::string path) : impl_(std::make_unique<Impl>()) {
 MetricsLog::~MetricsLog() = default;
 
 void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view split,
-                        std::span<const std::pair<std::string, double>> values) {
+                        std::span<const std::pair<std::string, double>> values, std::span<const List> lists) {
   Json record;
   record["step"] = step;
   record["epoch"] = epoch;
@@ -119,6 +119,15 @@ void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view 
   for (const auto& [name, value] : values) {
     LOCKSTEP_CHECK(!record.contains(name), "two values of a record are called '{}'", name);
     record[name] = value;
+  }
+  for (const List& list : lists) {
+    LOCKSTEP_CHECK(!record.contains(list.name), "two values of a record are called '{}'", list.name);
+    Json& numbers = record[list.name] = Json::array();
+    for (std::size_t i = 0; i < list.values.size(); ++i) {
+      if (list.columns > 0 && i % static_cast<std::size_t>(list.columns) == 0)
+        numbers.push_back(Json::array());
+      (list.columns > 0 ? numbers.back() : numbers).push_back(list.values[i]);
+    }
   }
   // dump() writes NaN and infinities as null.
   const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -20,6 +20,13 @@ namespace lockstep {
 
 class MetricsLog {
  public:
+  /// Several numbers of one name; with `columns` above 0 a matrix, row by row.
+  struct List {
+    std::string name;
+    std::span<const double> values;
+    std::int64_t columns = 0;
+  };
+
   /// Appends to `path`; created with the first record. A last line that a killed run cut short is removed.
   explicit MetricsLog(std::string path);
   ~MetricsLog();
@@ -28,7 +35,7 @@ class MetricsLog {
 
   /// Writes one record to the operating system at once. The names "step", "epoch" and "split" are taken.
   void append(std::int64_t step, std::int64_t epoch, std::string_view split,
-              std::span<const std::pair<std::string, double>> values);
+              std::span<const std::pair<std::string, double>> values, std::span<const List> lists = {});
   /// Removes the records of steps above `step`, and of evaluations (split "eval") above `evaluated_step`,
   /// atomically: a resumed run repeats them. Lines that are not records are removed too, with a warning.
   void drop_after(std::int64_t step, std::int64_t evaluated_step);

@@ -252,6 +252,7 @@ Graph::Calls Graph::calls(bool training) const {
     calls.operations.push_back(std::move(operation));
   }
   for (const Source output : outputs_) calls.outputs.push_back(value(output));
+  calls.node_values = std::move(values_of);
   if (training) find_gradients(calls);
   return calls;
 }

@@ -80,7 +80,8 @@ class Graph {
   struct Calls {
     std::vector<Operation> operations;
     std::vector<Value> values;
-    std::vector<int> outputs;  ///< values of Graph::outputs(); one may stand there twice
+    std::vector<int> outputs;                   ///< values of Graph::outputs(); one may stand there twice
+    std::vector<std::vector<int>> node_values;  ///< by node and output
   };
   Calls calls(bool training) const;
 

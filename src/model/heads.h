@@ -70,6 +70,10 @@ class Heads {
   /// Which labels may stand in these columns.
   LabelRule rule(const Head& head, std::int64_t columns) const;
 
+  /// In which form, and how many per sample, a head's loss gets its labels from `columns` columns.
+  LabelForm form(const Head& head, std::int64_t columns) const;
+  std::int64_t width(const Head& head, std::int64_t columns) const;
+
   /// Values of 4 bytes per sample that the largest expected LabelBlock needs.
   std::int64_t label_words() const { return label_words_; }
   /// `labels` of n samples as a block: in `out` (n x label_words()), or where they are if nothing is to be
@@ -83,8 +87,6 @@ class Heads {
   void count(const LabelBlock& block, std::int64_t n, std::span<LossCounts> counts) const;
 
  private:
-  std::int64_t width(const Head& head, std::int64_t columns) const;
-  LabelForm form(const Head& head, std::int64_t columns) const;
   std::int64_t words(std::int64_t columns) const;
 
   std::vector<Head> heads_;

@@ -16,6 +16,7 @@
 #include "core/params.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
+#include "model/prediction_kind.h"
 
 namespace lockstep {
 
@@ -79,6 +80,9 @@ class Loss {
   /// What `predict` writes: n rows of num_elements (softmax: probabilities). Not in place.
   virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
                        const Shape& output, const float* outputs, float* predictions) const;
+  /// What metrics take the outputs for. classes: predict() gives their probabilities; labels: those are the
+  /// sigmoids of the outputs.
+  virtual PredictionKind predictions() const { return PredictionKind::values; }
 };
 
 struct LossEntry {

@@ -103,7 +103,11 @@ class GpuTest(LockstepTest):
         self.on_gpu("run", steps=4)
         found = {}
         for device in ("cuda", "cpu"):
-            out = self.lockstep("evaluate", self.folder / "run", "--set", f"device={device}", "--quiet", ranks=2).out
+            metrics = ("eval.metrics=[{top_k: {k: 3}}, {f1: {average: macro}}, {auc_roc: {exact: true}}, perplexity, "
+                       "{mean: {name: hidden, layer: global_avg_pool1}}]")
+            out, again = (self.lockstep("evaluate", self.folder / "run", "--set", f"device={device}", "--set", metrics,
+                                        "--quiet", ranks=ranks).out for ranks in (2, 3))
+            self.assertEqual(out, again)
             found[device] = lockstep_run.json.loads(out)
             table = self.folder / f"{device}.csv"
             self.lockstep("predict", self.folder / "run", "--set", f"device={device}", "--input", lockstep_run.DIGITS_DATA,
@@ -111,6 +115,8 @@ class GpuTest(LockstepTest):
             found[device + " rows"] = [[float(x) for x in line.split(",")]
                                        for line in table.read_text(encoding="utf-8").splitlines()[1:]]
         self.assertAlmostEqual(found["cuda"]["loss"], found["cpu"]["loss"], places=4)
+        for name in ("top_k", "f1", "auc_roc", "perplexity", "hidden"):
+            self.assertAlmostEqual(found["cuda"][name], found["cpu"][name], delta=0.02, msg=name)
         self.assertEqual(len(found["cuda rows"]), 1797)
         for one, two in zip(found["cuda rows"], found["cpu rows"]):
             for a, b in zip(one[1:], two[1:]):

@@ -31,7 +31,7 @@ void EvaluationHook::evaluate(MonitoredSession& session) {
   }
   const std::int64_t step = session.global_step();
   evaluated_step_ = step;
-  const bool accuracy = session.parts().accuracy;
+  const bool accuracy = session.parts().accuracy && !result.has_metric("accuracy");
   session.metrics().note("eval/loss", step, result.loss);
   if (accuracy) session.metrics().note("eval/accuracy", step, result.accuracy);
   RunReports& reports = session.reports();
@@ -40,13 +40,23 @@ void EvaluationHook::evaluate(MonitoredSession& session) {
   std::string parts;
   for (std::size_t i = 0; i < result.parts.size(); ++i) {
     const std::string& name = evaluation_.part_names()[i];
-    if (!session.parts().reports_part(name)) continue;
+    if (!session.parts().reports_part(name) || result.has_metric(name)) continue;
     values.push_back({name, result.parts[i]});
     session.metrics().note("eval/" + name, step, result.parts[i]);
     parts += is_accuracy(name) ? fmt::format("  {} {:.2f} %", name, 100 * result.parts[i])
                                : fmt::format("  {} {:.4f}", name, result.parts[i]);
   }
-  reports.record(RunReports::Split::eval, step, epoch_ + 1, values);
+  std::vector<RunReports::List> lists;
+  for (const auto& [name, report] : result.metrics) {
+    if (report.value) {
+      values.push_back({name, *report.value});
+      session.metrics().note("eval/" + name, step, *report.value);
+      parts += fmt::format("  {} {:.4f}", name, *report.value);
+    }
+    for (const MetricTable& table : report.tables)
+      lists.push_back({fmt::format("{}/{}", name, table.name), table.values, table.columns});
+  }
+  reports.record(RunReports::Split::eval, step, epoch_ + 1, values, lists);
   reports.flush();
   reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}{}  ({} samples)", step, result.loss,
                            accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "", parts,

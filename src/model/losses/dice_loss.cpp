@@ -44,6 +44,16 @@ class Dice final : public Loss {
   }
   std::optional<std::int32_t> ignored() const override { return ignored_; }
   bool has_classes() const override { return false; }
+  PredictionKind predictions() const override {
+    return options_.softmax ? PredictionKind::classes : PredictionKind::labels;
+  }
+  void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
+               const Shape& output, const float* outputs, float* predictions) const override {
+    if (options_.softmax)
+      kernels.loss.softmax(lane, n * per_sample(output), output.last(), outputs, predictions);
+    else
+      Loss::predict(kernels, device, lane, n, output, outputs, predictions);
+  }
   std::int64_t terms(const Shape&) const override { return 1; }
   std::int64_t positions(const Shape& output) const override { return per_sample(output); }
   bool counts_labels() const override { return ignored_.has_value(); }

@@ -48,6 +48,11 @@ class ElementwiseLoss final : public Loss {
   }
   std::optional<std::int32_t> ignored() const override { return options_.ignored; }
   bool has_classes() const override { return false; }
+  PredictionKind predictions() const override {
+    const ElementLoss kind = options_.terms.kind;
+    return kind == ElementLoss::sigmoid || kind == ElementLoss::focal ? PredictionKind::labels
+                                                                      : PredictionKind::values;
+  }
   void prepare(Device& device, const Shape& output) override {
     options_.terms.channels = output.last();
     if (!options_.factors.empty())

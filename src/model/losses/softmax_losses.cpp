@@ -73,6 +73,7 @@ class SoftmaxLoss : public Loss {
                const float* outputs, float* predictions) const override {
     kernels.loss.softmax(lane, n * positions(output), output.last(), outputs, predictions);
   }
+  PredictionKind predictions() const override { return PredictionKind::classes; }
 
  private:
   bool has_zero_weight() const { return std::ranges::find(weights_, 0.0) != weights_.end(); }
