@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/named_options.h"
+#include "driver/plugin.h"
 #include "driver/warm_start.h"
 #include "io/readers.h"
 
@@ -96,6 +97,7 @@ Node split_options(const Node& data, std::string_view split) {
 }
 
 void check_config(const Config& config) {
+  load_plugins(config);
   const Params model = model_params(config);
   reports_accuracy(model);
   layers_from_config(model.node("layers"));

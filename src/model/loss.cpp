@@ -3,6 +3,7 @@
 #include "model/loss.h"
 
 #include <array>
+#include <vector>
 
 #include "core/named_options.h"
 
@@ -41,16 +42,28 @@ class SoftmaxCrossEntropy final : public Loss {
   }
 };
 
-constexpr std::array kTable = {
+constexpr std::array kOwn = {
     LossEntry{"softmax_cross_entropy",
               "softmax with cross-entropy over classes; labels are indices or dense rows",
               {},
               [](const Params&) -> std::unique_ptr<Loss> { return std::make_unique<SoftmaxCrossEntropy>(); }},
 };
 
+std::vector<LossEntry>& entries() {
+  static std::vector<LossEntry> table(kOwn.begin(), kOwn.end());
+  return table;
+}
+
 }  // namespace
 
-std::span<const LossEntry> loss_table() { return kTable; }
+std::span<const LossEntry> loss_table() { return entries(); }
+
+void register_loss(const LossEntry& entry) {
+  for (const LossEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a loss named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
+}
 
 std::unique_ptr<Loss> make_loss(const Node& node) {
   const NamedOptions named = named_options(node, "loss");
