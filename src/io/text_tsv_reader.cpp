@@ -23,10 +23,10 @@ constexpr std::array kOwnOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
               "the file, plain or gzip, UTF-8; relative to the config file's folder"},
     ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
-    ParamSpec{"split_column", ParamType::string, "null", "",
+    ParamSpec{"split_column", ParamType::node, "null", "",
               "which set a line belongs to: a column's number from 0, or its name; null: there is none"},
-    ParamSpec{"label_column", ParamType::string, "null", "", "the same for the labels"},
-    ParamSpec{"text_column", ParamType::string, kRequired, "", "the same for the text"},
+    ParamSpec{"label_column", ParamType::node, "null", "", "the same for the labels"},
+    ParamSpec{"text_column", ParamType::node, kRequired, "", "the same for the text"},
     ParamSpec{"split", ParamType::string, "null", "", "use lines with this in split_column; null: all"},
     ParamSpec{"vocabulary_split", ParamType::string, "null", "",
               "vocabulary and classes come from these lines; null: from all"},
@@ -63,12 +63,16 @@ struct Line {
   std::string_view split, labels, text;
 };
 
+bool has_column(const Params& params, std::string_view option) {
+  return params.has(option) && !is_null(params.node(option));
+}
+
 struct TsvFormat {
   explicit TsvFormat(const Params& options) : params(options), header(options.boolean("header")) {
     for (const char* name : {"split", "vocabulary_split"})
-      if (params.has(name) && !params.has("split_column"))
+      if (params.has(name) && !has_column(params, "split_column"))
         throw params.error(name, "needs split_column", "Say which column holds it, such as split_column: 0.");
-    if (with_labels() && !params.has("label_column"))
+    if (with_labels() && !has_column(params, "label_column"))
       throw params.error("labels", "needs label_column", "Name the column, or write labels: none.");
     const std::string& mark = params.string("label_separator");
     if (mark.size() != 1 || mark == "\t")
@@ -86,8 +90,11 @@ struct TsvFormat {
 /// A column's number: the option holds it, or a name of the header.
 std::int64_t column_number(const TsvFormat& format, std::string_view option,
                            const std::vector<std::string_view>& header, const std::string& path) {
-  if (!format.params.has(option)) return kNone;
-  const std::string& text = format.params.string(option);
+  if (!has_column(format.params, option)) return kNone;
+  const Node& node = format.params.node(option);
+  if (node.kind != Node::Kind::scalar)
+    throw format.params.error(option, "must be a column's number, from 0, or its name");
+  const std::string& text = node.text;
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed == std::errc() && end == text.data() + text.size() && number >= 0) return number;
