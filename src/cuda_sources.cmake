@@ -10,6 +10,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/backend_cuda.cpp
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
+  kernels/embedding_cuda.cu
   kernels/kernel_table_cuda.cpp
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu

@@ -7,34 +7,10 @@
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
+#include "driver/executor_parts.h"
 #include "driver/fault_step.h"
 
 namespace lockstep {
-
-/// One microshard in flight: its arena and, per operation, the addresses in it.
-struct Executor::Slot {
-  int index = 0;
-  Buffer arena;
-  Microshard microshard{};
-  Labels labels;
-  struct Call {
-    std::vector<const float*> inputs;
-    std::vector<float*> dx;
-    std::vector<float*> outputs;
-    std::vector<const float*> dy, dy2;
-    void* saved;
-  };
-  std::vector<Call> calls;
-  float* features;
-  const float* outputs;
-  float* d_outputs;
-};
-
-struct Executor::Meeting {
-  SmallSum forward, backward;
-  std::vector<const double*> totals;
-  std::string forward_name, backward_name;
-};
 
 namespace {
 
@@ -56,12 +32,6 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                               context.shards});
   }
   return calls;
-}
-
-template <typename T>
-T* at(const Buffer& arena, std::size_t offset) {
-  return offset == MemoryPlan::kNone ? nullptr
-                                     : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
 }
 
 }  // namespace
@@ -264,98 +234,6 @@ void Executor::run_microshard(const Phase& phase, const BatchView& batch, int th
   if (slot.microshard.n == 0) zero(phase.gradients);
   for (const Range& gap : phase.gaps) zero(gap);
   accumulator_->finished(lane, thread, shard, phase.gradients, phase.base);
-}
-
-void Executor::fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot) {
-  if (microshard.n == 0) return;
-  if (stage_ == nullptr) {
-    const Traced traced("input", "fetch");
-    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
-    if (observer_ != nullptr)
-      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
-    return;
-  }
-  context_.device.copy(
-      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
-      stage_->features(microshard.shard),
-      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
-  if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
-  slot.labels = stage_->labels(microshard.shard);
-}
-
-void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
-  const Traced traced("forward", "loss");
-  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
-  if (microshard.n > 0 && has_labels)
-    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
-                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
-                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
-  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
-  if (observer_ != nullptr && microshard.n > 0) {
-    context_.device.synchronize(lane.stream);  // the sums are there
-    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
-  }
-  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
-}
-
-void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
-                       Slot& slot, const Phase& phase) {
-  Lane lane = context_.lanes[static_cast<std::size_t>(thread)];
-  lane.step_word = static_cast<const std::uint32_t*>(step_word_.data());
-  if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
-  if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
-  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
-  Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
-  const bool backward = action.act == Act::backward || action.act == Act::backward_local;
-  const Traced traced(backward ? "backward" : "forward", operation.layer->name().c_str());
-  const Pass pass{context_.kernels,
-                  lane,
-                  context_.variables,
-                  training_,
-                  microshard.n,
-                  microshard.shard,
-                  context_.seed,
-                  batch.step,
-                  microshard.first_sample,
-                  call.inputs.data(),
-                  call.outputs.data(),
-                  call.saved,
-                  call.dy.data(),
-                  call.dy2.data(),
-                  call.dx.data(),
-                  backward && phase.gradients.size() > 0
-                      ? accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base)
-                      : nullptr,
-                  phase.gradients.first};
-  const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
-  switch (action.act) {
-    case Act::forward_local:
-      operation.collective->forward_local(pass,
-                                          const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
-      return;
-    case Act::backward_local:
-      operation.collective->backward_local(pass,
-                                           const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
-      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
-      return;
-    case Act::forward:
-      if (microshard.n == 0) return;
-      operation.layer->forward(pass);
-      if (observer_ != nullptr) observer_->forward(action.operation, pass);
-      return;
-    default:
-      break;
-  }
-  if (microshard.n == 0) return;
-  operation.layer->backward(pass);
-  if (observer_ != nullptr) observer_->backward(action.operation, pass);
-  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
-    if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
-    const int value = operation.inputs[input];
-    context_.kernels.elementwise.accumulate(
-        lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
-        at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
-  }
 }
 
 void Executor::meet(const Phase& phase) {

@@ -104,7 +104,7 @@ class Executor {
   int num_slots() const;
 
  private:
-  enum class Act { fetch, forward, forward_local, loss, backward_local, backward };
+  enum class Act { fetch, forward, forward_local, loss, backward_local, backward, no_gradient };
   struct Action {
     Act act;
     int operation;
@@ -134,6 +134,15 @@ class Executor {
   void set_step(std::int64_t step);
   void cut_at_buckets(std::span<const Range> buckets);
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
+  bool has_gradients(const Graph::Operation& operation) const;
+  struct Gradients {
+    float* address = nullptr;  ///< of the flat element `base`
+    std::int64_t base = 0;
+  };
+  Gradients gradients_of(int number, const Phase& phase, int thread, const Microshard& microshard,
+                         const Slot& slot) const;
+  Range gradient_range(const Graph::Operation& operation) const;
+  void add_shared_gradients(int owner, const Pass& pass, const Slot& slot);
   void run_phases(const BatchView& batch, GradientReducer* reducer);
   void fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot);
   void loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot);

@@ -32,7 +32,12 @@ void Executor::build_phases() {
   if (!training_) return;
   for (int i = K - 1; i >= 0; --i) {
     const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(i)];
-    if (!calls_.values[static_cast<std::size_t>(operation.outputs[0])].wants_gradient) continue;
+    if (!operation.backward) {
+      if (!has_gradients(operation)) continue;
+      phases_.back().actions.push_back({Act::no_gradient, i});
+      add_gradients(phases_.back(), operation);
+      continue;
+    }
     if (operation.collective != nullptr) {
       phases_.back().actions.push_back({Act::backward_local, i});
       add_gradients(phases_.back(), operation);
@@ -64,7 +69,7 @@ void Executor::cut_at_buckets(std::span<const Range> buckets) {
       part = Phase{.base = whole.base, .who = Who::last};
       part.gradients = {whole.base, whole.base};
     }
-    if (action.act != Act::backward) continue;
+    if (action.act != Act::backward && action.act != Act::no_gradient) continue;
     add_gradients(part, calls_.operations[static_cast<std::size_t>(action.operation)]);
     if (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) {
       while (bucket + 1 < buckets.size() && part.gradients.last >= buckets[bucket].last) ++bucket;
@@ -94,14 +99,17 @@ void Executor::cut_behind_loss() {
   }
 }
 
+bool Executor::has_gradients(const Graph::Operation& operation) const {
+  return context_.graph.nodes()[static_cast<std::size_t>(operation.node)].trainable_elements > 0;
+}
+
 void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
   const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
     const Variable& variable = context_.variables[static_cast<VariableId>(id)];
     if (!variable.trainable) continue;
     const std::int64_t used = variable.offset + variable.shape.num_elements();
-    constexpr std::int64_t kStep = VariableStore::kAlignmentElements;
-    const std::int64_t end = (used + kStep - 1) / kStep * kStep;
+    const std::int64_t end = variable.offset + VariableStore::padded(variable.shape.num_elements());
     if (phase.gradients.size() == 0) phase.gradients = {variable.offset, variable.offset};
     LOCKSTEP_CHECK(phase.gradients.last == variable.offset,
                    "gradients are not finished in the variables' order at {}", variable.name);

@@ -41,7 +41,7 @@ StepRecorder::StepRecorder(const ExecutorContext& context, const Graph::Calls& c
   loss_ = add_row(kLoss, "", "loss and correct samples", true);
   d_outputs_ = add_row(kBackward, "", "gradient of the loss", true);
   for (int i = operations - 1; i >= 0; --i)
-    if (calls.values[static_cast<std::size_t>(operation_of(i).outputs[0])].wants_gradient)
+    if (operation_of(i).backward)
       add_operation_backward(i);
   sums_ = static_cast<int>(rows_.size());
   const std::span<const Variable> variables = context.variables.variables();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
@@ -21,6 +22,7 @@ const ElementwiseKernels& elementwise_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
+const EmbeddingKernels& embedding_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
@@ -31,6 +32,7 @@
   const LossKernels& loss_kernels();               \
   const PoolKernels& pool_kernels();               \
   const UpdateKernels& update_kernels();           \
+  const EmbeddingKernels& embedding_kernels();     \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

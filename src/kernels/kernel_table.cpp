@@ -17,6 +17,7 @@ NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+EmbeddingKernels::~EmbeddingKernels() = default;
 
 namespace {
 
@@ -52,19 +53,22 @@ class CpuFactory final : public PrimitiveFactory {
 const CpuFactory factory;
 
 KernelTable table_of(IsaLevel level) {
+#define LOCKSTEP_TABLE_OF(level)                                                                         \
+  {                                                                                                      \
+    level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
+        level::embedding_kernels(), factory                                                              \
+  }
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:
-      return {avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-              avx512::update_kernels(), factory};
+      return LOCKSTEP_TABLE_OF(avx512);
     case IsaLevel::avx2:
-      return {avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(), avx2::update_kernels(),
-              factory};
+      return LOCKSTEP_TABLE_OF(avx2);
 #endif
     default:
-      return {baseline::elementwise_kernels(), baseline::norm_kernels(), baseline::loss_kernels(),
-              baseline::update_kernels(), factory};
+      return LOCKSTEP_TABLE_OF(baseline);
   }
+#undef LOCKSTEP_TABLE_OF
 }
 
 }  // namespace

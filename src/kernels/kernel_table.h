@@ -11,6 +11,7 @@
 
 #include "core/device.h"
 #include "kernels/elementwise.h"
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
@@ -23,6 +24,7 @@ struct KernelTable {
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;
+  const EmbeddingKernels& embedding;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -35,6 +35,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::norm_kernels(),
           cuda::loss_kernels(),
           cuda::update_kernels(),
+          cuda::embedding_kernels(),
           factory,
           cuda::kScratchBytes};
 }

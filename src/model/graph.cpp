@@ -45,22 +45,61 @@ const Shape& Graph::shape(Source source) const {
              : nodes_[static_cast<std::size_t>(source.node)].outputs[static_cast<std::size_t>(source.output)];
 }
 
-void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, const std::string& where) {
+/// "conv1 (8x8x32)".
+std::string Graph::described(Source source) const {
+  const std::string name =
+      source.node < 0 ? "features" : nodes_[static_cast<std::size_t>(source.node)].layer->name();
+  return fmt::format("{}{} ({})", name, source.output == 0 ? "" : fmt::format(":{}", source.output),
+                     shape(source).to_string());
+}
+
+int Graph::sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const {
+  const auto refuse = [&](const std::string& what, const std::string& advice) {
+    return Error(ErrorKind::config, fmt::format("layer {}: {}", layer.name(), what), where, advice);
+  };
+  const int node = find(shared_with);
+  if (node < 0) {
+    std::vector<std::string_view> known;
+    for (const Node& other : nodes_) known.push_back(other.layer->name());
+    const std::string suggestion = nearest(shared_with, known);
+    throw refuse(fmt::format("there is no layer '{}' before it to share variables with", shared_with),
+                 suggestion.empty() ? "" : fmt::format("Did you mean '{}'?", suggestion));
+  }
+  const Node& other = nodes_[static_cast<std::size_t>(node)];
+  if (std::string_view(other.layer->kind()) != layer.kind())
+    throw refuse(fmt::format("a {} cannot use the variables of {}, a {}", layer.kind(), shared_with,
+                             other.layer->kind()),
+                 "Layers that share variables are of one kind.");
+  if (dynamic_cast<const CollectiveLayer*>(&layer) != nullptr)
+    throw refuse(fmt::format("a {} cannot share variables: each has statistics of its own", layer.kind()),
+                 "Give each branch a layer of its own, or use a layer_norm.");
+  return other.shared_with >= 0 ? other.shared_with : node;
+}
+
+void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, const std::string& where,
+                const std::string& shared_with) {
   LOCKSTEP_REQUIRE(find(layer->name()) < 0 && layer->name() != "features", ErrorKind::config,
                    "{}{}two layers are named '{}'", where, where.empty() ? "" : ": ", layer->name());
   Node node;
   std::vector<Shape> shapes;
-  if (inputs.empty()) node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
+  if (inputs.empty() && layer->takes_inputs()) node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
+  LOCKSTEP_REQUIRE(inputs.empty() || layer->takes_inputs(), ErrorKind::config,
+                   "{}{}layer {}: a {} takes no inputs", where, where.empty() ? "" : ": ", layer->name(),
+                   layer->kind());
   for (const std::string& input : inputs) node.inputs.push_back(source(input, layer->name(), where));
   for (Source input : node.inputs) shapes.push_back(shape(input));
   try {
     node.outputs = layer->infer(shapes);
   } catch (const Error& error) {
-    if (where.empty() || error.where() == where) throw;
-    throw Error(error.kind(), error.what_happened(), where, error.advice());
+    std::string what = error.what_happened();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      what += fmt::format("{}{}", i == 0 ? "; it reads " : ", ", described(node.inputs[i]));
+    throw Error(error.kind(), what, where.empty() ? error.where() : where, error.advice());
   }
+  if (!shared_with.empty()) node.shared_with = sharer_of(*layer, shared_with, where);
   LOCKSTEP_CHECK(!node.outputs.empty(), "layer {} has no output", layer->name());
   node.layer = std::move(layer);
+  node.where = where;
   nodes_.push_back(std::move(node));
 }
 
@@ -81,24 +120,40 @@ void Graph::finish(VariableStore& variables) {
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[static_cast<std::size_t>(i)];
     const bool last = i + 1 == static_cast<int>(nodes_.size());
-    for (int output = last ? 1 : 0; output < static_cast<int>(node.outputs.size()); ++output) {
-      const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
-        return std::find(other.inputs.begin(), other.inputs.end(), Source{i, output}) != other.inputs.end();
-      });
-      LOCKSTEP_REQUIRE(
-          used, ErrorKind::config,
-          "{} of layer {} is read by no other layer; remove it, or name it in the `inputs` of one",
-          node.outputs.size() == 1 ? "the output" : fmt::format("output {}", output), node.layer->name());
-    }
+    const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return std::ranges::any_of(other.inputs, [&](Source input) { return input.node == i; });
+    });
+    LOCKSTEP_REQUIRE(last || used, ErrorKind::config,
+                     "the output of layer {} is read by no other layer; remove it, or name it in the "
+                     "`inputs` of one",
+                     node.layer->name());
   }
-  for (Node& node : nodes_) {
-    const std::int64_t before = variables.num_parameters();
-    node.first_variable = static_cast<int>(variables.variables().size());
-    node.layer->declare(variables);
-    node.last_variable = static_cast<int>(variables.variables().size());
-    node.parameters = variables.num_parameters() - before;
-  }
+  for (Node& node : nodes_) declare(node, variables);
   fuse();
+}
+
+void Graph::declare(Node& node, VariableStore& variables) {
+  const std::int64_t before = variables.num_parameters();
+  node.first_variable = static_cast<int>(variables.variables().size());
+  if (node.shared_with >= 0) {
+    const Node& owner = nodes_[static_cast<std::size_t>(node.shared_with)];
+    LOCKSTEP_REQUIRE(owner.last_variable > owner.first_variable, ErrorKind::config,
+                     "layer {}: {} has no variables to share", node.layer->name(), owner.layer->name());
+    variables.share(owner.first_variable, owner.last_variable, node.layer->name(), owner.layer->name());
+    try {
+      node.layer->declare(variables);
+      variables.end_share();
+    } catch (const Error& error) {
+      throw Error(error.kind(), error.what_happened(), node.where, error.advice());
+    }
+  } else {
+    node.layer->declare(variables);
+  }
+  node.last_variable = static_cast<int>(variables.variables().size());
+  node.parameters = variables.num_parameters() - before;
+  for (int id = node.first_variable; id < node.last_variable; ++id)
+    if (const Variable& variable = variables[static_cast<VariableId>(id)]; variable.trainable)
+      node.trainable_elements += VariableStore::padded(variable.shape.num_elements());
 }
 
 // A relu goes into the layer before it, an addition into a batch_norm before it, when nobody else reads what
@@ -126,6 +181,26 @@ void Graph::fuse_addition(int addition) {
   node.fused_into = later.node;
 }
 
+namespace {
+
+/// From the loss back: which operations a gradient comes to. Where none comes, none is computed.
+void find_gradients(Graph::Calls& calls) {
+  std::vector<bool> comes(calls.values.size(), false);
+  comes[static_cast<std::size_t>(calls.output)] = true;
+  for (auto operation = calls.operations.rbegin(); operation != calls.operations.rend(); ++operation) {
+    operation->backward = std::ranges::any_of(operation->outputs, [&](int output) {
+      return comes[static_cast<std::size_t>(output)] &&
+             calls.values[static_cast<std::size_t>(output)].wants_gradient;
+    });
+    if (!operation->backward) continue;
+    for (int input : operation->inputs) comes[static_cast<std::size_t>(input)] = true;
+  }
+  for (std::size_t v = 0; v < calls.values.size(); ++v)
+    calls.values[v].wants_gradient = calls.values[v].wants_gradient && comes[v];
+}
+
+}  // namespace
+
 Graph::Calls Graph::calls(bool training) const {
   Calls calls;
   calls.values.push_back({.shape = features_});
@@ -149,7 +224,7 @@ Graph::Calls Graph::calls(bool training) const {
                         .collective = dynamic_cast<CollectiveLayer*>(node.layer.get()),
                         .node = static_cast<int>(i)};
     const int number = static_cast<int>(calls.operations.size());
-    bool wants_gradient = node.parameters > 0;
+    bool wants_gradient = node.parameters > 0 || node.shared_with >= 0;
     for (Source input : node.inputs) {
       operation.inputs.push_back(value(input));
       Value& read = calls.values[static_cast<std::size_t>(value(input))];
@@ -158,13 +233,21 @@ Graph::Calls Graph::calls(bool training) const {
     }
     for (const Shape& shape : node.outputs) {
       operation.outputs.push_back(static_cast<int>(calls.values.size()));
-      calls.values.push_back(
-          {.shape = shape, .producer = number, .wants_gradient = training && wants_gradient});
+      calls.values.push_back({.shape = shape,
+                              .producer = number,
+                              .wants_gradient = training && wants_gradient && !node.layer->stops_gradient()});
     }
+    if (node.shared_with >= 0)
+      for (std::size_t other = 0; other < calls.operations.size(); ++other)
+        if (calls.operations[other].node == node.shared_with) {
+          operation.owner = static_cast<int>(other);
+          operation.shared_elements = nodes_[static_cast<std::size_t>(node.shared_with)].trainable_elements;
+        }
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));
   }
   calls.output = value({static_cast<int>(nodes_.size()) - 1, 0});
+  if (training) find_gradients(calls);
   return calls;
 }
 

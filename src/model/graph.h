@@ -25,7 +25,10 @@ class Graph {
 
   /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty
   /// means the last node added. `where` is for messages.
-  void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {});
+  /// `shared_with`: an earlier layer of the same kind whose variables it uses instead of its own, as in a
+  /// siamese net.
+  void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
+           const std::string& shared_with = {});
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
 
@@ -40,9 +43,11 @@ class Graph {
     std::unique_ptr<Layer> layer;
     std::vector<Source> inputs;
     std::vector<Shape> outputs;
-    int fused_into = -1;  ///< the node that does its work, or -1
-    std::int64_t parameters = 0;
-    int first_variable = 0, last_variable = 0;  ///< its variables' numbers in the store: [first, last)
+    int fused_into = -1;                                  ///< the node that does its work, or -1
+    int shared_with = -1;                                 ///< the node whose variables it uses, or -1
+    std::string where;                                    ///< in the configuration, for messages
+    std::int64_t parameters = 0, trainable_elements = 0;  ///< without and with alignment gaps
+    int first_variable = 0, last_variable = 0;  ///< its own variables' numbers in the store: [first, last)
   };
   std::span<const Node> nodes() const { return nodes_; }
   const Shape& features() const { return features_; }
@@ -54,13 +59,16 @@ class Graph {
     Layer* layer;
     CollectiveLayer* collective;  ///< the same, if it is one
     std::vector<int> inputs, outputs;
-    int node;  ///< the node that it comes from
+    int node;               ///< the node that it comes from
+    bool backward = false;  ///< a gradient comes to it, and it or something before it is moved by it
+    int owner = -1;         ///< the operation whose variables it uses, or -1
+    std::int64_t shared_elements = 0;  ///< of the owner's flat range, gaps included
   };
   struct Value {
-    Shape shape;                 ///< per sample
-    int producer = -1;           ///< operation; -1 for the features
-    std::vector<int> consumers;  ///< operations, ascending; one that reads it twice stands twice
-    bool wants_gradient = false;
+    Shape shape;                  ///< per sample
+    int producer = -1;            ///< operation; -1 for the features
+    std::vector<int> consumers;   ///< operations, ascending; one that reads it twice stands twice
+    bool wants_gradient = false;  ///< its gradient is computed
   };
   /// The graph as calls and values, for one mode.
   struct Calls {
@@ -77,6 +85,9 @@ class Graph {
   int find(const std::string& name) const;
   Source source(const std::string& input, const std::string& reader, const std::string& where) const;
   const Shape& shape(Source source) const;
+  std::string described(Source source) const;
+  int sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const;
+  void declare(Node& node, VariableStore& variables);
   bool only_consumer(int producer, int consumer) const;
   void fuse();
   void fuse_addition(int addition);
@@ -89,14 +100,14 @@ class Graph {
 struct LayerDraft {
   std::unique_ptr<Layer> layer;
   std::vector<std::string> inputs;
-  std::string where;
+  std::string where, shared_with;
 };
 /// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a
 /// layer's own options. Needs no data. Throws Error(config) with positions.
 std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
 /// The same, put together for samples of a shape.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
-/// The options that every layer takes beside its own: name, inputs.
+/// The options that every layer takes beside its own: name, inputs, shared_with.
 std::span<const ParamSpec> common_layer_table();
 
 }  // namespace lockstep

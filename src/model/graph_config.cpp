@@ -16,6 +16,8 @@ constexpr ParamSpec kCommonTable[] = {
      "name of the layer and first part of its variables' names; the default is its kind and a number"},
     {"inputs", ParamType::strings, "null", "",
      "names of the layers that it reads; the default is the layer before it"},
+    {"shared_with", ParamType::string, "null", "",
+     "an earlier layer of the same kind whose variables it uses, as in a siamese net"},
 };
 
 }  // namespace
@@ -41,7 +43,7 @@ std::vector<LayerDraft> layers_from_config(const Node& layers) {
                          "A name is not empty, has no blanks, and neither begins nor ends with '/'.");
     drafts.push_back({entry.create(std::move(name), params),
                       params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
-                      named.where});
+                      named.where, params.has("shared_with") ? params.string("shared_with") : std::string{}});
   }
   return drafts;
 }
@@ -49,7 +51,7 @@ std::vector<LayerDraft> layers_from_config(const Node& layers) {
 Graph graph_from_config(const Node& layers, const Shape& features) {
   Graph graph(features);
   for (LayerDraft& draft : layers_from_config(layers))
-    graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where);
+    graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where, draft.shared_with);
   return graph;
 }
 

@@ -16,7 +16,7 @@ std::vector<LayerEntry>& entries() {
       kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
       kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
       kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
-      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer,
+      kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer, kEmbeddingLayer,
       // clang-format on
   };
   return table;

@@ -27,7 +27,7 @@ MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t ma
   auto resolve = [&](std::size_t& block) {
     if (block != kNone) block = arena_.offset_of(static_cast<ArenaPlan::Block>(block));
   };
-  for (auto* blocks : {&values_, &saved_, &gradients_, &second_gradients_})
+  for (auto* blocks : {&values_, &saved_, &shared_gradients_, &gradients_, &second_gradients_})
     std::for_each(blocks->begin(), blocks->end(), resolve);
   for (auto& inputs : contributions_)
     for (Contribution& contribution : inputs) resolve(contribution.offset);
@@ -41,11 +41,12 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
     const ArenaPlan::Block block = arena_.add(bytes_of(value, max_samples), first, first);
     for (int consumer : value.consumers) {
       arena_.use(block, consumer);
-      if (training && calls.operations[static_cast<std::size_t>(consumer)].layer->backward_reads_input())
-        arena_.use(block, 2 * K - consumer);
+      const Graph::Operation& reader = calls.operations[static_cast<std::size_t>(consumer)];
+      if (reader.backward && reader.layer->backward_reads_input()) arena_.use(block, 2 * K - consumer);
     }
-    if (training && value.producer >= 0 &&
-        calls.operations[static_cast<std::size_t>(value.producer)].layer->backward_reads_output())
+    const Graph::Operation* producer =
+        value.producer < 0 ? nullptr : &calls.operations[static_cast<std::size_t>(value.producer)];
+    if (producer != nullptr && producer->backward && producer->layer->backward_reads_output())
       arena_.use(block, 2 * K - value.producer);
     if (static_cast<int>(v) == calls.output) arena_.use(block, K);
     values_.push_back(static_cast<std::size_t>(block));
@@ -53,7 +54,14 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
   for (int i = 0; i < K; ++i) {
     const std::size_t bytes =
         training ? calls.operations[static_cast<std::size_t>(i)].layer->saved_bytes(max_samples) : 0;
-    saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, 2 * K - i)));
+    const int end = calls.operations[static_cast<std::size_t>(i)].backward ? 2 * K - i : i;
+    saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, end)));
+    const Graph::Operation& operation = calls.operations[static_cast<std::size_t>(i)];
+    const std::size_t shared = static_cast<std::size_t>(operation.shared_elements) * sizeof(float);
+    shared_gradients_.push_back(
+        operation.owner < 0 || !operation.backward
+            ? kNone
+            : static_cast<std::size_t>(arena_.add(shared, 2 * K - i, 2 * K - operation.owner)));
   }
 }
 
@@ -74,7 +82,8 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     for (int i = K - 1; i >= 0; --i)
       for (std::size_t input = 0; input < calls.operations[static_cast<std::size_t>(i)].inputs.size();
            ++input)
-        if (calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v))
+        if (calls.operations[static_cast<std::size_t>(i)].backward &&
+            calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v))
           writers.emplace_back(i, static_cast<int>(input));
     const bool from_loss = static_cast<int>(v) == calls.output;
     if (!from_loss && writers.empty()) continue;  // nobody reads it

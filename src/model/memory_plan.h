@@ -28,6 +28,11 @@ class MemoryPlan {
   /// Byte offsets; kNone where there is none.
   std::size_t value(int value) const { return values_[static_cast<std::size_t>(value)]; }
   std::size_t saved(int operation) const { return saved_[static_cast<std::size_t>(operation)]; }
+  /// Where an operation that uses another one's variables puts its gradients of them, until the owner's
+  /// backward call, behind which they are added.
+  std::size_t shared_gradients(int operation) const {
+    return shared_gradients_[static_cast<std::size_t>(operation)];
+  }
 
   /// How an operation's backward call gives a contribution to the gradient of input `index`.
   struct Contribution {
@@ -46,7 +51,7 @@ class MemoryPlan {
   void plan_gradients(const Graph::Calls& calls, std::int64_t max_samples);
 
   ArenaPlan arena_;
-  std::vector<std::size_t> values_, saved_, gradients_, second_gradients_;
+  std::vector<std::size_t> values_, saved_, shared_gradients_, gradients_, second_gradients_;
   std::vector<std::vector<Contribution>> contributions_;
 };
 

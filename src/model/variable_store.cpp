@@ -8,20 +8,44 @@
 
 namespace lockstep {
 
-namespace {
-std::int64_t padded(std::int64_t elements) {
-  constexpr std::int64_t kStep = VariableStore::kAlignmentElements;
-  return (elements + kStep - 1) / kStep * kStep;
-}
-}  // namespace
-
 VariableId VariableStore::declare(std::string name, Shape shape,
                                   std::shared_ptr<const Initializer> initializer, bool trainable,
                                   bool saved) {
+  if (sharing_) return shared(name, shape, trainable);
   LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config,
                    "two variables are named '{}'; give the layers different names", name);
   variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0, saved});
   return static_cast<VariableId>(variables_.size() - 1);
+}
+
+void VariableStore::share(int first, int last, std::string layer, std::string owner) {
+  LOCKSTEP_CHECK(!sharing_ && first <= last && last <= static_cast<int>(variables_.size()));
+  sharing_ = Sharing{first, last, std::move(layer), std::move(owner)};
+}
+
+VariableId VariableStore::shared(const std::string& name, const Shape& shape, bool trainable) {
+  Sharing& sharing = *sharing_;
+  const auto own_part = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  LOCKSTEP_REQUIRE(sharing.next < sharing.last, ErrorKind::config,
+                   "layer {}: {} has no variable {} to share; give both layers the same options",
+                   sharing.layer, sharing.owner, own_part(name));
+  const Variable& variable = variables_[static_cast<std::size_t>(sharing.next)];
+  LOCKSTEP_REQUIRE(
+      own_part(variable.name) == own_part(name) && variable.shape == shape && variable.trainable == trainable,
+      ErrorKind::config,
+      "layer {} cannot use the variables of {}: it needs a {} of {}, but {} has a {} of {}; give both the "
+      "same options and inputs of one shape",
+      sharing.layer, sharing.owner, own_part(name), shape.to_string(), sharing.owner, own_part(variable.name),
+      variable.shape.to_string());
+  return static_cast<VariableId>(sharing.next++);
+}
+
+void VariableStore::end_share() {
+  const Sharing sharing = *sharing_;
+  sharing_.reset();
+  LOCKSTEP_REQUIRE(sharing.next == sharing.last, ErrorKind::config,
+                   "layer {} uses only some of the variables of {}; give both the same options",
+                   sharing.layer, sharing.owner);
 }
 
 void VariableStore::commit(Device& device) {

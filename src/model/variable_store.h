@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,11 +40,20 @@ struct Variable {
 class VariableStore {
  public:
   static constexpr std::int64_t kAlignmentElements = 16;
+  /// What a variable of so many elements takes of the flat range.
+  static constexpr std::int64_t padded(std::int64_t elements) {
+    return (elements + kAlignmentElements - 1) / kAlignmentElements * kAlignmentElements;
+  }
 
   /// Before commit(). Names must be new. Without an initializer (null), something else must set it before the
   /// first step: a checkpoint, a warm start, the session's init_fn.
   VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
                      bool trainable = true, bool saved = true);
+
+  /// From here to end_share(), declare() gives the variables [first, last), in order, instead of new ones:
+  /// `layer` uses those of `owner`. Throws Error(config) where shapes or names differ.
+  void share(int first, int last, std::string layer, std::string owner);
+  void end_share();
 
   /// Lays out and allocates. Trainable variables are placed in the reverse order of their declaration: layers
   /// declare in forward order, backward finishes in reverse.
@@ -92,6 +102,13 @@ class VariableStore {
   const Buffer& host_others() const;
   void bring_to_host() const;
 
+  VariableId shared(const std::string& name, const Shape& shape, bool trainable);
+
+  struct Sharing {
+    int next = 0, last = 0;
+    std::string layer, owner;
+  };
+  std::optional<Sharing> sharing_;
   std::vector<Variable> variables_;
   Device* device_ = nullptr;
   Buffer trainable_, others_;

@@ -27,5 +27,6 @@ extern const LayerEntry kTanhLayer;
 extern const LayerEntry kSigmoidLayer;
 extern const LayerEntry kSoftplusLayer;
 extern const LayerEntry kSoftmaxLayer;
+extern const LayerEntry kEmbeddingLayer;
 
 }  // namespace lockstep

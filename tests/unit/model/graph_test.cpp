@@ -181,6 +181,29 @@ TEST(GraphErrors, ShapesThatDoNotFit) {
               HasSubstr("padding must be smaller"));
 }
 
+TEST(GraphErrors, ShapesThatDoNotFitNameTheLayersThatAreRead) {
+  EXPECT_THAT(
+      error_of("[flatten: {name: flat}, dense: {name: d, units: 3}, add: {name: sum, inputs: [d, flat]}]")
+          .what(),
+      HasSubstr("it reads d (3), flat (32)"));
+}
+
+TEST(GraphErrors, SharedVariables) {
+  const std::string tower = "[flatten, dense: {name: tower, units: 32}, ";
+  EXPECT_THAT(error_of(tower + "dense: {name: d, units: 32, shared_with: towr}]").advice(),
+              HasSubstr("'tower'"));
+  EXPECT_THAT(error_of(tower + "tanh: {shared_with: tower}]").what(),
+              HasSubstr("a tanh cannot use the variables of tower, a dense"));
+  EXPECT_THAT(error_of(tower + "dense: {name: d, units: 7, shared_with: tower}]").what(),
+              HasSubstr("layer d cannot use the variables of tower: it needs a kernel of 32x7"));
+  EXPECT_THAT(error_of(tower + "dense: {units: 32, bias: false, shared_with: tower}]").what(),
+              HasSubstr("only some of the variables of tower"));
+  EXPECT_THAT(error_of("[tanh: {name: a}, tanh: {name: b, shared_with: a}]").what(),
+              HasSubstr("a has no variables to share"));
+  EXPECT_THAT(error_of("[batch_norm: {name: a}, batch_norm: {name: b, shared_with: a}]").what(),
+              HasSubstr("a batch_norm cannot share variables"));
+}
+
 TEST(GraphErrors, OptionsAreChecked) {
   EXPECT_THAT(error_of("[dense: {unit: 3}]").what(), HasSubstr("units"));
   EXPECT_THAT(error_of("[dense: {}]").what(), HasSubstr("units"));

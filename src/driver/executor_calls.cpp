@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the executor does with one microshard: fetch, one layer's forward or backward call, loss.
+#include "core/trace.h"
+#include "driver/executor_parts.h"
+#include "driver/fault_step.h"
+
+namespace lockstep {
+
+void Executor::fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot) {
+  if (microshard.n == 0) return;
+  if (stage_ == nullptr) {
+    const Traced traced("input", "fetch");
+    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    if (observer_ != nullptr)
+      observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
+    return;
+  }
+  context_.device.copy(
+      context_.lanes[static_cast<std::size_t>(thread)].stream, slot.features,
+      stage_->features(microshard.shard),
+      static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
+  if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
+  slot.labels = stage_->labels(microshard.shard);
+}
+
+void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
+  const Traced traced("forward", "loss");
+  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
+  if (microshard.n > 0 && has_labels)
+    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
+                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
+                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
+  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
+  if (observer_ != nullptr && microshard.n > 0) {
+    context_.device.synchronize(lane.stream);  // the sums are there
+    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+  }
+  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
+}
+
+void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
+                       Slot& slot, const Phase& phase) {
+  Lane lane = context_.lanes[static_cast<std::size_t>(thread)];
+  lane.step_word = static_cast<const std::uint32_t*>(step_word_.data());
+  if (action.act == Act::fetch) return fetch(batch, microshard, thread, slot);
+  if (action.act == Act::loss) return loss(batch, microshard, lane, slot);
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(action.operation)];
+  Slot::Call& call = slot.calls[static_cast<std::size_t>(action.operation)];
+  const bool backward = action.act == Act::backward || action.act == Act::backward_local;
+  const Traced traced(backward ? "backward" : "forward", operation.layer->name().c_str());
+  const Gradients gradients = backward || action.act == Act::no_gradient
+                                  ? gradients_of(action.operation, phase, thread, microshard, slot)
+                                  : Gradients{};
+  const Pass pass{context_.kernels,
+                  lane,
+                  context_.variables,
+                  training_,
+                  microshard.n,
+                  microshard.shard,
+                  context_.seed,
+                  batch.step,
+                  microshard.first_sample,
+                  call.inputs.data(),
+                  call.outputs.data(),
+                  call.saved,
+                  call.dy.data(),
+                  call.dy2.data(),
+                  call.dx.data(),
+                  gradients.address,
+                  gradients.base};
+  const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
+  switch (action.act) {
+    case Act::forward_local:
+      operation.collective->forward_local(pass,
+                                          const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
+      return;
+    case Act::backward_local:
+      operation.collective->backward_local(pass,
+                                           const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
+      return;
+    case Act::forward:
+      if (microshard.n == 0) return;
+      operation.layer->forward(pass);
+      if (observer_ != nullptr) observer_->forward(action.operation, pass);
+      return;
+    default:
+      break;
+  }
+  if (microshard.n == 0) return;
+  if (action.act == Act::backward) {
+    operation.layer->backward(pass);
+  } else {
+    const Range own = gradient_range(operation);
+    context_.device.zero(lane.stream, pass.gradients + (own.first - pass.gradient_base),
+                         static_cast<std::size_t>(own.size()) * sizeof(float));
+  }
+  add_shared_gradients(action.operation, pass, slot);
+  if (action.act != Act::backward) return;
+  if (observer_ != nullptr) observer_->backward(action.operation, pass);
+  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+    if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
+    const int value = operation.inputs[input];
+    context_.kernels.elementwise.accumulate(
+        lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
+        at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
+  }
+}
+
+/// Where a call's gradients of variables go. An operation that uses another one's variables comes earlier in
+/// the backward pass than that one: what it gives waits in the arena.
+Executor::Gradients Executor::gradients_of(int number, const Phase& phase, int thread,
+                                           const Microshard& microshard, const Slot& slot) const {
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(number)];
+  if (operation.owner >= 0)
+    return {at<float>(slot.arena, plan_.shared_gradients(number)),
+            gradient_range(calls_.operations[static_cast<std::size_t>(operation.owner)]).first};
+  if (phase.gradients.size() == 0) return {nullptr, 0};
+  return {accumulator_->leaf(thread, microshard.shard, phase.gradients, phase.base), phase.gradients.first};
+}
+
+/// The flat range of an operation's own trainable variables.
+Range Executor::gradient_range(const Graph::Operation& operation) const {
+  const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
+  Range range{0, 0};
+  for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
+    const Variable& variable = context_.variables[static_cast<VariableId>(id)];
+    if (!variable.trainable) continue;
+    if (range.size() == 0) range.first = variable.offset;
+    range.last = variable.offset + VariableStore::padded(variable.shape.num_elements());
+  }
+  return range;
+}
+
+void Executor::add_shared_gradients(int owner, const Pass& pass, const Slot& slot) {
+  for (std::size_t i = 0; i < calls_.operations.size(); ++i) {
+    const Graph::Operation& sharer = calls_.operations[i];
+    if (sharer.owner != owner || !sharer.backward) continue;
+    const Range own = gradient_range(calls_.operations[static_cast<std::size_t>(owner)]);
+    context_.kernels.elementwise.accumulate(
+        pass.lane, own.size(), pass.gradients + (own.first - pass.gradient_base),
+        at<float>(slot.arena, plan_.shared_gradients(static_cast<int>(i))));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Private to the executor's files: what it keeps per microshard in flight and per meeting.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "driver/executor.h"
+
+namespace lockstep {
+
+/// One microshard in flight: its arena and, per operation, the addresses in it.
+struct Executor::Slot {
+  int index = 0;
+  Buffer arena;
+  Microshard microshard{};
+  Labels labels;
+  struct Call {
+    std::vector<const float*> inputs;
+    std::vector<float*> dx;
+    std::vector<float*> outputs;
+    std::vector<const float*> dy, dy2;
+    void* saved;
+  };
+  std::vector<Call> calls;
+  float* features;
+  const float* outputs;
+  float* d_outputs;
+};
+
+struct Executor::Meeting {
+  SmallSum forward, backward;
+  std::vector<const double*> totals;
+  std::string forward_name, backward_name;
+};
+
+/// An address in an arena; null where the plan has none.
+template <typename T>
+inline T* at(const Buffer& arena, std::size_t offset) {
+  return offset == MemoryPlan::kNone ? nullptr
+                                     : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
+}
+
+}  // namespace lockstep

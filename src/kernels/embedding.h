@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a table by number: gather, and the gradient of it. An id is a float32 whole number in [0, rows);
+// rows < 2^24. The gradient is made in two stages, so that it can be a dense table or stay (rows, values):
+// first the positions are grouped by row, then each row adds its positions in ascending order. No atomics, no
+// decision by anything but the ids: the same bits twice, on each instruction-set level, and on a GPU. Plain
+// types only (compiled for several instruction sets).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/lane.h"
+
+namespace lockstep {
+
+/// Positions grouped by row; memory of the caller's, on the device. Rows ascend, and so do the positions of a
+/// row. Positions whose id is the padding or names no row are left out.
+struct TouchedRows {
+  std::int32_t* order = nullptr;   ///< [positions] positions, row by row
+  std::int32_t* rows = nullptr;    ///< [positions] the k-th row that is touched
+  std::int32_t* starts = nullptr;  ///< [positions + 1] where in `order` its positions begin; behind the last
+                                   ///< row the end
+  std::int32_t* count = nullptr;   ///< [1] rows that are touched
+
+  /// Numbers that carve() takes.
+  static constexpr std::int64_t words(std::int64_t positions) { return 3 * positions + 2; }
+  static TouchedRows carve(std::int32_t* memory, std::int64_t positions) {
+    return {memory, memory + positions, memory + 2 * positions, memory + 3 * positions + 1};
+  }
+};
+
+class EmbeddingKernels {
+ public:
+  virtual ~EmbeddingKernels();
+
+  /// y[p] = table[ids[p]], units numbers; zeros where the id is `padding` (-1: none). The row of an id that
+  /// names no row is NaN. Returns the first such position, or -1; a GPU, which would have to be waited for,
+  /// always returns -1.
+  virtual std::int64_t gather(const Lane&, std::int64_t positions, std::int64_t rows, std::int64_t units,
+                              const float* ids, std::int64_t padding, const float* table, float* y) const = 0;
+
+  /// Bytes of workspace that group_by_row needs.
+  virtual std::size_t group_bytes(std::int64_t positions) const = 0;
+  /// Groups positions by the row that their id names. positions < 2^31.
+  virtual void group_by_row(const Lane&, std::int64_t positions, std::int64_t rows, const float* ids,
+                            std::int64_t padding, void* workspace, const TouchedRows& touched) const = 0;
+  /// values[k] = sum over the positions p of the k-th touched row, ascending, of dy[p]: float32 within 64
+  /// positions, double across. `dense`: into values[rows[k]] instead, of a table whose other rows the caller
+  /// has set to zero. No aliasing.
+  virtual void accumulate(const Lane&, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
+                          const float* dy, bool dense, float* values) const = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a table by number on the CPU, per instruction-set level (isa.h). Positions are grouped by a radix
+// sort, least significant digit first, which keeps the order of equal rows.
+#include "kernels/embedding.h"
+
+#include "kernels/isa.h"
+#include "kernels/vec.h"
+
+namespace lockstep::LOCKSTEP_ISA {
+namespace {
+
+constexpr std::int64_t kBlock = 64;  ///< positions that are added in float32
+constexpr int kDigitBits = 8;
+constexpr std::int32_t kDigits = 1 << kDigitBits;
+
+/// The row that an id names, or -1.
+inline std::int32_t row_of(float id, std::int64_t rows) {
+  if (!(id >= 0.0F && id < static_cast<float>(rows))) return -1;
+  const std::int32_t row = static_cast<std::int32_t>(id);
+  return static_cast<float>(row) == id ? row : -1;
+}
+
+/// Adds the rows of dy that order[first .. last) names, columns [column, column + width), in order.
+template <typename V, int kPieces>
+inline void add_rows(const std::int32_t* order, std::int64_t first, std::int64_t last, std::int64_t units,
+                     const float* dy, float* to) {
+  using L = Lanes<V>;
+  V sum[kPieces] = {};
+  double totals[kPieces * L::kWidth] = {};
+  for (std::int64_t begin = first; begin < last; begin += kBlock) {
+    const std::int64_t end = begin + kBlock < last ? begin + kBlock : last;
+    for (int k = 0; k < kPieces; ++k) sum[k] = V{};
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* from = dy + static_cast<std::int64_t>(order[i]) * units;
+#pragma GCC unroll 16
+      for (int k = 0; k < kPieces; ++k) sum[k] += L::load(from + k * L::kWidth);
+    }
+    if (last - first <= kBlock) break;
+    float columns[kPieces * L::kWidth];
+    for (int k = 0; k < kPieces; ++k) L::store(columns + k * L::kWidth, sum[k]);
+    for (int i = 0; i < kPieces * L::kWidth; ++i) totals[i] += static_cast<double>(columns[i]);
+  }
+  if (last - first <= kBlock)
+    for (int k = 0; k < kPieces; ++k) L::store(to + k * L::kWidth, sum[k]);
+  else
+    for (int i = 0; i < kPieces * L::kWidth; ++i) to[i] = static_cast<float>(totals[i]);
+}
+
+class Embedding final : public EmbeddingKernels {
+ public:
+  std::int64_t gather(const Lane&, std::int64_t positions, std::int64_t rows, std::int64_t units,
+                      const float* ids, std::int64_t padding, const float* table, float* y) const override {
+    std::int64_t bad = -1;
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const std::int32_t row = row_of(ids[p], rows);
+      float* to = y + p * units;
+      if (row < 0 || row == padding) {
+        const float value = row < 0 ? __builtin_nanf("") : 0.0F;
+        for (std::int64_t u = 0; u < units; ++u) to[u] = value;
+        if (row < 0 && bad < 0) bad = p;
+        continue;
+      }
+      const float* from = table + row * units;
+      for (std::int64_t u = 0; u < units; ++u) to[u] = from[u];
+    }
+    return bad;
+  }
+
+  std::size_t group_bytes(std::int64_t positions) const override {
+    return 3 * static_cast<std::size_t>(positions) * sizeof(std::int32_t);
+  }
+
+  void group_by_row(const Lane&, std::int64_t positions, std::int64_t rows, const float* ids,
+                    std::int64_t padding, void* workspace, const TouchedRows& touched) const override {
+    std::int32_t* keys = static_cast<std::int32_t*>(workspace);
+    std::int32_t* other_keys = keys + positions;
+    std::int32_t* order = touched.order;
+    std::int32_t* other_order = other_keys + positions;
+    std::int64_t counted = 0;
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const std::int32_t row = row_of(ids[p], rows);
+      if (row < 0 || row == padding) continue;
+      keys[counted] = row;
+      order[counted++] = static_cast<std::int32_t>(p);
+    }
+    for (int shift = 0; (rows - 1) >> shift > 0; shift += kDigitBits) {
+      std::int32_t starts[kDigits] = {};
+      for (std::int64_t i = 0; i < counted; ++i) ++starts[(keys[i] >> shift) & (kDigits - 1)];
+      std::int32_t next = 0;
+      for (std::int32_t& start : starts) {
+        const std::int32_t here = start;
+        start = next;
+        next += here;
+      }
+      for (std::int64_t i = 0; i < counted; ++i) {
+        const std::int32_t to = starts[(keys[i] >> shift) & (kDigits - 1)]++;
+        other_keys[to] = keys[i];
+        other_order[to] = order[i];
+      }
+      std::int32_t* swapped = keys;
+      keys = other_keys;
+      other_keys = swapped;
+      swapped = order;
+      order = other_order;
+      other_order = swapped;
+    }
+    if (order != touched.order)
+      for (std::int64_t i = 0; i < counted; ++i) touched.order[i] = order[i];
+    std::int32_t count = 0;
+    for (std::int64_t i = 0; i < counted; ++i) {
+      if (i > 0 && keys[i] == keys[i - 1]) continue;
+      touched.rows[count] = keys[i];
+      touched.starts[count++] = static_cast<std::int32_t>(i);
+    }
+    touched.starts[count] = static_cast<std::int32_t>(counted);
+    *touched.count = count;
+  }
+
+  void accumulate(const Lane&, std::int64_t, std::int64_t units, const TouchedRows& touched, const float* dy,
+                  bool dense, float* values) const override {
+    constexpr int kPieces = kPanelColumns / kLanes;
+    for (std::int32_t k = 0; k < *touched.count; ++k) {
+      float* to = values + static_cast<std::int64_t>(dense ? touched.rows[k] : k) * units;
+      const std::int64_t first = touched.starts[k], last = touched.starts[k + 1];
+      std::int64_t u = 0;
+      for (; u + kPanelColumns <= units; u += kPanelColumns)
+        add_rows<Vec, kPieces>(touched.order, first, last, units, dy + u, to + u);
+      for (; u + kLanes <= units; u += kLanes)
+        add_rows<Vec, 1>(touched.order, first, last, units, dy + u, to + u);
+      for (; u < units; ++u) add_rows<float, 1>(touched.order, first, last, units, dy + u, to + u);
+    }
+  }
+};
+
+}  // namespace
+
+const EmbeddingKernels& embedding_kernels() {
+  static const Embedding kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a table by number on a GPU. Positions are grouped by a bitonic sort (Batcher 1968) of keys that
+// hold the row and the position: keys differ, so the order is one whatever sorts them. Results have the CPU's
+// bits.
+#include "kernels/embedding.h"
+
+#include <cmath>
+
+#include "kernels/cuda_columns.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+using Key = unsigned long long;
+constexpr Key kNoRow = ~Key{0};               ///< behind all rows
+constexpr std::int64_t kBlock = 64;           ///< positions that are added in float32
+constexpr std::int64_t kTile = 2 * kThreads;  ///< keys that a block sorts in shared memory
+
+inline __device__ std::int32_t row_of(float id, std::int64_t rows) {
+  if (!(id >= 0.0F && id < static_cast<float>(rows))) return -1;
+  const std::int32_t row = static_cast<std::int32_t>(id);
+  return static_cast<float>(row) == id ? row : -1;
+}
+
+inline std::int64_t padded(std::int64_t positions) {
+  std::int64_t count = kTile;
+  while (count < positions) count *= 2;
+  return count;
+}
+
+/// Rows are positions, columns are units.
+struct Gather {
+  const float* ids;
+  const float* table;
+  float* y;
+  std::int64_t rows, units, padding;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t unit) const {
+    return unit;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t unit, std::int64_t at, std::int64_t position) const {
+    const std::int32_t row = row_of(ids[position], rows);
+    Pack<V::kWidth> value = {};
+    if (row < 0)
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = nanf("");
+    else if (row != padding)
+      value = V::load(table + row * units + unit);
+    V::store(y + at, value);
+  }
+};
+
+__global__ void __launch_bounds__(kThreads)
+    keys_kernel(std::int64_t positions, std::int64_t count, std::int64_t rows, const float* ids,
+                std::int64_t padding, Key* keys) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += stride) {
+    const std::int32_t row = i < positions ? row_of(ids[i], rows) : -1;
+    keys[i] = row < 0 || row == padding ? kNoRow : (static_cast<Key>(row) << 32) | static_cast<Key>(i);
+  }
+}
+
+/// Orders a pair for the stage of sorted runs of `size`.
+inline __device__ void order_pair(Key* keys, std::int64_t pair, std::int64_t stride, bool ascending) {
+  const std::int64_t low = pair / stride * 2 * stride + pair % stride;
+  const Key a = keys[low], b = keys[low + stride];
+  if ((a > b) != ascending) return;
+  keys[low] = b;
+  keys[low + stride] = a;
+}
+
+/// One step over all keys.
+__global__ void __launch_bounds__(kThreads)
+    bitonic_step_kernel(std::int64_t count, std::int64_t size, std::int64_t stride, Key* keys) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t pair = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; pair < count / 2;
+       pair += threads)
+    order_pair(keys, pair, stride, (2 * pair / size) % 2 == 0);
+}
+
+/// All steps that stay within a tile: the stages from first_size to last_size, each from a stride below
+/// kTile.
+__global__ void __launch_bounds__(kThreads)
+    bitonic_tile_kernel(std::int64_t count, std::int64_t first_size, std::int64_t last_size, Key* keys) {
+  __shared__ Key tile[kTile];
+  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kTile; base < count;
+       base += static_cast<std::int64_t>(gridDim.x) * kTile) {
+    tile[threadIdx.x] = keys[base + threadIdx.x];
+    tile[threadIdx.x + kThreads] = keys[base + threadIdx.x + kThreads];
+    for (std::int64_t size = first_size; size <= last_size; size *= 2)
+      for (std::int64_t stride = size / 2 < kTile / 2 ? size / 2 : kTile / 2; stride > 0; stride /= 2) {
+        __syncthreads();
+        const std::int64_t pair = static_cast<std::int64_t>(threadIdx.x);
+        order_pair(tile, pair, stride, ((base + 2 * pair) / size) % 2 == 0);
+      }
+    __syncthreads();
+    keys[base + threadIdx.x] = tile[threadIdx.x];
+    keys[base + threadIdx.x + kThreads] = tile[threadIdx.x + kThreads];
+    __syncthreads();
+  }
+}
+
+/// One block: the rows that are touched, from the sorted keys.
+__global__ void __launch_bounds__(kThreads)
+    touched_kernel(std::int64_t positions, const Key* keys, TouchedRows touched) {
+  __shared__ std::int32_t heads[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  std::int32_t before = 0;  // rows of the chunks before
+  for (std::int64_t first = 0; first < positions; first += kThreads) {
+    const std::int64_t i = first + thread;
+    const Key key = i < positions ? keys[i] : kNoRow;
+    const bool head = key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
+    heads[thread] = head ? 1 : 0;
+    for (int step = 1; step < kThreads; step *= 2) {  // inclusive sums (Hillis and Steele 1986)
+      __syncthreads();
+      const std::int32_t other = thread >= step ? heads[thread - step] : 0;
+      __syncthreads();
+      heads[thread] += other;
+    }
+    __syncthreads();
+    const std::int32_t number = before + heads[thread] - 1;
+    if (key != kNoRow) touched.order[i] = static_cast<std::int32_t>(key & 0xFFFFFFFFU);
+    if (head) {
+      touched.rows[number] = static_cast<std::int32_t>(key >> 32);
+      touched.starts[number] = static_cast<std::int32_t>(i);
+    }
+    before += heads[kThreads - 1];
+    // The end: where the first key without a row stands, or behind all positions.
+    if (i < positions && key == kNoRow && (i == 0 || keys[i - 1] != kNoRow))
+      touched.starts[number + 1] = static_cast<std::int32_t>(i);
+    if (i == positions - 1 && key != kNoRow)
+      touched.starts[number + 1] = static_cast<std::int32_t>(positions);
+    __syncthreads();
+  }
+  if (thread == 0) {
+    *touched.count = before;
+    if (positions == 0) touched.starts[0] = 0;
+  }
+}
+
+/// Rows are touched rows, columns are units.
+struct Accumulate {
+  TouchedRows touched;
+  const float* dy;
+  float* values;
+  std::int64_t units;
+  bool dense;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t unit) const {
+    return unit;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t unit, std::int64_t, std::int64_t k) const {
+    if (k >= *touched.count) return;
+    const std::int32_t first = touched.starts[k], last = touched.starts[k + 1];
+    Pack<V::kWidth> sum = {};
+    double totals[V::kWidth] = {};
+    for (std::int64_t begin = first; begin < last; begin += kBlock) {
+      const std::int64_t end = begin + kBlock < last ? begin + kBlock : last;
+      sum = {};
+      for (std::int64_t i = begin; i < end; ++i) {
+        const auto value = V::load(dy + static_cast<std::int64_t>(touched.order[i]) * units + unit);
+        for (int w = 0; w < V::kWidth; ++w) sum.at[w] += value.at[w];
+      }
+      for (int w = 0; w < V::kWidth; ++w) totals[w] += static_cast<double>(sum.at[w]);
+    }
+    for (int w = 0; w < V::kWidth; ++w)
+      if (last - first > kBlock) sum.at[w] = static_cast<float>(totals[w]);
+    V::store(values + (dense ? touched.rows[k] : k) * units + unit, sum);
+  }
+};
+
+class Embedding final : public EmbeddingKernels {
+ public:
+  std::int64_t gather(const Lane& lane, std::int64_t positions, std::int64_t rows, std::int64_t units,
+                      const float* ids, std::int64_t padding, const float* table, float* y) const override {
+    map_columns(lane, "gather_rows", positions, units, wide_aligned(table, y),
+                Gather{ids, table, y, rows, units, padding});
+    return -1;
+  }
+
+  std::size_t group_bytes(std::int64_t positions) const override {
+    return static_cast<std::size_t>(padded(positions)) * sizeof(Key);
+  }
+
+  void group_by_row(const Lane& lane, std::int64_t positions, std::int64_t rows, const float* ids,
+                    std::int64_t padding, void* workspace, const TouchedRows& touched) const override {
+    Key* keys = static_cast<Key*>(workspace);
+    const std::int64_t count = padded(positions);
+    launch(lane, "row_keys", keys_kernel, blocks_for(count), kThreads, positions, count, rows, ids, padding,
+           keys);
+    const unsigned int tiles =
+        static_cast<unsigned int>(count / kTile < kMaxBlocks ? count / kTile : kMaxBlocks);
+    launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, std::int64_t{2}, kTile, keys);
+    for (std::int64_t size = 2 * kTile; size <= count; size *= 2) {
+      for (std::int64_t stride = size / 2; stride >= kTile; stride /= 2)
+        launch(lane, "sort_rows", bitonic_step_kernel, blocks_for(count / 2), kThreads, count, size, stride,
+               keys);
+      launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, size, size, keys);
+    }
+    launch(lane, "touched_rows", touched_kernel, 1, kThreads, positions, static_cast<const Key*>(keys),
+           touched);
+  }
+
+  void accumulate(const Lane& lane, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
+                  const float* dy, bool dense, float* values) const override {
+    map_columns(lane, "accumulate_rows", positions, units, wide_aligned(dy, values),
+                Accumulate{touched, dy, values, units, dense});
+  }
+};
+
+}  // namespace
+
+const EmbeddingKernels& embedding_kernels() {
+  static const Embedding kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// embedding: a row of a table for each id.
+#include <algorithm>
+
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
+
+constexpr ParamSpec kTable[] = {
+    {"rows", ParamType::integer, kRequired, ">= 1", "rows of the table: ids are 0 to rows - 1"},
+    {"units", ParamType::integer, kRequired, ">= 1", "numbers per row"},
+    {"padding_index", ParamType::integer, "null", ">= 0 or null",
+     "id whose output is zero; its row gets no gradient"},
+    {"initializer", ParamType::node, "uniform", "", "initial table"},
+};
+
+/// S -> S + {units}. Nothing flows back to the ids.
+class Embedding final : public Layer {
+ public:
+  Embedding(std::string name, const Params& p)
+      : Layer(std::move(name)),
+        rows_(p.integer("rows")),
+        units_(p.integer("units")),
+        padding_(p.has("padding_index") ? p.integer("padding_index") : -1),
+        initializer_(make_initializer(p.node("initializer"))) {
+    if (rows_ >= kMaxRows)
+      throw p.error("rows",
+                    fmt::format("{} rows; ids are float32 whole numbers, exact below {}", rows_, kMaxRows));
+    if (padding_ >= rows_)
+      throw p.error("padding_index", fmt::format("{} is not one of the {} rows", padding_, rows_));
+  }
+
+  const char* kind() const override { return "embedding"; }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config,
+                     "layer {}: embedding takes one input, the ids, not {}", name(), inputs.size());
+    std::vector<std::int64_t> extents(inputs[0].extents().begin(), inputs[0].extents().end());
+    positions_ = inputs[0].num_elements();
+    extents.push_back(units_);
+    return {Shape(extents)};
+  }
+
+  void declare(VariableStore& variables) override {
+    table_id_ = variables.declare(name() + "/embeddings", Shape{rows_, units_}, initializer_);
+  }
+
+  void prepare(const PrepareContext& context) override {
+    if (!context.training) return;
+    for (std::int64_t n : context.sample_counts) {
+      const std::int64_t positions = n * positions_;
+      scratch_bytes_ = std::max(scratch_bytes_,
+                                touched_bytes(positions) + context.kernels.embedding.group_bytes(positions));
+    }
+  }
+
+  void forward(const Pass& pass) override {
+    const std::int64_t bad =
+        pass.kernels.embedding.gather(pass.lane, pass.n * positions_, rows_, units_, pass.inputs[0], padding_,
+                                      pass.value(table_id_), pass.outputs[0]);
+    if (bad >= 0)
+      throw Error(
+          ErrorKind::data,
+          fmt::format("layer {}: sample {} of the global batch has the id {} at position {}, but ids are "
+                      "0 to {}",
+                      name(), pass.first_sample + bad / positions_, static_cast<double>(pass.inputs[0][bad]),
+                      bad % positions_, rows_ - 1),
+          {}, "give the layer as many rows as the data has ids");
+  }
+
+  void backward(const Pass& pass) override {
+    const EmbeddingKernels& kernels = pass.kernels.embedding;
+    const std::int64_t positions = pass.n * positions_;
+    const TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
+    kernels.group_by_row(pass.lane, positions, rows_, pass.inputs[0], padding_,
+                         static_cast<std::byte*>(pass.lane.scratch) + touched_bytes(positions), touched);
+    float* gradient = pass.gradient(table_id_);
+    pass.kernels.elementwise.zero(pass.lane, rows_ * units_, gradient);
+    kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, gradient);
+    if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, positions, pass.dx[0]);
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  static std::size_t touched_bytes(std::int64_t positions) {
+    return (static_cast<std::size_t>(TouchedRows::words(positions)) * sizeof(std::int32_t) + 63) / 64 * 64;
+  }
+
+  std::int64_t rows_, units_, padding_, positions_ = 0;
+  std::shared_ptr<const Initializer> initializer_;
+  VariableId table_id_ = VariableId::none;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+const LayerEntry kEmbeddingLayer = {"embedding", "a row of a table for each id", kTable,
+                                    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                      return std::make_unique<Embedding>(std::move(name), p);
+                                    }};
+
+}  // namespace lockstep
