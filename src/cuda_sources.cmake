@@ -16,6 +16,8 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/loss_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
+  kernels/recurrent_cuda.cu
+  kernels/sequence_cuda.cu
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES

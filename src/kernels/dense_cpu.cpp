@@ -1,10 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows times a matrix on the CPU: oneDNN's matmul for all three passes, with bias fused. The weights stay in
-// their plain layout: packing them for inner_product gained at most a few per cent of the forward pass in
-// measurements (bench/kernel_bench), and sgemm lost up to half of the backward pass at small n.
+// Rows times a matrix on the CPU: oneDNN's matmul for all three passes, with bias fused. As a rule the
+// weights stay in their plain layout: packing them for inner_product gained at most a few per cent of the
+// forward pass in measurements (bench/kernel_bench), and sgemm lost up to half of the backward pass at small
+// n. Where the spec asks for it, they are reordered once into the layouts that matmul wants for the two
+// passes: matmul does it at each call otherwise, which costs as much as the product itself at 4 rows, 6 %
+// at 64.
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
@@ -25,41 +29,51 @@ class CpuDense final : public LinearPrimitive {
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     onednn::create(
         fmt::format("a dense layer of {} rows, {} to {} features", spec.n, spec.in, spec.out), [&] {
+          forward_pack_.extents = {spec.in, spec.out};
+          backward_pack_.extents = {spec.out, spec.in};
           const Desc y = onednn::f32({spec.n, spec.out}, Tag::ab);
           forward_ = matmul("dense forward", onednn::f32({spec.n, spec.in}, Tag::ab),
-                            onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, lanes);
+                            onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, &forward_pack_, lanes);
           if (!spec.training) return 0;
           backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba),
-                                  onednn::f32({spec.n, spec.in}, Tag::ab), false, lanes);
+                                  onednn::f32({spec.n, spec.in}, Tag::ab), false, &backward_pack_, lanes);
           backward_weights_ = matmul("dense backward weights", onednn::f32({spec.in, spec.n}, Tag::ba), y,
-                                     onednn::f32({spec.in, spec.out}, Tag::ab), false, lanes);
+                                     onednn::f32({spec.in, spec.out}, Tag::ab), false, nullptr, lanes);
           return 0;
         });
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  std::size_t packed_bytes() const override { return 0; }
+  std::size_t packed_bytes() const override { return forward_pack_.bytes() + backward_pack_.bytes(); }
   bool same_packing(const LinearPrimitive& other) const override {
-    return dynamic_cast<const CpuDense*>(&other) != nullptr;
+    const auto* o = dynamic_cast<const CpuDense*>(&other);
+    return o != nullptr && forward_pack_ == o->forward_pack_ && backward_pack_ == o->backward_pack_;
   }
-  void pack(const Lane&, const float*, void*) const override {}
+  void pack(const Lane& lane, const float* weights, void* packed) const override {
+    require_scratch(lane);
+    forward_pack_.run(lane, weights, packed);
+    backward_pack_.run(lane, weights, static_cast<char*>(packed) + forward_pack_.bytes());
+  }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void*, const float* bias,
+  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
                float* y) const override {
     require_scratch(lane);
+    const void* w = forward_pack_.reorder ? packed : weights;
     if (spec_.bias)
-      forward_.run(lane, {x, weights, y, lane.scratch, bias});
+      forward_.run(lane, {x, w, y, lane.scratch, bias});
     else
-      forward_.run(lane, {x, weights, y, lane.scratch});
+      forward_.run(lane, {x, w, y, lane.scratch});
     // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*,
+  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
                      float* dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
-    backward_data_.run(lane, {dy, weights, dx, lane.scratch});
+    const void* w = weights;
+    if (backward_pack_.reorder) w = static_cast<const char*>(packed) + forward_pack_.bytes();
+    backward_data_.run(lane, {dy, w, dx, lane.scratch});
   }
 
   void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
@@ -73,11 +87,39 @@ class CpuDense final : public LinearPrimitive {
   }
 
  private:
-  Execution matmul(const char* name, const Desc& a, const Desc& b, const Desc& c, bool bias, int lanes) {
+  /// The weights of one pass in the layout that its product wants.
+  struct WeightsPack {
+    onednn::Dims extents;
+    Desc layout;
+    std::optional<Execution> reorder;  ///< none: they are used as they lie
+    std::size_t bytes() const { return reorder ? (layout.get_size() + 63) / 64 * 64 : 0; }
+    bool operator==(const WeightsPack& other) const {
+      return reorder.has_value() == other.reorder.has_value() && (!reorder || layout == other.layout);
+    }
+    void run(const Lane& lane, const float* weights, void* packed) const {
+      if (reorder) reorder->run(lane, {weights, packed, lane.scratch});
+    }
+  };
+
+  /// a times b; where the spec asks for packed weights, b in a layout of its own, by `pack` (null: never).
+  Execution matmul(const char* name, const Desc& a, const Desc& b, const Desc& c, bool bias,
+                   WeightsPack* pack, int lanes) {
     const Desc bias_row = bias ? onednn::f32({1, spec_.out}, Tag::ab) : Desc();
-    const auto desc = onednn::matmul({a, b, bias_row, c}, onednn::attributes());
+    const bool packs = spec_.packed && pack != nullptr;
+    const Desc wanted = packs ? onednn::f32(pack->extents, Tag::any) : b;
+    const auto desc = onednn::matmul({a, wanted, bias_row, c}, onednn::attributes());
+    const Desc used = desc.weights_desc();
+    if (packs && used != b) {
+      const dnnl::reorder::primitive_desc reorder(onednn::engine(), b, onednn::engine(), used,
+                                                  onednn::attributes());
+      pack->layout = used;
+      pack->reorder = Execution(
+          dnnl::reorder(reorder), "reorder of dense weights",
+          {{DNNL_ARG_FROM, b}, {DNNL_ARG_TO, used}, {DNNL_ARG_SCRATCHPAD, reorder.scratchpad_desc()}}, lanes);
+      scratch_bytes_ = std::max(scratch_bytes_, reorder.scratchpad_desc().get_size());
+    }
     std::vector<Execution::Argument> arguments{{DNNL_ARG_SRC, a},
-                                               {DNNL_ARG_WEIGHTS, b},
+                                               {DNNL_ARG_WEIGHTS, used},
                                                {DNNL_ARG_DST, c},
                                                {DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc()}};
     if (bias) arguments.push_back({DNNL_ARG_BIAS, bias_row});
@@ -91,6 +133,7 @@ class CpuDense final : public LinearPrimitive {
   }
 
   DenseSpec spec_;
+  WeightsPack forward_pack_, backward_pack_;
   Execution forward_, backward_data_, backward_weights_;
   std::size_t scratch_bytes_ = 0;
 };

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS recommends for Hopper
 constexpr std::size_t kWorkspaceAlignment = 256;                   // cublasLtMatmul asks for it
-constexpr std::uint32_t kAlignment = 16;                           // of all matrices
+constexpr std::uint32_t kAlignment = 16;  // of all matrices, unless the spec says otherwise
 
 void check(cublasStatus_t status, const char* call, const std::string& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -57,7 +57,8 @@ cublasLtHandle_t handle() {
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
-  auto key() const { return std::tuple(m, n, k, transposed_a, transposed_b, bias, tf32); }
+  std::uint32_t alignment = kAlignment;
+  auto key() const { return std::tuple(m, n, k, transposed_a, transposed_b, bias, tf32, alignment); }
   std::string describe() const {
     return fmt::format("a float32 product of {} x {} x {}{}{}{}{}", m, n, k,
                        transposed_a ? ", a transposed" : "", transposed_b ? ", b transposed" : "",
@@ -94,8 +95,8 @@ class Product {
                    lane.index, lane.scratch_bytes, scratch_bytes());
     const auto addresses = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
                            reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
-    LOCKSTEP_CHECK(addresses % kAlignment == 0, "{}: an operand is not aligned to {} bytes", what_,
-                   kAlignment);
+    LOCKSTEP_CHECK(addresses % shape_.alignment == 0, "{}: an operand is not aligned to {} bytes", what_,
+                   shape_.alignment);
     const cublasLtMatmulDesc_t operation = operations_[static_cast<std::size_t>(lane.index)];
     if (shape_.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const auto scratch = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
@@ -165,7 +166,7 @@ class Product {
     for (auto operand :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      if (status == CUBLAS_STATUS_SUCCESS) status = prefer(operand, kAlignment);
+      if (status == CUBLAS_STATUS_SUCCESS) status = prefer(operand, shape_.alignment);
     int count = 0;
     if (status == CUBLAS_STATUS_SUCCESS)
       status = cublasLtMatmulAlgoGetHeuristic(handle(), operations_.front(), a_, b_, d_, d_, preference, 1,
@@ -190,11 +191,15 @@ class CudaDense final : public LinearPrimitive {
     LOCKSTEP_CHECK(spec.dtype == DType::f32, "dense of {}", name_of(spec.dtype));
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     const bool tf32 = options.allow_tf32;
-    forward_.emplace(ProductShape{spec.out, spec.n, spec.in, false, false, spec.bias && !spec.relu, tf32},
-                     lanes);
+    const std::uint32_t alignment = spec.aligned ? kAlignment : sizeof(float);
+    forward_.emplace(
+        ProductShape{spec.out, spec.n, spec.in, false, false, spec.bias && !spec.relu, tf32, alignment},
+        lanes);
     if (!spec.training) return;
-    backward_data_.emplace(ProductShape{spec.in, spec.n, spec.out, true, false, false, tf32}, lanes);
-    backward_weights_.emplace(ProductShape{spec.out, spec.in, spec.n, false, true, false, tf32}, lanes);
+    backward_data_.emplace(ProductShape{spec.in, spec.n, spec.out, true, false, false, tf32, alignment},
+                           lanes);
+    backward_weights_.emplace(ProductShape{spec.out, spec.in, spec.n, false, true, false, tf32, alignment},
+                              lanes);
   }
 
   std::size_t scratch_bytes() const override {

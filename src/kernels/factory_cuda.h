@@ -14,6 +14,8 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
 #include "kernels/update.h"
 
 namespace lockstep::cuda {
@@ -22,6 +24,8 @@ const ElementwiseKernels& elementwise_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
+const RecurrentKernels& recurrent_kernels();
+const SequenceKernels& sequence_kernels();
 const EmbeddingKernels& embedding_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);

@@ -23,6 +23,8 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
 #include "kernels/update.h"
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
@@ -31,6 +33,8 @@
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
   const PoolKernels& pool_kernels();               \
+  const RecurrentKernels& recurrent_kernels();     \
+  const SequenceKernels& sequence_kernels();       \
   const UpdateKernels& update_kernels();           \
   const EmbeddingKernels& embedding_kernels();     \
   }

@@ -16,6 +16,8 @@ ElementwiseKernels::~ElementwiseKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
+RecurrentKernels::~RecurrentKernels() = default;
+SequenceKernels::~SequenceKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
 
@@ -56,7 +58,7 @@ KernelTable table_of(IsaLevel level) {
 #define LOCKSTEP_TABLE_OF(level)                                                                         \
   {                                                                                                      \
     level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
-        level::embedding_kernels(), factory                                                              \
+        level::recurrent_kernels(), level::sequence_kernels(), level::embedding_kernels(), factory       \
   }
   switch (level) {
 #if defined(__x86_64__)

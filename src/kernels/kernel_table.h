@@ -15,6 +15,8 @@
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
+#include "kernels/recurrent.h"
+#include "kernels/sequence.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -24,6 +26,8 @@ struct KernelTable {
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;
+  const RecurrentKernels& recurrent;
+  const SequenceKernels& sequence;
   const EmbeddingKernels& embedding;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives

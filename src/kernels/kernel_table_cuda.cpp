@@ -35,6 +35,8 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::norm_kernels(),
           cuda::loss_kernels(),
           cuda::update_kernels(),
+          cuda::recurrent_kernels(),
+          cuda::sequence_kernels(),
           cuda::embedding_kernels(),
           factory,
           cuda::kScratchBytes};

@@ -38,6 +38,9 @@ struct DenseSpec {
   std::int64_t n = 0, in = 0, out = 0;
   bool bias = false, relu = false, training = true;
   DType dtype = DType::f32;
+  /// Pack the weights if the device can: pays where few rows meet the same weights many times in a step.
+  bool packed = false;
+  bool aligned = true;  ///< operands begin at multiples of 16 bytes; false: of 4
 };
 
 /// The one interface of both. x, y as in the spec; `packed` is what pack() wrote.

@@ -12,11 +12,16 @@ namespace lockstep {
 namespace {
 std::vector<LayerEntry>& entries() {
   static std::vector<LayerEntry> table = {
-      // clang-format off: one per line
+      // clang-format off
       kDenseLayer,     kConv2dLayer,  kMaxPoolLayer,   kAvgPoolLayer, kGlobalAvgPoolLayer,
       kFlattenLayer,   kAddLayer,     kBatchNormLayer, kDropoutLayer, kReluLayer,
       kLeakyReluLayer, kRelu6Layer,   kEluLayer,       kGeluLayer,    kSiluLayer,
       kTanhLayer,      kSigmoidLayer, kSoftplusLayer,  kSoftmaxLayer, kEmbeddingLayer,
+      kLstmLayer,
+      kGruLayer,
+      kLastStepLayer,
+      kSequenceLengthLayer,
+      kMaskingLayer,
       // clang-format on
   };
   return table;

@@ -27,6 +27,11 @@ extern const LayerEntry kTanhLayer;
 extern const LayerEntry kSigmoidLayer;
 extern const LayerEntry kSoftplusLayer;
 extern const LayerEntry kSoftmaxLayer;
+extern const LayerEntry kLstmLayer;
+extern const LayerEntry kGruLayer;
+extern const LayerEntry kLastStepLayer;
+extern const LayerEntry kSequenceLengthLayer;
+extern const LayerEntry kMaskingLayer;
 extern const LayerEntry kEmbeddingLayer;
 
 }  // namespace lockstep

@@ -47,6 +47,10 @@ class EmulatedDense final : public LinearPrimitive {
                std::int64_t column_b, const float* bias, float* c) const {
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
                    lane.index, lane.scratch_bytes, scratch_bytes());
+    const auto addresses = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
+                           reinterpret_cast<std::uintptr_t>(c) | reinterpret_cast<std::uintptr_t>(bias);
+    LOCKSTEP_CHECK(addresses % (s_.aligned ? 16 : sizeof(float)) == 0,
+                   "an operand is not aligned as the spec says");
     check(emulation::enqueue(stream_of(lane),
                              [=] {
                                for (std::int64_t i = 0; i < m; ++i)

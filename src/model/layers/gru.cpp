@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gated recurrent unit (Cho et al. 2014): [r, u] = sigmoid([x, h] gates_kernel + gates_bias);
+// c = tanh([x, r h] candidate_kernel + candidate_bias); h' = u h + (1 - u) c. With reset_after (as in cuDNN
+// and PyTorch) r stands before the product with h instead: c = tanh(x's part + r (h's part + its own bias)).
+#include "model/layers/entries.h"
+#include "model/layers/recurrent.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    kRecurrentOptions[0],
+    kRecurrentOptions[1],
+    kRecurrentOptions[2],
+    kRecurrentOptions[3],
+    kRecurrentOptions[4],
+    kRecurrentOptions[5],
+    kRecurrentOptions[6],
+    {"gates_bias_initializer", ParamType::node, "ones", "", "initial biases of r and u (2 units)"},
+    {"candidate_bias_initializer", ParamType::node, "zeros", "", "initial biases of the candidate (units)"},
+    {"reset_after", ParamType::boolean, "false", "",
+     "r multiplies the product with h (as in PyTorch) instead of h itself"},
+};
+
+class Gru final : public RecurrentLayer {
+ public:
+  Gru(std::string name, const Params& p)
+      : RecurrentLayer(std::move(name), p),
+        gates_bias_initializer_(make_initializer(p.node("gates_bias_initializer"))),
+        candidate_bias_initializer_(make_initializer(p.node("candidate_bias_initializer"))),
+        reset_after_(p.boolean("reset_after")) {}
+
+  const char* kind() const override { return "gru"; }
+
+ protected:
+  void make_products(Direction& direction) override {
+    StepProduct::Options options{.in = direction.in,
+                                 .units = units(),
+                                 .width = 2 * units(),
+                                 .steps = steps(),
+                                 .kernel = name() + "/gates_kernel" + direction.suffix,
+                                 .bias = name() + "/gates_bias" + direction.suffix,
+                                 .kernel_initializer = kernel_initializer(),
+                                 .bias_initializer = gates_bias_initializer_};
+    direction.products.emplace_back(options);
+    options.width = units();
+    options.kernel = name() + "/candidate_kernel" + direction.suffix;
+    options.bias = name() + "/candidate_bias" + direction.suffix;
+    options.bias_initializer = candidate_bias_initializer_;
+    if (reset_after_) options.recurrent_bias = name() + "/candidate_recurrent_bias" + direction.suffix;
+    direction.products.emplace_back(options);
+  }
+  std::int64_t cell_floats(std::int64_t rows) const override {
+    return padded(rows * 2 * units()) + 2 * padded(rows * units());
+  }
+  std::int64_t small_width() const override { return 4 * units(); }
+
+  void run_forward(const Run& run, Output<float> y) const override {
+    const StepProduct &gates_product = run.direction.products[0], &product = run.direction.products[1];
+    const RecurrentKernels& kernels = run.pass.kernels.recurrent;
+    const std::int64_t u = units();
+    const Parts parts = parts_of(run);
+    float *gates_sum = run.small, *candidate_sum = run.small + run.pass.n * 2 * u;
+    gates_product.all_steps(run.pass, run.lane, run.x, parts.gates);
+    product.all_steps(run.pass, run.lane, run.x, parts.candidate);
+    float* no_state = run.small + run.pass.n * 3 * u;
+    if (reset_after_) run.pass.kernels.elementwise.zero(run.lane, run.pass.n * u, no_state);
+    for (std::int64_t i = 0; i < steps(); ++i) {
+      const std::int64_t t = step_at(run, i), before = step_before(run, t);
+      const bool linked = is_linked(run, t);
+      const float* state = rows(run, run.dropped_h, u, before);
+      float *gates = rows(run, parts.gates, 2 * u, t), *reset = rows(run, parts.reset, u, t);
+      const RecurrentStep step{run.pass.n, u, t, run.lengths};
+      if (linked) gates_product.one_step(run.pass, run.lane, state, gates_sum);
+      kernels.gru_gates(run.lane, step, gates, linked ? gates_sum : nullptr, state,
+                        reset_after_ ? nullptr : reset);
+      const float* recurrent = nullptr;
+      if (reset_after_ && t < run.longest) {
+        product.one_step(run.pass, run.lane, linked ? state : no_state, reset);
+        recurrent = reset;
+      } else if (!reset_after_ && linked) {
+        product.one_step(run.pass, run.lane, reset, candidate_sum);
+        recurrent = candidate_sum;
+      }
+      kernels.gru_output(run.lane, step, gates, rows(run, parts.candidate, u, t), recurrent, reset_after_,
+                         rows(run, run.h, u, before), rows(run, run.h, u, t), y.at(t));
+      drop_state(run, t);
+    }
+  }
+
+  void run_backward(const Run& run, Output<const float> dy, float* dh, float* /*dc*/,
+                    float* dx) const override {
+    const StepProduct &gates_product = run.direction.products[0], &product = run.direction.products[1];
+    const RecurrentKernels& kernels = run.pass.kernels.recurrent;
+    const ElementwiseKernels& elementwise = run.pass.kernels.elementwise;
+    const std::int64_t u = units(), count = run.pass.n * u;
+    const Parts parts = parts_of(run);
+    float *through_gates = run.small, *through_candidate = run.small + count, *dreset = run.small + 2 * count;
+    const float* recurrent = nullptr;
+    for (std::int64_t i = steps() - 1; i >= 0; --i) {
+      const std::int64_t t = step_at(run, i), before = step_before(run, t);
+      const bool linked = is_linked(run, t);
+      const RecurrentStep step{run.pass.n, u, t, run.lengths};
+      float *gates = rows(run, parts.gates, 2 * u, t), *candidate = rows(run, parts.candidate, u, t),
+            *reset = rows(run, parts.reset, u, t);
+      kernels.gru_output_backward(run.lane, step, gates, candidate, reset_after_ ? reset : nullptr,
+                                  rows(run, run.h, u, before), recurrent, dh, dy.at(t));
+      if (!reset_after_) {
+        if (linked) product.one_step_backward(run.pass, run.lane, candidate, dreset);
+        kernels.gru_gates_backward(run.lane, step, gates, rows(run, run.dropped_h, u, before),
+                                   linked ? dreset : nullptr, through_candidate);
+      } else if (linked) {
+        product.one_step_backward(run.pass, run.lane, reset, through_candidate);
+      }
+      recurrent = nullptr;
+      if (!linked) continue;
+      gates_product.one_step_backward(run.pass, run.lane, gates, through_gates);
+      elementwise.accumulate(run.lane, count, through_gates, through_candidate);
+      drop_gradient(run, through_gates);
+      recurrent = through_gates;
+    }
+    gates_product.all_steps_backward(run.pass, run.lane, run.x, parts.gates, dx);
+    product.all_steps_backward(run.pass, run.lane, run.x, parts.candidate,
+                               dx == nullptr ? nullptr : run.more_dx);
+    if (dx != nullptr)
+      elementwise.accumulate(run.lane, steps() * run.pass.n * run.direction.in, dx, run.more_dx);
+    const float* states = states_before(run, run.dropped_h, u);
+    gates_product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, parts.gates, 2 * u));
+    if (reset_after_) {
+      product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, parts.reset, u));
+      product.recurrent_bias_gradient(run.pass, run.lane, parts.reset);
+    } else {
+      product.recurrent_gradient(run.pass, run.lane, steps_behind(run, parts.reset, u),
+                                 steps_behind(run, parts.candidate, u));
+    }
+  }
+
+ private:
+  /// reset: r h; with reset_after h's part of the candidate.
+  struct Parts {
+    float *gates, *candidate, *reset;
+  };
+  Parts parts_of(const Run& run) const {
+    const std::int64_t count = steps() * run.pass.n * units();
+    float* candidate = run.state + padded(2 * count);
+    return {run.state, candidate, candidate + padded(count)};
+  }
+
+  std::shared_ptr<const Initializer> gates_bias_initializer_, candidate_bias_initializer_;
+  bool reset_after_;
+};
+
+}  // namespace
+
+const LayerEntry kGruLayer = {"gru", "gated recurrent unit over steps x features", kTable,
+                              [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                return std::make_unique<Gru>(std::move(name), p);
+                              }};
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// LSTM (Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000):
+// [i, j, f, o] = [x, h] kernel + bias; c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j); h' = tanh(c')
+// sigmoid(o).
+#include "model/layers/entries.h"
+#include "model/layers/recurrent.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    kRecurrentOptions[0],
+    kRecurrentOptions[1],
+    kRecurrentOptions[2],
+    kRecurrentOptions[3],
+    kRecurrentOptions[4],
+    kRecurrentOptions[5],
+    kRecurrentOptions[6],
+    {"bias_initializer", ParamType::node, "zeros", "", "initial biases (4 units)"},
+    {"forget_bias", ParamType::real, "1", "", "added to the forget gate at each step; not part of the bias"},
+};
+
+class Lstm final : public RecurrentLayer {
+ public:
+  Lstm(std::string name, const Params& p)
+      : RecurrentLayer(std::move(name), p),
+        bias_initializer_(make_initializer(p.node("bias_initializer"))),
+        forget_bias_(static_cast<float>(p.real("forget_bias"))) {}
+
+  const char* kind() const override { return "lstm"; }
+
+ protected:
+  void make_products(Direction& direction) override {
+    direction.products.emplace_back(StepProduct::Options{.in = direction.in,
+                                                         .units = units(),
+                                                         .width = 4 * units(),
+                                                         .steps = steps(),
+                                                         .kernel = name() + "/kernel" + direction.suffix,
+                                                         .bias = name() + "/bias" + direction.suffix,
+                                                         .kernel_initializer = kernel_initializer(),
+                                                         .bias_initializer = bias_initializer_});
+  }
+  std::int64_t cell_floats(std::int64_t rows) const override { return rows * 5 * units(); }
+  std::int64_t small_width() const override { return 4 * units(); }
+  bool has_cell_state() const override { return true; }
+  float* cell_states(const Run& run) const override { return run.state + steps() * run.pass.n * 4 * units(); }
+
+  void run_forward(const Run& run, Output<float> y) const override {
+    const StepProduct& product = run.direction.products[0];
+    const std::int64_t u = units();
+    float *gates = run.state, *c = cell_states(run);
+    product.all_steps(run.pass, run.lane, run.x, gates);
+    for (std::int64_t i = 0; i < steps(); ++i) {
+      const std::int64_t t = step_at(run, i), before = step_before(run, t);
+      const bool linked = is_linked(run, t);
+      if (linked) product.one_step(run.pass, run.lane, rows(run, run.dropped_h, u, before), run.small);
+      run.pass.kernels.recurrent.lstm_forward(
+          run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t), linked ? run.small : nullptr,
+          forget_bias_, rows(run, c, u, before), rows(run, run.h, u, before), rows(run, c, u, t),
+          rows(run, run.h, u, t), y.at(t));
+      drop_state(run, t);
+    }
+  }
+
+  void run_backward(const Run& run, Output<const float> dy, float* dh, float* dc, float* dx) const override {
+    const StepProduct& product = run.direction.products[0];
+    const std::int64_t u = units();
+    float *gates = run.state, *c = cell_states(run);
+    const float* recurrent = nullptr;
+    for (std::int64_t i = steps() - 1; i >= 0; --i) {
+      const std::int64_t t = step_at(run, i);
+      run.pass.kernels.recurrent.lstm_backward(
+          run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t),
+          rows(run, c, u, step_before(run, t)), rows(run, c, u, t), recurrent, dh, dc, dy.at(t));
+      recurrent = nullptr;
+      if (!is_linked(run, t)) continue;
+      product.one_step_backward(run.pass, run.lane, rows(run, gates, 4 * u, t), run.small);
+      drop_gradient(run, run.small);
+      recurrent = run.small;
+    }
+    product.all_steps_backward(run.pass, run.lane, run.x, gates, dx);
+    product.recurrent_gradient(run.pass, run.lane, states_before(run, run.dropped_h, u),
+                               steps_behind(run, gates, 4 * u));
+  }
+
+ private:
+  std::shared_ptr<const Initializer> bias_initializer_;
+  float forget_bias_;
+};
+
+}  // namespace
+
+const LayerEntry kLstmLayer = {"lstm", "long short-term memory over steps x features", kTable,
+                               [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                 return std::make_unique<Lstm>(std::move(name), p);
+                               }};
+
+}  // namespace lockstep

@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/philox.h"
+#include "model/layers/lengths.h"
+
+namespace lockstep {
+
+namespace {
+
+std::size_t bytes(std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); }
+
+}  // namespace
+
+RecurrentLayer::RecurrentLayer(std::string name, const Params& p)
+    : Layer(std::move(name)),
+      units_(p.integer("units")),
+      layers_(p.integer("layers")),
+      bidirectional_(p.boolean("bidirectional")),
+      variational_(p.boolean("variational")),
+      dropout_(static_cast<float>(p.real("dropout"))),
+      recurrent_dropout_(static_cast<float>(p.real("recurrent_dropout"))),
+      kernel_initializer_(make_initializer(p.node("kernel_initializer"))) {
+  if (dropout_ > 0 && layers_ == 1 && !variational_)
+    throw p.error("dropout", "lies between stacked layers, and there is one layer",
+                  "Take layers: 2, variational: true, or a dropout layer before or behind.");
+}
+
+std::vector<Shape> RecurrentLayer::infer(std::span<const Shape> inputs) {
+  LOCKSTEP_REQUIRE(!inputs.empty() && inputs.size() <= 2, ErrorKind::config,
+                   "layer {}: {} takes a sequence and optionally its length, not {} inputs", name(), kind(),
+                   inputs.size());
+  LOCKSTEP_REQUIRE(inputs[0].rank() == 2, ErrorKind::config,
+                   "layer {}: {} takes steps x features per sample, not {}", name(), kind(),
+                   inputs[0].to_string());
+  LOCKSTEP_REQUIRE(inputs.size() == 1 || inputs[1] == Shape{1}, ErrorKind::config,
+                   "layer {}: {}'s second input is the length of shape {}, not {}", name(), kind(),
+                   Shape{1}.to_string(), inputs[1].to_string());
+  steps_ = inputs[0][0];
+  features_ = inputs[0][1];
+  lengths_ = inputs.size() == 2;
+  for (std::int64_t l = 0; l < layers_; ++l) {
+    Stacked& stacked = stack_.emplace_back();
+    stacked.in = l == 0 ? features_ : directions() * units_;
+    stacked.dropout = dropout_ > 0 && (l > 0 || variational_);
+    for (std::int64_t t = 0; t < steps_; ++t)
+      stacked.purposes.push_back(philox_purpose(variational_
+                                                    ? fmt::format("{}/dropout_{}", name(), l)
+                                                    : fmt::format("{}/dropout_{}/{}", name(), l, t)));
+    for (std::int64_t d = 0; d < directions(); ++d) {
+      Direction& direction = stacked.directions.emplace_back();
+      direction.in = stacked.in;
+      direction.reverse = d == 1;
+      direction.suffix = fmt::format("_{}{}", l, d == 1 ? "_reverse" : "");
+      direction.dropout_purpose = philox_purpose(name() + "/recurrent_dropout" + direction.suffix);
+      make_products(direction);
+    }
+  }
+  const std::int64_t out = directions() * units_;
+  std::vector<Shape> outputs{Shape{steps_, out}, Shape{out}};
+  if (has_cell_state()) outputs.push_back(Shape{out});
+  return outputs;
+}
+
+void RecurrentLayer::declare(VariableStore& variables) {
+  for (Stacked& stacked : stack_)
+    for (Direction& direction : stacked.directions)
+      for (StepProduct& product : direction.products) product.declare(variables);
+}
+
+void RecurrentLayer::prepare(const PrepareContext& context) {
+  on_host_ = context.device.is_host();
+  std::size_t products = context.kernels.scratch_bytes;
+  for (Stacked& stacked : stack_)
+    for (Direction& direction : stacked.directions)
+      for (StepProduct& product : direction.products) {
+        product.prepare(context);
+        products = std::max(products, product.scratch_bytes());
+      }
+  for (const std::int64_t n : context.sample_counts) {
+    std::int64_t floats = Work{*this, n, nullptr}.floats(context.training);
+    if (!context.training) floats += Memory{*this, n, false, nullptr}.floats();
+    scratch_bytes_ = std::max(scratch_bytes_, bytes(floats) + products);
+  }
+}
+
+void RecurrentLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
+                                     bool /*training*/) {
+  for (Stacked& stacked : stack_)
+    for (Direction& direction : stacked.directions)
+      for (StepProduct& product : direction.products) product.refresh(lane, variables);
+}
+
+double RecurrentLayer::flops_per_sample() const {
+  double flops = 0;
+  for (const Stacked& stacked : stack_)
+    for (const Direction& direction : stacked.directions)
+      for (const StepProduct& product : direction.products) flops += product.flops_per_sample();
+  return flops;
+}
+
+std::size_t RecurrentLayer::saved_bytes(std::int64_t n) const {
+  return bytes(Memory{*this, n, true, nullptr}.floats());
+}
+
+// Memory: lengths, each layer's x, then the directions: state, h, h with its mask.
+
+std::int64_t RecurrentLayer::Memory::x_floats(std::size_t stacked) const {
+  return padded(layer.steps_ * n * layer.stack_[stacked].in);
+}
+std::int64_t RecurrentLayer::Memory::direction_floats() const {
+  const std::int64_t rows = layer.steps_ * n, h = padded(rows * layer.units_);
+  return padded(layer.cell_floats(rows)) + h + (training && layer.recurrent_dropout_ > 0 ? h : 0);
+}
+float* RecurrentLayer::Memory::x(std::size_t stacked) const {
+  float* at = base + padded(n);
+  for (std::size_t l = 0; l < stacked; ++l) at += x_floats(l);
+  return at;
+}
+float* RecurrentLayer::Memory::direction(std::size_t stacked, std::size_t direction) const {
+  float* first = x(layer.stack_.size());
+  if (!training) return first;
+  const auto number =
+      static_cast<std::int64_t>(stacked) * layer.directions() + static_cast<std::int64_t>(direction);
+  return first + number * direction_floats();
+}
+std::int64_t RecurrentLayer::Memory::floats() const {
+  std::int64_t all = padded(n);
+  for (std::size_t l = 0; l < layer.stack_.size(); ++l) all += x_floats(l);
+  return all + direction_floats() * (training ? layer.layers_ * layer.directions() : 1);
+}
+
+// Work: what a step needs, gradients of the states, and four gradients of a layer's whole input.
+
+float* RecurrentLayer::Work::dh() const { return base + padded(n * layer.small_width()); }
+float* RecurrentLayer::Work::dc() const { return dh() + padded(n * layer.units_); }
+float* RecurrentLayer::Work::gradient(int i) const {
+  std::int64_t widest = 0;
+  for (const Stacked& stacked : layer.stack_) widest = std::max(widest, stacked.in);
+  return dc() + padded(n * layer.units_) + i * padded(layer.steps_ * n * widest);
+}
+std::int64_t RecurrentLayer::Work::floats(bool training) const {
+  return (training ? gradient(4) : dh()) - base;
+}
+
+RecurrentLayer::Memory RecurrentLayer::memory_of(const Pass& pass) const {
+  return {*this, pass.n, pass.training, static_cast<float*>(pass.training ? pass.saved : pass.lane.scratch)};
+}
+
+RecurrentLayer::Work RecurrentLayer::work_of(const Pass& pass) const {
+  auto* scratch = static_cast<float*>(pass.lane.scratch);
+  if (!pass.training) scratch += Memory{*this, pass.n, false, nullptr}.floats();
+  return {*this, pass.n, scratch};
+}
+
+RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked, std::size_t direction,
+                                           std::int64_t longest) const {
+  LOCKSTEP_CHECK(pass.lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+                 pass.lane.index, pass.lane.scratch_bytes, scratch_bytes_);
+  const Memory memory = memory_of(pass);
+  const Work work = work_of(pass);
+  const std::int64_t rows = steps_ * pass.n;
+  float* state = memory.direction(stacked, direction);
+  float* h = state + padded(cell_floats(rows));
+  float* dropped = pass.training && recurrent_dropout_ > 0 ? h + padded(rows * units_) : h;
+  const float* lengths = nullptr;
+  if (lengths_) lengths = pass.training ? memory.lengths() : pass.inputs[1];
+  Lane lane = pass.lane;
+  float* rest = work.base + work.floats(pass.training);
+  lane.scratch_bytes -=
+      static_cast<std::size_t>(reinterpret_cast<char*>(rest) - static_cast<char*>(lane.scratch));
+  lane.scratch = rest;
+  return {.pass = pass,
+          .lane = lane,
+          .direction = stack_[stacked].directions[direction],
+          .x = memory.x(stacked),
+          .state = state,
+          .h = h,
+          .dropped_h = dropped,
+          .small = work.small(),
+          .more_dx = work.gradient(3),
+          .lengths = lengths,
+          .longest = longest};
+}
+
+void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, float* values) const {
+  if (!pass.training || !stacked.dropout) return;
+  for (std::int64_t t = 0; t < steps_; ++t) {
+    float* rows = values + t * pass.n * stacked.in;
+    pass.kernels.elementwise.dropout(pass.lane, pass.n, stacked.in, rows, dropout_, pass.seed,
+                                     stacked.purposes[static_cast<std::size_t>(t)],
+                                     static_cast<std::uint32_t>(pass.step),
+                                     static_cast<std::uint32_t>(pass.first_sample), rows);
+  }
+}
+
+void RecurrentLayer::drop_state(const Run& run, std::int64_t t) const {
+  if (run.dropped_h == run.h) return;
+  const Pass& pass = run.pass;
+  pass.kernels.elementwise.dropout(
+      run.lane, pass.n, units_, rows(run, run.h, units_, t), recurrent_dropout_, pass.seed,
+      run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
+      static_cast<std::uint32_t>(pass.first_sample), rows(run, run.dropped_h, units_, t));
+}
+
+void RecurrentLayer::drop_gradient(const Run& run, float* dh) const {
+  if (run.dropped_h == run.h) return;
+  const Pass& pass = run.pass;
+  pass.kernels.elementwise.dropout(run.lane, pass.n, units_, dh, recurrent_dropout_, pass.seed,
+                                   run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
+                                   static_cast<std::uint32_t>(pass.first_sample), dh);
+}
+
+void RecurrentLayer::last_states(const Run& run, std::size_t direction) const {
+  const Pass& pass = run.pass;
+  const std::int64_t last = step_at(run, steps_ - 1), stride = directions() * units_;
+  const std::int64_t column = static_cast<std::int64_t>(direction) * units_;
+  const auto copy = [&](const float* state, float* output) {
+    if (output != nullptr)
+      pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, state, units_, output + column, stride);
+  };
+  copy(rows(run, run.h, units_, last), pass.outputs[1]);
+  if (has_cell_state()) copy(rows(run, cell_states(run), units_, last), pass.outputs[2]);
+}
+
+void RecurrentLayer::forward(const Pass& pass) {
+  const Memory memory = memory_of(pass);
+  std::int64_t longest = steps_;
+  if (lengths_ && on_host_) longest = longest_of(*this, pass.inputs[1], pass.n, pass.first_sample, steps_);
+  if (lengths_ && pass.training)
+    pass.kernels.sequence.copy_rows(pass.lane, 1, pass.n, pass.inputs[1], pass.n, memory.lengths(), pass.n);
+  pass.kernels.sequence.to_time_major(pass.lane, {pass.n, steps_, features_}, pass.inputs[0], memory.x(0));
+  const std::int64_t out = directions() * units_;
+  for (std::size_t l = 0; l < stack_.size(); ++l) {
+    drop_input(pass, stack_[l], memory.x(l));
+    const bool top = l + 1 == stack_.size();
+    float* y = top ? pass.outputs[0] : memory.x(l + 1);
+    for (std::size_t d = 0; d < stack_[l].directions.size(); ++d) {
+      const Run run = run_of(pass, l, d, longest);
+      float* own = y + static_cast<std::int64_t>(d) * units_;
+      run_forward(run, top ? Output<float>{own, steps_ * out, out} : Output<float>{own, out, pass.n * out});
+      if (top) last_states(run, d);
+    }
+  }
+}
+
+void RecurrentLayer::backward(const Pass& pass) {
+  const Memory memory = memory_of(pass);
+  const Work work = work_of(pass);
+  std::int64_t longest = steps_;
+  if (lengths_ && on_host_) longest = longest_of(*this, memory.lengths(), pass.n, pass.first_sample, steps_);
+  const std::int64_t out = directions() * units_;
+  const ElementwiseKernels& elementwise = pass.kernels.elementwise;
+  for (std::size_t l = stack_.size(); l-- > 0;) {
+    const bool top = l + 1 == stack_.size();
+    const float* dy = top ? pass.dy[0] : work.gradient(static_cast<int>((l + 1) % 2));
+    float* dx = l == 0 && pass.dx[0] == nullptr ? nullptr : work.gradient(static_cast<int>(l % 2));
+    for (std::size_t d = 0; d < stack_[l].directions.size(); ++d) {
+      const std::int64_t column = static_cast<std::int64_t>(d) * units_;
+      const auto last = [&](const float* gradient, float* to) {
+        if (top && gradient != nullptr)
+          pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, gradient + column, out, to, units_);
+        else
+          elementwise.zero(pass.lane, pass.n * units_, to);
+      };
+      last(pass.dy[1], work.dh());
+      if (has_cell_state()) last(pass.dy[2], work.dc());
+      const float* own = dy == nullptr ? nullptr : dy + column;
+      float* own_dx = dx != nullptr && d > 0 ? work.gradient(2) : dx;
+      run_backward(
+          run_of(pass, l, d, longest),
+          top ? Output<const float>{own, steps_ * out, out} : Output<const float>{own, out, pass.n * out},
+          work.dh(), work.dc(), own_dx);
+      if (own_dx != dx) elementwise.accumulate(pass.lane, steps_ * pass.n * stack_[l].in, dx, own_dx);
+    }
+    if (dx != nullptr) drop_input(pass, stack_[l], dx);
+  }
+  if (pass.dx[0] != nullptr)
+    pass.kernels.sequence.to_batch_major(pass.lane, {pass.n, steps_, features_}, work.gradient(0),
+                                         pass.dx[0]);
+  if (lengths_ && pass.dx[1] != nullptr) elementwise.zero(pass.lane, pass.n, pass.dx[1]);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/step_product.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+void StepProduct::declare(VariableStore& variables) {
+  kernel_ = variables.declare(o_.kernel, Shape{o_.in + o_.units, o_.width}, o_.kernel_initializer);
+  bias_ = variables.declare(o_.bias, Shape{o_.width}, o_.bias_initializer);
+  if (!o_.recurrent_bias.empty())
+    recurrent_bias_ = variables.declare(o_.recurrent_bias, Shape{o_.width}, o_.bias_initializer);
+}
+
+void StepProduct::prepare(const PrepareContext& context) {
+  for (const std::int64_t n : context.sample_counts) {
+    DenseSpec all{.n = n * o_.steps, .in = o_.in, .out = o_.width, .bias = true};
+    all.training = context.training;
+    all.packed = true;
+    DenseSpec one{.n = n, .in = o_.units, .out = o_.width};
+    one.training = context.training;
+    one.packed = true;
+    one.bias = !o_.recurrent_bias.empty();
+    // A step's rows lie between those of others, and h's part of the kernel behind x's.
+    one.aligned = n * o_.units % 4 == 0 && n * o_.width % 4 == 0 && o_.in * o_.width % 4 == 0;
+    DenseSpec gradient{.n = n * (o_.steps - 1), .in = o_.units, .out = o_.width};
+    gradient.aligned = one.aligned;
+    Sized made{n,
+               context.training,
+               context.kernels.make.dense(all, context.lanes),
+               context.kernels.make.dense(one, context.lanes),
+               nullptr,
+               0,
+               0};
+    if (context.training && o_.steps > 1) made.gradient = context.kernels.make.dense(gradient, context.lanes);
+    for (const auto* primitive : {&made.all, &made.one, &made.gradient})
+      if (*primitive != nullptr) scratch_bytes_ = std::max(scratch_bytes_, (*primitive)->scratch_bytes());
+    made.all_pack = pack_of(context, *made.all, 0);
+    made.one_pack = pack_of(context, *made.one, o_.in);
+    sized_.push_back(std::move(made));
+  }
+  scratch_bytes_ = std::max(scratch_bytes_, context.kernels.scratch_bytes);
+}
+
+std::size_t StepProduct::pack_of(const PrepareContext& context, const LinearPrimitive& primitive,
+                                 std::int64_t row) {
+  std::size_t pack = 0;
+  while (pack < packs_.size() && (packs_[pack].row != row || !primitive.same_packing(*packs_[pack].owner)))
+    ++pack;
+  if (pack == packs_.size())
+    packs_.push_back({&primitive, row, Buffer(context.device, primitive.packed_bytes())});
+  return pack;
+}
+
+void StepProduct::refresh(const Lane& lane, const VariableStore& variables) {
+  for (const Pack& pack : packs_)
+    if (pack.buffer.size_bytes() > 0)
+      pack.owner->pack(lane, variables.value(kernel_) + pack.row * o_.width, pack.buffer.data());
+}
+
+const StepProduct::Sized& StepProduct::sized(const Pass& pass) const {
+  for (const Sized& candidate : sized_)
+    if (candidate.n == pass.n && candidate.training == pass.training) return candidate;
+  LOCKSTEP_CHECK(false, "{} was not prepared for {} samples", o_.kernel, pass.n);
+  return sized_.front();
+}
+
+void StepProduct::all_steps(const Pass& pass, const Lane& lane, const float* x, float* y) const {
+  const Sized& made = sized(pass);
+  made.all->forward(lane, x, pass.value(kernel_), packs_[made.all_pack].buffer.data(), pass.value(bias_), y);
+}
+
+void StepProduct::one_step(const Pass& pass, const Lane& lane, const float* h, float* y) const {
+  const Sized& made = sized(pass);
+  made.one->forward(lane, h, pass.value(kernel_) + o_.in * o_.width, packs_[made.one_pack].buffer.data(),
+                    o_.recurrent_bias.empty() ? nullptr : pass.value(recurrent_bias_), y);
+}
+
+void StepProduct::one_step_backward(const Pass& pass, const Lane& lane, const float* dy, float* dh) const {
+  const Sized& made = sized(pass);
+  made.one->backward_data(lane, dy, pass.value(kernel_) + o_.in * o_.width,
+                          packs_[made.one_pack].buffer.data(), dh);
+}
+
+void StepProduct::all_steps_backward(const Pass& pass, const Lane& lane, const float* x, const float* dy,
+                                     float* dx) const {
+  const Sized& made = sized(pass);
+  made.all->backward_weights(lane, x, dy, pass.gradient(kernel_));
+  pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
+                                             pass.gradient(bias_));
+  if (dx != nullptr)
+    made.all->backward_data(lane, dy, pass.value(kernel_), packs_[made.all_pack].buffer.data(), dx);
+}
+
+void StepProduct::recurrent_bias_gradient(const Pass& pass, const Lane& lane, const float* dy) const {
+  pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
+                                             pass.gradient(recurrent_bias_));
+}
+
+void StepProduct::recurrent_gradient(const Pass& pass, const Lane& lane, const float* h,
+                                     const float* dy) const {
+  const Sized& made = sized(pass);
+  float* gradient = pass.gradient(kernel_) + o_.in * o_.width;
+  if (made.gradient == nullptr)
+    pass.kernels.elementwise.zero(lane, o_.units * o_.width, gradient);
+  else
+    made.gradient->backward_weights(lane, h, dy, gradient);
+}
+
+}  // namespace lockstep

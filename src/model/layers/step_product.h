@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The product of [x, h] with one kernel, (in + units) x width, of a recurrent layer: x's part for all time
+// steps at once, h's part step by step with packed weights; in the backward pass h's gradient step by step,
+// that of x and those of the kernel and the bias for all steps at once. Matrices are time-major: steps x n
+// rows.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/buffer.h"
+#include "model/layer.h"
+
+namespace lockstep {
+
+class StepProduct {
+ public:
+  struct Options {
+    std::int64_t in = 0, units = 0, width = 0, steps = 0;
+    std::string kernel, bias;  ///< names of the variables
+    std::shared_ptr<const Initializer> kernel_initializer, bias_initializer;
+    std::string recurrent_bias = {};  ///< of h's part, apart from x's; empty: none
+  };
+  explicit StepProduct(Options options) : o_(std::move(options)) {}
+
+  void declare(VariableStore& variables);
+  void prepare(const PrepareContext& context);
+  void refresh(const Lane& lane, const VariableStore& variables);
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  double flops_per_sample() const {
+    return 2.0 * static_cast<double>(o_.steps * o_.width) * static_cast<double>(o_.in + o_.units);
+  }
+
+  /// y (steps x n x width) = x W_x + bias.
+  void all_steps(const Pass& pass, const Lane& lane, const float* x, float* y) const;
+  /// y (n x width) = h W_h (+ recurrent_bias).
+  void one_step(const Pass& pass, const Lane& lane, const float* h, float* y) const;
+  /// dh (n x units) = dy W_h'.
+  void one_step_backward(const Pass& pass, const Lane& lane, const float* dy, float* dh) const;
+  /// Gradients of W_x and bias, and of x if dx is not null, from dy (steps x n x width).
+  void all_steps_backward(const Pass& pass, const Lane& lane, const float* x, const float* dy,
+                          float* dx) const;
+  /// The gradient of W_h: h and dy are (steps - 1) x n rows, those at which h was not the initial state.
+  void recurrent_gradient(const Pass& pass, const Lane& lane, const float* h, const float* dy) const;
+  /// That of recurrent_bias; dy is steps x n rows.
+  void recurrent_bias_gradient(const Pass& pass, const Lane& lane, const float* dy) const;
+
+ private:
+  struct Sized {
+    std::int64_t n;
+    bool training;
+    std::unique_ptr<LinearPrimitive> all, one, gradient;  ///< gradient: null with one step only
+    std::size_t all_pack, one_pack;
+  };
+  struct Pack {
+    const LinearPrimitive* owner;
+    std::int64_t row;  ///< of the kernel, where its part begins
+    Buffer buffer;
+  };
+  const Sized& sized(const Pass& pass) const;
+  std::size_t pack_of(const PrepareContext& context, const LinearPrimitive& primitive, std::int64_t row);
+
+  Options o_;
+  VariableId kernel_ = VariableId::none, bias_ = VariableId::none, recurrent_bias_ = VariableId::none;
+  std::vector<Sized> sized_;
+  std::vector<Pack> packs_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace lockstep
