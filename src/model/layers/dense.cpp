@@ -14,7 +14,7 @@ constexpr ParamSpec kTable[] = {
     {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
 };
 
-/// y = x W + b; x: F features per sample, W: F x units.
+/// y = x W + b; x: F features per sample, or per step of a sequence {T, F}; W: F x units.
 class Dense final : public LinearLayer {
  public:
   Dense(std::string name, const Params& p)
@@ -25,16 +25,20 @@ class Dense final : public LinearLayer {
   const char* kind() const override { return "dense"; }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 1, ErrorKind::config,
-                     "layer {}: dense takes one input of rank 1 per sample, not {}; put a flatten before it",
-                     name(), inputs.empty() ? "nothing" : inputs[0].to_string());
-    in_ = inputs[0][0];
-    output_ = Shape{units_};
+    LOCKSTEP_REQUIRE(
+        inputs.size() == 1 && (inputs[0].rank() == 1 || inputs[0].rank() == 2), ErrorKind::config,
+        "layer {}: dense takes one input of features, or of steps x features, per sample, not {}; "
+        "put a flatten before it",
+        name(), inputs.empty() ? "nothing" : inputs[0].to_string());
+    const bool sequence = inputs[0].rank() == 2;
+    steps_ = sequence ? inputs[0][0] : 1;
+    in_ = inputs[0].last();
+    output_ = sequence ? Shape{steps_, units_} : Shape{units_};
     return {output_};
   }
 
   double flops_per_sample() const override {
-    return 2.0 * static_cast<double>(in_) * static_cast<double>(units_);
+    return 2.0 * static_cast<double>(steps_ * in_) * static_cast<double>(units_);
   }
 
  protected:
@@ -42,19 +46,23 @@ class Dense final : public LinearLayer {
   const Shape& output_shape() const override { return output_; }
   std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
                                                   std::int64_t n) const override {
-    return context.kernels.make.dense(
-        {.n = n, .in = in_, .out = units_, .bias = bias_, .relu = relu_, .training = context.training},
-        context.lanes);
+    return context.kernels.make.dense({.n = n * steps_,
+                                       .in = in_,
+                                       .out = units_,
+                                       .bias = bias_,
+                                       .relu = relu_,
+                                       .training = context.training},
+                                      context.lanes);
   }
 
  private:
-  std::int64_t units_, in_ = 0;
+  std::int64_t units_, in_ = 0, steps_ = 1;
   Shape output_;
 };
 
 }  // namespace
 
-const LayerEntry kDenseLayer = {"dense", "fully connected: y = x W + b", kTable,
+const LayerEntry kDenseLayer = {"dense", "fully connected: y = x W + b; a sequence step by step", kTable,
                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
                                   return std::make_unique<Dense>(std::move(name), p);
                                 }};
