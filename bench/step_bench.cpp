@@ -207,11 +207,13 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
       {.num_samples = dataset.size(), .batch_size = result.batch, .shards = result.shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);
   VariableStore variables;
+  Heads heads(make_loss(Node::scalar("softmax_cross_entropy")));
+  heads.add_outputs(graph);
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
   variables.commit(place.device);
   variables.initialize(1);
-  const std::unique_ptr<Loss> loss = make_loss(Node::scalar("softmax_cross_entropy"));
+  heads.prepare(graph, place.device);
   const std::unique_ptr<Optimizer> optimizer =
       make_optimizer(parse_yaml(net.optimizer, std::string(net.name)));
   optimizer->create_slots(place.device, variables);
@@ -220,7 +222,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
              control = world.duplicate("control");
   const ExecutorContext context{graph,
                                 variables,
-                                *loss,
+                                heads,
                                 place.kernels,
                                 place.device,
                                 workers.pool(),

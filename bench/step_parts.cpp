@@ -8,6 +8,7 @@
 
 #include "core/timer.h"
 #include "driver/batch_source.h"
+#include "driver/loss_report.h"
 
 namespace lockstep {
 
@@ -64,7 +65,8 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
   GradientReducer reducer(
       gradients, &context.pool, context.shards, elements,
       make_buckets(elements, context.variables.cut_points(), std::int64_t{1} << 20, std::int64_t{25} << 20));
-  SmallSum sums(control, context.shards, 0, 2);
+  const LossReport report(context.heads);
+  SmallSum sums(control, context.shards, 0, report.width());
   executor.attach(reducer);
   workers.grow_scratch(executor.scratch_bytes());
 
@@ -83,11 +85,10 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
       passes.fetched();
       return source.fetch(batch, m, lane, slot, features);
     };
-    auto done = [&](const Microshard& m, const LossSums& s) {
-      sums.leaf(m.shard)[0] = s.loss;
-      sums.leaf(m.shard)[1] = static_cast<double>(s.correct);
+    auto done = [&](const Microshard& m, std::span<const HeadSums> s) {
+      LossReport::fill(s, sums.leaf(m.shard));
     };
-    auto after_loss = [&](const Microshard&, const Lane&, const float*) { passes.loss_done(); };
+    auto after_loss = [&](const MicroshardOutputs&) { passes.loss_done(); };
     executor.train({.step = step,
                     .count = batch.count,
                     .extent = extent,

@@ -17,14 +17,9 @@ BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes
   const auto sizes = plan.distinct_shard_sizes();
   const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   for (auto& samples : samples_) samples.resize(most);
-  const bool dense = dataset.label_kind() == LabelKind::rows || dataset.num_label_columns() > 1;
-  for (int slot = 0; slot < slots && dataset.label_kind() != LabelKind::none; ++slot) {
-    const auto i = static_cast<std::size_t>(slot);
-    if (dense)
-      rows_[i].resize(most * static_cast<std::size_t>(dataset.num_label_columns()));
-    else
-      indices_[i].resize(most);
-  }
+  const std::size_t labels = most * static_cast<std::size_t>(dataset.num_label_columns());
+  for (auto& rows : rows_) rows.resize(dataset.label_kind() == LabelKind::rows ? labels : 0);
+  for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);
 }
 
 Microshard BatchSource::extent(const Batch& batch, int shard) const {
@@ -32,25 +27,39 @@ Microshard BatchSource::extent(const Batch& batch, int shard) const {
   return {shard, range.first, range.size()};
 }
 
-Labels BatchSource::fetch(const Batch& batch, const Microshard& microshard, int lane, int slot,
-                          float* features) {
-  const Timer timer;
+std::span<const std::int64_t> BatchSource::chosen(const Batch& batch, const Microshard& microshard,
+                                                  int lane) {
   std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(lane)];
   for (std::int64_t i = 0; i < microshard.n; ++i)
     samples[static_cast<std::size_t>(i)] =
         plan_.sample_at(batch.epoch, batch.first + microshard.first_sample + i);
-  const std::span<const std::int64_t> chosen(samples.data(), static_cast<std::size_t>(microshard.n));
-  dataset_.gather_features(chosen, features);
-  Labels labels;
+  return {samples.data(), static_cast<std::size_t>(microshard.n)};
+}
+
+Labels BatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {
+  Labels labels{.columns = dataset_.num_label_columns()};
   if (auto& rows = rows_[static_cast<std::size_t>(slot)]; !rows.empty()) {
-    dataset_.gather_labels(chosen, rows.data());
+    dataset_.gather_labels(samples, rows.data());
     labels.rows = rows.data();
   } else if (auto& indices = indices_[static_cast<std::size_t>(slot)]; !indices.empty()) {
-    dataset_.gather_labels(chosen, indices.data());
+    dataset_.gather_labels(samples, indices.data());
     labels.indices = indices.data();
   }
+  return labels;
+}
+
+Labels BatchSource::fetch(const Batch& batch, const Microshard& microshard, int lane, int slot,
+                          float* features) {
+  const Timer timer;
+  const std::span<const std::int64_t> samples = chosen(batch, microshard, lane);
+  dataset_.gather_features(samples, features);
+  const Labels labels = gather_labels(samples, slot);
   if (lane == 0) seconds_ += timer.seconds();
   return labels;
+}
+
+Labels BatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, int lane, int slot) {
+  return gather_labels(chosen(batch, microshard, lane), slot);
 }
 
 }  // namespace lockstep

@@ -21,10 +21,15 @@ class BatchSource {
   Microshard extent(const Batch& batch, int shard) const;
   /// Gathers features and labels; `slot` numbers a label buffer that lives until the microshard's loss.
   Labels fetch(const Batch& batch, const Microshard& microshard, int lane, int slot, float* features);
+  /// The labels alone.
+  Labels fetch_labels(const Batch& batch, const Microshard& microshard, int lane, int slot);
   /// Time that lane 0 spent in fetch().
   double seconds() const { return seconds_; }
 
  private:
+  std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int lane);
+  Labels gather_labels(std::span<const std::int64_t> samples, int slot);
+
   const Dataset& dataset_;
   const StepPlan& plan_;
   std::vector<std::vector<std::int64_t>> samples_;  ///< per lane

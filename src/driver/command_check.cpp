@@ -51,7 +51,7 @@ void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& c
   optimizer->create_slots(device.device, *model.variables);
   const ExecutorContext context{*model.graph,
                                 *model.variables,
-                                *model.loss,
+                                *model.heads,
                                 device.kernels,
                                 device.device,
                                 workers.pool(),

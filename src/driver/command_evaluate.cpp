@@ -12,6 +12,16 @@
 
 namespace lockstep {
 
+namespace {
+std::string parts_text(const Model& model, const Evaluation& evaluation, const EvaluationResult& result) {
+  std::string text;
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    if (model.reports(evaluation.part_names()[i]))
+      text += fmt::format(", \"{}\": {}", evaluation.part_names()[i], result.parts[i]);
+  return text;
+}
+}  // namespace
+
 int command_evaluate(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
   const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(target.config));
@@ -42,9 +52,10 @@ int command_evaluate(const CommandLine& line) {
     session.workers().grow_scratch(evaluation.scratch_bytes());
     const EvaluationResult result = evaluation.run();
     if (session.is_chief())
-      fmt::print("{{\"checkpoint\": \"{}\", \"global_step\": {}, \"samples\": {}, \"loss\": {}{}}}\n",
+      fmt::print("{{\"checkpoint\": \"{}\", \"global_step\": {}, \"samples\": {}, \"loss\": {}{}{}}}\n",
                  found.path, found.header.global_step, result.samples, result.loss,
-                 session.model().accuracy ? fmt::format(", \"accuracy\": {}", result.accuracy) : "");
+                 session.model().accuracy() ? fmt::format(", \"accuracy\": {}", result.accuracy) : "",
+                 parts_text(session.model(), evaluation, result));
     return 0;
   });
 }

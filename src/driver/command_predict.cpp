@@ -20,18 +20,52 @@ namespace lockstep {
 
 namespace {
 
-/// CSV with a header: the class of the largest output, then all outputs.
-std::string header_line(std::int64_t outputs) {
-  std::string text = "class";
-  for (std::int64_t i = 0; i < outputs; ++i) text += fmt::format(",p{}", i);
-  return text + "\n";
-}
+/// One head's rows of a batch, and how they are written: the class of the largest output for a head with
+/// classes (of each position), then all outputs.
+struct HeadRows {
+  HeadRows(const Head& judged, Device& device, std::int64_t batch_size)
+      : head(judged),
+        outputs(head.shape.num_elements()),
+        classes(head.loss->has_classes() ? head.shape.last() : 0),
+        rows(static_cast<std::size_t>(batch_size * outputs)),
+        on_device(device, rows.size() * sizeof(float)) {}
 
-void append_rows(std::string& text, const float* rows, std::int64_t n, std::int64_t outputs) {
-  for (const float* row = rows; row != rows + n * outputs; row += outputs) {
-    text += std::to_string(std::max_element(row, row + outputs) - row);
-    for (std::int64_t i = 0; i < outputs; ++i) text += fmt::format(",{}", row[i]);
-    text += '\n';
+  std::string name(std::string_view column) const {
+    return head.name.empty() ? std::string(column) : fmt::format("{}/{}", head.name, column);
+  }
+  void append_header(std::string& text) const {
+    const std::int64_t positions = classes > 0 ? outputs / classes : 0;
+    for (std::int64_t p = 0; p < positions; ++p)
+      text += name(positions == 1 ? "class" : fmt::format("class{}", p)) + ",";
+    for (std::int64_t i = 0; i < outputs; ++i)
+      text += name(fmt::format("{}{}", classes > 0 ? "p" : "y", i)) + (i + 1 == outputs ? "" : ",");
+  }
+  void append_row(std::string& text, std::int64_t sample) const {
+    const float* row = rows.data() + sample * outputs;
+    for (const float* position = row; classes > 0 && position != row + outputs; position += classes)
+      text += std::to_string(std::max_element(position, position + classes) - position) + ",";
+    for (std::int64_t i = 0; i < outputs; ++i)
+      text += fmt::format("{}{}", row[i], i + 1 == outputs ? "" : ",");
+  }
+
+  const Head& head;
+  std::int64_t outputs, classes;
+  std::vector<float> rows;
+  Buffer on_device;
+};
+
+/// Every rank has the rows of its consecutive shards; the chief collects them.
+void collect(HeadRows& head, const ExecutorContext& context, Communicator& world, const StepPlan& plan,
+             std::int64_t count) {
+  context.device.copy_to_host(head.rows.data(), head.on_device.data(), head.on_device.size_bytes());
+  for (int rank = 1; rank < world.size(); ++rank) {
+    const Range shards = shards_of_rank(rank, world.size(), context.shards);
+    const std::int64_t first = plan.shard_range(count, shards.first).first,
+                       last = plan.shard_range(count, shards.last - 1).last;
+    float* rows = head.rows.data() + first * head.outputs;
+    const auto bytes = static_cast<std::size_t>((last - first) * head.outputs) * sizeof(float);
+    if (world.rank() == 0) world.receive(rows, bytes, rank, "predictions");
+    if (world.rank() == rank) world.send(rows, bytes, 0, "predictions");
   }
 }
 
@@ -81,38 +115,40 @@ int command_predict(const CommandLine& line) {
     session.workers().grow_scratch(executor.scratch_bytes());
     executor.refresh_weights();
 
-    const std::int64_t outputs = session.model().graph->output().num_elements();
-    std::vector<float> batch_rows(static_cast<std::size_t>(plan.spec().batch_size * outputs));
-    const Buffer rows_on_device(context.device, batch_rows.size() * sizeof(float));
-    std::string text = header_line(outputs);
+    std::vector<HeadRows> heads;
+    heads.reserve(static_cast<std::size_t>(context.heads.size()));
+    std::string text;
+    for (const Head& head : context.heads) {
+      heads.emplace_back(head, context.device, plan.spec().batch_size);
+      if (heads.size() > 1) text += ",";
+      heads.back().append_header(text);
+    }
+    text += "\n";
     for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
       const Batch batch = plan.batch(cursor);
       auto extent = [&](int shard) { return source.extent(batch, shard); };
       auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
         return source.fetch(batch, m, lane, slot, features);
       };
-      auto done = [](const Microshard&, const LossSums&) {};
-      auto predict = [&](const Microshard& m, const Lane& lane, const float* values) {
-        session.model().loss->predict(context.kernels, lane, m.n, session.model().graph->output(), values,
-                                      rows_on_device.as<float>().data() + m.first_sample * outputs);
+      auto done = [](const Microshard&, std::span<const HeadSums>) {};
+      auto predict = [&](const MicroshardOutputs& given) {
+        for (std::size_t i = 0; i < heads.size(); ++i)
+          heads[i].head.loss->predict(
+              context.kernels, context.device, given.lane, given.microshard.n, heads[i].head.shape,
+              given.outputs[i],
+              heads[i].on_device.as<float>().data() + given.microshard.first_sample * heads[i].outputs);
       };
       executor.run({.count = batch.count,
                     .extent = extent,
                     .fetch = fetch,
                     .done = done,
                     .outputs = BatchView::Outputs(predict)});
-      context.device.copy_to_host(batch_rows.data(), rows_on_device.data(), rows_on_device.size_bytes());
-      // Every rank has the rows of its consecutive shards; the chief collects them.
-      for (int rank = 1; rank < world.size(); ++rank) {
-        const Range shards = shards_of_rank(rank, world.size(), session.shards());
-        const std::int64_t first = plan.shard_range(batch.count, shards.first).first,
-                           last = plan.shard_range(batch.count, shards.last - 1).last;
-        float* rows = batch_rows.data() + first * outputs;
-        const auto bytes = static_cast<std::size_t>((last - first) * outputs) * sizeof(float);
-        if (world.rank() == 0) world.receive(rows, bytes, rank, "predictions");
-        if (world.rank() == rank) world.send(rows, bytes, 0, "predictions");
-      }
-      if (world.rank() == 0) append_rows(text, batch_rows.data(), batch.count, outputs);
+      for (HeadRows& head : heads) collect(head, context, world, plan, batch.count);
+      for (std::int64_t i = 0; world.rank() == 0 && i < batch.count; ++i)
+        for (const HeadRows& head : heads) {
+          head.append_row(text, i);
+          text += &head == &heads.back() ? "\n" : ",";
+        }
     }
     shared([&] {
       agree(

@@ -87,7 +87,8 @@ class TrainingRun {
                      .reports = reports_,
                      .shards = session.shards(),
                      .seed = session.seed(),
-                     .accuracy = session.model().accuracy},
+                     .accuracy = session.model().accuracy(),
+                     .part_accuracy = session.model().metric_accuracy},
         MonitoredSession::Options{
             .run_dir = options.run_dir,
             .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},

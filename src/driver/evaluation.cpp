@@ -18,7 +18,8 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dat
     : plan_(evaluation_plan(dataset, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
       source_(dataset, plan_, context.pool.size(), executor_.num_slots()),
-      sums_(control, context.shards, 0, 2),
+      report_(context.heads),
+      sums_(control, context.shards, 0, report_.width()),
       ranks_(control.size()) {
   sums_.set_rank_words(1);
 }
@@ -26,17 +27,15 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dat
 EvaluationResult Evaluation::run(FunctionRef<double()> word) {
   executor_.refresh_weights();
   EvaluationResult result;
-  double loss = 0, correct = 0;
+  std::vector<double> totals(static_cast<std::size_t>(report_.width()));
   for (Cursor cursor; cursor.epoch == 0; cursor = plan_.advance(cursor)) {
     const Batch batch = plan_.batch(cursor);
     auto extent = [&](int shard) { return source_.extent(batch, shard); };
     auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
       return source_.fetch(batch, m, lane, slot, features);
     };
-    auto done = [&](const Microshard& m, const LossSums& sums) {
-      double* leaf = sums_.leaf(m.shard);
-      leaf[0] = sums.loss;
-      leaf[1] = static_cast<double>(sums.correct);
+    auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
+      LossReport::fill(sums, sums_.leaf(m.shard));
     };
     executor_.run({.count = batch.count, .extent = extent, .fetch = fetch, .done = done});
     sums_.rank_words()[0] = word();
@@ -44,12 +43,13 @@ EvaluationResult Evaluation::run(FunctionRef<double()> word) {
     for (int rank = 0; rank < ranks_; ++rank)
       result.word = std::max(result.word, sums_.rank_words_of(rank)[0]);
     if (result.word != 0) return {.word = result.word};
-    loss += sums_.total(0)[0];
-    correct += sums_.total(0)[1];
+    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums_.total(0)[i];
     result.samples += batch.count;
   }
-  result.loss = loss / static_cast<double>(result.samples);
-  result.accuracy = correct / static_cast<double>(result.samples);
+  result.parts.resize(report_.names().size());
+  const LossReport::Numbers numbers = report_.evaluate(totals.data(), result.parts);
+  result.loss = numbers.loss;
+  result.accuracy = numbers.accuracy;
   return result;
 }
 

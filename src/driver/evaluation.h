@@ -5,19 +5,22 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/small_sum.h"
 #include "core/function_ref.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
+#include "driver/loss_report.h"
 
 namespace lockstep {
 
 struct EvaluationResult {
   double word = 0;  ///< not 0: the evaluation was given up, and there is nothing else
   std::int64_t samples = 0;
-  double loss = 0;      ///< mean over samples
-  double accuracy = 0;  ///< share of samples whose largest output is the label's class
+  double loss = 0;                 ///< mean over what counts, over all heads
+  double accuracy = 0;             ///< share of samples whose largest output is the label's class
+  std::vector<double> parts = {};  ///< values of Evaluation::part_names()
 };
 
 class Evaluation {
@@ -27,6 +30,8 @@ class Evaluation {
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
+  /// What a result has beside loss and accuracy (LossReport::names).
+  std::span<const std::string> part_names() const { return report_.names(); }
   /// All ranks. `word` is asked before each batch: with anything but 0 on any rank, all ranks give up after
   /// that batch, and the largest is in the result.
   EvaluationResult run(FunctionRef<double()> word);
@@ -38,6 +43,7 @@ class Evaluation {
   StepPlan plan_;
   Executor executor_;
   BatchSource source_;
+  LossReport report_;
   SmallSum sums_;
   int ranks_;
 };

@@ -43,13 +43,12 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       calls_(prepared(context, training, sample_counts)),
       plan_(calls_, training,
             sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
-      loss_sums_(Buffer::pinned(context.device, static_cast<std::size_t>(own_.size()) * sizeof(LossSums))),
       losses_known_(context.device),
       graphs_(context.device, context.lanes.front().stream) {
   if (!context.device.is_host() && !sample_counts.empty()) {
-    stage_ = std::make_unique<InputStage>(
-        context.device, own_, *std::max_element(sample_counts.begin(), sample_counts.end()),
-        context.graph.features().num_elements(), context.graph.output().num_elements());
+    stage_ = std::make_unique<InputStage>(context.device, own_,
+                                          *std::max_element(sample_counts.begin(), sample_counts.end()),
+                                          context.graph.features().num_elements(), context.heads);
     step_words_ = Buffer::pinned(context.device, 2 * sizeof(std::uint32_t));
     step_word_ = Buffer(context.device, sizeof(std::uint32_t));
   }
@@ -85,13 +84,22 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
   }
   build_phases();
   const std::int64_t slots = per_shard_slots_ ? own_.size() : context_.pool.size();
+  loss_ = std::make_unique<LossStage>(
+      context_, training, own_, static_cast<int>(slots),
+      sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end()));
   for (std::int64_t s = 0; s < slots; ++s) {
     auto slot = std::make_unique<Slot>();
     slot->index = static_cast<int>(s);
     slot->arena = Buffer(context_.device, plan_.total_bytes());
     slot->features = at<float>(slot->arena, plan_.value(0));
-    slot->outputs = at<float>(slot->arena, plan_.value(calls_.output));
-    slot->d_outputs = at<float>(slot->arena, plan_.value_gradient(calls_.output));
+    for (std::size_t head = 0; head < calls_.outputs.size(); ++head) {
+      const int value = calls_.outputs[head];
+      const MemoryPlan::Contribution& gradient = plan_.loss_gradient(static_cast<int>(head));
+      slot->outputs.push_back(at<float>(slot->arena, plan_.value(value)));
+      slot->places.push_back(
+          {slot->outputs.back(), at<float>(slot->arena, gradient.offset),
+           gradient.accumulate ? at<float>(slot->arena, plan_.value_gradient(value)) : nullptr});
+    }
     for (std::size_t i = 0; i < calls_.operations.size(); ++i) {
       const Graph::Operation& operation = calls_.operations[i];
       Slot::Call call{};
@@ -164,7 +172,7 @@ void Executor::finish(const BatchView& batch) {
     losses_known_.wait();
   }
   for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
-    batch.done(batch.extent(shard), sums_of(shard));
+    batch.done(batch.extent(shard), loss_->results(shard));
 }
 
 Executor::Slot& Executor::slot_of(int thread, int shard) const {
@@ -173,10 +181,10 @@ Executor::Slot& Executor::slot_of(int thread, int shard) const {
 
 void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   int next_bucket = 0;
-  std::ranges::fill(loss_sums_.as<LossSums>(), LossSums{});
+  loss_->begin(batch.count);
   if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
   set_step(batch.step);
-  const bool recordable = may_record(batch);
+  count_labels(batch);
   for (std::size_t p = 0; p < phases_.size(); ++p) {
     const Phase& phase = phases_[p];
     auto work = [&] {
@@ -189,8 +197,8 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
       });
     };
     if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
-      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count}, recordable,
-                  work);
+      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count},
+                  may_record(batch, phase), work);
     if (phase.ends_with_loss && stage_ != nullptr) {
       stage_->used(context_.lanes.front().stream);
       losses_known_.record(context_.lanes.front().stream);
@@ -208,7 +216,10 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
 }
 
 // What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
-bool Executor::may_record(const BatchView& batch) const {
+// Where the loss depends on the batch by more than its size, so does the scale of its gradient.
+bool Executor::may_record(const BatchView& batch, const Phase& phase) const {
+  if (loss_->agrees() && std::ranges::find(phase.actions, Act::loss, &Action::act) != phase.actions.end())
+    return false;
   return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
 }
 

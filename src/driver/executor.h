@@ -22,10 +22,11 @@
 #include "core/thread_pool.h"
 #include "driver/gradient_accumulator.h"
 #include "driver/input_stage.h"
+#include "driver/loss_stage.h"
 #include "driver/step_graphs.h"
 #include "driver/step_observer.h"
 #include "model/graph.h"
-#include "model/loss.h"
+#include "model/heads.h"
 #include "model/memory_plan.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ namespace lockstep {
 struct ExecutorContext {
   Graph& graph;
   VariableStore& variables;
-  const Loss& loss;
+  const Heads& heads;
   const KernelTable& kernels;
   Device& device;
   ThreadPool& pool;
@@ -53,6 +54,14 @@ struct Microshard {
   std::int64_t n;
 };
 
+/// What the heads of a microshard have got.
+struct MicroshardOutputs {
+  const Microshard& microshard;
+  const Lane& lane;
+  std::span<const float* const> outputs;  ///< by head, on the device
+  const LabelBlock& labels;               ///< of all heads, in host memory (Heads::labels_of)
+};
+
 /// One global batch, from this rank's point of view.
 struct BatchView {
   /// Names the batch for prefetch(); -1: it is never prefetched.
@@ -64,11 +73,15 @@ struct BatchView {
   /// Fills features (n samples, in host memory) and returns the labels; runs on a lane. The labels must live
   /// until the loss of this microshard: `slot` (< num_slots()) numbers a buffer for them.
   FunctionRef<Labels(const Microshard&, int lane, int slot, float* features)> fetch;
-  /// Takes every own microshard's loss sums (also of empty ones), in order, on the calling thread.
-  FunctionRef<void(const Microshard&, const LossSums&)> done;
+  /// Takes every own microshard's sums by head (also of empty ones), in order, on the calling thread.
+  FunctionRef<void(const Microshard&, std::span<const HeadSums>)> done;
   /// If there is one: puts work on a microshard's outputs into the lane's stream. Not called for empty ones.
-  using Outputs = FunctionRef<void(const Microshard&, const Lane&, const float* outputs)>;
-  std::optional<Outputs> outputs;
+  using Outputs = FunctionRef<void(const MicroshardOutputs&)>;
+  std::optional<Outputs> outputs = {};
+  /// The labels that fetch() returns, alone; if there is none, fetch() is called twice where they are counted
+  /// ahead.
+  using LabelsAlone = FunctionRef<Labels(const Microshard&, int lane, int slot)>;
+  std::optional<LabelsAlone> labels = {};
 };
 
 class Executor {
@@ -130,7 +143,7 @@ class Executor {
   void build_phases();
   void repack();
   void cut_behind_loss();
-  bool may_record(const BatchView& batch) const;
+  bool may_record(const BatchView& batch, const Phase& phase) const;
   void set_step(std::int64_t step);
   void cut_at_buckets(std::span<const Range> buckets);
   void add_gradients(Phase& phase, const Graph::Operation& operation) const;
@@ -145,11 +158,9 @@ class Executor {
   void add_shared_gradients(int owner, const Pass& pass, const Slot& slot);
   void run_phases(const BatchView& batch, GradientReducer* reducer);
   void fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot);
+  void count_labels(const BatchView& batch);
   void loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot);
   void finish(const BatchView& batch);
-  LossSums& sums_of(int shard) const {
-    return loss_sums_.as<LossSums>()[static_cast<std::size_t>(shard - own_.first)];
-  }
   void run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard);
   void perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,
                Slot& slot, const Phase& phase);
@@ -167,7 +178,7 @@ class Executor {
   std::vector<std::unique_ptr<Meeting>> meetings_;  ///< by operation
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
-  Buffer loss_sums_;                   ///< pinned: LossSums of each own microshard
+  std::unique_ptr<LossStage> loss_;
   DeviceEvent losses_known_;
   StepGraphs graphs_;
   Buffer step_words_;  ///< pinned: the global step, of two steps in turn

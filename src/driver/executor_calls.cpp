@@ -12,7 +12,9 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
   if (microshard.n == 0) return;
   if (stage_ == nullptr) {
     const Traced traced("input", "fetch");
-    slot.labels = batch.fetch(microshard, thread, slot.index, slot.features);
+    slot.labels = slot.host_labels =
+        loss_->arrange(slot.index, batch.fetch(microshard, thread, slot.index, slot.features), microshard.n);
+    loss_->count(microshard.shard, slot.labels, microshard.n);
     if (observer_ != nullptr)
       observer_->fetched(microshard, context_.lanes[static_cast<std::size_t>(thread)], slot.features);
     return;
@@ -23,21 +25,41 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
       static_cast<std::size_t>(microshard.n * context_.graph.features().num_elements()) * sizeof(float));
   if (observer_ != nullptr) observer_->fetched(microshard, context_.lanes.front(), slot.features);
   slot.labels = stage_->labels(microshard.shard);
+  slot.host_labels = stage_->host_labels(microshard.shard);
+}
+
+// On a device the stage has done it with the samples. Else, where ranks agree on the counts, labels are
+// looked at once more, ahead of all.
+void Executor::count_labels(const BatchView& batch) {
+  if (stage_ != nullptr)
+    for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
+      loss_->set_counts(shard, stage_->counts(shard));
+  if (!loss_->agrees()) return;
+  if (stage_ == nullptr)
+    context_.pool.run([&](int thread) {
+      const Range part = part_of(own_.size(), thread, context_.pool.size());
+      for (std::int64_t i = part.first; i < part.last; ++i) {
+        const Microshard microshard = batch.extent(static_cast<int>(own_.first + i));
+        if (microshard.n == 0) continue;
+        const Slot& slot = slot_of(thread, microshard.shard);
+        const Labels labels = batch.labels ? (*batch.labels)(microshard, thread, slot.index)
+                                           : batch.fetch(microshard, thread, slot.index, slot.features);
+        loss_->count(microshard.shard, loss_->arrange(slot.index, labels, microshard.n), microshard.n);
+      }
+    });
+  loss_->agree();
 }
 
 void Executor::loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot) {
   const Traced traced("forward", "loss");
-  const bool has_labels = slot.labels.indices != nullptr || slot.labels.rows != nullptr;
-  if (microshard.n > 0 && has_labels)
-    context_.loss.run(context_.kernels, lane, microshard.n, context_.graph.output(), slot.outputs,
-                      slot.labels, static_cast<float>(1.0 / static_cast<double>(batch.count)),
-                      training_ ? slot.d_outputs : nullptr, &sums_of(microshard.shard));
-  if (training_ && microshard.n > 0) fault_in_gradient(context_.device, lane, slot.d_outputs);
-  if (observer_ != nullptr && microshard.n > 0) {
+  if (microshard.n == 0) return;
+  loss_->run(lane, microshard.shard, microshard.n, slot.labels, slot.places);
+  if (training_) fault_in_gradient(context_.device, lane, slot.places.front().d_outputs);
+  if (observer_ != nullptr) {
     context_.device.synchronize(lane.stream);  // the sums are there
-    observer_->lost(microshard, lane, sums_of(microshard.shard), slot.d_outputs);
+    observer_->lost(microshard, lane, loss_->results(microshard.shard), slot.places);
   }
-  if (batch.outputs && microshard.n > 0) (*batch.outputs)(microshard, lane, slot.outputs);
+  if (batch.outputs) (*batch.outputs)({microshard, lane, slot.outputs, slot.host_labels});
 }
 
 void Executor::perform(const Action& action, const BatchView& batch, const Microshard& microshard, int thread,

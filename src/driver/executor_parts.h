@@ -16,7 +16,8 @@ struct Executor::Slot {
   int index = 0;
   Buffer arena;
   Microshard microshard{};
-  Labels labels;
+  LabelBlock labels;       ///< where the loss reads them
+  LabelBlock host_labels;  ///< the same in host memory
   struct Call {
     std::vector<const float*> inputs;
     std::vector<float*> dx;
@@ -26,8 +27,8 @@ struct Executor::Slot {
   };
   std::vector<Call> calls;
   float* features;
-  const float* outputs;
-  float* d_outputs;
+  std::vector<const float*> outputs;     ///< by head
+  std::vector<LossStage::Place> places;  ///< likewise
 };
 
 struct Executor::Meeting {

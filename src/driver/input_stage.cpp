@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/input_stage.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/trace.h"
@@ -13,7 +14,8 @@ namespace lockstep {
 struct InputStage::Place {
   Microshard microshard{};
   Buffer pinned_features, pinned_labels, features, labels;
-  Labels on_device;
+  LabelBlock on_host, on_device;
+  std::vector<LossCounts> counts;
 };
 
 /// One batch.
@@ -26,8 +28,8 @@ struct InputStage::Side {
 };
 
 InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
-                       std::int64_t label_columns)
-    : device_(device), shards_(shards), features_(features), label_columns_(label_columns), copies_(device) {
+                       const Heads& heads)
+    : device_(device), shards_(shards), features_(features), heads_(heads), copies_(device) {
   const auto bytes = [&](std::int64_t columns) {
     return static_cast<std::size_t>(most_samples * columns) * sizeof(float);
   };
@@ -36,9 +38,10 @@ InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, 
     sides_.back()->places.resize(static_cast<std::size_t>(shards.size()));
     for (Place& place : sides_.back()->places) {
       place.pinned_features = Buffer::pinned(device, bytes(features));
-      place.pinned_labels = Buffer::pinned(device, bytes(label_columns));
+      place.pinned_labels = Buffer::pinned(device, bytes(heads.label_words()));
       place.features = Buffer(device, bytes(features));
-      place.labels = Buffer(device, bytes(label_columns));
+      place.labels = Buffer(device, bytes(heads.label_words()));
+      place.counts.resize(static_cast<std::size_t>(heads.size()));
     }
   }
 }
@@ -53,26 +56,22 @@ void InputStage::fill(Side& target, const BatchView& batch) {
   for (Place& place : target.places) {
     const int shard = static_cast<int>(shards_.first + (&place - target.places.data()));
     place.microshard = batch.extent(shard);
-    place.on_device = {};
+    place.on_host = place.on_device = {};
+    std::ranges::fill(place.counts, LossCounts{});
     const std::int64_t n = place.microshard.n;
     if (n == 0) continue;
     auto* features = static_cast<float*>(place.pinned_features.data());
     const Labels labels = batch.fetch(place.microshard, 0, 0, features);
-    const auto bytes = [&](std::int64_t columns) {
-      return static_cast<std::size_t>(n * columns) * sizeof(float);
-    };
-    device_.upload(copies_.get(), place.features.data(), features, bytes(features_));
-    const bool dense = labels.rows != nullptr;
-    if (!dense && labels.indices == nullptr) continue;
-    const std::size_t size = bytes(dense ? label_columns_ : 1);
-    std::memcpy(place.pinned_labels.data(),
-                dense ? static_cast<const void*>(labels.rows) : static_cast<const void*>(labels.indices),
-                size);
+    device_.upload(copies_.get(), place.features.data(), features,
+                   static_cast<std::size_t>(n * features_) * sizeof(float));
+    const LabelBlock block = heads_.arrange(labels, n, place.pinned_labels.data());
+    heads_.count(block, n, place.counts);
+    if (block.data == nullptr) continue;
+    const std::size_t size = heads_.bytes(block, n);
+    if (block.data != place.pinned_labels.data()) std::memcpy(place.pinned_labels.data(), block.data, size);
     device_.upload(copies_.get(), place.labels.data(), place.pinned_labels.data(), size);
-    if (dense)
-      place.on_device.rows = static_cast<const float*>(place.labels.data());
-    else
-      place.on_device.indices = static_cast<const std::int32_t*>(place.labels.data());
+    place.on_host = {place.pinned_labels.data(), block.columns};
+    place.on_device = {place.labels.data(), block.columns};
   }
   target.copied.record(copies_.get());
   target.ticket = batch.ticket;
@@ -97,6 +96,8 @@ const Microshard& InputStage::microshard(int shard) const { return place(shard).
 const float* InputStage::features(int shard) const {
   return static_cast<const float*>(place(shard).features.data());
 }
-Labels InputStage::labels(int shard) const { return place(shard).on_device; }
+LabelBlock InputStage::labels(int shard) const { return place(shard).on_device; }
+LabelBlock InputStage::host_labels(int shard) const { return place(shard).on_host; }
+std::span<const LossCounts> InputStage::counts(int shard) const { return place(shard).counts; }
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 
 #include "comm/tree.h"
 #include "core/buffer.h"
-#include "model/loss.h"
+#include "model/heads.h"
 
 namespace lockstep {
 
@@ -23,9 +23,10 @@ struct Microshard;
 
 class InputStage {
  public:
-  /// `shards`: those of this rank, of up to `most_samples` samples with so many features and dense labels.
+  /// `shards`: those of this rank, of up to `most_samples` samples with so many features and the labels that
+  /// the heads take.
   InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
-             std::int64_t label_columns);
+             const Heads& heads);
   ~InputStage();
 
   /// Makes `batch` the current one: fetches what prefetch() did not, and lets `stream` wait for the copies.
@@ -40,7 +41,11 @@ class InputStage {
   /// Of the current batch, on the device.
   const Microshard& microshard(int shard) const;
   const float* features(int shard) const;
-  Labels labels(int shard) const;
+  LabelBlock labels(int shard) const;
+  /// The same labels in host memory, until the next prefetch() or use() but one.
+  LabelBlock host_labels(int shard) const;
+  /// By head.
+  std::span<const LossCounts> counts(int shard) const;
 
  private:
   struct Place;
@@ -51,7 +56,8 @@ class InputStage {
 
   Device& device_;
   Range shards_;
-  std::int64_t features_, label_columns_;
+  std::int64_t features_;
+  const Heads& heads_;
   DeviceStream copies_;
   std::vector<std::unique_ptr<Side>> sides_;
   int current_ = 0;

@@ -16,7 +16,11 @@ namespace {
 constexpr ParamSpec kModelTable[] = {
     {"layers", ParamType::node, kRequired, "", "The layers, in order; see the list of layers."},
     {"loss", ParamType::node, "softmax_cross_entropy", "",
-     "What training makes small; see the list of losses."},
+     "What training makes small: a loss on the last layer's output; see the list of losses."},
+    {"heads", ParamType::node, "null", "list or null",
+     "In place of loss: several outputs with a loss each, see the options of a head. Training makes the sum "
+     "of "
+     "weight x loss small."},
     {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy."},
 };
 
@@ -101,7 +105,7 @@ void check_config(const Config& config) {
   const Params model = model_params(config);
   reports_accuracy(model);
   layers_from_config(model.node("layers"));
-  make_loss(model.node("loss"));
+  heads_from_config(model);
   make_optimizer(config.optimizer);
   warm_start_options(config);
   reader_params(config, "train");
@@ -116,23 +120,29 @@ std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split
 Model make_model(const Config& config, const Shape& features, Device& device) {
   const Params params = model_params(config);
   Model model;
-  model.accuracy = reports_accuracy(params);
+  model.metric_accuracy = reports_accuracy(params);
+  model.heads = std::make_unique<Heads>(heads_from_config(params));
   model.graph = std::make_unique<Graph>(graph_from_config(params.node("layers"), features));
   model.variables = std::make_unique<VariableStore>();
+  model.heads->add_outputs(*model.graph);
   model.graph->finish(*model.variables);
   LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
                    "the model has nothing to learn: no layer has variables");
   model.variables->commit(device);
-  model.loss = make_loss(params.node("loss"));
+  model.heads->prepare(*model.graph, device);
   return model;
 }
 
-void check_labels(const Model& model, const Dataset& dataset) {
-  LOCKSTEP_REQUIRE(dataset.label_kind() != LabelKind::none, ErrorKind::config,
+void check_labels(Model& model, const Dataset& dataset) {
+  Heads& heads = *model.heads;
+  LOCKSTEP_REQUIRE(!heads.takes_labels() || dataset.label_kind() != LabelKind::none, ErrorKind::config,
                    "the data has no labels, which the loss needs");
-  const bool dense = dataset.num_label_columns() > 1 || dataset.label_kind() == LabelKind::rows;
-  model.loss->check(model.graph->output(), dense, dataset.num_label_columns());
-  if (!dense) dataset.check_labels(model.loss->num_classes(model.graph->output()));
+  const std::int64_t columns = dataset.num_label_columns();
+  heads.expect_columns(columns);
+  for (const Head& head : heads) {
+    const auto [first, last] = heads.columns_of(head, columns);
+    if (first < last) dataset.check_labels(heads.rule(head, columns), first, last);
+  }
 }
 
 std::string variable_table_text(const VariableStore& variables) {

@@ -10,10 +10,11 @@
 #include <string>
 
 #include "driver/config.h"
+#include "driver/loss_report.h"
 #include "io/dataset.h"
 #include "io/step_plan.h"
 #include "model/graph.h"
-#include "model/loss.h"
+#include "model/heads.h"
 #include "model/variable_store.h"
 #include "optim/optimizer.h"
 
@@ -39,13 +40,17 @@ std::unique_ptr<Dataset> open_split(const Config& config, std::string_view split
 struct Model {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<VariableStore> variables;
-  std::unique_ptr<Loss> loss;
-  bool accuracy = true;  ///< reported
+  std::unique_ptr<Heads> heads;
+  bool metric_accuracy = true;  ///< asked for
+  /// One number called accuracy is reported.
+  bool accuracy() const { return metric_accuracy && heads->only_classifier() != nullptr; }
+  /// This part of the results is reported.
+  bool reports(std::string_view part) const { return metric_accuracy || !is_accuracy(part); }
 };
 /// Builds the graph for samples of this shape, with allocated but uninitialised variables.
 Model make_model(const Config& config, const Shape& features, Device& device);
-/// Checks that a data set fits the model: label form and range.
-void check_labels(const Model& model, const Dataset& dataset);
+/// Checks that a data set fits the model: label columns and values.
+void check_labels(Model& model, const Dataset& dataset);
 
 /// What the drift check and the start-up check call "the model": names, shapes and order of the variables.
 std::string variable_table_text(const VariableStore& variables);

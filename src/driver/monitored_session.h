@@ -52,7 +52,9 @@ struct SessionParts {
   RunReports& reports;
   int shards = 1;
   std::uint64_t seed = 0;
-  bool accuracy = true;  ///< reported beside the loss
+  bool accuracy = true;       ///< reported beside the loss
+  bool part_accuracy = true;  ///< and each head's, where there are several
+  bool reports_part(std::string_view part) const { return part_accuracy || !is_accuracy(part); }
 };
 
 class MonitoredSession {

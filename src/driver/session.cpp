@@ -105,7 +105,7 @@ void Session::check_same_everywhere() {
 ExecutorContext Session::executor_context() {
   return {*model_.graph,
           *model_.variables,
-          *model_.loss,
+          *model_.heads,
           device_->kernels,
           device_->device,
           workers_->pool(),

@@ -12,8 +12,8 @@
 
 #include <span>
 
+#include "driver/loss_stage.h"
 #include "model/layer.h"
-#include "model/loss.h"
 
 namespace lockstep {
 
@@ -26,8 +26,9 @@ class StepObserver {
   virtual void fetched(const Microshard&, const Lane&, const float* features) = 0;
   /// pass.outputs are there.
   virtual void forward(int operation, const Pass& pass) = 0;
-  /// `d_outputs`: the gradient that backward begins with.
-  virtual void lost(const Microshard&, const Lane&, const LossSums&, const float* d_outputs) = 0;
+  /// By head; the places' d_outputs are there: the gradients that backward begins with.
+  virtual void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
+                    std::span<const LossStage::Place>) = 0;
   /// pass.dx are there, each as this operation gave it: nothing is added to it yet. So are the gradients of
   /// the layer's variables, unless the layer is a collective one.
   virtual void backward(int operation, const Pass& pass) = 0;

@@ -3,8 +3,6 @@
 #include "driver/step_recorder.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <functional>
 
 #include "comm/host_names.h"
@@ -39,7 +37,10 @@ StepRecorder::StepRecorder(const ExecutorContext& context, const Graph::Calls& c
   const int operations = static_cast<int>(calls.operations.size());
   for (int i = 0; i < operations; ++i) add_operation_forward(i);
   loss_ = add_row(kLoss, "", "loss and correct samples", true);
-  d_outputs_ = add_row(kBackward, "", "gradient of the loss", true);
+  d_outputs_ = static_cast<int>(rows_.size());
+  for (const Head& head : context.heads)
+    add_row(kBackward, "",
+            head.name.empty() ? "gradient of the loss" : "gradient of the loss of head " + head.name, true);
   for (int i = operations - 1; i >= 0; --i)
     if (operation_of(i).backward)
       add_operation_backward(i);
@@ -128,10 +129,18 @@ void StepRecorder::forward(int number, const Pass& pass) {
   }
 }
 
-void StepRecorder::lost(const Microshard& m, const Lane&, const LossSums& sums, const float* d_outputs) {
-  const std::array<std::int64_t, 2> numbers{std::bit_cast<std::int64_t>(sums.loss), sums.correct};
-  at(loss_, m.shard) = hash64(numbers.data(), sizeof numbers);
-  at(d_outputs_, m.shard) = hash(d_outputs, m.n * context_.graph.output().num_elements());
+void StepRecorder::lost(const Microshard& m, const Lane&, std::span<const HeadSums> sums,
+                        std::span<const LossStage::Place> places) {
+  Hash64 numbers;
+  for (const HeadSums& head : sums) {
+    numbers.add(&head.sums.loss, sizeof head.sums.loss);
+    numbers.add(&head.sums.correct, sizeof head.sums.correct);
+  }
+  at(loss_, m.shard) = numbers.value();
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i].d_outputs != nullptr)
+      at(d_outputs_ + static_cast<int>(i), m.shard) =
+          hash(places[i].d_outputs, m.n * context_.heads[static_cast<int>(i)].shape.num_elements());
 }
 
 void StepRecorder::variable_gradients(int number, const Pass& pass) {

@@ -32,7 +32,8 @@ class StepRecorder : public StepObserver {
 
   void fetched(const Microshard&, const Lane&, const float* features) override;
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, const LossSums&, const float* d_outputs) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
+            std::span<const LossStage::Place>) override;
   void backward(int operation, const Pass& pass) override;
   void backward_local(int operation, const Pass& pass) override;
   void met(int operation, bool backward, std::span<const double* const> totals) override;

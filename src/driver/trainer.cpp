@@ -34,7 +34,9 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                make_buckets(context.variables.trainable_elements(), context.variables.cut_points(),
                             options.bucket_first_bytes, options.bucket_bytes),
                on_device(options.reducer, context)),
-      sums_(control, context.shards, 0, 2) {
+      report_(context.heads),
+      parts_(report_.names().size()),
+      sums_(control, context.shards, 0, report_.width()) {
   executor_.attach(reducer_);
   held_ = Buffer(context.device, context.variables.others_bytes());
 }
@@ -60,17 +62,19 @@ StepResult Trainer::compute() {
     if (feed_) feed_(step_, m, features, labels);
     return labels;
   };
-  auto done = [&](const Microshard& m, const LossSums& sums) {
-    double* leaf = sums_.leaf(m.shard);
-    leaf[0] = sums.loss;
-    leaf[1] = static_cast<double>(sums.correct);
+  auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
+    LossReport::fill(sums, sums_.leaf(m.shard));
   };
-  const BatchView view{.ticket = feed_ ? -1 : step_,
-                       .step = step_,
-                       .count = batch.count,
-                       .extent = extent,
-                       .fetch = fetch,
-                       .done = done};
+  auto labels_alone = [&](const Microshard& m, int lane, int slot) {
+    return source_.fetch_labels(batch, m, lane, slot);
+  };
+  BatchView view{.ticket = feed_ ? -1 : step_,
+                 .step = step_,
+                 .count = batch.count,
+                 .extent = extent,
+                 .fetch = fetch,
+                 .done = done};
+  if (!feed_) view.labels.emplace(labels_alone);
   // A device gets the next batch while it computes this one. Its samples are those that the next step will
   // ask for, unless something feeds it or moves the cursor.
   const Batch next_batch = plan_.batch(plan_.advance(cursor_));
@@ -85,16 +89,17 @@ StepResult Trainer::compute() {
     reducer_.wait_all();
   }
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
-  const double count = static_cast<double>(batch.count);
+  const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_);
   const Cursor next = plan_.advance(cursor_);
   return {.step = step_ + 1,
           .cursor = next,
           .epoch = batch.epoch,
           .epoch_ended = next.epoch != batch.epoch,
           .samples = batch.count,
-          .loss = sums_.total(0)[0] / count,
-          .accuracy = sums_.total(0)[1] / count,
-          .learning_rate = optimizer_.learning_rate(step_)};
+          .loss = numbers.loss,
+          .accuracy = numbers.accuracy,
+          .learning_rate = optimizer_.learning_rate(step_),
+          .parts = parts_};
 }
 
 void Trainer::apply(bool update) {

@@ -11,6 +11,7 @@
 #include "comm/gradient_reducer.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
+#include "driver/loss_report.h"
 #include "io/step_plan.h"
 #include "optim/optimizer.h"
 
@@ -25,6 +26,7 @@ struct StepResult {
   std::int64_t samples = 0;
   double loss = 0, accuracy = 0;  ///< means over the batch
   double learning_rate = 0;
+  std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
 };
 
 struct TrainerOptions {
@@ -48,6 +50,8 @@ class Trainer {
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
+  /// What a step's result has beside loss and accuracy (LossReport::names).
+  std::span<const std::string> part_names() const { return report_.names(); }
 
   /// One step: compute(), then apply(true). All ranks.
   StepResult step();
@@ -90,6 +94,8 @@ class Trainer {
   Executor executor_;
   BatchSource source_;
   GradientReducer reducer_;
+  LossReport report_;
+  std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
   Buffer held_;  ///< running statistics before the step, on the device

@@ -179,34 +179,23 @@ std::string Dataset::where(std::int64_t sample) const {
   return fmt::format("{}, {} {}", parts_.source, parts_.record_word, record);
 }
 
-void Dataset::check_labels(std::int64_t num_classes) const {
-  const std::string advice = fmt::format(
-      "Labels must be whole numbers from 0 to {}; check the label column and the model's output size.",
-      num_classes - 1);
+void Dataset::check_labels(const LabelRule& rule, std::int64_t first, std::int64_t last) const {
   if (label_kind_ == LabelKind::none)
     throw Error(ErrorKind::data, "has no labels", parts_.source, "Name the labels in the reader's options.");
-  const std::int64_t count = parts_.size * parts_.num_label_columns;
-  for (std::int64_t i = 0; i < count; ++i) {
-    // Labels that lie over one another (label_step) are looked at once per sample.
-    const auto index = static_cast<std::size_t>(i / parts_.num_label_columns * parts_.label_step +
-                                                i % parts_.num_label_columns);
-    const bool ok = label_kind_ == LabelKind::indices && parts_.label_indices[index] >= 0 &&
-                    parts_.label_indices[index] < num_classes;
-    if (ok) continue;
-    // Rows of floats are class indices only if every one of them is whole; the reader would then have made
-    // indices.
-    if (label_kind_ == LabelKind::rows && parts_.label_rows[index] == std::floor(parts_.label_rows[index]) &&
-        parts_.label_rows[index] >= 0 && parts_.label_rows[index] < static_cast<float>(num_classes))
-      continue;
-    const std::string value = label_kind_ == LabelKind::indices
-                                  ? fmt::format("{}", parts_.label_indices[index])
-                                  : fmt::format("{}", parts_.label_rows[index]);
-    throw Error(ErrorKind::data, fmt::format("label {} is not one of {} classes", value, num_classes),
-                where(i / parts_.num_label_columns), advice);
-  }
-  if (label_kind_ == LabelKind::rows)
-    throw Error(ErrorKind::data, "labels are floating-point numbers, not class indices", parts_.source,
-                "Store the labels with an integer type.");
+  LOCKSTEP_CHECK(first >= 0 && first < last && last <= parts_.num_label_columns);
+  for (std::int64_t sample = 0; sample < parts_.size; ++sample)
+    for (std::int64_t column = first; column < last; ++column) {
+      const auto index = static_cast<std::size_t>(sample * parts_.label_step + column);
+      const double label = label_kind_ == LabelKind::indices ? parts_.label_indices[index]
+                                                             : static_cast<double>(parts_.label_rows[index]);
+      if (rule.allows(label)) continue;
+      throw Error(ErrorKind::data,
+                  fmt::format("label {}{} is not {}{}", label,
+                              parts_.num_label_columns == 1 ? "" : fmt::format(" in label column {}", column),
+                              rule.wanted,
+                              rule.ignored ? fmt::format(" (or {}, which is ignored)", *rule.ignored) : ""),
+                  where(sample), "Check the label columns, the loss and the model's output size.");
+    }
 }
 
 std::string Dataset::computed_fingerprint() const {

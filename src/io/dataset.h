@@ -16,6 +16,7 @@
 
 #include "core/buffer.h"
 #include "core/dtype.h"
+#include "core/label_rule.h"
 #include "core/shape.h"
 
 namespace lockstep {
@@ -89,8 +90,11 @@ class Dataset {
   const std::string& fingerprint() const { return fingerprint_; }
   /// Where a sample comes from: "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;
-  /// Throws Error(data) that names the first record whose label is not a class index in [0, num_classes).
-  void check_labels(std::int64_t num_classes) const;
+  /// Throws Error(data) that names the first record with a label in columns [first, last) that the rule does
+  /// not allow.
+  void check_labels(const LabelRule& rule, std::int64_t first, std::int64_t last) const;
+  /// All columns.
+  void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
   template <typename T>

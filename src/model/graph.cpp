@@ -103,11 +103,15 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
   nodes_.push_back(std::move(node));
 }
 
+void Graph::add_output(const std::string& name, const std::string& where) {
+  outputs_.push_back(source(name, "the model's output", where));
+}
+
 const Shape& Graph::output() const { return nodes_.empty() ? features_ : nodes_.back().outputs[0]; }
 
 bool Graph::only_consumer(int producer, int consumer) const {
-  if (producer == static_cast<int>(nodes_.size()) - 1 ||
-      nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1)
+  if (nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1 ||
+      std::ranges::find(outputs_, producer, &Source::node) != outputs_.end())
     return false;
   for (std::size_t i = 0; i < nodes_.size(); ++i)
     for (Source input : nodes_[i].inputs)
@@ -117,15 +121,16 @@ bool Graph::only_consumer(int producer, int consumer) const {
 
 void Graph::finish(VariableStore& variables) {
   LOCKSTEP_REQUIRE(!nodes_.empty(), ErrorKind::config, "the model has no layers");
+  if (outputs_.empty()) outputs_ = {{static_cast<int>(nodes_.size()) - 1, 0}};
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[static_cast<std::size_t>(i)];
-    const bool last = i + 1 == static_cast<int>(nodes_.size());
     const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
       return std::ranges::any_of(other.inputs, [&](Source input) { return input.node == i; });
     });
-    LOCKSTEP_REQUIRE(last || used, ErrorKind::config,
-                     "the output of layer {} is read by no other layer; remove it, or name it in the "
-                     "`inputs` of one",
+    LOCKSTEP_REQUIRE(used || std::ranges::find(outputs_, i, &Source::node) != outputs_.end(),
+                     ErrorKind::config,
+                     "the output of layer {} is read by no other layer and no head; remove it, or name it in "
+                     "the `inputs` of one",
                      node.layer->name());
   }
   for (Node& node : nodes_) declare(node, variables);
@@ -186,7 +191,7 @@ namespace {
 /// From the loss back: which operations a gradient comes to. Where none comes, none is computed.
 void find_gradients(Graph::Calls& calls) {
   std::vector<bool> comes(calls.values.size(), false);
-  comes[static_cast<std::size_t>(calls.output)] = true;
+  for (const int output : calls.outputs) comes[static_cast<std::size_t>(output)] = true;
   for (auto operation = calls.operations.rbegin(); operation != calls.operations.rend(); ++operation) {
     operation->backward = std::ranges::any_of(operation->outputs, [&](int output) {
       return comes[static_cast<std::size_t>(output)] &&
@@ -246,7 +251,7 @@ Graph::Calls Graph::calls(bool training) const {
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));
   }
-  calls.output = value({static_cast<int>(nodes_.size()) - 1, 0});
+  for (const Source output : outputs_) calls.outputs.push_back(value(output));
   if (training) find_gradients(calls);
   return calls;
 }

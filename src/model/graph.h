@@ -29,6 +29,9 @@ class Graph {
   /// siamese net.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
            const std::string& shared_with = {});
+  /// What the model gives: "layer", or "layer:1" for its second output. Without a call the last layer's first
+  /// output is the only one. Before finish(); `where` is for messages.
+  void add_output(const std::string& name, const std::string& where = {});
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
 
@@ -51,8 +54,11 @@ class Graph {
   };
   std::span<const Node> nodes() const { return nodes_; }
   const Shape& features() const { return features_; }
-  /// The output of the last node: what the loss gets.
+  /// The output of the last node.
   const Shape& output() const;
+  /// What the losses get, in the order of add_output(); after finish().
+  std::span<const Source> outputs() const { return outputs_; }
+  const Shape& shape(Source source) const;
 
   /// One call: a layer with its values. Value 0 is the features.
   struct Operation {
@@ -74,7 +80,7 @@ class Graph {
   struct Calls {
     std::vector<Operation> operations;
     std::vector<Value> values;
-    int output = 0;  ///< the last node's value
+    std::vector<int> outputs;  ///< values of Graph::outputs(); one may stand there twice
   };
   Calls calls(bool training) const;
 
@@ -84,7 +90,6 @@ class Graph {
  private:
   int find(const std::string& name) const;
   Source source(const std::string& input, const std::string& reader, const std::string& where) const;
-  const Shape& shape(Source source) const;
   std::string described(Source source) const;
   int sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const;
   void declare(Node& node, VariableStore& variables);
@@ -94,6 +99,7 @@ class Graph {
 
   Shape features_;
   std::vector<Node> nodes_;
+  std::vector<Source> outputs_;
 };
 
 /// A layer of a configuration, its options checked, not yet in a graph.

@@ -2,49 +2,80 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What training makes small, and what evaluation counts. A loss works on one microshard's outputs; its sums
-// go along the tree, and its gradient is scaled by 1 / (samples of the whole global batch), so unequal and
-// empty parts are exact.
+// go along the tree, and its gradient is scaled by 1 / (positions of the whole global batch), so unequal and
+// empty parts are exact. A position whose label is ignored counts nowhere.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "core/label_rule.h"
 #include "core/params.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {
 
-/// Labels of one microshard: class indices (n) or dense rows (n x classes).
+/// Labels of one microshard, n samples x `columns`: int32 (class indices as a rule), or float32. One of the
+/// two, or none.
 struct Labels {
   const std::int32_t* indices = nullptr;
   const float* rows = nullptr;
+  std::int64_t columns = 1;
 };
 
-/// A microshard's part of the step's numbers.
+/// A microshard's part of what a loss adds up.
 struct LossSums {
-  double loss = 0;           ///< sum over samples
-  std::int64_t correct = 0;  ///< samples whose largest output is the label's class
+  double loss = 0;           ///< sum, not yet divided
+  std::int64_t correct = 0;  ///< positions whose largest output is the label's class
 };
+
+/// What sums are divided by. Known from the labels alone.
+struct LossCounts {
+  double divisor = 0;    ///< of the loss
+  double positions = 0;  ///< of `correct`: those whose label is not ignored
+};
+
+/// The form in which a loss takes labels.
+enum class LabelForm { none, indices, rows };
 
 class Loss {
  public:
   virtual ~Loss() = default;
-  /// Throws Error(config) if outputs of this shape (per sample) do not fit labels with `label_columns`
-  /// columns, which are class indices or dense rows.
-  virtual void check(const Shape& output, bool dense_labels, std::int64_t label_columns) const = 0;
-  /// Number of classes that index labels may name.
-  virtual std::int64_t num_classes(const Shape& output) const = 0;
-  /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses. `sums` is
-  /// pinned memory of the device: filled when the lane's stream has come so far.
+
+  /// How it takes `columns` labels per sample for outputs of this shape (per sample). Throws Error(config) if
+  /// it cannot; then `columns` says what it got.
+  virtual LabelForm form(const Shape& output, std::int64_t columns) const = 0;
+  /// False for a loss of the outputs alone: form() is none then, whatever the data has.
+  virtual bool takes_labels() const { return true; }
+  /// Which labels it can take in this form.
+  virtual LabelRule rule(const Shape& output, LabelForm form) const = 0;
+  /// LossSums::correct has a meaning: accuracy can be told.
+  virtual bool has_classes() const = 0;
+  /// Memory of its own on the device; once, before run(). Throws Error(config) for options that do not fit
+  /// the output.
+  virtual void prepare(Device&, const Shape& /*output*/) {}
+
+  /// Terms of a sample's loss that the mean is over.
+  virtual std::int64_t terms(const Shape& output) const = 0;
+  /// Positions of a sample that `correct` counts.
+  virtual std::int64_t positions(const Shape& output) const = 0;
+  /// count() depends on the labels, not on n alone.
+  virtual bool counts_labels() const { return false; }
+  /// `labels` in host memory, in the form of form(). Samples without labels count.
+  virtual LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const;
+
+  /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses. `labels`
+  /// on the device. `sums` is pinned memory of the device: filled when the lane's stream has come so far.
   virtual void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
                    const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
                    LossSums* sums) const = 0;
-  /// What `predict` writes: n rows of num_elements (softmax: probabilities). May alias.
-  virtual void predict(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-                       const float* outputs, float* predictions) const = 0;
+  /// What `predict` writes: n rows of num_elements (softmax: probabilities). Not in place.
+  virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
+                       const Shape& output, const float* outputs, float* predictions) const;
 };
 
 struct LossEntry {

@@ -16,6 +16,7 @@ std::size_t bytes_of(const Graph::Value& value, std::int64_t samples) {
 // then.
 MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
   plan_values(calls, training, max_samples);
+  loss_gradients_.resize(calls.outputs.size());
   if (training) {
     plan_gradients(calls, max_samples);
   } else {
@@ -31,6 +32,7 @@ MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t ma
     std::for_each(blocks->begin(), blocks->end(), resolve);
   for (auto& inputs : contributions_)
     for (Contribution& contribution : inputs) resolve(contribution.offset);
+  for (Contribution& contribution : loss_gradients_) resolve(contribution.offset);
 }
 
 void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
@@ -48,7 +50,7 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
         value.producer < 0 ? nullptr : &calls.operations[static_cast<std::size_t>(value.producer)];
     if (producer != nullptr && producer->backward && producer->layer->backward_reads_output())
       arena_.use(block, 2 * K - value.producer);
-    if (static_cast<int>(v) == calls.output) arena_.use(block, K);
+    if (std::ranges::find(calls.outputs, static_cast<int>(v)) != calls.outputs.end()) arena_.use(block, K);
     values_.push_back(static_cast<std::size_t>(block));
   }
   for (int i = 0; i < K; ++i) {
@@ -85,10 +87,12 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
         if (calls.operations[static_cast<std::size_t>(i)].backward &&
             calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v))
           writers.emplace_back(i, static_cast<int>(input));
-    const bool from_loss = static_cast<int>(v) == calls.output;
+    const std::int64_t heads = std::ranges::count(calls.outputs, static_cast<int>(v));
+    const bool from_loss = heads > 0;
     if (!from_loss && writers.empty()) continue;  // nobody reads it
     const int first_time = from_loss ? K : 2 * K - writers.front().first;
     gradients_[v] = static_cast<std::size_t>(arena_.add(bytes, first_time, end));
+    if (from_loss) plan_loss_gradients(calls, static_cast<int>(v), bytes);
     const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 &&
                       calls.operations[static_cast<std::size_t>(value.producer)].layer->takes_two_gradients();
     for (std::size_t w = 0; w < writers.size(); ++w) {
@@ -103,6 +107,18 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
       contribution = {static_cast<std::size_t>(block), !pair};
       if (pair) second_gradients_[v] = static_cast<std::size_t>(block);
     }
+  }
+}
+
+// The first head that reads a value writes the value's gradient, others add theirs to it.
+void MemoryPlan::plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes) {
+  const int K = static_cast<int>(calls.operations.size());
+  bool first = true;
+  for (std::size_t head = 0; head < calls.outputs.size(); ++head) {
+    if (calls.outputs[head] != value) continue;
+    loss_gradients_[head] = first ? Contribution{gradients_[static_cast<std::size_t>(value)], false}
+                                  : Contribution{static_cast<std::size_t>(arena_.add(bytes, K, K)), true};
+    first = false;
   }
 }
 

@@ -42,6 +42,10 @@ class MemoryPlan {
   const Contribution& contribution(int operation, int index) const {
     return contributions_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(index)];
   }
+  /// The same for the loss of head `index`, whose gradient is that of value calls.outputs[index].
+  const Contribution& loss_gradient(int index) const {
+    return loss_gradients_[static_cast<std::size_t>(index)];
+  }
   /// The gradient of a value, and a second contribution that its producer adds itself.
   std::size_t value_gradient(int value) const { return gradients_[static_cast<std::size_t>(value)]; }
   std::size_t second_gradient(int value) const { return second_gradients_[static_cast<std::size_t>(value)]; }
@@ -50,9 +54,12 @@ class MemoryPlan {
   void plan_values(const Graph::Calls& calls, bool training, std::int64_t max_samples);
   void plan_gradients(const Graph::Calls& calls, std::int64_t max_samples);
 
+  void plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes);
+
   ArenaPlan arena_;
   std::vector<std::size_t> values_, saved_, shared_gradients_, gradients_, second_gradients_;
   std::vector<std::vector<Contribution>> contributions_;
+  std::vector<Contribution> loss_gradients_;
 };
 
 }  // namespace lockstep

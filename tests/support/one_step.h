@@ -13,6 +13,7 @@
 
 #include "comm/gradient_reducer.h"
 #include "driver/executor.h"
+#include "driver/loss_report.h"
 #include "driver/workers.h"
 
 namespace lockstep {
@@ -24,21 +25,24 @@ class OneStep {
           std::vector<std::int64_t> sizes, bool overlap = false)
       : sizes_(std::move(sizes)),
         graph_(std::move(graph)),
-        loss_(std::move(loss)),
+        heads_(std::move(loss)),
         workers_(threads),
         gradients_(world.duplicate("gradients")),
         meetings_(world.duplicate("meetings")),
         control_(world.duplicate("control")),
-        sums_(*control_, static_cast<int>(sizes_.size()), 0, 2) {
+        report_(heads_),
+        sums_(*control_, static_cast<int>(sizes_.size()), 0, report_.width()) {
+    heads_.add_outputs(*graph_);
     graph_->finish(variables_);
     variables_.commit(cpu_device());
+    heads_.prepare(*graph_, cpu_device());
     variables_.initialize(5);
     std::vector<std::int64_t> occurring = sizes_;
     std::sort(occurring.begin(), occurring.end());
     occurring.erase(std::unique(occurring.begin(), occurring.end()), occurring.end());
     if (occurring.front() == 0) occurring.erase(occurring.begin());
     executor_ = std::make_unique<Executor>(
-        ExecutorContext{*graph_, variables_, *loss_, cpu_kernels(), cpu_device(), workers_.pool(),
+        ExecutorContext{*graph_, variables_, heads_, cpu_kernels(), cpu_device(), workers_.pool(),
                         workers_.lanes(), *meetings_, nullptr, static_cast<int>(sizes_.size()), 77},
         true, occurring);
     workers_.grow_scratch(executor_->scratch_bytes());
@@ -78,26 +82,27 @@ class OneStep {
       own.assign(labels.begin() + m.first_sample, labels.begin() + m.first_sample + m.n);
       return Labels{.indices = own.data()};
     };
-    auto done = [&](const Microshard& m, const LossSums& sums) {
-      sums_.leaf(m.shard)[0] = sums.loss;
-      sums_.leaf(m.shard)[1] = static_cast<double>(sums.correct);
+    auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
+      LossReport::fill(sums, sums_.leaf(m.shard));
     };
     executor_->refresh_weights();
     executor_->train({.step = step, .count = count, .extent = extent, .fetch = fetch, .done = done},
                      *reducer_);
     reducer_->wait_all();
     sums_.reduce("loss");
-    return {sums_.total(0)[0] / static_cast<double>(count), sums_.total(0)[1] / static_cast<double>(count),
+    const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), {});
+    return {numbers.loss, numbers.accuracy,
             std::vector<float>(reducer_->result(), reducer_->result() + variables_.trainable_elements())};
   }
 
  private:
   std::vector<std::int64_t> sizes_;
   std::unique_ptr<Graph> graph_;
-  std::unique_ptr<Loss> loss_;
+  Heads heads_;
   VariableStore variables_;
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  LossReport report_;
   SmallSum sums_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<GradientReducer> reducer_;

@@ -60,14 +60,16 @@ class TinyRun {
                .shards = options.shards,
                .seed = 4}),
         graph_(graph_from_config(parse_yaml(options.layers, "test"), options.features)),
-        loss_(make_loss(Node::scalar("softmax_cross_entropy"))),
+        heads_(make_loss(Node::scalar("softmax_cross_entropy"))),
         optimizer_(make_optimizer(parse_yaml(options.optimizer, "test"))),
         workers_(options.threads),
         gradients_(world.duplicate("gradients")),
         meetings_(world.duplicate("meetings")),
         control_(world.duplicate("control")) {
+    heads_.add_outputs(graph_);
     graph_.finish(variables_);
     variables_.commit(cpu_device());
+    heads_.prepare(graph_, cpu_device());
     variables_.initialize(4);
     optimizer_->create_slots(cpu_device(), variables_);
     TrainerOptions trainer;
@@ -82,7 +84,7 @@ class TinyRun {
   ExecutorContext context() {
     return {graph_,
             variables_,
-            *loss_,
+            heads_,
             cpu_kernels(),
             cpu_device(),
             workers_.pool(),
@@ -104,7 +106,7 @@ class TinyRun {
   StepPlan plan_;
   Graph graph_;
   VariableStore variables_;
-  std::unique_ptr<Loss> loss_;
+  Heads heads_;
   std::unique_ptr<Optimizer> optimizer_;
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;

@@ -35,11 +35,21 @@ void EvaluationHook::evaluate(MonitoredSession& session) {
   session.metrics().note("eval/loss", step, result.loss);
   if (accuracy) session.metrics().note("eval/accuracy", step, result.accuracy);
   RunReports& reports = session.reports();
-  const RunReports::Value values[] = {{"loss", result.loss}, {"accuracy", result.accuracy}};
-  reports.record(RunReports::Split::eval, step, epoch_ + 1, std::span(values).first(accuracy ? 2 : 1));
+  std::vector<RunReports::Value> values = {{"loss", result.loss}};
+  if (accuracy) values.push_back({"accuracy", result.accuracy});
+  std::string parts;
+  for (std::size_t i = 0; i < result.parts.size(); ++i) {
+    const std::string& name = evaluation_.part_names()[i];
+    if (!session.parts().reports_part(name)) continue;
+    values.push_back({name, result.parts[i]});
+    session.metrics().note("eval/" + name, step, result.parts[i]);
+    parts += is_accuracy(name) ? fmt::format("  {} {:.2f} %", name, 100 * result.parts[i])
+                               : fmt::format("  {} {:.4f}", name, result.parts[i]);
+  }
+  reports.record(RunReports::Split::eval, step, epoch_ + 1, values);
   reports.flush();
-  reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}  ({} samples)", step, result.loss,
-                           accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "",
+  reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}{}  ({} samples)", step, result.loss,
+                           accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "", parts,
                            result.samples));
 }
 

@@ -21,6 +21,9 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
   timer_.done();
   std::vector<RunReports::Value> values = {{"loss", result.loss}};
   if (session.parts().accuracy) values.push_back({"accuracy", result.accuracy});
+  const std::span<const std::string> names = session.trainer().part_names();
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    if (session.parts().reports_part(names[i])) values.push_back({names[i], result.parts[i]});
   values.push_back({"learning_rate", result.learning_rate});
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);

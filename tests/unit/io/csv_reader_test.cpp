@@ -269,8 +269,8 @@ TEST(CsvDigits, IsReadWhole) {
   for (const std::int32_t label : labels_of<std::int32_t>(*data))
     ++counts.at(static_cast<std::size_t>(label));
   EXPECT_THAT(counts, ElementsAre(178, 182, 177, 183, 181, 182, 181, 179, 174, 180));
-  EXPECT_NO_THROW(data->check_labels(10));
-  EXPECT_THROW(data->check_labels(9), Error);
+  EXPECT_NO_THROW(data->check_labels(LabelRule::classes(10)));
+  EXPECT_THROW(data->check_labels(LabelRule::classes(9)), Error);
 }
 
 }  // namespace

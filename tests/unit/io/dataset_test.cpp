@@ -159,18 +159,18 @@ TEST(Dataset, CheckLabelsNamesTheFirstBadOne) {
     DatasetParts parts = parts_of<float>({1, 2, 3}, {1});
     parts.num_label_columns = 1;
     parts.label_indices = std::move(labels);
-    Dataset(std::move(parts)).check_labels(classes);
+    Dataset(std::move(parts)).check_labels(LabelRule::classes(classes));
   };
   EXPECT_NO_THROW(check({0, 1, 2}, 3));
   expect_data_error([&] { check({0, 3, 4}, 3); }, "some.file, record 1", "label 3 is not one of 3 classes");
   expect_data_error([&] { check({0, 1, -1}, 3); }, "some.file, record 2", "label -1 is not one of 3 classes");
-  expect_data_error([&] { Dataset(parts_of<float>({1}, {1})).check_labels(3); }, "some.file",
-                    "has no labels");
+  expect_data_error([&] { Dataset(parts_of<float>({1}, {1})).check_labels(LabelRule::classes(3)); },
+                    "some.file", "has no labels");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.num_label_columns = 1;
   parts.label_rows = {1, 1.5F};
   const Dataset rows(std::move(parts));
-  expect_data_error([&] { rows.check_labels(3); }, "some.file, record 1",
+  expect_data_error([&] { rows.check_labels(LabelRule::classes(3)); }, "some.file, record 1",
                     "label 1.5 is not one of 3 classes");
 }
 

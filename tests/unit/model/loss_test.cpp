@@ -88,7 +88,8 @@ TEST(Loss, StaysFiniteForLargeOutputsAndShowsNaN) {
 TEST(Loss, PredictionsAreProbabilities) {
   const auto outputs = random_floats(kRows * kClasses, 1, -3, 3);
   std::vector<float> predictions(outputs.size());
-  loss()->predict(cpu_kernels(), Lane{}, kRows, Shape{kClasses}, outputs.data(), predictions.data());
+  loss()->predict(cpu_kernels(), cpu_device(), Lane{}, kRows, Shape{kClasses}, outputs.data(),
+                  predictions.data());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::size_t first = i / kClasses * kClasses;
     double total = 0;
@@ -98,11 +99,13 @@ TEST(Loss, PredictionsAreProbabilities) {
 }
 
 TEST(Loss, ShapesThatDoNotFitAreExplained) {
-  EXPECT_NO_THROW(loss()->check(Shape{5}, false, 1));
-  EXPECT_NO_THROW(loss()->check(Shape{5}, true, 5));
-  EXPECT_THROW(loss()->check(Shape{5}, true, 4), Error);
-  EXPECT_THROW(loss()->check(Shape{5}, false, 2), Error);
-  EXPECT_THROW(loss()->check(Shape{4, 4, 5}, false, 1), Error);
+  EXPECT_EQ(loss()->form(Shape{5}, 1), LabelForm::indices);
+  EXPECT_EQ(loss()->form(Shape{5}, 5), LabelForm::rows);
+  EXPECT_EQ(loss()->form(Shape{4, 4, 5}, 16), LabelForm::indices) << "one per position";
+  EXPECT_EQ(loss()->form(Shape{4, 4, 5}, 80), LabelForm::rows);
+  EXPECT_THROW(loss()->form(Shape{5}, 4), Error);
+  EXPECT_THROW(loss()->form(Shape{5}, 2), Error);
+  EXPECT_THROW(loss()->form(Shape{4, 4, 5}, 1), Error);
   EXPECT_THROW(make_loss(Node::scalar("softmax_crossentropy")), Error);
 }
 

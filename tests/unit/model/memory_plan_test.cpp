@@ -73,9 +73,9 @@ class Simulation {
       for (int output : operation.outputs) value(output, i);
       if (training) saved(i, i);
     }
-    value(calls.output, K);
+    value(calls.outputs[0], K);
     if (!training) return;
-    gradient(calls.output, K);
+    gradient(calls.outputs[0], K);
     for (int i = K - 1; i >= 0; --i) backward(i, 2 * K - i);
   }
   const std::map<std::tuple<std::string, int, int>, Block>& blocks() const { return blocks_; }
@@ -126,7 +126,7 @@ class Simulation {
       if (contribution.offset == MemoryPlan::kNone) continue;
       const bool is_first = !written_[v];
       written_[v] = true;
-      if (is_first && v != calls_.output) {
+      if (is_first && v != calls_.outputs[0]) {
         EXPECT_EQ(contribution.offset, plan_.value_gradient(v));
         EXPECT_FALSE(contribution.accumulate);
         gradient(v, time);

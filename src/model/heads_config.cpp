@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the section `model` to Heads.
+#include <algorithm>
+
+#include "core/scalar.h"
+#include "model/heads.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"name", ParamType::string, kRequired, "", "Of the head; reports call its loss loss/NAME."},
+    {"output", ParamType::string, "null", "layer, layer:1, or null",
+     "The layer whose output it judges. null: the last one."},
+    {"loss", ParamType::node, "softmax_cross_entropy", "", "See the list of losses."},
+    {"weight", ParamType::real, "1", ">= 0", "Factor of its loss in the sum."},
+    {"labels", ParamType::integers, "null", "[first, last) or null",
+     "Its label columns, 0-based, the last one not included. null: all."},
+    {"label_table", ParamType::node, "null", "list of rows, or null",
+     "Label values by class: a class index in a label column is replaced by that row. All rows are equally "
+     "long."},
+};
+
+Error table_error(const Node& node, std::string what) {
+  return Error(ErrorKind::config, "label_table: " + std::move(what), node.where,
+               "Give a list with a row of numbers for each class: [[0, 1], [1, 0]].");
+}
+
+std::vector<std::vector<float>> label_table(const Node& node) {
+  std::vector<std::vector<float>> table;
+  if (node.kind != Node::Kind::list || node.items.empty()) throw table_error(node, "is no list of rows");
+  for (const Node& row : node.items) {
+    std::vector<float>& values = table.emplace_back();
+    const std::span<const Node> items =
+        row.kind == Node::Kind::list ? std::span<const Node>(row.items) : std::span<const Node>(&row, 1);
+    for (const Node& item : items) {
+      const auto value = item.kind == Node::Kind::scalar ? parse_real(item.text) : std::nullopt;
+      if (!value || !std::isfinite(*value)) throw table_error(item, "holds something that is no number");
+      values.push_back(static_cast<float>(*value));
+    }
+    if (values.empty() || values.size() != table[0].size())
+      throw table_error(row, fmt::format("row {} has {} values, the first {}", table.size() - 1,
+                                         values.size(), table[0].size()));
+  }
+  return table;
+}
+
+Head head_from_config(const Node& node) {
+  const Params params(node, kTable, "head of the model");
+  const std::string& name = params.string("name");
+  if (name.empty() || name.find_first_of(" \t\n/:") != std::string::npos || name == "regularization")
+    throw params.error("name", fmt::format("'{}' is not a name for a head", name),
+                       "A name has no blanks, '/' or ':', and is not 'regularization'.");
+  Head head{.name = name,
+            .output = params.has("output") ? params.string("output") : "",
+            .loss = make_loss(params.node("loss")),
+            .weight = params.real("weight"),
+            .where = node.where};
+  if (params.has("labels")) {
+    const std::vector<std::int64_t>& columns = params.integers("labels");
+    if (columns.size() != 2 || columns[0] < 0 || columns[0] >= columns[1])
+      throw params.error("labels", "are not a range of columns",
+                         "Give labels as [first, last): 0-based, the last one not included.");
+    head.columns = {columns[0], columns[1]};
+  }
+  if (!is_null(params.node("label_table"))) {
+    if (!head.loss->takes_labels())
+      throw params.error("label_table", "this loss takes no labels", "Leave label_table out.");
+    head.table = label_table(params.node("label_table"));
+  }
+  return head;
+}
+
+}  // namespace
+
+std::span<const ParamSpec> head_table() { return kTable; }
+
+Heads heads_from_config(const Params& model) {
+  const Node& list = model.node("heads");
+  std::vector<Head> heads;
+  if (is_null(list)) {
+    heads.push_back({.loss = make_loss(model.node("loss")), .where = model.where("loss")});
+    return Heads(std::move(heads));
+  }
+  if (model.given("loss"))
+    throw model.error("heads", "stands beside loss",
+                      "Give either loss, or a list of heads with a loss each.");
+  if (list.kind != Node::Kind::list || list.items.empty())
+    throw Error(ErrorKind::config, "model.heads must be a list of heads", list.where,
+                "Write `- {name: NAME, output: LAYER, loss: LOSS}` for each.");
+  for (const Node& item : list.items) {
+    heads.push_back(head_from_config(item));
+    if (std::ranges::count(heads, heads.back().name, &Head::name) > 1)
+      throw Error(ErrorKind::config, fmt::format("two heads are named '{}'", heads.back().name), item.where);
+  }
+  return Heads(std::move(heads));
+}
+
+}  // namespace lockstep
