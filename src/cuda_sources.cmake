@@ -8,10 +8,13 @@ set(LOCKSTEP_CUDA_SOURCES
   core/device_cuda.cpp
   kernels/activation_cuda.cu
   kernels/backend_cuda.cpp
+  kernels/broadcast_cuda.cu
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
+  kernels/group_norm_cuda.cu
   kernels/embedding_cuda.cu
   kernels/kernel_table_cuda.cpp
+  kernels/layout_cuda.cu
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/norm_cuda.cu

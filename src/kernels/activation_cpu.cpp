@@ -1,89 +1,166 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations on the CPU by oneDNN's element-wise primitive.
-#include "core/error.h"
-#include "kernels/factory_cpu.h"
-#include "kernels/onednn.h"
+// Activations on the CPU, per instruction-set level (isa.h).
+#include "kernels/activation.h"
 
-namespace lockstep {
+#include "kernels/isa.h"
+#include "kernels/vec_math.h"
+
+namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-using onednn::Execution;
+using L = Lanes<Vec>;
 
-struct Algorithm {
-  dnnl::algorithm algorithm;
-  float alpha, beta;
-};
+/// exp(-|x|), from which both halves of what is symmetric come without overflow.
+inline Vec decay(Vec x) { return exp_of_nonpositive(-absolute(x)); }
+inline Vec sigmoid_of(Vec x, Vec e) {
+  const Vec one = Vec{} + 1.0F;
+  return (x >= 0.0F ? one : e) / (e + 1.0F);
+}
+inline Vec sigmoid(Vec x) { return sigmoid_of(x, decay(x)); }
+/// sigmoid(x) (1 - sigmoid(x)).
+inline Vec sigmoid_slope(Vec e) { return e / ((e + 1.0F) * (e + 1.0F)); }
 
-Algorithm algorithm_of(ActivationKind kind, float alpha) {
-  switch (kind) {
-    case ActivationKind::leaky_relu:
-      return {dnnl::algorithm::eltwise_relu, alpha, 0.0F};
-    case ActivationKind::relu6:
-      return {dnnl::algorithm::eltwise_clip, 0.0F, 6.0F};
-    case ActivationKind::elu:
-      return {dnnl::algorithm::eltwise_elu, alpha, 0.0F};
-    case ActivationKind::gelu_tanh:
-      return {dnnl::algorithm::eltwise_gelu_tanh, 0.0F, 0.0F};
-    case ActivationKind::gelu_erf:
-      return {dnnl::algorithm::eltwise_gelu_erf, 0.0F, 0.0F};
-    case ActivationKind::silu:
-      return {dnnl::algorithm::eltwise_swish, 1.0F, 0.0F};
-    case ActivationKind::tanh:
-      return {dnnl::algorithm::eltwise_tanh, 0.0F, 0.0F};
-    case ActivationKind::sigmoid:
-      return {dnnl::algorithm::eltwise_logistic, 0.0F, 0.0F};
-    case ActivationKind::softplus:
-      return {dnnl::algorithm::eltwise_soft_relu, 1.0F, 0.0F};
-  }
-  LOCKSTEP_CHECK(false, "activation kind {}", static_cast<int>(kind));
+constexpr float kGeluFactor = 0.79788456080286535588F,
+                kGeluCubic = 0.044715F;  // sqrt(2 / pi); Hendrycks and Gimpel 2016
+constexpr float kNormalDensity = 0.39894228040143267794F;
+/// Beyond 30 the tanh form is x or 0 in float32; its cubic must not overflow.
+inline Vec bounded(Vec x) {
+  const Vec limit = Vec{} + 30.0F;
+  return x > limit ? limit : x < -limit ? -limit : x;
 }
 
-class CpuActivation final : public ActivationPrimitive {
+template <ActivationKind kKind>
+inline Vec value(Vec x, Activation a) {
+  const Vec zero = {};
+  if constexpr (kKind == ActivationKind::leaky_relu) return x > 0.0F ? x : x * a.alpha;
+  if constexpr (kKind == ActivationKind::relu6) {
+    const Vec low = x < 0.0F ? zero : x;
+    return low > 6.0F ? zero + 6.0F : low;
+  }
+  if constexpr (kKind == ActivationKind::elu)
+    return (x > 0.0F ? x : expm1_of_nonpositive(x > 0.0F ? zero : x) * a.alpha) * a.beta;
+  if constexpr (kKind == ActivationKind::gelu_tanh) {  // 1 + tanh(u) = 2 sigmoid(2 u)
+    const Vec b = bounded(x);
+    return x * sigmoid((b + b * b * b * kGeluCubic) * (2.0F * kGeluFactor));
+  }
+  if constexpr (kKind == ActivationKind::gelu_erf) {
+    const Vec magnitude = absolute(x), tail = normal_tail(magnitude, gaussian(magnitude));
+    return x * (x > 0.0F ? 1.0F - tail : tail);
+  }
+  if constexpr (kKind == ActivationKind::silu) return x * sigmoid(x);
+  if constexpr (kKind == ActivationKind::tanh) {
+    const Vec u = x * a.beta, m = expm1_of_nonpositive(absolute(u) * -2.0F), t = m / (m + 2.0F);
+    return (u > 0.0F ? -t : t) * a.alpha;
+  }
+  if constexpr (kKind == ActivationKind::sigmoid) return sigmoid(x);
+  if constexpr (kKind == ActivationKind::softplus) return (x < 0.0F ? zero : x) + log1p_of_fraction(decay(x));
+}
+
+template <ActivationKind kKind>
+inline Vec derivative(Vec x, Activation a) {
+  const Vec zero = {}, one = zero + 1.0F;
+  if constexpr (kKind == ActivationKind::leaky_relu) return x > 0.0F ? one : zero + a.alpha;
+  if constexpr (kKind == ActivationKind::relu6) {
+    const Vec passes = x > 0.0F ? one : zero;
+    return x > 6.0F ? zero : passes;
+  }
+  if constexpr (kKind == ActivationKind::elu)
+    return (x > 0.0F ? one : exp_of_nonpositive(x > 0.0F ? zero : x) * a.alpha) * a.beta;
+  if constexpr (kKind == ActivationKind::gelu_tanh) {
+    const Vec b = bounded(x), u = (b + b * b * b * kGeluCubic) * (2.0F * kGeluFactor), e = decay(u);
+    const Vec slope = (b * b * (3.0F * kGeluCubic) + 1.0F) * (2.0F * kGeluFactor);
+    return sigmoid_of(u, e) + b * sigmoid_slope(e) * slope;
+  }
+  if constexpr (kKind == ActivationKind::gelu_erf) {
+    const Vec magnitude = absolute(x), density = gaussian(magnitude), tail = normal_tail(magnitude, density);
+    return (x > 0.0F ? 1.0F - tail : tail) + x * density * kNormalDensity;
+  }
+  if constexpr (kKind == ActivationKind::silu) {
+    const Vec e = decay(x);
+    return sigmoid_of(x, e) + x * sigmoid_slope(e);
+  }
+  if constexpr (kKind == ActivationKind::tanh)  // 1 - tanh^2(u) = 4 sigmoid(2 u) (1 - sigmoid(2 u))
+    return sigmoid_slope(exp_of_nonpositive(absolute(x * a.beta) * -2.0F)) * (4.0F * a.alpha * a.beta);
+  if constexpr (kKind == ActivationKind::sigmoid) return sigmoid_slope(decay(x));
+  if constexpr (kKind == ActivationKind::softplus) return sigmoid(x);
+}
+
+/// Calls body(address of the inputs, of the outputs) for whole registers, the last one through a copy.
+template <typename Body>
+inline void for_each_register(std::int64_t count, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+  if (i < count) body(i, static_cast<int>(count - i));
+}
+inline Vec load(const float* from, int count) {
+  if (count == kLanes) return L::load(from);
+  float padded[kLanes] = {};
+  for (int i = 0; i < count; ++i) padded[i] = from[i];
+  return L::load(padded);
+}
+inline void store(float* to, Vec v, int count) {
+  if (count == kLanes) return L::store(to, v);
+  float padded[kLanes];
+  L::store(padded, v);
+  for (int i = 0; i < count; ++i) to[i] = padded[i];
+}
+
+/// The kind as a type.
+template <ActivationKind kValue>
+struct KindOf {
+  static constexpr ActivationKind kind = kValue;
+};
+template <typename F>
+inline void with_kind(ActivationKind kind, const F& f) {
+  switch (kind) {
+    case ActivationKind::leaky_relu:
+      return f(KindOf<ActivationKind::leaky_relu>{});
+    case ActivationKind::relu6:
+      return f(KindOf<ActivationKind::relu6>{});
+    case ActivationKind::elu:
+      return f(KindOf<ActivationKind::elu>{});
+    case ActivationKind::gelu_tanh:
+      return f(KindOf<ActivationKind::gelu_tanh>{});
+    case ActivationKind::gelu_erf:
+      return f(KindOf<ActivationKind::gelu_erf>{});
+    case ActivationKind::silu:
+      return f(KindOf<ActivationKind::silu>{});
+    case ActivationKind::tanh:
+      return f(KindOf<ActivationKind::tanh>{});
+    case ActivationKind::sigmoid:
+      return f(KindOf<ActivationKind::sigmoid>{});
+    case ActivationKind::softplus:
+      return f(KindOf<ActivationKind::softplus>{});
+  }
+}
+
+class Activations final : public ActivationKernels {
  public:
-  CpuActivation(ActivationKind kind, float alpha, std::int64_t count, bool training, int lanes)
-      : training_(training) {
-    LOCKSTEP_CHECK(count > 0, "count {}", count);
-    const Algorithm chosen = algorithm_of(kind, alpha);
-    onednn::create(fmt::format("an activation of {} elements", count), [&] {
-      const onednn::ActivationDescs descs{chosen.algorithm, onednn::f32({count}, onednn::Tag::a),
-                                          chosen.alpha, chosen.beta, training};
-      const auto forward = onednn::activation_forward(descs, onednn::attributes());
-      require_no_scratch(forward.scratchpad_desc());
-      forward_ = Execution(dnnl::eltwise_forward(forward), "activation forward",
-                           {{DNNL_ARG_SRC, descs.x}, {DNNL_ARG_DST, descs.x}}, lanes);
-      if (!training) return 0;
-      const auto backward = onednn::activation_backward(descs, onednn::attributes(), forward);
-      require_no_scratch(backward.scratchpad_desc());
-      backward_ = Execution(
-          dnnl::eltwise_backward(backward), "activation backward",
-          {{DNNL_ARG_SRC, descs.x}, {DNNL_ARG_DIFF_DST, descs.x}, {DNNL_ARG_DIFF_SRC, descs.x}}, lanes);
-      return 0;
+  void forward(const Lane&, Activation activation, std::int64_t count, const float* x,
+               float* y) const override {
+    with_kind(activation.kind, [&]<typename K>(K) {
+      for_each_register(count, [&](std::int64_t at, int width) {
+        store(y + at, value<K::kind>(load(x + at, width), activation), width);
+      });
     });
   }
-
-  void forward(const Lane& lane, const float* x, float* y) const override { forward_.run(lane, {x, y}); }
-  void backward(const Lane& lane, const float* dy, const float* x, float* dx) const override {
-    LOCKSTEP_CHECK(training_, "backward pass of a primitive made without training");
-    backward_.run(lane, {x, dy, dx});
+  void backward(const Lane&, Activation activation, std::int64_t count, const float* dy, const float* x,
+                float* dx) const override {
+    with_kind(activation.kind, [&]<typename K>(K) {
+      for_each_register(count, [&](std::int64_t at, int width) {
+        store(dx + at, load(dy + at, width) * derivative<K::kind>(load(x + at, width), activation), width);
+      });
+    });
   }
-
- private:
-  static void require_no_scratch(const onednn::Desc& scratchpad) {
-    LOCKSTEP_CHECK(scratchpad.get_size() == 0, "an element-wise primitive wants {} bytes of scratch",
-                   scratchpad.get_size());
-  }
-
-  bool training_;
-  Execution forward_, backward_;
 };
 
 }  // namespace
 
-std::unique_ptr<ActivationPrimitive> make_cpu_activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                         bool training, int lanes) {
-  return std::make_unique<CpuActivation>(kind, alpha, count, training, lanes);
+const ActivationKernels& activation_kernels() {
+  static const Activations kernels;
+  return kernels;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::LOCKSTEP_ISA

@@ -1,25 +1,31 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations on a GPU, in float32, in forms that lose no digits where the function is small. NaN stays NaN.
+// Activations on a GPU.
+#include "kernels/activation.h"
+
 #include "kernels/cuda_vector.h"
 #include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
-inline __device__ float sigmoid(float x) {  // exp of what is not positive: no overflow
-  const float e = expf(-fabsf(x));
-  return (x >= 0.0F ? 1.0F : e) / (1.0F + e);
-}
+// Of e = exp(-|x|), from which both halves of what is symmetric come without overflow.
+inline __device__ float sigmoid_of(float x, float e) { return (x >= 0.0F ? 1.0F : e) / (1.0F + e); }
+inline __device__ float sigmoid(float x) { return sigmoid_of(x, expf(-fabsf(x))); }
+/// sigmoid(x) (1 - sigmoid(x)).
+inline __device__ float sigmoid_slope(float e) { return e / ((1.0F + e) * (1.0F + e)); }
+
 constexpr float kGeluFactor = 0.79788456080286535588F,
                 kGeluCubic = 0.044715F;  // sqrt(2 / pi); Hendrycks and Gimpel 2016
 constexpr float kSqrtHalf = 0.70710678118654752440F, kNormalDensity = 0.39894228040143267794F;
+/// Beyond 30 the tanh form is x or 0 in float32; its cubic must not overflow.
+inline __device__ float bounded(float x) { return x > 30.0F ? 30.0F : x < -30.0F ? -30.0F : x; }
 
 /// f(x), and its derivative.
 template <ActivationKind kKind>
 struct Function {
-  float alpha;
+  float alpha, beta;
 
   __device__ float value(float x) const {
     switch (kKind) {
@@ -28,19 +34,21 @@ struct Function {
       case ActivationKind::relu6:
         return x < 0.0F ? 0.0F : x > 6.0F ? 6.0F : x;
       case ActivationKind::elu:
-        return x > 0.0F ? x : alpha * expm1f(x);
-      case ActivationKind::gelu_tanh:  // 1 + tanh(u) = 2 sigmoid(2 u)
-        return x * sigmoid(2.0F * kGeluFactor * (x + kGeluCubic * x * x * x));
+        return (x > 0.0F ? x : expm1f(x) * alpha) * beta;
+      case ActivationKind::gelu_tanh: {  // 1 + tanh(u) = 2 sigmoid(2 u)
+        const float b = bounded(x);
+        return x * sigmoid(2.0F * kGeluFactor * (b + kGeluCubic * b * b * b));
+      }
       case ActivationKind::gelu_erf:
         return 0.5F * x * erfcf(-x * kSqrtHalf);
       case ActivationKind::silu:
         return x * sigmoid(x);
       case ActivationKind::tanh:
-        return tanhf(x);
+        return tanhf(x * beta) * alpha;
       case ActivationKind::sigmoid:
         return sigmoid(x);
       case ActivationKind::softplus:
-        return (x > 0.0F ? x : 0.0F) + log1pf(expf(-fabsf(x)));
+        return (x < 0.0F ? 0.0F : x) + log1pf(expf(-fabsf(x)));
     }
     return x;
   }
@@ -52,26 +60,22 @@ struct Function {
       case ActivationKind::relu6:
         return x > 0.0F && x <= 6.0F ? 1.0F : 0.0F;
       case ActivationKind::elu:
-        return x > 0.0F ? 1.0F : alpha * expf(x);
+        return (x > 0.0F ? 1.0F : expf(x) * alpha) * beta;
       case ActivationKind::gelu_tanh: {
-        const float s = sigmoid(2.0F * kGeluFactor * (x + kGeluCubic * x * x * x));
-        const float slope = 2.0F * kGeluFactor * (1.0F + 3.0F * kGeluCubic * x * x);
-        return s + x * s * (1.0F - s) * slope;
+        const float b = bounded(x), u = 2.0F * kGeluFactor * (b + kGeluCubic * b * b * b);
+        const float e = expf(-fabsf(u)), slope = 2.0F * kGeluFactor * (1.0F + 3.0F * kGeluCubic * b * b);
+        return sigmoid_of(u, e) + b * sigmoid_slope(e) * slope;
       }
       case ActivationKind::gelu_erf:
         return 0.5F * erfcf(-x * kSqrtHalf) + x * kNormalDensity * expf(-0.5F * x * x);
       case ActivationKind::silu: {
-        const float s = sigmoid(x);
-        return s + x * s * (1.0F - s);
+        const float e = expf(-fabsf(x));
+        return sigmoid_of(x, e) + x * sigmoid_slope(e);
       }
-      case ActivationKind::tanh: {
-        const float t = tanhf(x);
-        return (1.0F - t) * (1.0F + t);
-      }
-      case ActivationKind::sigmoid: {
-        const float s = sigmoid(x);
-        return s * (1.0F - s);
-      }
+      case ActivationKind::tanh:  // 1 - tanh^2(u) = 4 sigmoid(2 u) (1 - sigmoid(2 u))
+        return sigmoid_slope(expf(-2.0F * fabsf(x * beta))) * (4.0F * alpha * beta);
+      case ActivationKind::sigmoid:
+        return sigmoid_slope(expf(-fabsf(x)));
       case ActivationKind::softplus:
         return sigmoid(x);
     }
@@ -107,54 +111,53 @@ struct Backward {
   }
 };
 
-template <ActivationKind kKind>
-class CudaActivation final : public ActivationPrimitive {
- public:
-  CudaActivation(float alpha, std::int64_t count, bool training)
-      : function_{alpha}, count_(count), training_(training) {
-    require(count > 0, "an activation of no elements");
+/// Calls f with the function of the activation's kind.
+template <typename F>
+void with_function(Activation activation, const F& f) {
+  switch (activation.kind) {
+    case ActivationKind::leaky_relu:
+      return f(Function<ActivationKind::leaky_relu>{activation.alpha, activation.beta});
+    case ActivationKind::relu6:
+      return f(Function<ActivationKind::relu6>{activation.alpha, activation.beta});
+    case ActivationKind::elu:
+      return f(Function<ActivationKind::elu>{activation.alpha, activation.beta});
+    case ActivationKind::gelu_tanh:
+      return f(Function<ActivationKind::gelu_tanh>{activation.alpha, activation.beta});
+    case ActivationKind::gelu_erf:
+      return f(Function<ActivationKind::gelu_erf>{activation.alpha, activation.beta});
+    case ActivationKind::silu:
+      return f(Function<ActivationKind::silu>{activation.alpha, activation.beta});
+    case ActivationKind::tanh:
+      return f(Function<ActivationKind::tanh>{activation.alpha, activation.beta});
+    case ActivationKind::sigmoid:
+      return f(Function<ActivationKind::sigmoid>{activation.alpha, activation.beta});
+    case ActivationKind::softplus:
+      return f(Function<ActivationKind::softplus>{activation.alpha, activation.beta});
   }
-  void forward(const Lane& lane, const float* x, float* y) const override {
-    for_each_element(lane, "activation", count_, wide_aligned(x, y), Forward<kKind>{function_, x, y});
-  }
-  void backward(const Lane& lane, const float* dy, const float* x, float* dx) const override {
-    require(training_, "backward pass of a primitive made without training");
-    for_each_element(lane, "activation_backward", count_, wide_aligned(dy, x, dx),
-                     Backward<kKind>{function_, dy, x, dx});
-  }
+}
 
- private:
-  Function<kKind> function_;
-  std::int64_t count_;
-  bool training_;
+class Activations final : public ActivationKernels {
+ public:
+  void forward(const Lane& lane, Activation activation, std::int64_t count, const float* x,
+               float* y) const override {
+    with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
+      for_each_element(lane, "activation", count, wide_aligned(x, y), Forward<kKind>{function, x, y});
+    });
+  }
+  void backward(const Lane& lane, Activation activation, std::int64_t count, const float* dy, const float* x,
+                float* dx) const override {
+    with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
+      for_each_element(lane, "activation_backward", count, wide_aligned(dy, x, dx),
+                       Backward<kKind>{function, dy, x, dx});
+    });
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<ActivationPrimitive> make_activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                     bool training) {
-  switch (kind) {
-    case ActivationKind::leaky_relu:
-      return std::make_unique<CudaActivation<ActivationKind::leaky_relu>>(alpha, count, training);
-    case ActivationKind::relu6:
-      return std::make_unique<CudaActivation<ActivationKind::relu6>>(alpha, count, training);
-    case ActivationKind::elu:
-      return std::make_unique<CudaActivation<ActivationKind::elu>>(alpha, count, training);
-    case ActivationKind::gelu_tanh:
-      return std::make_unique<CudaActivation<ActivationKind::gelu_tanh>>(alpha, count, training);
-    case ActivationKind::gelu_erf:
-      return std::make_unique<CudaActivation<ActivationKind::gelu_erf>>(alpha, count, training);
-    case ActivationKind::silu:
-      return std::make_unique<CudaActivation<ActivationKind::silu>>(alpha, count, training);
-    case ActivationKind::tanh:
-      return std::make_unique<CudaActivation<ActivationKind::tanh>>(alpha, count, training);
-    case ActivationKind::sigmoid:
-      return std::make_unique<CudaActivation<ActivationKind::sigmoid>>(alpha, count, training);
-    case ActivationKind::softplus:
-      return std::make_unique<CudaActivation<ActivationKind::softplus>>(alpha, count, training);
-  }
-  require(false, "an unknown kind of activation");
-  return nullptr;
+const ActivationKernels& activation_kernels() {
+  static const Activations kernels;
+  return kernels;
 }
 
 }  // namespace lockstep::cuda

@@ -49,6 +49,11 @@ class ElementwiseKernels {
   virtual void dropout(const Lane&, std::int64_t n, std::int64_t features, const float* x, float rate,
                        std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
                        std::uint32_t first_sample, float* y) const = 0;
+  /// y = x + stddev * z with standard normal z (box_muller.h). Element e of sample s takes words e % 4 and
+  /// its neighbour in the pair of the block that dropout takes: the cosine for even e, the sine for odd.
+  virtual void gaussian_noise(const Lane&, std::int64_t n, std::int64_t features, const float* x,
+                              float stddev, std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                              std::uint32_t first_sample, float* y) const = 0;
 };
 
 }  // namespace lockstep

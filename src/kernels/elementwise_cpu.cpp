@@ -9,59 +9,14 @@
 #include <immintrin.h>  // its functions are always inlined, never emitted
 #endif
 
+#include "kernels/box_muller.h"
 #include "kernels/isa.h"
-#include "kernels/vec.h"
+#include "kernels/vec_sums.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-/// Rows of a panel that are summed in float32 before their sum is added in double.
-constexpr std::int64_t kBlockRows = 64;
-
 inline float positive_part(float value) { return value < 0.0F ? 0.0F : value; }  // NaN stays NaN
-
-/// Sums over a panel's rows of value(offset of the piece), in double, per column.
-template <typename V, typename Value>
-inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
-  using L = Lanes<V>;
-  const int count = pieces<V>(panel);
-  for (int i = 0; i < panel.width; ++i) totals[i] = 0.0;
-  for (std::int64_t first = 0; first < panel.rows; first += kBlockRows) {
-    const std::int64_t last = first + kBlockRows < panel.rows ? first + kBlockRows : panel.rows;
-    V sum[kMaxPieces<V>] = {};
-    for (std::int64_t r = first; r < last; ++r) {
-      const std::int64_t row = panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-      for (int k = 0; k < count; ++k) sum[k] += value(row + k * L::kWidth);
-    }
-    float columns[kPanelColumns];
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) L::store(columns + k * L::kWidth, sum[k]);
-    for (int i = 0; i < panel.width; ++i) totals[i] += static_cast<double>(columns[i]);
-  }
-}
-
-/// result[c] = factor * sum over rows; value as in sum_panel, generic over its second argument's type.
-template <typename Value>
-inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, float* result,
-                     const Value& value) {
-  double totals[kPanelColumns], few[kPanelColumns] = {};
-  for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V tag) {
-    sum_panel<V>(panel, totals, [&](std::int64_t at) { return value(at, tag); });
-    if (channels >= kPanelColumns) {
-      for (int i = 0; i < panel.width; ++i)
-        result[panel.channel + i] = static_cast<float>(totals[i] * factor);
-      return;
-    }
-    std::int64_t channel = panel.channel;
-    for (int i = 0; i < panel.width; ++i) {
-      few[channel] += totals[i];
-      if (++channel == channels) channel = 0;
-    }
-  });
-  if (channels < kPanelColumns)
-    for (std::int64_t c = 0; c < channels; ++c) result[c] = static_cast<float>(few[c] * factor);
-}
 
 using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedWide =
@@ -189,24 +144,16 @@ class Elementwise final : public ElementwiseKernels {
                [=](std::int64_t at, auto tag) { return written(at, masked(at, tag)); });
   }
 
-  void global_average(const Lane&, std::int64_t n, std::int64_t positions, std::int64_t channels,
+  void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
                       const float* x, float* y) const override {
-    for (std::int64_t s = 0; s < n; ++s) {
-      const float* sample = x + s * positions * channels;
-      sum_rows(positions, channels, 1.0 / static_cast<double>(positions), y + s * channels,
-               [=]<typename V>(std::int64_t at, V) { return Lanes<V>::load(sample + at); });
-    }
+    broadcast_kernels().sum(lane, {n, positions, channels}, 1.0 / static_cast<double>(positions), x, nullptr,
+                            y);
   }
 
-  void global_average_backward(const Lane&, std::int64_t n, std::int64_t positions, std::int64_t channels,
-                               const float* dy, float* dx) const override {
-    const float share = static_cast<float>(1.0 / static_cast<double>(positions));
-    for (std::int64_t s = 0; s < n; ++s)
-      for (std::int64_t p = 0; p < positions; ++p) {
-        const float* from = dy + s * channels;
-        float* to = dx + (s * positions + p) * channels;
-        for (std::int64_t c = 0; c < channels; ++c) to[c] = from[c] * share;
-      }
+  void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
+                               std::int64_t channels, const float* dy, float* dx) const override {
+    broadcast_kernels().repeat(lane, {n, positions, channels},
+                               static_cast<float>(1.0 / static_cast<double>(positions)), dy, dx);
   }
 
   void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
@@ -233,6 +180,28 @@ class Elementwise final : public ElementwiseKernels {
         for (; i < count; ++i) {
           const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24F;
           to[i] = uniform >= rate ? from[i] * kept : 0.0F;
+        }
+      }
+  }
+
+  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float stddev,
+                      std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                      std::uint32_t first_sample, float* y) const override {
+    constexpr std::int64_t kElements = 4 * kBlocks;
+    if (lane.step_word != nullptr) step = *lane.step_word;
+    std::uint32_t words[kElements];
+    for (std::int64_t s = 0; s < n; ++s)
+      for (std::int64_t e = 0; e < features; e += kElements) {
+        philox(seed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
+               static_cast<std::uint32_t>(e / 4), words);
+        const std::int64_t count = features - e < kElements ? features - e : kElements;
+        const float* from = x + s * features + e;
+        float* to = y + s * features + e;
+        for (std::int64_t i = 0; i < count; i += 2) {
+          const double radius = __builtin_sqrt(squared_radius(words[i]));
+          const SineCosine angle = sine_cosine(words[i + 1]);
+          to[i] = from[i] + stddev * static_cast<float>(radius * angle.cosine);
+          if (i + 1 < count) to[i + 1] = from[i + 1] + stddev * static_cast<float>(radius * angle.sine);
         }
       }
   }

@@ -5,6 +5,7 @@
 #include "kernels/elementwise.h"
 
 #include "core/philox.h"
+#include "kernels/box_muller.h"
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
 
@@ -100,52 +101,6 @@ struct WriteSum {
   }
 };
 
-/// One block for the columns of a tile of one sample.
-template <typename V>
-__global__ void __launch_bounds__(kThreads)
-    global_average_kernel(Columns c, std::int64_t n, const float* x, float* y) {
-  constexpr int kWidth = V::kWidth;
-  __shared__ double shared[kWidth][kThreads];
-  const Place place(c);
-  const std::int64_t channel = place.piece * kWidth;
-  for (std::int64_t sample = blockIdx.z; sample < n; sample += gridDim.z) {
-    double total[kWidth] = {};
-    if (place.active)
-      for (std::int64_t row = place.row; row < c.rows;) {
-        Pack<kWidth> sum = {};
-        for (int i = 0; i < kBlockRows && row < c.rows; ++i, row += c.row_threads) {
-          const auto value = V::load(x + (sample * c.rows + row) * c.channels + channel);
-          for (int k = 0; k < kWidth; ++k) sum.at[k] += value.at[k];
-        }
-        for (int k = 0; k < kWidth; ++k) total[k] += static_cast<double>(sum.at[k]);
-      }
-    __syncthreads();  // the sample before has been read
-    for (int k = 0; k < kWidth; ++k) shared[k][threadIdx.x] = total[k];
-    add_row_threads<kWidth>(shared, c.tile, c.row_threads);
-    if (place.active && place.row_thread == 0)
-      for (int k = 0; k < kWidth; ++k)
-        y[sample * c.channels + channel + k] =
-            static_cast<float>(shared[k][threadIdx.x] * (1.0 / static_cast<double>(c.rows)));
-  }
-}
-
-struct GlobalAverageBackward {
-  const float* dy;
-  float* dx;
-  std::int64_t positions, channels;
-  float share;
-  template <typename V>
-  __device__ std::int64_t column(std::int64_t channel) const {
-    return channel;
-  }
-  template <typename V>
-  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
-    auto value = V::load(dy + row / positions * channels + channel);
-    for (int k = 0; k < V::kWidth; ++k) value.at[k] *= share;
-    V::store(dx + at, value);
-  }
-};
-
 /// Rows are samples, columns are Philox blocks of four elements.
 struct Dropout {
   const float* x;
@@ -179,6 +134,39 @@ struct Dropout {
     } else {
       for (int k = 0; k < 4 && k < rest; ++k)
         y[at + k] = philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? x[at + k] * kept : 0.0F;
+    }
+  }
+};
+
+/// Rows are samples, columns are Philox blocks of four elements.
+struct GaussianNoise {
+  const float* x;
+  float* y;
+  std::int64_t features;
+  float stddev;
+  std::uint64_t seed;
+  std::uint32_t purpose, step, first_sample;
+  const std::uint32_t* step_word;
+  struct Column {
+    std::int64_t block;
+    std::uint32_t step;
+  };
+  template <typename V>
+  __device__ Column column(std::int64_t block) const {
+    return {block, step_word != nullptr ? *step_word : step};
+  }
+  template <typename V>
+  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
+    const PhiloxBlock words =
+        philox_words(seed, purpose, column.step, first_sample + static_cast<std::uint32_t>(sample),
+                     static_cast<std::uint32_t>(column.block));
+    const std::int64_t first = column.block * 4, base = sample * features;
+    for (int k = 0; k < 4 && first + k < features; k += 2) {
+      const double radius = sqrt(squared_radius(words[static_cast<std::size_t>(k)]));
+      const SineCosine angle = sine_cosine(words[static_cast<std::size_t>(k + 1)]);
+      const std::int64_t at = base + first + k;
+      y[at] = x[at] + stddev * static_cast<float>(radius * angle.cosine);
+      if (first + k + 1 < features) y[at + 1] = x[at + 1] + stddev * static_cast<float>(radius * angle.sine);
     }
   }
 };
@@ -223,23 +211,14 @@ class Elementwise final : public ElementwiseKernels {
 
   void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
                       const float* x, float* y) const override {
-    if (n <= 0 || channels <= 0) return;
-    const bool fours = channels % 4 == 0;
-    Columns c =
-        cut_columns(positions, channels, fours ? 4 : 1, positions < 1 ? 1 : positions, 1);  // one chunk
-    const dim3 grid(c.tiles, 1, static_cast<unsigned int>(n < 65535 ? n : 65535));
-    launch(lane, "global_average",
-           !fours               ? global_average_kernel<Narrow>
-           : wide_aligned(x, y) ? global_average_kernel<Wide>
-                                : global_average_kernel<Loose>,
-           grid, kThreads, c, n, x, y);
+    broadcast_kernels().sum(lane, {n, positions, channels}, 1.0 / static_cast<double>(positions), x, nullptr,
+                            y);
   }
 
   void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
                                std::int64_t channels, const float* dy, float* dx) const override {
-    const float share = static_cast<float>(1.0 / static_cast<double>(positions));
-    map_columns(lane, "global_average_backward", n * positions, channels, wide_aligned(dy, dx),
-                GlobalAverageBackward{dy, dx, positions, channels, share});
+    broadcast_kernels().repeat(lane, {n, positions, channels},
+                               static_cast<float>(1.0 / static_cast<double>(positions)), dy, dx);
   }
 
   void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
@@ -249,6 +228,13 @@ class Elementwise final : public ElementwiseKernels {
     map_columns(lane, "dropout", n, (features + 3) / 4, false,
                 Dropout{x, y, features, rate, 1.0F / (1.0F - rate), seed, purpose, step, first_sample,
                         lane.step_word, wide});
+  }
+
+  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float stddev,
+                      std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                      std::uint32_t first_sample, float* y) const override {
+    map_columns(lane, "gaussian_noise", n, (features + 3) / 4, false,
+                GaussianNoise{x, y, features, stddev, seed, purpose, step, first_sample, lane.step_word});
   }
 };
 

@@ -14,7 +14,5 @@ namespace lockstep {
 std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes);
 std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes);
 std::unique_ptr<PoolPrimitive> make_cpu_pool(const PoolSpec& spec, const PoolKernels& kernels);
-std::unique_ptr<ActivationPrimitive> make_cpu_activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                         bool training, int lanes);
 
 }  // namespace lockstep

@@ -8,9 +8,13 @@
 #include <memory>
 #include <string>
 
+#include "kernels/activation.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/group_norm.h"
 #include "kernels/kernel_table_cuda.h"
+#include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
@@ -20,7 +24,11 @@
 
 namespace lockstep::cuda {
 
+const ActivationKernels& activation_kernels();
+const BroadcastKernels& broadcast_kernels();
 const ElementwiseKernels& elementwise_kernels();
+const GroupNormKernels& group_norm_kernels();
+const LayoutKernels& layout_kernels();
 const NormKernels& norm_kernels();
 const LossKernels& loss_kernels();
 const UpdateKernels& update_kernels();
@@ -31,8 +39,6 @@ const EmbeddingKernels& embedding_kernels();
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);
 std::unique_ptr<PoolPrimitive> make_pool(const PoolSpec& spec);
-std::unique_ptr<ActivationPrimitive> make_activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                     bool training);
 
 /// "cuBLAS 13.1.0", "cuDNN 9.19.0": the libraries behind dense and convolution.
 std::string dense_library_version();

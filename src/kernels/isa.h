@@ -18,8 +18,12 @@
 //   level gives the same bits (unlike oneDNN behind the primitives, whose bits depend on the level).
 #pragma once
 
+#include "kernels/activation.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/group_norm.h"
+#include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
@@ -29,7 +33,11 @@
 
 #define LOCKSTEP_DECLARE_LEVEL(level)              \
   namespace lockstep::level {                      \
+  const ActivationKernels& activation_kernels();   \
+  const BroadcastKernels& broadcast_kernels();     \
   const ElementwiseKernels& elementwise_kernels(); \
+  const GroupNormKernels& group_norm_kernels();    \
+  const LayoutKernels& layout_kernels();           \
   const NormKernels& norm_kernels();               \
   const LossKernels& loss_kernels();               \
   const PoolKernels& pool_kernels();               \

@@ -12,7 +12,11 @@ namespace lockstep {
 
 // Here, not in the headers: so the tables and type information of the abstract classes are compiled once, for
 // every processor (isa.h).
+ActivationKernels::~ActivationKernels() = default;
+BroadcastKernels::~BroadcastKernels() = default;
 ElementwiseKernels::~ElementwiseKernels() = default;
+GroupNormKernels::~GroupNormKernels() = default;
+LayoutKernels::~LayoutKernels() = default;
 NormKernels::~NormKernels() = default;
 LossKernels::~LossKernels() = default;
 PoolKernels::~PoolKernels() = default;
@@ -47,19 +51,27 @@ class CpuFactory final : public PrimitiveFactory {
   std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
     return make_cpu_pool(spec, pool_kernels());
   }
-  std::unique_ptr<ActivationPrimitive> activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                  bool training, int lanes) const override {
-    return make_cpu_activation(kind, alpha, count, training, lanes);
-  }
 };
 const CpuFactory factory;
 
 KernelTable table_of(IsaLevel level) {
-#define LOCKSTEP_TABLE_OF(level)                                                                         \
-  {                                                                                                      \
-    level::elementwise_kernels(), level::norm_kernels(), level::loss_kernels(), level::update_kernels(), \
-        level::recurrent_kernels(), level::sequence_kernels(), level::embedding_kernels(), factory       \
+  // clang-format off
+#define LOCKSTEP_TABLE_OF(level)  \
+  {                               \
+    level::activation_kernels(),  \
+    level::broadcast_kernels(),   \
+    level::elementwise_kernels(), \
+    level::group_norm_kernels(),  \
+    level::layout_kernels(),      \
+    level::norm_kernels(),        \
+    level::loss_kernels(),        \
+    level::update_kernels(),      \
+    level::recurrent_kernels(),   \
+    level::sequence_kernels(),    \
+    level::embedding_kernels(),   \
+    factory                       \
   }
+  // clang-format on
   switch (level) {
 #if defined(__x86_64__)
     case IsaLevel::avx512:

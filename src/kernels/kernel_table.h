@@ -10,8 +10,12 @@
 #include <string>
 
 #include "core/device.h"
+#include "kernels/activation.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/group_norm.h"
+#include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
@@ -22,7 +26,11 @@
 namespace lockstep {
 
 struct KernelTable {
+  const ActivationKernels& activation;
+  const BroadcastKernels& broadcast;
   const ElementwiseKernels& elementwise;
+  const GroupNormKernels& group_norm;
+  const LayoutKernels& layout;
   const NormKernels& norm;
   const LossKernels& loss;
   const UpdateKernels& update;

@@ -21,17 +21,18 @@ class CudaFactory final : public PrimitiveFactory {
   std::unique_ptr<PoolPrimitive> pool(const PoolSpec& spec, int) const override {
     return cuda::make_pool(spec);
   }
-  std::unique_ptr<ActivationPrimitive> activation(ActivationKind kind, float alpha, std::int64_t count,
-                                                  bool training, int) const override {
-    return cuda::make_activation(kind, alpha, count, training);
-  }
 
  private:
   CudaOptions options_;
 };
 
 KernelTable table_of(const PrimitiveFactory& factory) {
-  return {cuda::elementwise_kernels(),
+  // clang-format off
+  return {cuda::activation_kernels(),
+          cuda::broadcast_kernels(),
+          cuda::elementwise_kernels(),
+          cuda::group_norm_kernels(),
+          cuda::layout_kernels(),
           cuda::norm_kernels(),
           cuda::loss_kernels(),
           cuda::update_kernels(),
@@ -40,6 +41,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::embedding_kernels(),
           factory,
           cuda::kScratchBytes};
+  // clang-format on
 }
 
 }  // namespace

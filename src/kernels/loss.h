@@ -32,6 +32,12 @@ class LossKernels {
   /// dx_j = y_j * (dy_j - sum_k dy_k y_k); may alias dy.
   virtual void softmax_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
                                 const float* dy, float* dx) const = 0;
+  /// y_j = x_j - max - log(sum exp(x - max)) of each row; may alias.
+  virtual void log_softmax(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+                           float* y) const = 0;
+  /// dx_j = dy_j - exp(y_j) * sum_k dy_k; may alias dy.
+  virtual void log_softmax_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
+                                    const float* dy, float* dx) const = 0;
 };
 
 }  // namespace lockstep

@@ -7,37 +7,15 @@
 #include "kernels/loss.h"
 
 #include "kernels/isa.h"
-#include "kernels/vec.h"
+#include "kernels/vec_math.h"
+#include "kernels/vec_sums.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 constexpr int kColumns = 16;
 constexpr int kPieces = kColumns / kLanes;  // registers that hold the columns
-using Bits = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
 using L = Lanes<Vec>;
-
-/// exp(x) for x <= 0 (or NaN, which stays): within 2 units in the last place for x >= -87.33, 0 below (true
-/// value less than 1.2e-38). Range reduction x = n log 2 + r, with log 2 in two parts of which the first
-/// times n is exact, and the degree-5 minimax polynomial of Cephes' expf (S. Moshier, Cephes Mathematical
-/// Library 2.2, single/expf.c).
-inline Vec exp_of_nonpositive(Vec x) {
-  constexpr float kLowest = -87.33F;
-  constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
-  const Vec zero = {};
-  const Vec bounded = x < kLowest ? zero + kLowest : x;
-  const Vec shifted = bounded * 1.44269504088896341F + kRounder;
-  const Vec n = shifted - kRounder;
-  const Vec r = (bounded - n * 0.693359375F) - n * -2.12194440e-4F;
-  Vec p = r * 1.9875691500e-4F + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  const Vec value = (p * (r * r) + r) + 1.0F;
-  const Vec power = reinterpret_cast<Vec>((reinterpret_cast<Bits>(shifted) + 127U) << 23);
-  return x < kLowest ? zero : value * power;
-}
 
 struct Maximum {
   float value;
@@ -192,6 +170,40 @@ class Loss final : public LossKernels {
       float* to = dx + row * channels;
       const float mean = static_cast<float>(dot(out, gradient, channels));
       for (std::int64_t j = 0; j < channels; ++j) to[j] = out[j] * (gradient[j] - mean);
+    }
+  }
+
+  void log_softmax(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+                   float* y) const override {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* from = x + row * channels;
+      float* to = y + row * channels;
+      const float max = maximum(from, channels).value;
+      const float log_sum =
+          static_cast<float>(__builtin_log(sum_of_exponentials(from, channels, max, nullptr)));
+      for (std::int64_t j = 0; j < channels; ++j) to[j] = (from[j] - max) - log_sum;
+    }
+  }
+
+  void log_softmax_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
+                            const float* dy, float* dx) const override {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* out = y + row * channels;
+      const float* gradient = dy + row * channels;
+      float* to = dx + row * channels;
+      double total = 0.0;
+      sum_along<1>(channels, &total,
+                   [&](std::int64_t at, auto* sums) { sums[0] += load_as(gradient + at, sums); });
+      const float sum = static_cast<float>(total);
+      std::int64_t j = 0;
+      for (; j + kLanes <= channels; j += kLanes)
+        L::store(to + j, L::load(gradient + j) - exp_of_nonpositive(L::load(out + j)) * sum);
+      if (j < channels) {
+        float padded[kLanes] = {};
+        for (std::int64_t i = j; i < channels; ++i) padded[i - j] = out[i];
+        L::store(padded, exp_of_nonpositive(L::load(padded)) * sum);
+        for (std::int64_t i = j; i < channels; ++i) to[i] = gradient[i] - padded[i - j];
+      }
     }
   }
 };

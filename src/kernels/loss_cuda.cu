@@ -6,98 +6,13 @@
 // tree. Losses are double throughout. A NaN or an infinite logit makes its row's loss NaN.
 #include "kernels/loss.h"
 
-#include <cmath>
-
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_rows.h"
 #include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
-constexpr std::int64_t kWarpColumns = 1024;  ///< a block per row beyond
-constexpr std::int64_t kLossBlocks = 1024;   ///< blocks of a loss kernel, at most: each leaves a partial sum
-
-/// The largest value and its lowest index; index -1 if the first value is NaN (others are passed over).
-struct Maximum {
-  float value;
-  std::int64_t index;
-};
-inline __device__ bool larger(const Maximum& a, const Maximum& b) {
-  return a.value > b.value || (a.value == b.value && a.index < b.index);
-}
-
-/// kGroup threads that work on a row; all of them make every call.
-template <int kGroup>
-struct Group {
-  static constexpr int kRows = kThreads / kGroup;  ///< rows of a block at a time
-  static __device__ int thread() { return static_cast<int>(threadIdx.x) % kGroup; }
-
-  /// The sum over the group, for all its threads.
-  static __device__ double sum(double value) {
-    for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
-    if constexpr (kGroup > kWarp) {
-      __shared__ double warps[kGroup / kWarp];
-      __syncthreads();
-      if (thread() % kWarp == 0) warps[thread() / kWarp] = value;
-      __syncthreads();
-      value = warps[0];
-      for (int w = 1; w < kGroup / kWarp; ++w) value += warps[w];
-    }
-    return value;
-  }
-
-  static __device__ Maximum maximum(Maximum best) {
-    for (int step = kWarp / 2; step > 0; step /= 2) {
-      const Maximum other{__shfl_xor_sync(kWholeWarp, best.value, step),
-                          __shfl_xor_sync(kWholeWarp, best.index, step)};
-      if (larger(other, best)) best = other;
-    }
-    if constexpr (kGroup > kWarp) {
-      __shared__ float values[kGroup / kWarp];
-      __shared__ std::int64_t indices[kGroup / kWarp];
-      __syncthreads();
-      if (thread() % kWarp == 0) {
-        values[thread() / kWarp] = best.value;
-        indices[thread() / kWarp] = best.index;
-      }
-      __syncthreads();
-      for (int w = 0; w < kGroup / kWarp; ++w) {
-        const Maximum other{values[w], indices[w]};
-        if (larger(other, best)) best = other;
-      }
-    }
-    return best;
-  }
-
-  /// Of the group's row x.
-  static __device__ Maximum maximum_of(const float* x, std::int64_t count) {
-    constexpr std::int64_t kNone = INT64_MAX;
-    Maximum best{-INFINITY, kNone};
-    for (std::int64_t j = thread(); j < count; j += kGroup)
-      if (const Maximum next{x[j], j}; larger(next, best)) best = next;
-    best = maximum(best);
-    const float first = x[0];
-    return std::isnan(first) ? Maximum{first, -1} : best;
-  }
-
-  static __device__ double sum_of_exponentials(const float* x, std::int64_t count, float max) {
-    double value = 0.0;
-    for (std::int64_t j = thread(); j < count; j += kGroup) value += static_cast<double>(expf(x[j] - max));
-    return sum(value);
-  }
-};
-
-/// Calls body(row) for the rows of this thread's group, the same rows for the same shape and grid.
-template <int kGroup, typename Body>
-__device__ void for_each_row(std::int64_t rows, const Body& body) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Group<kGroup>::kRows;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * Group<kGroup>::kRows +
-                          static_cast<int>(threadIdx.x) / kGroup;
-       row < rows; row += step)
-    body(row);
-}
+constexpr std::int64_t kLossBlocks = 1024;  ///< blocks of a loss kernel, at most: each leaves a partial sum
 
 /// Losses and hits of this block's groups, into its partial sum: {loss, hits}.
 template <int kGroup>
@@ -223,19 +138,34 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Launches the kernel of the right group; returns its number of blocks. There is one for no rows too: it
-/// writes zeros.
-template <typename... Parameters, typename... Arguments>
-int launch_rows(const Lane& lane, const char* name, std::int64_t rows, std::int64_t columns,
-                std::int64_t most, void (*warp)(Parameters...), void (*block)(Parameters...),
-                Arguments... arguments) {
-  const bool few = columns <= kWarpColumns;
-  const std::int64_t rows_of_block = few ? Group<kWarp>::kRows : 1;
-  std::int64_t blocks = (rows + rows_of_block - 1) / rows_of_block;
-  blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
-  launch(lane, name, few ? warp : block, static_cast<unsigned int>(blocks), kThreads, rows, columns,
-         arguments...);
-  return static_cast<int>(blocks);
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    log_softmax_kernel(std::int64_t rows, std::int64_t channels, const float* x, float* y) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const float* from = x + row * channels;
+    const float max = G::maximum_of(from, channels).value;
+    const float log_sum = static_cast<float>(log(G::sum_of_exponentials(from, channels, max)));
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      y[row * channels + j] = (from[j] - max) - log_sum;
+  });
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    log_softmax_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
+                                float* dx) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    double total = 0.0;
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      total += static_cast<double>(dy[row * channels + j]);
+    const float sum = static_cast<float>(G::sum(total));
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
+      const std::int64_t at = row * channels + j;
+      dx[at] = dy[at] - expf(y[at]) * sum;
+    }
+  });
 }
 
 class Loss final : public LossKernels {
@@ -274,6 +204,20 @@ class Loss final : public LossKernels {
     if (rows > 0)
       launch_rows(lane, "softmax_backward", rows, channels, kMaxBlocks, softmax_backward_kernel<kWarp>,
                   softmax_backward_kernel<kThreads>, y, dy, dx);
+  }
+
+  void log_softmax(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+                   float* y) const override {
+    if (rows > 0)
+      launch_rows(lane, "log_softmax", rows, channels, kMaxBlocks, log_softmax_kernel<kWarp>,
+                  log_softmax_kernel<kThreads>, x, y);
+  }
+
+  void log_softmax_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
+                            const float* dy, float* dx) const override {
+    if (rows > 0)
+      launch_rows(lane, "log_softmax_backward", rows, channels, kMaxBlocks,
+                  log_softmax_backward_kernel<kWarp>, log_softmax_backward_kernel<kThreads>, y, dy, dx);
   }
 };
 

@@ -134,16 +134,6 @@ dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_
   return {engine(), d.x, d.weights, d.bias, d.y, attr};
 }
 
-dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
-                                                         const dnnl::primitive_attr& attr) {
-  return {engine(), forward_kind(d.training), d.algorithm, d.x, d.x, d.alpha, d.beta, attr};
-}
-dnnl::eltwise_backward::primitive_desc activation_backward(
-    const ActivationDescs& d, const dnnl::primitive_attr& attr,
-    const dnnl::eltwise_forward::primitive_desc& forward) {
-  return {engine(), d.algorithm, d.x, d.x, d.x, d.alpha, d.beta, forward, attr};
-}
-
 #else
 
 dnnl::convolution_forward::primitive_desc convolution_forward(const ConvolutionDescs& d,
@@ -172,16 +162,6 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
 
 dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr) {
   return {{d.x, d.weights, d.bias, d.y}, attr, engine()};
-}
-
-dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
-                                                         const dnnl::primitive_attr& attr) {
-  return {{forward_kind(d.training), d.algorithm, d.x, d.alpha, d.beta}, attr, engine()};
-}
-dnnl::eltwise_backward::primitive_desc activation_backward(
-    const ActivationDescs& d, const dnnl::primitive_attr& attr,
-    const dnnl::eltwise_forward::primitive_desc& forward) {
-  return {{d.algorithm, d.x, d.x, d.alpha, d.beta}, attr, engine(), forward};
 }
 
 #endif

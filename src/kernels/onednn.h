@@ -60,18 +60,6 @@ struct MatmulDescs {
 };
 dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr);
 
-struct ActivationDescs {
-  dnnl::algorithm algorithm;
-  Desc x;
-  float alpha, beta;
-  bool training;
-};
-dnnl::eltwise_forward::primitive_desc activation_forward(const ActivationDescs& d,
-                                                         const dnnl::primitive_attr& attr);
-dnnl::eltwise_backward::primitive_desc activation_backward(
-    const ActivationDescs& d, const dnnl::primitive_attr& attr,
-    const dnnl::eltwise_forward::primitive_desc& forward);
-
 /// Calls make() with one OpenMP thread and turns oneDNN's exception into Error(device) that names `subject`.
 template <typename Make>
 auto create(const std::string& subject, const Make& make);

@@ -79,25 +79,12 @@ class PoolPrimitive {
   virtual void backward(const Lane&, const float* dy, const void* saved, float* dx) const = 0;
 };
 
-/// Activations other than relu (which is fused or in ElementwiseKernels); alpha: the slope of leaky_relu,
-/// elu's factor.
-enum class ActivationKind { leaky_relu, relu6, elu, gelu_tanh, gelu_erf, silu, tanh, sigmoid, softplus };
-class ActivationPrimitive {
- public:
-  virtual ~ActivationPrimitive() = default;
-  virtual void forward(const Lane&, const float* x, float* y) const = 0;
-  /// dx from dy and the input x; may alias dy.
-  virtual void backward(const Lane&, const float* dy, const float* x, float* dx) const = 0;
-};
-
 class PrimitiveFactory {
  public:
   virtual ~PrimitiveFactory() = default;
   virtual std::unique_ptr<LinearPrimitive> convolution(const ConvolutionSpec&, int lanes) const = 0;
   virtual std::unique_ptr<LinearPrimitive> dense(const DenseSpec&, int lanes) const = 0;
   virtual std::unique_ptr<PoolPrimitive> pool(const PoolSpec&, int lanes) const = 0;
-  virtual std::unique_ptr<ActivationPrimitive> activation(ActivationKind, float alpha, std::int64_t count,
-                                                          bool training, int lanes) const = 0;
 };
 
 }  // namespace lockstep

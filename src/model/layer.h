@@ -47,7 +47,7 @@ struct Pass {
   std::int64_t first_sample;  ///< its first sample's position in the global batch
   const float* const* inputs;
   float* const* outputs;
-  void* saved;              ///< the layer's saved_bytes(), from forward to backward of this microshard
+  void* saved;  ///< the layer's saved_bytes(), from forward to backward of this microshard; null in inference
   const float* const* dy;   ///< backward: gradient of each output
   const float* const* dy2;  ///< a second contribution, if takes_two_gradients()
   float* const* dx;         ///< backward: gradient of each input, to be overwritten

@@ -104,7 +104,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
       part->dy_pointers.push_back(static_cast<const float*>(part->dy.back().data()));
       part->dy2_pointers.push_back(static_cast<const float*>(part->dy2.back().data()));
     }
-    part->saved = Buffer(device_, layer.saved_bytes(n));
+    part->saved = Buffer(device_, options_.training ? layer.saved_bytes(n) : 0);
     part->gradients = floats(device_, variables_.trainable_elements());
     parts_.push_back(std::move(part));
   }

@@ -1,68 +1,122 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations other than relu: element-wise, through the device's primitives.
+// Activations: relu (which other layers fuse), those that are one function of each element, and softmax and
+// log_softmax over the last axis.
+#include "model/layers/axes.h"
 #include "model/layers/entries.h"
 
 namespace lockstep {
 
 namespace {
 
-class Activation final : public Layer {
+class Relu final : public Layer {
  public:
-  Activation(std::string name, const char* kind, ActivationKind activation, float alpha)
-      : Layer(std::move(name)), kind_(kind), activation_(activation), alpha_(alpha) {}
-  const char* kind() const override { return kind_; }
+  using Layer::Layer;
+  const char* kind() const override { return "relu"; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: {} takes one input, not {}", name(),
-                     kind_, inputs.size());
+    require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  void prepare(const PrepareContext& context) override {
-    for (std::int64_t n : context.sample_counts)
-      sized_.push_back({n, context.training,
-                        context.kernels.make.activation(activation_, alpha_, n * elements_, context.training,
-                                                        context.lanes)});
-  }
   void forward(const Pass& pass) override {
-    primitive(pass).forward(pass.lane, pass.inputs[0], pass.outputs[0]);
+    pass.kernels.elementwise.relu(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
-    if (pass.dx[0] != nullptr) primitive(pass).backward(pass.lane, pass.dy[0], pass.inputs[0], pass.dx[0]);
+    if (pass.dx[0] != nullptr)
+      pass.kernels.elementwise.relu_backward(pass.lane, pass.n * elements_, pass.dy[0], pass.outputs[0],
+                                             pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool backward_reads_output() const override { return true; }
+  bool is_relu() const override { return true; }
+
+ private:
+  std::int64_t elements_ = 0;
+};
+
+class ActivationLayer final : public Layer {
+ public:
+  ActivationLayer(std::string name, const char* kind, Activation activation)
+      : Layer(std::move(name)), kind_(kind), activation_(activation) {}
+  const char* kind() const override { return kind_; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    elements_ = inputs[0].num_elements();
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    pass.kernels.activation.forward(pass.lane, activation_, pass.n * elements_, pass.inputs[0],
+                                    pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr)
+      pass.kernels.activation.backward(pass.lane, activation_, pass.n * elements_, pass.dy[0], pass.inputs[0],
+                                       pass.dx[0]);
   }
 
  private:
-  struct Sized {
-    std::int64_t n;
-    bool training;
-    std::unique_ptr<ActivationPrimitive> primitive;
-  };
-  const ActivationPrimitive& primitive(const Pass& pass) const {
-    for (const Sized& sized : sized_)
-      if (sized.n == pass.n && sized.training == pass.training) return *sized.primitive;
-    LOCKSTEP_CHECK(false, "layer {} was not prepared for {} samples", name(), pass.n);
-    return *sized_.front().primitive;
-  }
   const char* kind_;
-  ActivationKind activation_;
-  float alpha_;
+  Activation activation_;
   std::int64_t elements_ = 0;
-  std::vector<Sized> sized_;
+};
+
+/// Softmax, or its logarithm.
+class Softmax final : public Layer {
+ public:
+  Softmax(std::string name, bool log) : Layer(std::move(name)), log_(log) {}
+  const char* kind() const override { return log_ ? "log_softmax" : "softmax"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    channels_ = inputs[0].last();
+    rows_ = inputs[0].num_elements() / channels_;
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    const LossKernels& kernels = pass.kernels.loss;
+    if (log_)
+      kernels.log_softmax(pass.lane, pass.n * rows_, channels_, pass.inputs[0], pass.outputs[0]);
+    else
+      kernels.softmax(pass.lane, pass.n * rows_, channels_, pass.inputs[0], pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] == nullptr) return;
+    const LossKernels& kernels = pass.kernels.loss;
+    const std::int64_t rows = pass.n * rows_;
+    if (log_)
+      kernels.log_softmax_backward(pass.lane, rows, channels_, pass.outputs[0], pass.dy[0], pass.dx[0]);
+    else
+      kernels.softmax_backward(pass.lane, rows, channels_, pass.outputs[0], pass.dy[0], pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool backward_reads_output() const override { return true; }
+
+ private:
+  bool log_;
+  std::int64_t rows_ = 0, channels_ = 0;
 };
 
 constexpr ParamSpec kLeakyTable[] = {{"alpha", ParamType::real, "0.2", "[0, 1)", "slope for x < 0"}};
 constexpr ParamSpec kEluTable[] = {{"alpha", ParamType::real, "1.0", "> 0", "factor for x < 0"}};
 constexpr ParamSpec kGeluTable[] = {
     {"approximate", ParamType::boolean, "false", "", "the tanh form instead of erf"}};
+constexpr ParamSpec kTanhTable[] = {
+    {"scale", ParamType::real, "1.0", "> 0", "what the output is multiplied by"},
+    {"slope", ParamType::real, "1.0", "> 0", "what x is multiplied by"}};
+// Klambauer et al. 2017, arXiv:1706.02515, section 2: they keep mean 0 and variance 1.
+constexpr double kSeluAlpha = 1.6732632423543772848, kSeluScale = 1.0507009873554804934;
 
-std::unique_ptr<Layer> made(std::string name, const char* kind, ActivationKind activation, double alpha = 0) {
-  return std::make_unique<Activation>(std::move(name), kind, activation, static_cast<float>(alpha));
-}
 using Made = std::unique_ptr<Layer>;
+Made made(std::string name, const char* kind, ActivationKind activation, double alpha = 1, double beta = 1) {
+  return std::make_unique<ActivationLayer>(
+      std::move(name), kind, Activation{activation, static_cast<float>(alpha), static_cast<float>(beta)});
+}
 
 }  // namespace
 
+const LayerEntry kReluLayer = {"relu", "max(x, 0)", {}, [](std::string name, const Params&) -> Made {
+                                 return std::make_unique<Relu>(std::move(name));
+                               }};
 const LayerEntry kLeakyReluLayer = {
     "leaky_relu", "x, or alpha x for x < 0", kLeakyTable, [](std::string name, const Params& p) -> Made {
       return made(std::move(name), "leaky_relu", ActivationKind::leaky_relu, p.real("alpha"));
@@ -75,6 +129,10 @@ const LayerEntry kEluLayer = {"elu", "x, or alpha (exp(x) - 1) for x < 0", kEluT
                               [](std::string name, const Params& p) -> Made {
                                 return made(std::move(name), "elu", ActivationKind::elu, p.real("alpha"));
                               }};
+const LayerEntry kSeluLayer = {
+    "selu", "1.0507 elu(x) with alpha 1.6733", {}, [](std::string name, const Params&) -> Made {
+      return made(std::move(name), "selu", ActivationKind::elu, kSeluAlpha, kSeluScale);
+    }};
 const LayerEntry kGeluLayer = {
     "gelu", "x times the normal distribution function of x", kGeluTable,
     [](std::string name, const Params& p) -> Made {
@@ -84,9 +142,10 @@ const LayerEntry kGeluLayer = {
 const LayerEntry kSiluLayer = {"silu", "x sigmoid(x)", {}, [](std::string name, const Params&) -> Made {
                                  return made(std::move(name), "silu", ActivationKind::silu);
                                }};
-const LayerEntry kTanhLayer = {"tanh", "hyperbolic tangent", {}, [](std::string name, const Params&) -> Made {
-                                 return made(std::move(name), "tanh", ActivationKind::tanh);
-                               }};
+const LayerEntry kTanhLayer = {
+    "tanh", "scale tanh(slope x)", kTanhTable, [](std::string name, const Params& p) -> Made {
+      return made(std::move(name), "tanh", ActivationKind::tanh, p.real("scale"), p.real("slope"));
+    }};
 const LayerEntry kSigmoidLayer = {
     "sigmoid", "1 / (1 + exp(-x))", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "sigmoid", ActivationKind::sigmoid);
@@ -95,5 +154,14 @@ const LayerEntry kSoftplusLayer = {
     "softplus", "log(1 + exp(x))", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "softplus", ActivationKind::softplus);
     }};
+const LayerEntry kSoftmaxLayer = {
+    "softmax", "softmax over the last axis", {}, [](std::string name, const Params&) -> Made {
+      return std::make_unique<Softmax>(std::move(name), false);
+    }};
+const LayerEntry kLogSoftmaxLayer = {
+    "log_softmax",
+    "logarithm of the softmax over the last axis",
+    {},
+    [](std::string name, const Params&) -> Made { return std::make_unique<Softmax>(std::move(name), true); }};
 
 }  // namespace lockstep

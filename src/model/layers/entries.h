@@ -32,6 +32,26 @@ extern const LayerEntry kGruLayer;
 extern const LayerEntry kLastStepLayer;
 extern const LayerEntry kSequenceLengthLayer;
 extern const LayerEntry kMaskingLayer;
+extern const LayerEntry kLayerNormLayer;
+extern const LayerEntry kGroupNormLayer;
+extern const LayerEntry kInstanceNormLayer;
+extern const LayerEntry kL2NormalizeLayer;
+extern const LayerEntry kMultiplyLayer;
+extern const LayerEntry kConcatLayer;
+extern const LayerEntry kSplitLayer;
+extern const LayerEntry kSliceLayer;
+extern const LayerEntry kReshapeLayer;
+extern const LayerEntry kTransposeLayer;
+extern const LayerEntry kSqueezeLayer;
+extern const LayerEntry kExpandDimsLayer;
+extern const LayerEntry kReduceLayer;
+extern const LayerEntry kStopGradientLayer;
+extern const LayerEntry kIdentityLayer;
+extern const LayerEntry kConstantLayer;
+extern const LayerEntry kSpatialDropoutLayer;
+extern const LayerEntry kGaussianNoiseLayer;
+extern const LayerEntry kSeluLayer;
+extern const LayerEntry kLogSoftmaxLayer;
 extern const LayerEntry kEmbeddingLayer;
 
 }  // namespace lockstep

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalisation within a sample: layer, group and instance norm are one thing in different shapes, and
+// l2_normalize. Statistics are centred: variance is the mean of (x - mean)^2, never E[x^2] - E[x]^2. Sums run
+// in an order that the shape fixes: float32 within blocks, double across. Every instruction-set level gives
+// the same bits at any address. Plain types only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/lane.h"
+
+namespace lockstep {
+
+/// x is samples x positions x groups x width, channels last: a channel is a place in groups x width. Each
+/// (sample, group) has its own mean and variance, over positions and width; gamma and beta are per channel.
+/// Layer norm: positions = groups = 1. Instance norm: width = 1.
+struct GroupNormShape {
+  std::int64_t samples = 0, positions = 1, groups = 1, width = 1;
+  std::int64_t channels() const { return groups * width; }
+};
+
+class GroupNormKernels {
+ public:
+  virtual ~GroupNormKernels();
+
+  /// Scratch that the calls of this family want of a lane, for this shape and any lesser number of samples.
+  virtual std::size_t scratch_bytes(const GroupNormShape& shape) const = 0;
+
+  /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta; gamma null: 1, beta null: 0. statistics[2 *
+  /// (sample * groups + group)] = {mean, 1 / sqrt(variance + epsilon)}, kept for backward; null: not kept. No
+  /// aliasing.
+  virtual void forward(const Lane&, const GroupNormShape& shape, const float* x, double epsilon,
+                       const float* gamma, const float* beta, float* statistics, float* y) const = 0;
+  /// With xhat = (x - mean) / sqrt(variance + epsilon) and g = dy * gamma:
+  /// dx = (g - mean of g - xhat * mean of g xhat) / sqrt(variance + epsilon), means over the (sample, group);
+  /// dgamma[c] = sum of dy xhat and dbeta[c] = sum of dy over samples and positions. Each of the three may be
+  /// null. No aliasing.
+  virtual void backward(const Lane&, const GroupNormShape& shape, const float* x, const float* dy,
+                        const float* gamma, const float* statistics, float* dx, float* dgamma,
+                        float* dbeta) const = 0;
+
+  /// Per row y = x * factor, factor = 1 / sqrt(max(sum of x^2, epsilon)); kept[2 * row] = {factor, 1 or,
+  /// where epsilon was larger, 0}; kept null: not kept. The sum is in double: the squares of large x do not
+  /// overflow. y may alias x.
+  virtual void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+                            double epsilon, float* kept, float* y) const = 0;
+  /// dx = factor * (dy - y * sum of dy y), or factor * dy where epsilon was larger. dx may alias dy.
+  virtual void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
+                                     const float* dy, const float* kept, float* dx) const = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalisation within a sample on a GPU: a group of threads for each (sample, group), whose numbers stay in
+// cache between the passes; neighbouring groups run beside each other, so they share what narrow groups read.
+#include "kernels/group_norm.h"
+
+#include "kernels/cuda_columns.h"
+#include "kernels/cuda_rows.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+/// The numbers of one (sample, group), by their number.
+struct Members {
+  std::int64_t base, first_channel, channels, width;
+  __device__ Members(const GroupNormShape& s, std::int64_t row)
+      : base(row / s.groups * s.positions * s.groups * s.width + row % s.groups * s.width),
+        first_channel(row % s.groups * s.width),
+        channels(s.groups * s.width),
+        width(s.width) {}
+  __device__ std::int64_t place(std::int64_t i) const {
+    return channels == width ? base + i : base + position(i) * channels + (i - position(i) * width);
+  }
+  /// Into gamma and beta.
+  __device__ std::int64_t channel(std::int64_t i) const {
+    return first_channel + (i < width ? i : i - position(i) * width);
+  }
+  /// Divisions of 64 bits are slow; the caller has seen that the numbers fit.
+  __device__ std::int64_t position(std::int64_t i) const {
+    return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(width);
+  }
+};
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    group_norm_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const float* x, double epsilon,
+                      const float* gamma, const float* beta, float* statistics, float* y) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const Members members(s, row);
+    double sum = 0.0, m2 = 0.0;
+    for (std::int64_t i = G::thread(); i < count; i += kGroup)
+      sum += static_cast<double>(x[members.place(i)]);
+    const float mean = static_cast<float>(G::sum(sum) / static_cast<double>(count));
+    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+      const float centred = x[members.place(i)] - mean;
+      m2 += static_cast<double>(centred * centred);
+    }
+    const float inverse_std =
+        static_cast<float>(1.0 / sqrt(G::sum(m2) / static_cast<double>(count) + epsilon));
+    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+      const std::int64_t at = members.place(i);
+      float value = (x[at] - mean) * inverse_std;
+      if (gamma != nullptr) value *= gamma[members.channel(i)];
+      if (beta != nullptr) value += beta[members.channel(i)];
+      y[at] = value;
+    }
+    if (G::thread() != 0 || statistics == nullptr) return;
+    statistics[2 * row] = mean;
+    statistics[2 * row + 1] = inverse_std;
+  });
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    group_norm_backward_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const float* x,
+                               const float* dy, const float* gamma, const float* statistics, float* dx) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    const Members members(s, row);
+    const float mean = statistics[2 * row], inverse_std = statistics[2 * row + 1];
+    const auto gradient = [&](std::int64_t i, std::int64_t at) {
+      return gamma == nullptr ? dy[at] : dy[at] * gamma[members.channel(i)];
+    };
+    double sum_g = 0.0, sum_gx = 0.0;
+    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+      const std::int64_t at = members.place(i);
+      const float g = gradient(i, at);
+      sum_g += static_cast<double>(g);
+      sum_gx += static_cast<double>(g * ((x[at] - mean) * inverse_std));
+    }
+    const float mean_g = static_cast<float>(G::sum(sum_g) / static_cast<double>(count));
+    const float mean_gx = static_cast<float>(G::sum(sum_gx) / static_cast<double>(count));
+    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+      const std::int64_t at = members.place(i);
+      const float xhat = (x[at] - mean) * inverse_std;
+      dx[at] = (gradient(i, at) - mean_g - xhat * mean_gx) * inverse_std;
+    }
+  });
+}
+
+/// Sums over samples and positions for the parameters' gradients.
+struct ParameterSums {
+  GroupNormShape s;
+  const float* x;
+  const float* dy;
+  const float* statistics;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void add(std::int64_t channel, std::int64_t at, Pack<V::kWidth>* sums) const {
+    const std::int64_t sample = (at - channel) / (s.groups * s.width * s.positions);
+    const auto input = V::load(x + at), gradient = V::load(dy + at);
+    for (int k = 0; k < V::kWidth; ++k) {
+      const float* own = statistics + 2 * (sample * s.groups + (channel + k) / s.width);
+      sums[0].at[k] += gradient.at[k] * ((input.at[k] - own[0]) * own[1]);
+      sums[1].at[k] += gradient.at[k];
+    }
+  }
+};
+
+struct WriteParameters {
+  float* dgamma;
+  float* dbeta;
+  __device__ void operator()(std::int64_t channel, const double* sums) const {
+    if (dgamma != nullptr) dgamma[channel] = static_cast<float>(sums[0]);
+    if (dbeta != nullptr) dbeta[channel] = static_cast<float>(sums[1]);
+  }
+};
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    l2_normalize_kernel(std::int64_t rows, std::int64_t channels, const float* x, double epsilon, float* kept,
+                        float* y) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    double sum = 0.0;
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
+      const double value = static_cast<double>(x[row * channels + j]);
+      sum += value * value;
+    }
+    sum = G::sum(sum);
+    const float factor = static_cast<float>(1.0 / sqrt(sum < epsilon ? epsilon : sum));
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      y[row * channels + j] = x[row * channels + j] * factor;
+    if (G::thread() != 0 || kept == nullptr) return;
+    kept[2 * row] = factor;
+    kept[2 * row + 1] = sum < epsilon ? 0.0F : 1.0F;
+  });
+}
+
+template <int kGroup>
+__global__ void __launch_bounds__(kThreads)
+    l2_normalize_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
+                                 const float* kept, float* dx) {
+  using G = Group<kGroup>;
+  for_each_row<kGroup>(rows, [&](std::int64_t row) {
+    double dot = 0.0;
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
+      dot += static_cast<double>(y[row * channels + j] * dy[row * channels + j]);
+    const float along = static_cast<float>(G::sum(dot)) * kept[2 * row + 1], factor = kept[2 * row];
+    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
+      const std::int64_t at = row * channels + j;
+      dx[at] = (dy[at] - y[at] * along) * factor;
+    }
+  });
+}
+
+class GroupNorm final : public GroupNormKernels {
+ public:
+  std::size_t scratch_bytes(const GroupNormShape&) const override { return kScratchBytes; }
+
+  void forward(const Lane& lane, const GroupNormShape& s, const float* x, double epsilon, const float* gamma,
+               const float* beta, float* statistics, float* y) const override {
+    require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "a group of 2^32 numbers or more");
+    if (s.samples > 0)
+      launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                  group_norm_kernel<kWarp>, group_norm_kernel<kThreads>, s, x, epsilon, gamma, beta,
+                  statistics, y);
+  }
+
+  void backward(const Lane& lane, const GroupNormShape& s, const float* x, const float* dy,
+                const float* gamma, const float* statistics, float* dx, float* dgamma,
+                float* dbeta) const override {
+    if (s.samples > 0 && dx != nullptr)
+      launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                  group_norm_backward_kernel<kWarp>, group_norm_backward_kernel<kThreads>, s, x, dy, gamma,
+                  statistics, dx);
+    if (dgamma != nullptr || dbeta != nullptr)
+      sum_columns<2>(lane, "group_norm_parameters", s.samples * s.positions, s.channels(),
+                     wide_aligned(x, dy), ParameterSums{s, x, dy, statistics},
+                     WriteParameters{dgamma, dbeta});
+  }
+
+  void l2_normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+                    double epsilon, float* kept, float* y) const override {
+    if (rows > 0)
+      launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp>,
+                  l2_normalize_kernel<kThreads>, x, epsilon, kept, y);
+  }
+
+  void l2_normalize_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
+                             const float* dy, const float* kept, float* dx) const override {
+    if (rows > 0)
+      launch_rows(lane, "l2_normalize_backward", rows, channels, kMaxBlocks,
+                  l2_normalize_backward_kernel<kWarp>, l2_normalize_backward_kernel<kThreads>, y, dy, kept,
+                  dx);
+  }
+};
+
+}  // namespace
+
+const GroupNormKernels& group_norm_kernels() {
+  static const GroupNorm kernels;
+  return kernels;
+}
+
+}  // namespace lockstep::cuda

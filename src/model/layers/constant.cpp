@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// constant: the same numbers for every sample; no inputs.
+#include "core/buffer.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"value", ParamType::reals, kRequired, "",
+     "one number for all elements, or all of them, the last axis innermost"},
+    {"shape", ParamType::integers, "[1]", ">= 1", "the extents of its output"},
+};
+
+class Constant final : public Layer {
+ public:
+  Constant(std::string name, const Params& p) : Layer(std::move(name)) {
+    const std::vector<std::int64_t>& extents = p.integers("shape");
+    if (extents.empty() || extents.size() >= static_cast<std::size_t>(Shape::kMaxRank))
+      throw p.error("shape", fmt::format("{} axes", extents.size()),
+                    fmt::format("A sample has 1 to {} axes.", Shape::kMaxRank - 1));
+    shape_ = Shape(extents);
+    for (double value : p.reals("value")) values_.push_back(static_cast<float>(value));
+    const auto elements = static_cast<std::size_t>(shape_.num_elements());
+    if (values_.size() == 1) values_.assign(elements, values_.front());
+    if (values_.size() != elements)
+      throw p.error(
+          "value",
+          fmt::format("{} numbers for the {} elements of {}", values_.size(), elements, shape_.to_string()),
+          "Give one number, or one for each element.");
+  }
+  const char* kind() const override { return "constant"; }
+  bool takes_inputs() const override { return false; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    LOCKSTEP_REQUIRE(inputs.empty(), ErrorKind::config, "layer {}: constant takes no inputs, not {}", name(),
+                     inputs.size());
+    return {shape_};
+  }
+  void prepare(const PrepareContext& context) override {
+    if (on_device_.data() != nullptr) return;  // training and inference share it
+    on_device_ = Buffer(context.device, values_.size() * sizeof(float));
+    context.device.copy_from_host(on_device_.data(), values_.data(), on_device_.size_bytes());
+  }
+  void forward(const Pass& pass) override {
+    pass.kernels.broadcast.repeat(pass.lane, {1, pass.n, shape_.num_elements()}, 1.0F,
+                                  on_device_.as<float>().data(), pass.outputs[0]);
+  }
+  void backward(const Pass&) override {}
+  bool backward_reads_input() const override { return false; }
+
+ private:
+  Shape shape_;
+  std::vector<float> values_;
+  Buffer on_device_;
+};
+
+}  // namespace
+
+const LayerEntry kConstantLayer = {"constant", "the same numbers for every sample; reads no layer", kTable,
+                                   [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                     return std::make_unique<Constant>(std::move(name), p);
+                                   }};
+
+}  // namespace lockstep

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), group_norm (Wu and He
+// 2018, arXiv:1803.08494), instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with a
+// group per channel, and l2_normalize. None of them knows the batch: the same in training and inference, and
+// microshards do not meet.
+#include "model/layers/axes.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", "> 0", "added to the variance"};
+constexpr ParamSpec kCenter = {"center", ParamType::boolean, "true", "", "learn beta"};
+constexpr ParamSpec kScale = {"scale", ParamType::boolean, "true", "", "learn gamma"};
+constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"};
+
+constexpr ParamSpec kLayerTable[] = {
+    {"axis", ParamType::integer, "-1", "",
+     "the first of the axes that are normalised together: -1 the last one alone, 0 the whole sample"},
+    kEpsilon,
+    kCenter,
+    kScale,
+    kGamma,
+};
+constexpr ParamSpec kGroupTable[] = {
+    {"groups", ParamType::integer, "32", ">= 1", "parts of the channels; they divide the channels"},
+    kEpsilon,
+    kCenter,
+    kScale,
+    kGamma,
+};
+constexpr ParamSpec kInstanceTable[] = {kEpsilon, kCenter, kScale, kGamma};
+constexpr ParamSpec kL2Table[] = {
+    {"epsilon", ParamType::real, "1e-12", "> 0", "least sum of squares that is divided by"}};
+
+class GroupNormLayer : public Layer {
+ public:
+  GroupNormLayer(std::string name, const Params& p)
+      : Layer(std::move(name)),
+        epsilon_(p.real("epsilon")),
+        center_(p.boolean("center")),
+        scale_(p.boolean("scale")),
+        gamma_initializer_(make_initializer(p.node("gamma_initializer"))) {}
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) final {
+    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: {} takes one input, not {}", name(),
+                     kind(), inputs.size());
+    shape_ = shape_of(inputs[0]);
+    return {inputs[0]};
+  }
+  void declare(VariableStore& variables) final {
+    if (scale_) gamma_ = variables.declare(name() + "/gamma", parameters_, gamma_initializer_);
+    if (center_) beta_ = variables.declare(name() + "/beta", parameters_, make_initializer("zeros"));
+  }
+  void prepare(const PrepareContext& context) final {
+    for (std::int64_t n : context.sample_counts)
+      scratch_bytes_ = std::max(scratch_bytes_, context.kernels.group_norm.scratch_bytes(of_samples(n)));
+  }
+  void forward(const Pass& pass) final {
+    pass.kernels.group_norm.forward(pass.lane, of_samples(pass.n), pass.inputs[0], epsilon_, gamma(pass),
+                                    center_ ? pass.value(beta_) : nullptr, static_cast<float*>(pass.saved),
+                                    pass.outputs[0]);
+  }
+  void backward(const Pass& pass) final {
+    pass.kernels.group_norm.backward(pass.lane, of_samples(pass.n), pass.inputs[0], pass.dy[0], gamma(pass),
+                                     static_cast<const float*>(pass.saved), pass.dx[0],
+                                     scale_ ? pass.gradient(gamma_) : nullptr,
+                                     center_ ? pass.gradient(beta_) : nullptr);
+  }
+  std::size_t saved_bytes(std::int64_t n) const final {
+    return static_cast<std::size_t>(n * shape_.samples * shape_.groups) * 2 * sizeof(float);
+  }
+  std::size_t scratch_bytes() const final { return scratch_bytes_; }
+
+ protected:
+  /// For one sample (which may be several rows); sets parameters_.
+  virtual GroupNormShape shape_of(const Shape& input) = 0;
+  Shape parameters_;  ///< of gamma and beta
+
+ private:
+  GroupNormShape of_samples(std::int64_t n) const {
+    GroupNormShape shape = shape_;
+    shape.samples *= n;
+    return shape;
+  }
+  const float* gamma(const Pass& pass) const { return scale_ ? pass.value(gamma_) : nullptr; }
+
+  double epsilon_;
+  bool center_, scale_;
+  std::shared_ptr<const Initializer> gamma_initializer_;
+  GroupNormShape shape_;
+  VariableId gamma_ = VariableId::none, beta_ = VariableId::none;
+  std::size_t scratch_bytes_ = 0;
+};
+
+class LayerNorm final : public GroupNormLayer {
+ public:
+  LayerNorm(std::string name, const Params& p)
+      : GroupNormLayer(std::move(name), p), axis_(p.integer("axis")) {}
+  const char* kind() const override { return "layer_norm"; }
+
+ private:
+  GroupNormShape shape_of(const Shape& input) override {
+    const int axis = axis_of(*this, "axis", axis_, input);
+    parameters_ = Shape(input.extents().subspan(static_cast<std::size_t>(axis)));
+    const std::int64_t width = parameters_.num_elements();
+    return {.samples = input.num_elements() / width, .positions = 1, .groups = 1, .width = width};
+  }
+  std::int64_t axis_;
+};
+
+/// groups 0: one per channel.
+class GroupNorm final : public GroupNormLayer {
+ public:
+  GroupNorm(std::string name, const Params& p, const char* kind, std::int64_t groups)
+      : GroupNormLayer(std::move(name), p), kind_(kind), groups_(groups) {}
+  const char* kind() const override { return kind_; }
+
+ private:
+  GroupNormShape shape_of(const Shape& input) override {
+    LOCKSTEP_REQUIRE(input.rank() >= 2, ErrorKind::config,
+                     "layer {}: {} takes space x channels per sample, not {}", name(), kind_,
+                     input.to_string());
+    const std::int64_t channels = input.last(), groups = groups_ == 0 ? channels : groups_;
+    LOCKSTEP_REQUIRE(channels % groups == 0, ErrorKind::config,
+                     "layer {}: {} groups do not divide the {} channels of its input {}", name(), groups,
+                     channels, input.to_string());
+    parameters_ = Shape{channels};
+    return {.samples = 1,
+            .positions = input.num_elements() / channels,
+            .groups = groups,
+            .width = channels / groups};
+  }
+  const char* kind_;
+  std::int64_t groups_;
+};
+
+/// x / sqrt(max(sum of x^2, epsilon)) along the last axis.
+class L2Normalize final : public Layer {
+ public:
+  L2Normalize(std::string name, const Params& p) : Layer(std::move(name)), epsilon_(p.real("epsilon")) {}
+  const char* kind() const override { return "l2_normalize"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: l2_normalize takes one input, not {}",
+                     name(), inputs.size());
+    channels_ = inputs[0].last();
+    rows_ = inputs[0].num_elements() / channels_;
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    pass.kernels.group_norm.l2_normalize(pass.lane, pass.n * rows_, channels_, pass.inputs[0], epsilon_,
+                                         static_cast<float*>(pass.saved), pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr)
+      pass.kernels.group_norm.l2_normalize_backward(pass.lane, pass.n * rows_, channels_, pass.outputs[0],
+                                                    pass.dy[0], static_cast<const float*>(pass.saved),
+                                                    pass.dx[0]);
+  }
+  std::size_t saved_bytes(std::int64_t n) const override {
+    return static_cast<std::size_t>(n * rows_) * 2 * sizeof(float);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool backward_reads_output() const override { return true; }
+
+ private:
+  double epsilon_;
+  std::int64_t rows_ = 0, channels_ = 0;
+};
+
+using Made = std::unique_ptr<Layer>;
+
+}  // namespace
+
+const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the last axes of each sample",
+                                    kLayerTable, [](std::string name, const Params& p) -> Made {
+                                      return std::make_unique<LayerNorm>(std::move(name), p);
+                                    }};
+const LayerEntry kGroupNormLayer = {
+    "group_norm", "normalisation over all positions of groups of channels, each sample by itself",
+    kGroupTable, [](std::string name, const Params& p) -> Made {
+      return std::make_unique<GroupNorm>(std::move(name), p, "group_norm", p.integer("groups"));
+    }};
+const LayerEntry kInstanceNormLayer = {
+    "instance_norm", "normalisation over all positions of each channel, each sample by itself",
+    kInstanceTable, [](std::string name, const Params& p) -> Made {
+      return std::make_unique<GroupNorm>(std::move(name), p, "instance_norm", 0);
+    }};
+const LayerEntry kL2NormalizeLayer = {"l2_normalize",
+                                      "x / sqrt(max(sum of x^2, epsilon)) along the last axis", kL2Table,
+                                      [](std::string name, const Params& p) -> Made {
+                                        return std::make_unique<L2Normalize>(std::move(name), p);
+                                      }};
+
+}  // namespace lockstep

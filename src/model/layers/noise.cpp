@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random numbers while training, against overfitting: dropout, spatial_dropout, gaussian_noise. They are a
+// function of (seed, layer name, step, sample's position in the global batch, element): the same on any
+// number of ranks. In inference each is its input.
+#include <algorithm>
+
+#include "core/buffer.h"
+#include "core/philox.h"
+#include "model/layers/axes.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kDropoutTable[] = {{"rate", ParamType::real, kRequired, "[0, 1)",
+                                        "share of elements set to zero; the others are divided by 1 - rate"}};
+constexpr ParamSpec kSpatialTable[] = {{"rate", ParamType::real, kRequired, "[0, 1)",
+                                        "share of channels set to zero; the others are divided by 1 - rate"}};
+constexpr ParamSpec kNoiseTable[] = {
+    {"stddev", ParamType::real, kRequired, ">= 0", "standard deviation of what is added"}};
+
+void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, const float* x, float rate,
+                   float* y) {
+  pass.kernels.elementwise.dropout(pass.lane, pass.n, features, x, rate, pass.seed,
+                                   philox_purpose(layer.name()), static_cast<std::uint32_t>(pass.step),
+                                   static_cast<std::uint32_t>(pass.first_sample), y);
+}
+
+/// Inverted dropout (Srivastava et al. 2014).
+class Dropout final : public Layer {
+ public:
+  Dropout(std::string name, const Params& p)
+      : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
+  const char* kind() const override { return "dropout"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    elements_ = inputs[0].num_elements();
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    apply_dropout(*this, pass, elements_, pass.inputs[0], rate_, pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr) apply_dropout(*this, pass, elements_, pass.dy[0], rate_, pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool is_view(bool training) const override { return !training || rate_ == 0.0F; }
+
+ private:
+  float rate_;
+  std::int64_t elements_ = 0;
+};
+
+/// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280): the mask of a sample is that of dropout
+/// for one number per channel. NaN stays NaN in dropped channels, too.
+class SpatialDropout final : public Layer {
+ public:
+  SpatialDropout(std::string name, const Params& p)
+      : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
+  const char* kind() const override { return "spatial_dropout"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    LOCKSTEP_REQUIRE(inputs[0].rank() >= 2, ErrorKind::config,
+                     "layer {}: spatial_dropout takes space x channels per sample, not {}", name(),
+                     inputs[0].to_string());
+    channels_ = inputs[0].last();
+    positions_ = inputs[0].num_elements() / channels_;
+    return {inputs[0]};
+  }
+  void prepare(const PrepareContext& context) override {
+    if (is_view(context.training)) return;
+    std::int64_t most = 0;
+    for (std::int64_t n : context.sample_counts) most = std::max(most, n);
+    const std::vector<float> ones(static_cast<std::size_t>(most * channels_), 1.0F);
+    ones_ = Buffer(context.device, ones.size() * sizeof(float));
+    context.device.copy_from_host(ones_.data(), ones.data(), ones_.size_bytes());
+  }
+  void forward(const Pass& pass) override {
+    apply_dropout(*this, pass, channels_, ones_.as<float>().data(), rate_, factors(pass));
+    multiply(pass, pass.inputs[0], pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr) multiply(pass, pass.dy[0], pass.dx[0]);
+  }
+  std::size_t saved_bytes(std::int64_t n) const override {
+    return static_cast<std::size_t>(n * channels_) * sizeof(float);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool is_view(bool training) const override { return !training || rate_ == 0.0F; }
+
+ private:
+  static float* factors(const Pass& pass) { return static_cast<float*>(pass.saved); }
+  void multiply(const Pass& pass, const float* x, float* y) const {
+    pass.kernels.broadcast.multiply(pass.lane, {pass.n, positions_, channels_}, x, factors(pass), y);
+  }
+  float rate_;
+  std::int64_t positions_ = 0, channels_ = 0;
+  Buffer ones_;
+};
+
+class GaussianNoise final : public Layer {
+ public:
+  GaussianNoise(std::string name, const Params& p)
+      : Layer(std::move(name)), stddev_(static_cast<float>(p.real("stddev"))) {}
+  const char* kind() const override { return "gaussian_noise"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    elements_ = inputs[0].num_elements();
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    pass.kernels.elementwise.gaussian_noise(pass.lane, pass.n, elements_, pass.inputs[0], stddev_, pass.seed,
+                                            philox_purpose(name()), static_cast<std::uint32_t>(pass.step),
+                                            static_cast<std::uint32_t>(pass.first_sample), pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr)
+      pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 1.0F, pass.dy[0], pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool is_view(bool training) const override { return !training || stddev_ == 0.0F; }
+
+ private:
+  float stddev_;
+  std::int64_t elements_ = 0;
+};
+
+template <typename T>
+std::unique_ptr<Layer> make(std::string name, const Params& p) {
+  return std::make_unique<T>(std::move(name), p);
+}
+
+}  // namespace
+
+const LayerEntry kDropoutLayer = {"dropout", "inverted dropout while training", kDropoutTable, make<Dropout>};
+const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels while training",
+                                         kSpatialTable, make<SpatialDropout>};
+const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise while training", kNoiseTable,
+                                        make<GaussianNoise>};
+
+}  // namespace lockstep

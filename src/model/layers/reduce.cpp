@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// reduce: mean, sum or maximum over axes of each sample. Axes that are not neighbours are brought together by
+// a copy into scratch first, and the gradient goes back by the same copy.
+#include <algorithm>
+
+#include "model/layers/axes.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"operation", ParamType::string, kRequired, "mean|max|sum", "what is computed"},
+    {"axes", ParamType::integers, "[]", "", "over which axes; none: all of them"},
+    {"keep_dims", ParamType::boolean, "false", "", "leave the axes in the shape, with an extent of 1"},
+};
+
+class Reduce final : public Layer {
+ public:
+  Reduce(std::string name, const Params& p)
+      : Layer(std::move(name)),
+        operation_(p.string("operation")),
+        axes_(p.integers("axes")),
+        keep_dims_(p.boolean("keep_dims")) {}
+  const char* kind() const override { return "reduce"; }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    const Shape& input = inputs[0];
+    const std::vector<int> axes = axes_of(*this, "axes", axes_, input);
+    const int first = axes.front(), last = axes.back() + 1;
+    std::vector<std::int64_t> extents;
+    std::int64_t middle = 1;
+    for (int axis = 0; axis < input.rank(); ++axis) {
+      const bool reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+      if (reduced) middle *= input[axis];
+      if (!reduced || keep_dims_) extents.push_back(reduced ? 1 : input[axis]);
+    }
+    if (extents.empty()) extents.push_back(1);  // a sample has one axis at least
+    LOCKSTEP_REQUIRE(middle <= std::int64_t{INT32_MAX}, ErrorKind::config,
+                     "layer {}: {} numbers of its input {} are reduced to one, {} are possible", name(),
+                     middle, input.to_string(), INT32_MAX);
+    elements_ = input.num_elements();
+    moves_ = last - first != static_cast<int>(axes.size());
+    shape_ = {
+        .outer = product(input, 0, first), .middle = middle, .inner = product(input, last, input.rank())};
+    if (moves_) {  // the kept axes in front, the reduced ones behind
+      shape_ = {.outer = elements_ / middle, .middle = middle, .inner = 1};
+      set_moves(input, axes);
+    }
+    return {Shape(extents)};
+  }
+  void prepare(const PrepareContext& context) override {
+    if (!moves_) return;
+    std::int64_t most = 0;
+    for (std::int64_t n : context.sample_counts) most = std::max(most, n);
+    // Behind what the kernels want of a lane's scratch.
+    offset_ = (context.kernels.scratch_bytes + 63) / 64 * 64;
+    scratch_bytes_ =
+        std::max(scratch_bytes_, offset_ + static_cast<std::size_t>(most * elements_) * sizeof(float));
+  }
+  void forward(const Pass& pass) override {
+    const float* x = pass.inputs[0];
+    if (moves_) {
+      pass.kernels.layout.copy(pass.lane, together_, pass.n, x, scratch(pass));
+      x = scratch(pass);
+    }
+    const BroadcastShape shape = of_samples(pass.n);
+    if (operation_ == "max")
+      pass.kernels.broadcast.maximum(pass.lane, shape, x, pass.outputs[0],
+                                     static_cast<std::int32_t*>(pass.saved));
+    else
+      pass.kernels.broadcast.sum(pass.lane, shape, factor(), x, nullptr, pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] == nullptr) return;
+    float* dx = moves_ ? scratch(pass) : pass.dx[0];
+    const BroadcastShape shape = of_samples(pass.n);
+    if (operation_ == "max")
+      pass.kernels.broadcast.maximum_backward(pass.lane, shape, pass.dy[0],
+                                              static_cast<const std::int32_t*>(pass.saved), dx);
+    else
+      pass.kernels.broadcast.repeat(pass.lane, shape, static_cast<float>(factor()), pass.dy[0], dx);
+    if (moves_) pass.kernels.layout.copy(pass.lane, apart_, pass.n, dx, pass.dx[0]);
+  }
+  std::size_t saved_bytes(std::int64_t n) const override {
+    return operation_ == "max"
+               ? static_cast<std::size_t>(n * shape_.outer * shape_.inner) * sizeof(std::int32_t)
+               : 0;
+  }
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  bool backward_reads_input() const override { return false; }
+
+ private:
+  void set_moves(const Shape& input, const std::vector<int>& axes) {
+    std::vector<int> order;
+    for (int axis = 0; axis < input.rank(); ++axis)
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
+    order.insert(order.end(), axes.begin(), axes.end());
+    together_ = StridedCopy();
+    together_.add_axis(1, elements_, elements_);
+    std::int64_t stride = elements_;
+    for (int axis : order) {
+      stride /= input[axis];
+      together_.add_axis(input[axis], product(input, axis + 1, input.rank()), stride);
+    }
+    apart_ = together_.reversed();
+  }
+  double factor() const { return operation_ == "mean" ? 1.0 / static_cast<double>(shape_.middle) : 1.0; }
+  BroadcastShape of_samples(std::int64_t n) const { return {n * shape_.outer, shape_.middle, shape_.inner}; }
+  float* scratch(const Pass& pass) const {
+    return reinterpret_cast<float*>(static_cast<char*>(pass.lane.scratch) + offset_);
+  }
+
+  std::string operation_;
+  std::vector<std::int64_t> axes_;
+  bool keep_dims_, moves_ = false;
+  BroadcastShape shape_;  ///< of a sample
+  std::int64_t elements_ = 0;
+  StridedCopy together_, apart_;
+  std::size_t offset_ = 0, scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+const LayerEntry kReduceLayer = {"reduce", "mean, sum or maximum over axes", kTable,
+                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                   return std::make_unique<Reduce>(std::move(name), p);
+                                 }};
+
+}  // namespace lockstep

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers that give their input as it is: flatten, reshape, squeeze, expand_dims and identity move nothing;
+// stop_gradient ends the backward pass.
+#include <algorithm>
+
+#include "model/layers/axes.h"
+#include "model/layers/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kReshapeTable[] = {{"shape", ParamType::integers, kRequired, ">= -1",
+                                        "the new extents, without the samples; one may be -1: what is left"}};
+constexpr ParamSpec kSqueezeTable[] = {
+    {"axes", ParamType::integers, "[]", "", "axes of extent 1 to remove; none: all that have extent 1"}};
+constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "",
+                                       "where the new axis is in the output; -1: behind the others"}};
+
+/// One input, in another shape.
+class View : public Layer {
+ public:
+  using Layer::Layer;
+  std::vector<Shape> infer(std::span<const Shape> inputs) final {
+    require_one_input(*this, inputs);
+    return {shape_of(inputs[0])};
+  }
+  void forward(const Pass&) final {}
+  void backward(const Pass&) final {}
+  bool is_view(bool) const final { return true; }
+
+ protected:
+  virtual Shape shape_of(const Shape& input) = 0;
+};
+
+class Flatten final : public View {
+ public:
+  using View::View;
+  const char* kind() const override { return "flatten"; }
+
+ private:
+  Shape shape_of(const Shape& input) override { return Shape{input.num_elements()}; }
+};
+
+class Identity final : public View {
+ public:
+  using View::View;
+  const char* kind() const override { return "identity"; }
+
+ private:
+  Shape shape_of(const Shape& input) override { return input; }
+};
+
+class Reshape final : public View {
+ public:
+  Reshape(std::string name, const Params& p) : View(std::move(name)), extents_(p.integers("shape")) {
+    const auto open = std::count(extents_.begin(), extents_.end(), -1);
+    if (open > 1) throw p.error("shape", "more than one extent is -1", "One can be left to be found.");
+    if (std::find(extents_.begin(), extents_.end(), 0) != extents_.end() || extents_.empty() ||
+        extents_.size() >= static_cast<std::size_t>(Shape::kMaxRank))
+      throw p.error("shape", fmt::format("[{}] is not a shape", fmt::join(extents_, ", ")),
+                    fmt::format("A sample has 1 to {} axes of at least 1.", Shape::kMaxRank - 1));
+  }
+  const char* kind() const override { return "reshape"; }
+
+ private:
+  Shape shape_of(const Shape& input) override {
+    std::vector<std::int64_t> extents = extents_;
+    std::int64_t known = 1;
+    for (std::int64_t extent : extents) known *= extent == -1 ? 1 : extent;
+    for (std::int64_t& extent : extents)
+      if (extent == -1) extent = input.num_elements() / known;
+    const Shape shape(extents);
+    LOCKSTEP_REQUIRE(shape.num_elements() == input.num_elements(), ErrorKind::config,
+                     "layer {}: the {} elements of its input {} do not fit the shape [{}]", name(),
+                     input.num_elements(), input.to_string(), fmt::join(extents_, ", "));
+    return shape;
+  }
+  std::vector<std::int64_t> extents_;
+};
+
+class Squeeze final : public View {
+ public:
+  Squeeze(std::string name, const Params& p) : View(std::move(name)), axes_(p.integers("axes")) {}
+  const char* kind() const override { return "squeeze"; }
+
+ private:
+  Shape shape_of(const Shape& input) override {
+    const std::vector<int> axes = axes_of(*this, "axes", axes_, input);
+    std::vector<std::int64_t> left;
+    for (int axis = 0; axis < input.rank(); ++axis) {
+      const bool named = std::find(axes.begin(), axes.end(), axis) != axes.end();
+      LOCKSTEP_REQUIRE(!named || axes_.empty() || input[axis] == 1, ErrorKind::config,
+                       "layer {}: squeeze cannot remove axis {} of its input {}: its extent is not 1", name(),
+                       axis, input.to_string());
+      if (!named || input[axis] != 1) left.push_back(input[axis]);
+    }
+    if (left.empty()) left.push_back(1);  // a sample has one axis at least
+    return Shape(left);
+  }
+  std::vector<std::int64_t> axes_;
+};
+
+class ExpandDims final : public View {
+ public:
+  ExpandDims(std::string name, const Params& p) : View(std::move(name)), axis_(p.integer("axis")) {}
+  const char* kind() const override { return "expand_dims"; }
+
+ private:
+  Shape shape_of(const Shape& input) override {
+    const std::int64_t rank = input.rank() + 1;
+    LOCKSTEP_REQUIRE(rank < Shape::kMaxRank, ErrorKind::config, "layer {}: its input {} has {} axes already",
+                     name(), input.to_string(), input.rank());
+    LOCKSTEP_REQUIRE(axis_ >= -rank && axis_ < rank, ErrorKind::config,
+                     "layer {}: axis {} is no axis of an output of {} axes; its input is {}", name(), axis_,
+                     rank, input.to_string());
+    std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end());
+    extents.insert(extents.begin() + (axis_ < 0 ? axis_ + rank : axis_), 1);
+    return Shape(extents);
+  }
+  std::int64_t axis_;
+};
+
+/// A copy: what lies before it has a gradient of its own, what lies behind has none to give.
+class StopGradient final : public Layer {
+ public:
+  using Layer::Layer;
+  const char* kind() const override { return "stop_gradient"; }
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    require_one_input(*this, inputs);
+    elements_ = inputs[0].num_elements();
+    return {inputs[0]};
+  }
+  void forward(const Pass& pass) override {
+    pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 1.0F, pass.inputs[0], pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * elements_, pass.dx[0]);
+  }
+  bool backward_reads_input() const override { return false; }
+  bool stops_gradient() const override { return true; }
+
+ private:
+  std::int64_t elements_ = 0;
+};
+
+using Made = std::unique_ptr<Layer>;
+template <typename T>
+Made make_plain(std::string name, const Params&) {
+  return std::make_unique<T>(std::move(name));
+}
+template <typename T>
+Made make_with_options(std::string name, const Params& p) {
+  return std::make_unique<T>(std::move(name), p);
+}
+
+}  // namespace
+
+const LayerEntry kFlattenLayer = {"flatten", "one row of features per sample", {}, make_plain<Flatten>};
+const LayerEntry kReshapeLayer = {"reshape", "the same numbers in another shape", kReshapeTable,
+                                  make_with_options<Reshape>};
+const LayerEntry kSqueezeLayer = {"squeeze", "without axes of extent 1", kSqueezeTable,
+                                  make_with_options<Squeeze>};
+const LayerEntry kExpandDimsLayer = {"expand_dims", "with one more axis, of extent 1", kExpandTable,
+                                     make_with_options<ExpandDims>};
+const LayerEntry kIdentityLayer = {"identity", "its input: a name for it", {}, make_plain<Identity>};
+const LayerEntry kStopGradientLayer = {
+    "stop_gradient", "its input; no gradient passes", {}, make_plain<StopGradient>};
+
+}  // namespace lockstep
