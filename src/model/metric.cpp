@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/metric.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/named_options.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kCommonTable[] = {
+    {"name", string, "null", "", "What it is called in reports; null: its own name."},
+    {"head", string, "null", "", "The head that it is about; null: the only one."},
+    {"predictions", string, "auto", "auto|softmax|sigmoid|classes|labels|values",
+     "What the head's outputs are. auto: what its loss makes of them. softmax, sigmoid: they become "
+     "probabilities so. classes, labels: they are probabilities already, of classes that exclude one another "
+     "or of "
+     "labels. values: numbers to be taken as they are."},
+    {"ignore_index", integer, "null", "or null",
+     "Labels with this value count nowhere; null: as the head's loss has it."},
+};
+
+constexpr std::array<std::string_view, 5> kReserved = {"step", "epoch", "split", "loss", "samples"};
+
+bool is_report_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '@';
+  });
+}
+
+MetricSpec spec_of(const Node& item) {
+  const NamedOptions named = named_options(item, "metric");
+  MetricSpec spec;
+  spec.entry = &find_entry(metric_table(), named, "metric");
+  std::vector<ParamSpec> table(spec.entry->table.begin(), spec.entry->table.end());
+  table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
+  spec.params = Params(named.options, table, "metric " + named.name);
+  const Params& params = spec.params;
+  spec.name = params.has("name") ? params.string("name") : named.name;
+  if (!is_report_name(spec.name))
+    throw params.error("name", fmt::format("'{}' is no name for a metric", spec.name),
+                       "A name has letters, digits and any of _ - . @ only.");
+  if (std::find(kReserved.begin(), kReserved.end(), spec.name) != kReserved.end())
+    throw params.error("name", fmt::format("'{}' means something else in reports", spec.name),
+                       "Choose another name.");
+  if (params.has("head")) spec.head = params.string("head");
+  const std::string& predictions = params.string("predictions");
+  using enum MetricSpec::Transform;
+  if (predictions == "auto") return spec;
+  spec.transform = predictions == "softmax" ? softmax : predictions == "sigmoid" ? sigmoid : none;
+  spec.kind = predictions == "softmax" || predictions == "classes"  ? PredictionKind::classes
+              : predictions == "sigmoid" || predictions == "labels" ? PredictionKind::labels
+                                                                    : PredictionKind::values;
+  return spec;
+}
+
+}  // namespace
+
+void Metric::merge(double* into, const double* right) const {
+  for (std::int64_t i = 0; i < width(); ++i) into[i] += right[i];
+}
+
+std::span<const ParamSpec> common_metric_table() { return kCommonTable; }
+
+std::vector<MetricSpec> metrics_from_config(const Node& list) {
+  std::vector<MetricSpec> specs;
+  if (is_null(list)) return specs;
+  if (list.kind != Node::Kind::list)
+    throw Error(ErrorKind::config, "eval.metrics is not a list", list.where,
+                "Write [accuracy, {top_k: {k: 5}}], or each metric behind a dash.");
+  for (const Node& item : list.items) {
+    specs.push_back(spec_of(item));
+    for (std::size_t i = 0; i + 1 < specs.size(); ++i)
+      if (specs[i].name == specs.back().name && specs[i].head == specs.back().head)
+        throw specs.back().params.error("name", fmt::format("two metrics are called '{}'", specs[i].name),
+                                        "Give one of them a name of its own: `name: ...`.");
+  }
+  return specs;
+}
+
+std::unique_ptr<Metric> make_metric(const MetricSpec& spec, MetricInput input) {
+  if (spec.transform != MetricSpec::Transform::of_loss) input.predictions = spec.kind;
+  if (spec.params.has("ignore_index")) input.ignore_index = spec.params.integer("ignore_index");
+  if (spec.entry->needs_labels && input.label_columns == 0)
+    throw spec.params.error("head", "the metric compares with labels, and the head has none",
+                            "Choose another head, or leave the metric out.");
+  return spec.entry->make(spec.params, input);
+}
+
+void transform_outputs(MetricSpec::Transform transform, std::int64_t n, const Shape& output,
+                       const float* outputs, float* predictions) {
+  const std::int64_t count = n * output.num_elements(), classes = output.last();
+  if (transform == MetricSpec::Transform::sigmoid) {
+    for (std::int64_t i = 0; i < count; ++i)
+      predictions[i] = static_cast<float>(1.0 / (1.0 + std::exp(-static_cast<double>(outputs[i]))));
+    return;
+  }
+  if (transform != MetricSpec::Transform::softmax) {
+    std::copy_n(outputs, count, predictions);
+    return;
+  }
+  for (const float* row = outputs; row != outputs + count; row += classes, predictions += classes) {
+    const auto largest = static_cast<double>(*std::max_element(row, row + classes));
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(row[c]) - largest);
+    for (std::int64_t c = 0; c < classes; ++c)
+      predictions[c] = static_cast<float>(std::exp(static_cast<double>(row[c]) - largest) / sum);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shares of what is right: of positions or labels (accuracy, hamming_loss), of samples of which nothing is
+// wrong (subset_accuracy), of positions whose class is among the k largest (top_k). State: right (or wrong),
+// counted.
+#include <cmath>
+
+#include "model/metrics/cases.h"
+#include "model/metrics/entries.h"
+#include "model/metrics/thresholds.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kThresholdTable[] = {
+    {"threshold", reals, "0.5", "", kThresholdHelp},
+};
+constexpr ParamSpec kTopKTable[] = {
+    {"k", integer, "5", ">= 1", "How many of the largest outputs count."},
+};
+
+/// Right or wrong, for each position of classes and for each label.
+class Judgement {
+ public:
+  Judgement(const Params& params, const MetricInput& input) {
+    if (input.predictions == PredictionKind::classes) {
+      classes_.emplace(params, input);
+      if (params.given("threshold"))
+        throw params.error("threshold", "acts on labels, but the outputs are classes: the largest counts",
+                           "Leave it out.");
+      return;
+    }
+    labels_.emplace(params, input, false);
+    thresholds_ = thresholds_of(params, "threshold", params.reals("threshold"), labels_->columns());
+  }
+
+  bool needs_predictions() const { return labels_.has_value(); }
+  /// f(sample, right)
+  template <typename F>
+  void for_each(const MetricBatch& batch, F&& f) const {
+    if (classes_)
+      classes_->for_each(batch, batch.outputs,
+                         [&](std::int64_t sample, const float* numbers, std::int64_t label) {
+                           f(sample, index_of_largest(numbers, classes_->classes()) == label);
+                         });
+    else
+      labels_->for_each(batch, batch.predictions,
+                        [&](std::int64_t sample, std::int64_t, std::int64_t column, float score, bool truth) {
+                          f(sample, (score > thresholds_[static_cast<std::size_t>(column)]) == truth);
+                        });
+  }
+
+ private:
+  std::optional<ClassCases> classes_;
+  std::optional<LabelCases> labels_;
+  std::vector<float> thresholds_;
+};
+
+class ShareMetric : public Metric {
+ public:
+  std::int64_t width() const override { return 2; }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    return {ratio(totals[0], totals[1]), {}};
+  }
+};
+
+/// `kWrong`: counts what is wrong.
+template <bool kWrong>
+class Accuracy final : public ShareMetric {
+ public:
+  Accuracy(const Params& params, const MetricInput& input) : judgement_(params, input) {}
+  bool needs_predictions() const override { return judgement_.needs_predictions(); }
+  void add(const MetricBatch& batch, double* state) const override {
+    std::int64_t hits = 0, counted = 0;
+    judgement_.for_each(batch, [&](std::int64_t, bool right) {
+      hits += right != kWrong ? 1 : 0;
+      ++counted;
+    });
+    state[0] += static_cast<double>(hits);
+    state[1] += static_cast<double>(counted);
+  }
+
+ private:
+  Judgement judgement_;
+};
+
+class SubsetAccuracy final : public ShareMetric {
+ public:
+  SubsetAccuracy(const Params& params, const MetricInput& input) : judgement_(params, input) {}
+  bool needs_predictions() const override { return judgement_.needs_predictions(); }
+  void add(const MetricBatch& batch, double* state) const override {
+    std::int64_t current = -1, samples = 0, wrong_samples = 0;
+    bool wrong = false;
+    judgement_.for_each(batch, [&](std::int64_t sample, bool right) {
+      if (sample != current) {
+        current = sample;
+        wrong = false;
+        ++samples;
+      }
+      if (!right && !wrong) {
+        wrong = true;
+        ++wrong_samples;
+      }
+    });
+    state[0] += static_cast<double>(samples - wrong_samples);
+    state[1] += static_cast<double>(samples);
+  }
+
+ private:
+  Judgement judgement_;
+};
+
+/// As in_top_k: fewer than k outputs are larger than the label's, so ties count in its favour; never if
+/// an output is not finite.
+class TopK final : public ShareMetric {
+ public:
+  TopK(const Params& params, const MetricInput& input) : cases_(params, input), k_(params.integer("k")) {
+    if (k_ > cases_.classes())
+      throw params.error("k", fmt::format("{} of {} classes", k_, cases_.classes()), "Take a smaller k.");
+  }
+  bool needs_predictions() const override { return false; }
+  void add(const MetricBatch& batch, double* state) const override {
+    cases_.for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
+      std::int64_t larger = 0;
+      bool finite = true;
+      for (std::int64_t c = 0; c < cases_.classes(); ++c) {
+        finite = finite && std::isfinite(numbers[c]);
+        larger += numbers[c] > numbers[label] ? 1 : 0;
+      }
+      state[0] += finite && larger < k_ ? 1 : 0;
+      state[1] += 1;
+    });
+  }
+
+ private:
+  ClassCases cases_;
+  std::int64_t k_;
+};
+
+template <typename T>
+std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
+  return std::make_unique<T>(params, input);
+}
+
+}  // namespace
+
+const MetricEntry kAccuracyMetric = {"accuracy",
+                                     "share of positions whose largest output is the class; with labels, "
+                                     "share of single labels that are right",
+                                     kThresholdTable, true, make<Accuracy<false>>};
+const MetricEntry kHammingLossMetric = {"hamming_loss", "share of single labels (or classes) that are wrong",
+                                        kThresholdTable, true, make<Accuracy<true>>};
+const MetricEntry kSubsetAccuracyMetric = {"subset_accuracy",
+                                           "share of samples of which every label (or position) is right",
+                                           kThresholdTable, true, make<SubsetAccuracy>};
+const MetricEntry kTopKMetric = {
+    "top_k", "share of positions whose class is among the k largest outputs; ties count in its favour",
+    kTopKTable, true, make<TopK>};
+
+}  // namespace lockstep

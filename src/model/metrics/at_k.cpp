@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The k largest outputs of a position against its set of labels. Of equal outputs the lower index comes
+// first; NaN comes last. recall_at_k = labels among them / labels, precision_at_k = labels among them / k,
+// both from counts over all positions; with class_id only that class counts. average_precision_at_k = mean
+// over positions of sum over hits at rank i of precision at i / min(k, labels).
+#include "model/metrics/cases.h"
+#include "model/metrics/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kK = {"k", integer, "5", ">= 1", "How many of the largest outputs count."};
+constexpr ParamSpec kAtKTable[] = {
+    kK, {"class_id", integer, "null", ">= 0 or null", "Only this class counts; null: all."}};
+constexpr ParamSpec kAverageTable[] = {kK};
+
+/// Positions with sets of labels: rows of P x C numbers, P class indices, or any number of class indices for
+/// one position. Indices that are no class count as labels that are never found.
+class LabelSets {
+ public:
+  LabelSets(const Params& params, const MetricInput& input)
+      : classes_(input.output.last()),
+        positions_(input.output.num_elements() / std::max<std::int64_t>(classes_, 1)),
+        columns_(input.dense_labels ? classes_ : input.label_columns / std::max<std::int64_t>(positions_, 1)),
+        ignored_(input.ignore_index) {
+    if (input.predictions == PredictionKind::values)
+      refuse_metric(params, "needs classes or labels, and the head's loss has none",
+                    "If the outputs are such, say so: `predictions: sigmoid` or `softmax`.");
+    const bool fits = input.dense_labels ? input.label_columns == positions_ * classes_
+                      : positions_ == 1  ? input.label_columns >= 1
+                                         : input.label_columns == positions_;
+    if (!fits)
+      refuse_metric(params,
+                    fmt::format("outputs of {} do not fit {} {} per sample", input.output.to_string(),
+                                input.label_columns, input.dense_labels ? "label values" : "class indices"),
+                    "Correct the head's label columns.");
+    if (params.integer("k") > classes_)
+      throw params.error("k", fmt::format("{} of {} outputs", params.integer("k"), classes_),
+                         "Take a smaller k.");
+  }
+
+  std::int64_t classes() const { return classes_; }
+
+  /// f(numbers, labels): the labels of each position, each once; not for a position whose only label is
+  /// ignored.
+  template <typename F>
+  void for_each(const MetricBatch& batch, F&& f) const {
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
+      labels.clear();
+      bool ignored = false;
+      for (std::int64_t j = 0; j < columns_; ++j) {
+        const std::int64_t at = i * columns_ + j;
+        if (batch.labels.indices != nullptr) {
+          const std::int64_t label = batch.labels.indices[at];
+          if (ignored_ == label) {
+            ignored = true;
+          } else if (std::find(labels.begin(), labels.end(), label) == labels.end()) {
+            labels.push_back(label);
+          }
+        } else if (ignored_ && batch.labels.rows[at] == static_cast<float>(*ignored_)) {
+          ignored = true;
+        } else if (batch.labels.rows[at] > 0.5F) {
+          labels.push_back(j);
+        }
+      }
+      if (!ignored || !labels.empty()) f(batch.outputs + i * classes_, labels);
+    }
+  }
+
+  /// How many outputs come before that of `label`; all, if it is no class.
+  std::int64_t rank_of(const float* numbers, std::int64_t label) const {
+    if (label < 0 || label >= classes_) return classes_;
+    const float own = numbers[label];
+    std::int64_t before = 0;
+    for (std::int64_t c = 0; c < classes_; ++c) {
+      const bool equal = numbers[c] == own || (numbers[c] != numbers[c] && own != own);
+      const bool larger = numbers[c] > own || (own != own && numbers[c] == numbers[c]);
+      before += larger || (equal && c < label) ? 1 : 0;
+    }
+    return before;
+  }
+
+ private:
+  std::int64_t classes_, positions_, columns_;
+  std::optional<std::int64_t> ignored_;
+};
+
+/// State: found labels; labels (recall) or places among the first k (precision).
+template <bool kRecall>
+class AtK final : public Metric {
+ public:
+  AtK(const Params& params, const MetricInput& input) : sets_(params, input), k_(params.integer("k")) {
+    if (!params.has("class_id")) return;
+    class_id_ = params.integer("class_id");
+    if (*class_id_ >= sets_.classes())
+      throw params.error("class_id", fmt::format("{} is none of {} classes", *class_id_, sets_.classes()),
+                         "Classes count from 0.");
+  }
+  bool needs_predictions() const override { return false; }
+  std::int64_t width() const override { return 2; }
+  void add(const MetricBatch& batch, double* state) const override {
+    sets_.for_each(batch, [&](const float* numbers, const std::vector<std::int64_t>& labels) {
+      std::int64_t found = 0, all = kRecall ? static_cast<std::int64_t>(labels.size()) : k_;
+      if (class_id_) {
+        const bool is_label = std::find(labels.begin(), labels.end(), *class_id_) != labels.end();
+        const bool in_first = sets_.rank_of(numbers, *class_id_) < k_;
+        found = is_label && in_first ? 1 : 0;
+        all = (kRecall ? is_label : in_first) ? 1 : 0;
+      } else {
+        for (const std::int64_t label : labels) found += sets_.rank_of(numbers, label) < k_ ? 1 : 0;
+      }
+      state[0] += static_cast<double>(found);
+      state[1] += static_cast<double>(all);
+    });
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    return {ratio(totals[0], totals[1]), {}};
+  }
+
+ private:
+  LabelSets sets_;
+  std::int64_t k_;
+  std::optional<std::int64_t> class_id_;
+};
+
+class AveragePrecisionAtK final : public Metric {
+ public:
+  AveragePrecisionAtK(const Params& params, const MetricInput& input)
+      : sets_(params, input), k_(params.integer("k")) {}
+  bool needs_predictions() const override { return false; }
+  std::int64_t width() const override { return 2; }
+  void add(const MetricBatch& batch, double* state) const override {
+    std::vector<std::int64_t> ranks;
+    sets_.for_each(batch, [&](const float* numbers, const std::vector<std::int64_t>& labels) {
+      ranks.clear();
+      for (const std::int64_t label : labels)
+        if (const std::int64_t rank = sets_.rank_of(numbers, label); rank < k_) ranks.push_back(rank);
+      std::sort(ranks.begin(), ranks.end());
+      double sum = 0;
+      for (std::size_t hit = 0; hit < ranks.size(); ++hit)
+        sum += static_cast<double>(hit + 1) / static_cast<double>(ranks[hit] + 1);
+      state[0] += ratio(sum, static_cast<double>(std::min(k_, static_cast<std::int64_t>(labels.size()))));
+      state[1] += 1;
+    });
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    return {ratio(totals[0], totals[1]), {}};
+  }
+
+ private:
+  LabelSets sets_;
+  std::int64_t k_;
+};
+
+template <typename T>
+std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
+  return std::make_unique<T>(params, input);
+}
+
+}  // namespace
+
+const MetricEntry kPrecisionAtKMetric = {"precision_at_k", "share of the k largest outputs that are labels",
+                                         kAtKTable, true, make<AtK<false>>};
+const MetricEntry kRecallAtKMetric = {"recall_at_k",
+                                      "share of the labels that are among the k largest outputs", kAtKTable,
+                                      true, make<AtK<true>>};
+const MetricEntry kAveragePrecisionAtKMetric = {
+    "average_precision_at_k", "mean over positions of the precision at each hit among the k largest outputs",
+    kAverageTable, true, make<AveragePrecisionAtK>};
+
+}  // namespace lockstep

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What classes are taken for: confusion_matrix (rows: the label's class; columns: the predicted one),
+// mean_iou = mean over classes that occur of C_cc / (row_c + column_c - C_cc), mean_per_class_accuracy = mean
+// of C_cc / row_c. One label of its own (sigmoid) is two classes, not there and there.
+#include "model/metrics/cases.h"
+#include "model/metrics/entries.h"
+#include "model/metrics/thresholds.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kThresholdOption = {"threshold", real, "0.5", "",
+                                        "Of one label: it is predicted if its probability is above it."};
+constexpr ParamSpec kMatrixTable[] = {kThresholdOption};
+constexpr ParamSpec kMeanTable[] = {
+    kThresholdOption,
+    {"per_class", boolean, "false", "", "Report each class's value, too."},
+};
+
+/// Pairs of a label's class and the predicted one.
+class Pairs {
+ public:
+  Pairs(const Params& params, const MetricInput& input) : threshold_(params.real("threshold")) {
+    if (input.predictions == PredictionKind::labels) {
+      labels_.emplace(params, input, false);
+      if (labels_->columns() != 1)
+        refuse_metric(params, fmt::format("needs classes, but there are {} labels", labels_->columns()),
+                      "For labels take f1, precision or recall with average: per_class.");
+      return;
+    }
+    classes_.emplace(params, input);
+    if (params.given("threshold"))
+      throw params.error("threshold", "acts on a label, but the outputs are classes: the largest counts",
+                         "Leave it out.");
+  }
+  std::int64_t classes() const { return classes_ ? classes_->classes() : 2; }
+  bool needs_predictions() const { return labels_.has_value(); }
+  /// f(class, predicted class; -1: none, as all outputs are NaN)
+  template <typename F>
+  void for_each(const MetricBatch& batch, F&& f) const {
+    if (classes_)
+      classes_->for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
+        f(label, index_of_largest(numbers, classes_->classes()));
+      });
+    else
+      labels_->for_each(
+          batch, batch.predictions, [&](std::int64_t, std::int64_t, std::int64_t, float score, bool truth) {
+            f(truth ? 1 : 0, score == score ? (score > static_cast<float>(threshold_) ? 1 : 0) : -1);
+          });
+  }
+
+ private:
+  std::optional<ClassCases> classes_;
+  std::optional<LabelCases> labels_;
+  double threshold_;
+};
+
+class ConfusionMatrix final : public Metric {
+ public:
+  ConfusionMatrix(const Params& params, const MetricInput& input) : pairs_(params, input) {}
+  bool needs_predictions() const override { return pairs_.needs_predictions(); }
+  std::int64_t width() const override { return pairs_.classes() * pairs_.classes(); }
+  void add(const MetricBatch& batch, double* state) const override {
+    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {
+      if (predicted >= 0) state[label * pairs_.classes() + predicted] += 1;
+    });
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    return {std::nullopt, {{"matrix", pairs_.classes(), std::vector<double>(totals, totals + width())}}};
+  }
+
+ private:
+  Pairs pairs_;
+};
+
+/// State per class: right, labels, predictions.
+class ClassMean : public Metric {
+ public:
+  ClassMean(const Params& params, const MetricInput& input)
+      : pairs_(params, input), per_class_(params.boolean("per_class")) {}
+  bool needs_predictions() const override { return pairs_.needs_predictions(); }
+  std::int64_t width() const override { return 3 * pairs_.classes(); }
+  void add(const MetricBatch& batch, double* state) const override {
+    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {
+      state[3 * label + 1] += 1;
+      if (predicted >= 0) state[3 * predicted + 2] += 1;
+      if (predicted == label) state[3 * label] += 1;
+    });
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    std::vector<double> values;
+    double sum = 0;
+    std::int64_t counted = 0;
+    for (std::int64_t c = 0; c < pairs_.classes(); ++c) {
+      const double *state = totals + 3 * c, whole = divisor(state[0], state[1], state[2]);
+      values.push_back(ratio(state[0], whole));
+      sum += values.back();
+      counted += whole > 0 || counts_absent() ? 1 : 0;
+    }
+    MetricReport report{ratio(sum, static_cast<double>(counted)), {}};
+    if (per_class_) report.tables.push_back({"per_class", 0, std::move(values)});
+    return report;
+  }
+
+ protected:
+  virtual double divisor(double right, double labels, double predictions) const = 0;
+  /// Whether a class that does not occur counts as 0.
+  virtual bool counts_absent() const = 0;
+
+ private:
+  Pairs pairs_;
+  bool per_class_;
+};
+
+class MeanIou final : public ClassMean {
+ public:
+  using ClassMean::ClassMean;
+
+ private:
+  double divisor(double right, double labels, double predictions) const override {
+    return labels + predictions - right;
+  }
+  bool counts_absent() const override { return false; }
+};
+
+class MeanPerClassAccuracy final : public ClassMean {
+ public:
+  using ClassMean::ClassMean;
+
+ private:
+  double divisor(double, double labels, double) const override { return labels; }
+  bool counts_absent() const override { return true; }
+};
+
+template <typename T>
+std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
+  return std::make_unique<T>(params, input);
+}
+
+}  // namespace
+
+const MetricEntry kConfusionMatrixMetric = {"confusion_matrix",
+                                            "how often each class (rows) is taken for each class (columns)",
+                                            kMatrixTable, true, make<ConfusionMatrix>};
+const MetricEntry kMeanIouMetric = {
+    "mean_iou", "mean over classes of intersection over union; classes that do not occur do not count",
+    kMeanTable, true, make<MeanIou>};
+const MetricEntry kMeanPerClassAccuracyMetric = {
+    "mean_per_class_accuracy", "mean over classes of the share that is right; 0 for those without labels",
+    kMeanTable, true, make<MeanPerClassAccuracy>};
+
+}  // namespace lockstep

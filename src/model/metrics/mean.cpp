@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Means that need no labels (mean, percentage_below), of a head's predictions or of any layer's outputs; and
+// perplexity, the exponential of the mean cross-entropy over all positions, in double from the outputs.
+#include <cmath>
+
+#include "model/metrics/cases.h"
+#include "model/metrics/entries.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kLayerOption = {"layer", string, "null", "layer or layer:1",
+                                    "Take the outputs of this layer; null: the head's predictions."};
+constexpr ParamSpec kMeanTable[] = {
+    kLayerOption,
+    {"per_output", boolean, "false", "", "Report the mean of each output (of the last axis), too."},
+};
+constexpr ParamSpec kBelowTable[] = {
+    kLayerOption,
+    {"threshold", real, kRequired, "", "Numbers below it count."},
+};
+
+/// State per column: sum (of numbers, or of those below the threshold), count.
+class Mean final : public Metric {
+ public:
+  Mean(const Params& params, const MetricInput& input, bool per_output, std::optional<double> threshold)
+      : elements_(input.output.num_elements()),
+        columns_(per_output ? input.output.last() : 1),
+        per_output_(per_output),
+        threshold_(threshold),
+        layer_(params.has("layer") ? params.string("layer") : "") {}
+  bool needs_predictions() const override { return layer_.empty(); }
+  std::string layer() const override { return layer_; }
+  std::int64_t width() const override { return 2 * columns_; }
+  void add(const MetricBatch& batch, double* state) const override {
+    const float* numbers = layer_.empty() ? batch.predictions : batch.outputs;
+    for (std::int64_t i = 0; i < batch.n * elements_; ++i) {
+      double* own = state + 2 * (i % columns_);
+      const auto number = static_cast<double>(numbers[i]);
+      own[0] += threshold_ ? (number < *threshold_ ? 1 : 0) : number;
+      own[1] += 1;
+    }
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    double sum = 0, count = 0;
+    std::vector<double> values;
+    for (std::int64_t c = 0; c < columns_; ++c) {
+      sum += totals[2 * c];
+      count += totals[2 * c + 1];
+      values.push_back(ratio(totals[2 * c], totals[2 * c + 1]));
+    }
+    MetricReport report{ratio(sum, count), {}};
+    if (per_output_) report.tables.push_back({"per_output", 0, std::move(values)});
+    return report;
+  }
+
+ private:
+  std::int64_t elements_, columns_;
+  bool per_output_;
+  std::optional<double> threshold_;
+  std::string layer_;
+};
+
+/// State: sum of -log p(label), count.
+class Perplexity final : public Metric {
+ public:
+  Perplexity(const Params& params, const MetricInput& input)
+      : cases_(params, input), probabilities_(params.string("predictions") == "classes") {}
+  bool needs_predictions() const override { return false; }
+  std::int64_t width() const override { return 2; }
+  void add(const MetricBatch& batch, double* state) const override {
+    cases_.for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
+      state[0] +=
+          probabilities_ ? -std::log(static_cast<double>(numbers[label])) : cross_entropy(numbers, label);
+      state[1] += 1;
+    });
+  }
+  MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
+    return {std::exp(ratio(totals[0], totals[1])), {}};
+  }
+
+ private:
+  double cross_entropy(const float* numbers, std::int64_t label) const {
+    const auto largest = static_cast<double>(*std::max_element(numbers, numbers + cases_.classes()));
+    double sum = 0;
+    for (std::int64_t c = 0; c < cases_.classes(); ++c)
+      sum += std::exp(static_cast<double>(numbers[c]) - largest);
+    return std::log(sum) - (static_cast<double>(numbers[label]) - largest);
+  }
+
+  ClassCases cases_;
+  bool probabilities_;  ///< the outputs are some already
+};
+
+}  // namespace
+
+const MetricEntry kMeanMetric = {
+    "mean", "mean of the predictions, or of a layer's outputs", kMeanTable, false,
+    [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
+      return std::make_unique<Mean>(params, input, params.boolean("per_output"), std::nullopt);
+    }};
+const MetricEntry kPercentageBelowMetric = {
+    "percentage_below", "share of the predictions, or of a layer's outputs, that are below a threshold",
+    kBelowTable, false, [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
+      return std::make_unique<Mean>(params, input, false, params.real("threshold"));
+    }};
+const MetricEntry kPerplexityMetric = {
+    "perplexity",
+    "exponential of the mean cross-entropy over all positions",
+    {},
+    true,
+    [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
+      return std::make_unique<Perplexity>(params, input);
+    }};
+
+}  // namespace lockstep

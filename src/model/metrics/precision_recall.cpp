@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// precision = tp / (tp + fp), recall = tp / (tp + fn), f1 = 2 tp / (2 tp + fp + fn); 0 where that is 0 / 0.
+// State per class or label: tp, fp, fn. With thresholds: best_f1 it is what the curves need, and each label's
+// threshold is found at the end: the largest of those that give the highest F1 on the evaluation set.
+#include <limits>
+
+#include "model/metrics/entries.h"
+#include "model/metrics/score_curves.h"
+#include "model/metrics/thresholds.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kTable[] = {
+    {"average", string, "auto", "auto|binary|micro|macro|per_class",
+     "binary: of the one label, or of class 1 of two. micro: from the counts of all classes together. macro: "
+     "mean "
+     "over all classes. per_class: as macro, and each class's value beside. auto: binary where that is "
+     "possible, else macro."},
+    {"thresholds", node, "0.5", "number, numbers or best_f1",
+     "A label, or class 1 of two, is predicted if its probability is above it: one number, or one per label. "
+     "best_f1: per label, what gives the highest F1 on the evaluation set; thresholds and F1 are reported. "
+     "Of several "
+     "classes the largest output counts."},
+    kNumThresholdsOption,
+    kExactOption,
+    kMemoryOption,
+};
+
+struct Counts {
+  double tp = 0, fp = 0, fn = 0;
+};
+
+enum class Kind { precision, recall, f1 };
+
+double value_of(Kind kind, const Counts& counts) {
+  switch (kind) {
+    case Kind::precision:
+      return ratio(counts.tp, counts.tp + counts.fp);
+    case Kind::recall:
+      return ratio(counts.tp, counts.tp + counts.fn);
+    default:
+      return ratio(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn);
+  }
+}
+
+std::vector<double> numbers_of(const Params& params, const Node& node) {
+  Node map;
+  map.kind = Node::Kind::map;
+  map.where = node.where;
+  map.entries.emplace_back("thresholds", node);
+  map.entry_where.push_back(node.where);
+  const ParamSpec table[] = {{"thresholds", reals, "0.5", "", "numbers, or best_f1"}};
+  return Params(map, table, params.subject()).reals("thresholds");
+}
+
+class PrecisionRecall final : public Metric {
+ public:
+  PrecisionRecall(Kind kind, const Params& params, const MetricInput& input)
+      : kind_(kind), average_(params.string("average")) {
+    const bool classes = input.predictions == PredictionKind::classes;
+    const std::int64_t width = input.output.last();
+    if (average_ == "binary" && width != (classes ? 2 : 1))
+      throw params.error("average", fmt::format("binary, but there are {} of them", width),
+                         "Take micro, macro or per_class.");
+    if (average_ == "auto") average_ = width == (classes ? 2 : 1) ? "binary" : "macro";
+    const Node& thresholds = params.node("thresholds");
+    const bool best = thresholds.kind == Node::Kind::scalar && thresholds.text == "best_f1";
+    if (classes && average_ != "binary") {
+      if (params.given("thresholds"))
+        throw params.error("thresholds", "act on labels, but the outputs are classes: the largest counts",
+                           "Leave them out.");
+      classes_.emplace(params, input);
+      columns_ = width;
+    } else if (best) {
+      curves_.emplace(params, input, average_ == "binary");
+      columns_ = curves_->columns();
+    } else {
+      labels_.emplace(params, input, average_ == "binary");
+      columns_ = labels_->columns();
+      thresholds_ = thresholds_of(params, "thresholds", numbers_of(params, thresholds), columns_);
+    }
+    for (const std::string_view option : {"num_thresholds", "exact", "memory_mb"})
+      if (!best && params.given(option))
+        throw params.error(option, "is for thresholds: best_f1 only", "Leave it out.");
+  }
+
+  std::int64_t width() const override { return curves_ ? curves_->width() : 3 * columns_; }
+  std::int64_t records_per_sample() const override { return curves_ ? curves_->records_per_sample() : 0; }
+  bool needs_predictions() const override { return !classes_; }
+  void record(const MetricBatch& batch, ScoreRecord* records) const override {
+    curves_->record(batch, records);
+  }
+
+  void add(const MetricBatch& batch, double* state) const override {
+    if (curves_) return curves_->add(batch, state);
+    if (classes_) {
+      classes_->for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
+        const std::int64_t predicted = index_of_largest(numbers, columns_);
+        if (predicted == label) {
+          state[3 * label] += 1;
+        } else {
+          if (predicted >= 0) state[3 * predicted + 1] += 1;
+          state[3 * label + 2] += 1;
+        }
+      });
+      return;
+    }
+    labels_->for_each(batch, batch.predictions,
+                      [&](std::int64_t, std::int64_t, std::int64_t column, float score, bool truth) {
+                        const bool predicted = score > thresholds_[static_cast<std::size_t>(column)];
+                        if (predicted || truth)
+                          state[3 * column + (predicted && truth ? 0 : predicted ? 1 : 2)] += 1;
+                      });
+  }
+
+  MetricReport report(const double* totals, std::span<ScoreRecord> records) const override {
+    std::vector<Counts> counts;
+    MetricTable thresholds{"thresholds", 0, {}}, best{"best_f1", 0, {}};
+    if (curves_) {
+      if (!curves_->valid(totals)) return {std::numeric_limits<double>::quiet_NaN(), {}};
+      for (std::int64_t c = 0; c < columns_; ++c) {
+        const auto [threshold, count] = best_of(curves_->of_column(c, totals, records));
+        counts.push_back(count);
+        thresholds.values.push_back(threshold);
+        best.values.push_back(value_of(Kind::f1, count));
+      }
+    } else {
+      for (std::int64_t c = 0; c < columns_; ++c)
+        counts.push_back({totals[3 * c], totals[3 * c + 1], totals[3 * c + 2]});
+    }
+    MetricReport report = averaged(counts);
+    if (curves_) {
+      report.tables.push_back(std::move(thresholds));
+      report.tables.push_back(std::move(best));
+    }
+    return report;
+  }
+
+ private:
+  MetricReport averaged(const std::vector<Counts>& counts) const {
+    if (average_ == "micro" || average_ == "binary") {
+      Counts all;
+      for (const Counts& count : counts) {
+        all.tp += count.tp;
+        all.fp += count.fp;
+        all.fn += count.fn;
+      }
+      return {value_of(kind_, all), {}};
+    }
+    std::vector<double> values;
+    double sum = 0;
+    for (const Counts& count : counts) {
+      values.push_back(value_of(kind_, count));
+      sum += values.back();
+    }
+    MetricReport report{sum / static_cast<double>(values.size()), {}};
+    if (average_ == "per_class") report.tables.push_back({"per_class", 0, std::move(values)});
+    return report;
+  }
+
+  /// The largest threshold of those with the highest F1.
+  static std::pair<double, Counts> best_of(const Curve& curve) {
+    std::pair<double, Counts> best{};
+    double best_f1 = -1;
+    for (const CurvePoint& point : curve.points) {
+      const Counts counts{point.tp, point.fp, curve.positives - point.tp};
+      if (const double f1 = value_of(Kind::f1, counts); f1 > best_f1) {
+        best_f1 = f1;
+        best = {point.threshold, counts};
+      }
+    }
+    return best;
+  }
+
+  Kind kind_;
+  std::string average_;
+  std::int64_t columns_ = 0;
+  std::optional<ClassCases> classes_;
+  std::optional<LabelCases> labels_;
+  std::optional<ScoreCurves> curves_;
+  std::vector<float> thresholds_;
+};
+
+template <Kind kKind>
+std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
+  return std::make_unique<PrecisionRecall>(kKind, params, input);
+}
+
+}  // namespace
+
+const MetricEntry kPrecisionMetric = {"precision", "share of what is predicted that is right", kTable, true,
+                                      make<Kind::precision>};
+const MetricEntry kRecallMetric = {"recall", "share of what is there that is predicted", kTable, true,
+                                   make<Kind::recall>};
+const MetricEntry kF1Metric = {"f1", "harmonic mean of precision and recall", kTable, true, make<Kind::f1>};
+
+}  // namespace lockstep

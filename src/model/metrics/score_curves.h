@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many positives and negatives have scores above each threshold: what the areas under curves and the best
+// thresholds come from. Two ways:
+//
+//   histogram  n thresholds in [0, 1]: -1e-7, i / (n - 1), 1 + 1e-7, as float32. State per column:
+//              positives, then negatives, by the number of thresholds that are strictly below the score.
+//   exact      every score is kept, 8 bytes each, on every rank at the end; each score that occurs is a
+//              threshold.
+//
+// Either way scores outside [0, 1] and NaN are counted apart: no curve is drawn through them.
+#pragma once
+
+#include <vector>
+
+#include "model/metrics/cases.h"
+
+namespace lockstep {
+
+/// Positives and negatives whose score is above `threshold`.
+struct CurvePoint {
+  double threshold, tp, fp;
+};
+
+struct Curve {
+  std::vector<CurvePoint> points;  ///< by falling threshold, from nothing to everything
+  double positives = 0, negatives = 0;
+};
+
+class ScoreCurves {
+ public:
+  /// `single` as LabelCases.
+  ScoreCurves(const Params& params, const MetricInput& input, bool single);
+
+  std::int64_t columns() const { return cases_.columns(); }
+  bool exact() const { return exact_; }
+  std::int64_t width() const { return exact_ ? 1 : 1 + columns() * 2 * bins(); }
+  std::int64_t records_per_sample() const { return exact_ ? cases_.per_sample() : 0; }
+  void add(const MetricBatch& batch, double* state) const;
+  void record(const MetricBatch& batch, ScoreRecord* records) const;
+
+  /// False if a score is NaN or outside [0, 1].
+  bool valid(const double* totals) const { return totals[0] == 0; }
+  Curve of_column(std::int64_t column, const double* totals, std::span<const ScoreRecord> records) const;
+  /// All columns together.
+  Curve of_all(const double* totals, std::span<const ScoreRecord> records) const;
+
+ private:
+  std::int64_t bins() const { return static_cast<std::int64_t>(thresholds_.size()) + 1; }
+  std::int64_t bin_of(float score) const;
+  Curve from_bins(const std::vector<double>& bins) const;
+  Curve from_scores(std::vector<ScoreRecord> scores) const;
+
+  LabelCases cases_;
+  bool exact_;
+  std::vector<float> thresholds_;
+};
+
+/// The options `exact`, `num_thresholds` and `memory_mb`, for tables of metrics that have curves.
+inline constexpr ParamSpec kExactOption = {
+    "exact", ParamType::boolean, "false", "",
+    "Keep every score (8 bytes each, on every rank) in place of counts between thresholds."};
+inline constexpr ParamSpec kNumThresholdsOption = {"num_thresholds", ParamType::integer, "200", ">= 3",
+                                                   "How many thresholds, evenly in [0, 1], unless exact."};
+inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "> 0 MB",
+                                            "It is an error if exact takes more on a rank."};
+
+}  // namespace lockstep
