@@ -89,17 +89,16 @@ class TokenSampler {
   std::vector<std::int32_t> candidates_;
 };
 
-/// The model on one window at a time.
+/// The model on one window at a time; `head` has the outputs that choose the next token.
 class WindowModel {
  public:
-  explicit WindowModel(Session& session)
-      : session_(session),
-        context_(session.executor_context()),
+  WindowModel(Session& session, int head)
+      : context_(session.executor_context()),
+        head_(head),
         executor_(context_, false, kOneSample),
         window_(static_cast<std::size_t>(session.train_data().feature_shape().num_elements())),
-        outputs_(static_cast<std::size_t>(session.model().graph->output().num_elements())),
-        on_device_(context_.device, outputs_.size() * sizeof(float)),
-        no_labels_(window_.size(), 0) {
+        outputs_(static_cast<std::size_t>(context_.heads[head].shape.num_elements())),
+        on_device_(context_.device, outputs_.size() * sizeof(float)) {
     session.workers().grow_scratch(executor_.scratch_bytes());
     executor_.refresh_weights();
   }
@@ -114,13 +113,12 @@ class WindowModel {
     auto extent = [&](int shard) { return Microshard{shard, shard == 0 ? 0 : 1, shard == 0 ? 1 : 0}; };
     auto fetch = [&](const Microshard& m, int, int, float* features) {
       if (m.n > 0) std::copy(window_.begin(), window_.end(), features);
-      Labels labels;
-      labels.indices = no_labels_.data();
-      return labels;
+      return Labels{};
     };
-    auto done = [](const Microshard&, const LossSums&) {};
-    auto keep = [&](const Microshard&, const Lane& lane, const float* values) {
-      context_.device.copy(lane.stream, on_device_.data(), values, on_device_.size_bytes());
+    auto done = [](const Microshard&, std::span<const HeadSums>) {};
+    auto keep = [&](const MicroshardOutputs& given) {
+      context_.device.copy(given.lane.stream, on_device_.data(),
+                           given.outputs[static_cast<std::size_t>(head_)], on_device_.size_bytes());
     };
     executor_.run(
         {.count = 1, .extent = extent, .fetch = fetch, .done = done, .outputs = BatchView::Outputs(keep)});
@@ -131,27 +129,31 @@ class WindowModel {
 
  private:
   static constexpr std::int64_t kOneSample[] = {1};
-  Session& session_;
   ExecutorContext context_;
+  int head_;
   Executor executor_;
   std::vector<float> window_, outputs_;
   Buffer on_device_;
-  std::vector<std::int32_t> no_labels_;  ///< the loss runs too; nobody looks at it
 };
 
-void check_model(Session& session) {
+/// The head whose outputs are {tokens of a window, size of the vocabulary}.
+int next_token_head(Session& session) {
   const TextInfo* text = session.train_data().text();
-  const Shape& window = session.train_data().feature_shape();
   if (text == nullptr || !text->next_token_labels)
     throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
                 session.config().data.where, "--prompt needs one; other models take --input and --output.");
-  const Shape wanted{window[0], text->vocabulary.size()}, &output = session.model().graph->output();
-  if (output != wanted)
-    throw Error(
-        ErrorKind::config,
-        fmt::format("the model's output is {}, but to go on with a text takes {} (tokens of a window x "
-                    "vocabulary)",
-                    output.to_string(), wanted.to_string()));
+  const Shape wanted{session.train_data().feature_shape()[0], text->vocabulary.size()};
+  int number = 0;
+  std::string found;
+  for (const Head& head : *session.model().heads) {
+    if (head.shape == wanted) return number;
+    found += fmt::format("{}{}", found.empty() ? "" : ", ", head.shape.to_string());
+    ++number;
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("the model's output is {}, but to go on with a text takes {} (tokens of a window x "
+                          "vocabulary)",
+                          found, wanted.to_string()));
 }
 
 }  // namespace
@@ -169,12 +171,12 @@ int command_sample(const CommandLine& line) {
                   "Train first, or name one with --checkpoint.");
     Session session(environment, target.config, found.header.shards, true, false);
     check_vocabulary(target.run_dir, session.train_data());
-    check_model(session);
+    const int head = next_token_head(session);
     const TextInfo& text = *session.train_data().text();
     std::vector<std::int32_t> ids = prompt_ids(*line.prompt, text);
     restore_state(world, found, *session.model().variables, nullptr);
 
-    WindowModel model(session);
+    WindowModel model(session, head);
     TokenSampler sampler(line, text.vocabulary);
     std::string out = *line.prompt;
     for (std::int64_t i = 0; i < line.length; ++i) {
