@@ -113,7 +113,7 @@ class WindowModel {
     auto extent = [&](int shard) { return Microshard{shard, shard == 0 ? 0 : 1, shard == 0 ? 1 : 0}; };
     auto fetch = [&](const Microshard& m, int, int, float* features) {
       if (m.n > 0) std::copy(window_.begin(), window_.end(), features);
-      return Labels{};
+      return Labels{.columns = 0};
     };
     auto done = [](const Microshard&, std::span<const HeadSums>) {};
     auto keep = [&](const MicroshardOutputs& given) {
