@@ -29,7 +29,7 @@ struct Parser {
   std::map<const CLI::App*, Command> commands;
   std::vector<std::string> set, rename;
   std::optional<std::int64_t> steps, threads;
-  std::string resume = "auto";
+  std::string resume = "auto", prompt;
 
   Parser() {
     app.set_version_flag("--version", fmt::format("lockstep {}", kVersion), "Print the version");
@@ -149,7 +149,7 @@ struct Parser {
     add_target(sub, "RUN_DIR", "Run directory");
     sub->add_option("--input", line.input, "The samples")->type_name("FILE");
     sub->add_option("--output", line.output, "Where the outputs go")->type_name("FILE");
-    sub->add_option("--prompt", line.prompt,
+    sub->add_option("--prompt", prompt,
                     "Print this text and what a language model (reader text_windows) makes of it")
         ->type_name("TEXT");
     sub->add_option("--length", line.length, "With --prompt: tokens to add; default: 200")
@@ -360,7 +360,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   CommandLine line = std::move(parser.line);
   line.command = parser.commands.at(chosen_command(app));
-  if (line.command == Command::predict) check_predict(*chosen_command(app), line);
+  if (line.command == Command::predict) {
+    if (chosen_command(app)->count("--prompt") > 0) line.prompt = parser.prompt;
+    check_predict(*chosen_command(app), line);
+  }
   for (const std::string& rule : parser.rename) {
     const std::size_t equals = rule.find('=');
     if (equals == std::string::npos)
