@@ -104,7 +104,7 @@ class TextTest(LockstepTest):
         self.assertEqual({word["word"] for word in found["neighbours"]["buy"]}, {"now", "see", "you", "pills", "soon"})
         self.assert_one_error(self.lockstep("neighbours", run, "--words", "pill", code=2), 2, "Did you mean 'pills'")
         self.assert_one_error(self.lockstep("neighbours", run, "--words", "buy", "--variable", "dense1/kernel", code=2),
-                              2, "12x2 of f32, but the vocabulary has 8 words")
+                              2, "12x2 of float32, but the vocabulary has 8 words")
 
     def test_vocabulary_writes_what_a_run_keeps(self):
         config = self.classifier()
