@@ -88,6 +88,15 @@ std::string digits() {
          "- flatten\n- dropout: {rate: 0.25}\n- dense: {units: 10}\n";
 }
 
+/// Two layers of 128 units over 50 words, the last state to a class.
+std::string lstm() {
+  return "- embedding: {rows: 10000, units: 128}\n- lstm: {units: 128, layers: 2}\n- last_step\n"
+         "- dense: {units: 10}\n";
+}
+/// The same without the words: what stands in bench/README.md about the layer itself.
+std::string lstm_alone() { return "- lstm: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
+std::string gru_alone() { return "- gru: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
+
 /// Layers so small that what they cost is the frame around them.
 std::string tiny_dense() {
   std::string text;
@@ -115,6 +124,11 @@ std::span<const BenchNet> bench_nets() {
       {"mlp", "784-512-512-10, momentum", Shape{784}, 10, 128, mlp, kMomentum},
       {"mlp_adam", "784-512-512-10, Adam", Shape{784}, 10, 128, mlp, kAdam},
       {"digits", "the net of examples/digits.yaml on 8 x 8 x 1, Adam", Shape{8, 8, 1}, 10, 64, digits, kAdam},
+      {"lstm", "embedding of 10,000 x 128, two-layer LSTM of 128 units over 50 steps, dense 10; momentum",
+       Shape{50}, 10, 64, lstm, kMomentum, 10000},
+      {"lstm_alone", "the same on features of 50 x 128, without an embedding", Shape{50, 128}, 10, 64,
+       lstm_alone, kMomentum},
+      {"gru_alone", "lstm_alone with GRUs", Shape{50, 128}, 10, 64, gru_alone, kMomentum},
       {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
       {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
        Shape{16}, 10, 2, tiny_norm, kMomentum},

@@ -21,6 +21,7 @@ struct BenchNet {
   std::int64_t batch;
   std::string (*layers)();     ///< as YAML, what stands under model.layers
   std::string_view optimizer;  ///< as YAML
+  std::int64_t ids = 0;        ///< features are whole numbers below it; 0: any numbers
 };
 std::span<const BenchNet> bench_nets();
 /// Throws Error(usage) for an unknown name.

@@ -97,6 +97,31 @@ def digits():
                          nn.Dropout(0.25), nn.Linear(1024, 10))
 
 
+class Recurrent(nn.Module):
+    """Two layers of 128 units over 50 steps, the last state to a class; words: an embedding before them."""
+
+    def __init__(self, cell, words):
+        super().__init__()
+        self.embedding = nn.Embedding(words, 128) if words else nn.Identity()
+        self.cell = cell(128, 128, 2, batch_first=True)
+        self.dense = nn.Linear(128, 10)
+
+    def forward(self, x):
+        return self.dense(self.cell(self.embedding(x))[0][:, -1])
+
+
+def lstm():
+    return Recurrent(nn.LSTM, 10000)
+
+
+def lstm_alone():
+    return Recurrent(nn.LSTM, 0)
+
+
+def gru_alone():
+    return Recurrent(nn.GRU, 0)
+
+
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
     "resnet20": (resnet20, (3, 32, 32), 32, False),
@@ -105,6 +130,9 @@ NETS = {
     "mlp": (mlp, (784,), 128, False),
     "mlp_adam": (mlp, (784,), 128, True),
     "digits": (digits, (1, 8, 8), 64, True),
+    "lstm": (lstm, (50,), 64, False),
+    "lstm_alone": (lstm_alone, (50, 128), 64, False),
+    "gru_alone": (gru_alone, (50, 128), 64, False),
 }
 
 
@@ -114,6 +142,8 @@ def measure(name, batch, processes, arguments):
     on_gpu = arguments.device == "cuda"
     model = make().to(arguments.device)
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
+    if name == "lstm":
+        x = torch.randint(0, 10000, (batch, *shape), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:
@@ -139,15 +169,16 @@ def measure(name, batch, processes, arguments):
     steps = torch.tensor([max(5, int(arguments.seconds / (time.perf_counter() - start)))])
     if processes > 1:
         dist.broadcast(steps, 0)
-    times = []
+    times, processor = [], []
     for _ in range(int(steps)):
-        start = time.perf_counter()
+        start, start_processor = time.perf_counter(), time.process_time()
         step()
         times.append((time.perf_counter() - start) / (10 if on_gpu else 1))
+        processor.append((time.process_time() - start_processor) / (10 if on_gpu else 1))
     times = torch.tensor(times, dtype=torch.float64)
     if processes > 1:
         dist.all_reduce(times, dist.ReduceOp.MAX)
-    return times.tolist()
+    return times.tolist(), statistics.median(processor)
 
 
 def work(process, processes, arguments):
@@ -158,15 +189,15 @@ def work(process, processes, arguments):
     rows = []
     for name in arguments.net.split(","):
         batch = arguments.batch or NETS[name][2]
-        times = measure(name, batch, processes, arguments)
+        times, processor = measure(name, batch, processes, arguments)
         row = {"net": name, "batch": batch * processes, "processes": processes, "steps": len(times),
-               "step_median_s": statistics.median(times), "step_minimum_s": min(times)}
+               "step_median_s": statistics.median(times), "step_minimum_s": min(times), "step_processor_s": processor}
         row["samples_per_s"] = row["batch"] / row["step_median_s"]
         row["samples_per_s_at_minimum"] = row["batch"] / row["step_minimum_s"]
         rows.append(row)
         if process == 0:
             print(f"{name:<11} {row['batch']:>6} {processes:>9} {1e3 * row['step_median_s']:>10.3f} "
-                  f"{1e3 * row['step_minimum_s']:>10.3f} {row['samples_per_s']:>11.0f} "
+                  f"{1e3 * row['step_minimum_s']:>10.3f} {1e3 * processor:>10.3f} {row['samples_per_s']:>11.0f} "
                   f"{row['samples_per_s_at_minimum']:>11.0f}", flush=True)
     if process == 0 and arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
@@ -190,7 +221,7 @@ def main():
     for name in arguments.net.split(","):
         if name not in NETS:
             parser.error(f"no net '{name}'; known: {', '.join(NETS)}")
-    print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} "
+    print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} {'cpu ms':>10} "
           f"{'samples/s':>11} {'at minimum':>11}", flush=True)
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")

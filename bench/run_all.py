@@ -21,7 +21,7 @@ import sys
 import time
 
 # net, batch on one core; shards on one core
-STEPS = [("resnet20", 32), ("resnet20", 128), ("lenet", 128), ("mlp", 128), ("mlp_adam", 128), ("digits", 64),
+STEPS = [("resnet20", 32), ("resnet20", 128), ("lenet", 128), ("mlp", 128), ("mlp_adam", 128), ("digits", 64), ("lstm", 64),
          ("tiny_dense", 2), ("tiny_norm", 2)]
 SHARDS = 2
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for ResNet-20
-// beside its convolutions alone.
+// beside its convolutions alone, for the LSTM nets beside their matrix products alone.
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
@@ -38,6 +38,7 @@
 #include "kernels/backend_cuda.h"
 #endif
 #include "nets.h"
+#include "recurrent_alone.h"
 #include "step_parts.h"
 
 namespace {
@@ -45,7 +46,8 @@ namespace {
 using namespace lockstep;
 
 struct Arguments {
-  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,tiny_dense,tiny_norm", json;
+  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,tiny_dense,tiny_norm",
+              json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;  // batch 0: the net's own
   bool parts = false, convolutions = true, tf32 = false;
@@ -116,7 +118,8 @@ Dataset synthetic(const BenchNet& net, std::int64_t samples) {
   parts.features = Buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
   const auto values = parts.features.as<float>();
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
+    values[i] = net.ids > 0 ? static_cast<float>(i * 2654435761U % static_cast<std::size_t>(net.ids))
+                            : static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
   parts.num_label_columns = 1;
   for (std::int64_t i = 0; i < samples; ++i)
     parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
@@ -175,7 +178,7 @@ struct Result {
   std::int64_t batch, shards;
   int ranks, threads;
   std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes;
-  Times step, convolutions;  ///< convolutions.median 0: not measured
+  Times step, convolutions;  ///< or matrix products, alone; median 0: not measured
   StepParts parts;
 };
 
@@ -236,13 +239,19 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   workers.grow_scratch(trainer.scratch_bytes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
-  if (net.name == "resnet20" && arguments.convolutions && place.device.is_host()) {
+  std::unique_ptr<RecurrentAlone> products;
+  const bool recurrent = net.name == "lstm" || net.name == "lstm_alone";
+  if ((net.name == "resnet20" || recurrent) && arguments.convolutions && place.device.is_host()) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
-        "{} shards do not divide the batch of {}, which the convolutions alone want: add --no-convolutions",
+        "{} shards do not divide the batch of {}, which the primitives alone want: add --no-convolutions",
         result.shards, result.batch);
     const Range own = shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards));
-    convolutions = std::make_unique<ConvolutionsAlone>(workers, result.batch / result.shards, own.size());
+    const std::int64_t n = result.batch / result.shards;
+    if (recurrent)
+      products = std::make_unique<RecurrentAlone>(workers, n, own.size(), net.ids > 0);
+    else
+      convolutions = std::make_unique<ConvolutionsAlone>(workers, n, own.size());
   }
   Record warm_up, steps, passes;
   for (int i = 0; i < 3; ++i) trainer.step();
@@ -254,10 +263,11 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
     for (int i = 0; i < count; ++i) steps.time([&] { trainer.step(); });
     // In turn with the steps, so that what else the machine does strikes both.
     for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
+    for (int i = 0; products && i < count; ++i) passes.time([&] { products->run(); });
   }
   result.steps = steps.size();
   result.step = steps.summary(world);
-  if (convolutions) result.convolutions = passes.summary(world);
+  if (convolutions || products) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
   result.gradient_bytes = trainer.gradient_bytes();
@@ -288,11 +298,12 @@ void print(const Result& r) {
   const Times& c = r.convolutions;
   if (c.median > 0)
     fmt::print(
-        "  its convolutions alone         {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
-        "convolutions: median {:.3f}, "
+        "  its {:<27}{:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
+        "these: median {:.3f}, "
         "minimum {:.3f}, cpu {:.3f}\n",
-        1e3 * c.median, 1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum,
-        r.step.median / c.median, r.step.minimum / c.minimum, r.step.processor / c.processor);
+        r.net == "resnet20" ? "convolutions alone" : "matrix products alone", 1e3 * c.median, 1e3 * c.minimum,
+        1e3 * c.processor, batch / c.median, batch / c.minimum, r.step.median / c.median,
+        r.step.minimum / c.minimum, r.step.processor / c.processor);
   if (r.parts.forward > 0)
     fmt::print(
         "  ms, medians: refresh {:.3f}, forward {:.3f}, backward {:.3f}, sums of gradients {:.3f}, loss sum "

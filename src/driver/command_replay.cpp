@@ -59,7 +59,7 @@ StepRecord repeat(Session& session, const FoundCheckpoint& state, const StepReco
   StepRecorder recorder(session.executor_context(), trainer.calls());
   trainer.observe(&recorder);
   const StepResult result = trainer.compute();
-  recorder.summed(trainer.summed_gradients());
+  recorder.summed(trainer.summed_gradients(), trainer.sparse_gradients());
   trainer.apply(recorded.updated);
   StepRecord repeated = recorder.gather(session.control(), true);
   repeated.step = result.step;

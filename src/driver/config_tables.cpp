@@ -150,6 +150,10 @@ constexpr ParamSpec kComm[] = {
     {"bucket_first_mb", real, "1.0", "> 0 MB",
      "Size of the first gradient bucket: small, so that communication starts early."},
     {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
+    {"sparse_below", real, "0.5", "[0, 1]",
+     "The gradient of a table (embedding) stays rows and values if a step can touch at most this share of "
+     "its "
+     "rows. The results are the same either way; on GPUs it is dense."},
     {"timeout_seconds", real, "null", ">= 0 seconds or null",
      "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
      "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "

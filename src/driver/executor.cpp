@@ -128,7 +128,8 @@ std::size_t Executor::scratch_bytes() const {
 }
 std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
 
-void Executor::attach(GradientReducer& reducer) {
+void Executor::attach(GradientReducer& reducer, SparseGradients* sparse) {
+  sparse_ = sparse;
   std::int64_t largest = 0;
   for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
   if (!context_.device.is_host() && per_shard_slots_) cut_behind_loss();
@@ -159,6 +160,7 @@ void Executor::run(const BatchView& batch) {
 
 void Executor::train(const BatchView& batch, GradientReducer& reducer, const BatchView* next) {
   LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
+  if (sparse_ != nullptr) sparse_->clear();
   run_phases(batch, &reducer);
   context_.variables.device_changed();  // running statistics
   if (stage_ != nullptr && next != nullptr) stage_->prefetch(*next);

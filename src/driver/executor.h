@@ -23,6 +23,7 @@
 #include "driver/gradient_accumulator.h"
 #include "driver/input_stage.h"
 #include "driver/loss_stage.h"
+#include "driver/sparse_gradients.h"
 #include "driver/step_graphs.h"
 #include "driver/step_observer.h"
 #include "model/graph.h"
@@ -99,8 +100,8 @@ class Executor {
   /// ranks. A device may still be at the backward pass when this returns. `next`, if not null, is the batch
   /// that comes next: its samples are fetched while the device computes.
   void train(const BatchView& batch, GradientReducer& reducer, const BatchView* next = nullptr);
-  /// For training, once: where gradients are summed.
-  void attach(GradientReducer& reducer);
+  /// For training, once: where gradients are summed; `sparse` (may be null) those of the sparse tables.
+  void attach(GradientReducer& reducer, SparseGradients* sparse = nullptr);
 
   /// From the next train() on; null: none. It outlives that.
   void observe(StepObserver* observer) { observer_ = observer; }
@@ -184,6 +185,7 @@ class Executor {
   Buffer step_words_;  ///< pinned: the global step, of two steps in turn
   Buffer step_word_;   ///< the same where recorded kernels read it
   StepObserver* observer_ = nullptr;
+  SparseGradients* sparse_ = nullptr;
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -91,7 +91,8 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
                   call.dy2.data(),
                   call.dx.data(),
                   gradients.address,
-                  gradients.base};
+                  gradients.base,
+                  sparse_ == nullptr ? nullptr : sparse_->leaves(microshard.shard)};
   const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
   switch (action.act) {
     case Act::forward_local:
@@ -116,8 +117,9 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
     operation.layer->backward(pass);
   } else {
     const Range own = gradient_range(operation);
-    context_.device.zero(lane.stream, pass.gradients + (own.first - pass.gradient_base),
-                         static_cast<std::size_t>(own.size()) * sizeof(float));
+    if (own.size() > 0)
+      context_.device.zero(lane.stream, pass.gradients + (own.first - pass.gradient_base),
+                           static_cast<std::size_t>(own.size()) * sizeof(float));
   }
   add_shared_gradients(action.operation, pass, slot);
   if (action.act != Act::backward) return;
@@ -149,7 +151,7 @@ Range Executor::gradient_range(const Graph::Operation& operation) const {
   Range range{0, 0};
   for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
     const Variable& variable = context_.variables[static_cast<VariableId>(id)];
-    if (!variable.trainable) continue;
+    if (!variable.trainable || variable.sparse_index >= 0) continue;
     if (range.size() == 0) range.first = variable.offset;
     range.last = variable.offset + VariableStore::padded(variable.shape.num_elements());
   }

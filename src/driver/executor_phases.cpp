@@ -107,7 +107,7 @@ void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) co
   const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
     const Variable& variable = context_.variables[static_cast<VariableId>(id)];
-    if (!variable.trainable) continue;
+    if (!variable.trainable || variable.sparse_index >= 0) continue;
     const std::int64_t used = variable.offset + variable.shape.num_elements();
     const std::int64_t end = variable.offset + VariableStore::padded(variable.shape.num_elements());
     if (phase.gradients.size() == 0) phase.gradients = {variable.offset, variable.offset};

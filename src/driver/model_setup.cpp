@@ -6,6 +6,7 @@
 
 #include "core/named_options.h"
 #include "driver/plugin.h"
+#include "driver/sparse_gradients.h"
 #include "driver/warm_start.h"
 #include "io/readers.h"
 
@@ -128,6 +129,13 @@ Model make_model(const Config& config, const Shape& features, Device& device) {
   model.graph->finish(*model.variables);
   LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
                    "the model has nothing to learn: no layer has variables");
+  // A lazy optimizer must know which rows a step touches, however many they are.
+  const bool lazy = make_optimizer(config.optimizer)->lazy();
+  LOCKSTEP_REQUIRE(!lazy || device.is_host(), ErrorKind::config,
+                   "optimizer: `lazy` works on CPUs only; on GPUs all rows of a table move");
+  if (device.is_host())
+    choose_sparse(*model.variables, config.train.integer("batch_size"),
+                  lazy ? std::numeric_limits<double>::infinity() : config.comm.real("sparse_below"));
   model.variables->commit(device);
   model.heads->prepare(*model.graph, device);
   return model;

@@ -42,8 +42,7 @@ StepRecorder::StepRecorder(const ExecutorContext& context, const Graph::Calls& c
     add_row(kBackward, "",
             head.name.empty() ? "gradient of the loss" : "gradient of the loss of head " + head.name, true);
   for (int i = operations - 1; i >= 0; --i)
-    if (operation_of(i).backward)
-      add_operation_backward(i);
+    if (operation_of(i).backward) add_operation_backward(i);
   sums_ = static_cast<int>(rows_.size());
   const std::span<const Variable> variables = context.variables.variables();
   for (std::size_t i = variables.size(); i-- > 0;)
@@ -143,12 +142,23 @@ void StepRecorder::lost(const Microshard& m, const Lane&, std::span<const HeadSu
           hash(places[i].d_outputs, m.n * context_.heads[static_cast<int>(i)].shape.num_elements());
 }
 
+// Sparse gradients are in host memory.
+std::uint64_t StepRecorder::hash(const SparseRows& rows, const Variable& table) const {
+  const auto count = static_cast<std::size_t>(*rows.count);
+  const auto width = static_cast<std::size_t>(table.shape.num_elements() / table.shape[0]);
+  const std::uint64_t parts[] = {hash64(rows.rows, count * sizeof(std::int32_t)),
+                                 hash64(rows.values, count * width * sizeof(float))};
+  return hash64(parts, sizeof parts);
+}
+
 void StepRecorder::variable_gradients(int number, const Pass& pass) {
   int row = of_operation_[static_cast<std::size_t>(number)].variable_gradients;
   for (const Variable& variable : variables_of(operation_of(number)))
     if (variable.trainable)
       at(row++, pass.shard) =
-          hash(pass.gradients + (variable.offset - pass.gradient_base), variable.shape.num_elements());
+          variable.sparse_index >= 0
+              ? hash(pass.sparse_gradients[variable.sparse_index], variable)
+              : hash(pass.gradients + (variable.offset - pass.gradient_base), variable.shape.num_elements());
 }
 
 void StepRecorder::backward_local(int number, const Pass& pass) { variable_gradients(number, pass); }
@@ -177,12 +187,14 @@ void StepRecorder::met(int number, bool backward, std::span<const double* const>
       hash64(of_all_groups.data(), of_all_groups.size() * sizeof(double));
 }
 
-void StepRecorder::summed(const float* gradients) {
+void StepRecorder::summed(const float* gradients, const SparseGradients* sparse) {
   int row = sums_;
   const std::span<const Variable> variables = context_.variables.variables();
   for (std::size_t i = variables.size(); i-- > 0;)
     if (const Variable& variable = variables[i]; variable.trainable)
-      at(row++) = hash(gradients + variable.offset, variable.shape.num_elements());
+      at(row++) = variable.sparse_index >= 0
+                      ? hash(sparse->total(variable.sparse_index), variable)
+                      : hash(gradients + variable.offset, variable.shape.num_elements());
 }
 
 StepRecord StepRecorder::gather(Communicator& communicator, bool finished) {

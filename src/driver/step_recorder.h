@@ -24,8 +24,9 @@ class StepRecorder : public StepObserver {
 
   /// Forgets what was seen, before the step.
   void clear();
-  /// When gradients are summed: `gradients` is flat as in the variable store.
-  void summed(const float* gradients);
+  /// When gradients are summed: `gradients` is flat as in the variable store; `sparse` (may be null) are
+  /// those of sparse tables.
+  void summed(const float* gradients, const SparseGradients* sparse);
   /// All ranks: its hashes, those of the variables with them if the step is `finished`, and the hosts. The
   /// caller adds the step's numbers and the environment.
   StepRecord gather(Communicator& communicator, bool finished);
@@ -60,6 +61,7 @@ class StepRecorder : public StepObserver {
     return hashes_[static_cast<std::size_t>(row) * stride_ + static_cast<std::size_t>(shard - own_.first)];
   }
   std::uint64_t& at(int row) { return hashes_[static_cast<std::size_t>(row) * stride_]; }
+  std::uint64_t hash(const SparseRows& rows, const Variable& table) const;
   void variable_gradients(int operation, const Pass& pass);
 
   ExecutorContext context_;

@@ -30,14 +30,19 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       optimizer_(optimizer),
       executor_(context, true, plan.distinct_shard_sizes()),
       source_(dataset, plan, context.pool.size(), executor_.num_slots()),
-      reducer_(gradients, &context.pool, context.shards, context.variables.trainable_elements(),
-               make_buckets(context.variables.trainable_elements(), context.variables.cut_points(),
+      reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
+               make_buckets(context.variables.dense_elements(), context.variables.cut_points(),
                             options.bucket_first_bytes, options.bucket_bytes),
                on_device(options.reducer, context)),
       report_(context.heads),
       parts_(report_.names().size()),
       sums_(control, context.shards, 0, report_.width()) {
-  executor_.attach(reducer_);
+  if (!context.variables.sparse().empty()) {
+    const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
+    sparse_ = std::make_unique<SparseGradients>(control, context.pool, context.variables, context.shards,
+                                                *std::max_element(sizes.begin(), sizes.end()));
+  }
+  executor_.attach(reducer_, sparse_.get());
   held_ = Buffer(context.device, context.variables.others_bytes());
 }
 
@@ -88,6 +93,7 @@ StepResult Trainer::compute() {
     const Traced traced("waiting", "for gradients");
     reducer_.wait_all();
   }
+  if (sparse_ != nullptr) sparse_->reduce();
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_);
   const Cursor next = plan_.advance(cursor_);
@@ -105,11 +111,17 @@ StepResult Trainer::compute() {
 void Trainer::apply(bool update) {
   if (update)
     context_.pool.run([&](int t) {
-      const Range part = part_of(context_.variables.trainable_elements(), t, context_.pool.size(), 1024);
+      const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
       const Traced traced("update", optimizer_.kind());
       if (part.size() > 0)
         optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
-                          reducer_.result(), part, step_);
+                          reducer_.result() + part.first, part, step_);
+      for (const VariableId id : context_.variables.sparse()) {
+        const Variable& table = context_.variables[id];
+        const Range rows = part_of(table.shape[0], t, context_.pool.size());
+        optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
+                               context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
+      }
     });
   else
     context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),

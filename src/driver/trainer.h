@@ -71,14 +71,21 @@ class Trainer {
   void observe(StepObserver* observer) { executor_.observe(observer); }
   /// What is called in a step, after fusion.
   const Graph::Calls& calls() const { return executor_.calls(); }
-  /// The gradient summed over the global batch, flat as in the variable store; between compute() and the next
-  /// one.
+  /// The gradient summed over the global batch, flat as in the variable store, of its dense_elements();
+  /// between compute() and the next one.
   const float* summed_gradients() { return reducer_.result(); }
+  /// The rest of it: those of sparse tables; null if there are none.
+  const SparseGradients* sparse_gradients() const { return sparse_.get(); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
-  std::size_t gradient_bytes() const { return reducer_.memory_bytes() + executor_.accumulator_bytes(); }
-  std::int64_t bytes_sent_per_step() const { return reducer_.bytes_per_step(); }
+  std::size_t gradient_bytes() const {
+    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0);
+  }
+  /// Of sparse tables as of the last step.
+  std::int64_t bytes_sent_per_step() const {
+    return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
+  }
   bool overlaps() const { return reducer_.overlaps(); }
   /// Waiting for other ranks in steps (and in what else uses `control`), so far.
   double communication_seconds() const {
@@ -98,7 +105,8 @@ class Trainer {
   std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
-  Buffer held_;  ///< running statistics before the step, on the device
+  std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
+  Buffer held_;                              ///< running statistics before the step, on the device
   std::int64_t step_ = 0;
   Cursor cursor_;
 };

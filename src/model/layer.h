@@ -53,10 +53,16 @@ struct Pass {
   float* const* dx;         ///< backward: gradient of each input, to be overwritten
   float* gradients;         ///< backward: this microshard's gradients of the flat range from gradient_base on
   std::int64_t gradient_base;
+  const SparseRows* sparse_gradients = nullptr;  ///< backward: this microshard's, by Variable::sparse_index
 
   const float* value(VariableId id) const { return variables.value(id); }
   /// Where the gradient of a trainable variable goes, to be overwritten.
   float* gradient(VariableId id) const { return gradients + (variables[id].offset - gradient_base); }
+  /// Where the rows of a table's gradient go, to be overwritten; null: its gradient is dense.
+  const SparseRows* sparse_gradient(VariableId id) const {
+    const int index = variables[id].sparse_index;
+    return index < 0 ? nullptr : sparse_gradients + index;
+  }
 };
 
 class Layer {

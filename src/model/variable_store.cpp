@@ -18,6 +18,23 @@ VariableId VariableStore::declare(std::string name, Shape shape,
   return static_cast<VariableId>(variables_.size() - 1);
 }
 
+VariableId VariableStore::declare_table(std::string name, Shape shape,
+                                        std::shared_ptr<const Initializer> initializer, RowBound bound) {
+  const bool is_shared = sharing_.has_value();
+  const VariableId id = declare(std::move(name), shape, std::move(initializer));
+  // Several layers' rows would have to be joined first.
+  auto& row_bound = variables_[static_cast<std::size_t>(id)].row_bound;
+  row_bound = is_shared ? std::nullopt : std::optional(bound);
+  return id;
+}
+
+void VariableStore::make_sparse(VariableId id) {
+  Variable& variable = variables_[static_cast<std::size_t>(id)];
+  LOCKSTEP_CHECK(variable.row_bound && variable.sparse_index < 0 && device_ == nullptr, "{}", variable.name);
+  variable.sparse_index = static_cast<int>(sparse_.size());
+  sparse_.push_back(id);
+}
+
 void VariableStore::share(int first, int last, std::string layer, std::string owner) {
   LOCKSTEP_CHECK(!sharing_ && first <= last && last <= static_cast<int>(variables_.size()));
   sharing_ = Sharing{first, last, std::move(layer), std::move(owner)};
@@ -50,11 +67,14 @@ void VariableStore::end_share() {
 
 void VariableStore::commit(Device& device) {
   std::int64_t others = 0;
-  for (auto variable = variables_.rbegin(); variable != variables_.rend(); ++variable) {
-    std::int64_t& end = variable->trainable ? trainable_elements_ : others;
-    variable->offset = end;
-    end += padded(variable->shape.num_elements());
-  }
+  const auto place = [](Variable& variable, std::int64_t& end) {
+    variable.offset = end;
+    end += padded(variable.shape.num_elements());
+  };
+  for (auto variable = variables_.rbegin(); variable != variables_.rend(); ++variable)
+    if (variable->sparse_index < 0) place(*variable, variable->trainable ? dense_elements_ : others);
+  trainable_elements_ = dense_elements_;
+  for (const VariableId id : sparse_) place(variables_[static_cast<std::size_t>(id)], trainable_elements_);
   trainable_ = Buffer(device, static_cast<std::size_t>(trainable_elements_) * sizeof(float));
   others_ = Buffer(device, static_cast<std::size_t>(others) * sizeof(float));
   device_ = &device;
@@ -128,8 +148,8 @@ std::int64_t VariableStore::num_parameters() const {
 std::vector<std::int64_t> VariableStore::cut_points() const {
   std::vector<std::int64_t> points;
   for (const Variable& variable : variables_)
-    if (variable.trainable) points.push_back(variable.offset);
-  points.push_back(trainable_elements_);
+    if (variable.trainable && variable.sparse_index < 0) points.push_back(variable.offset);
+  points.push_back(dense_elements_);
   std::sort(points.begin(), points.end());
   return points;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/sparse_rows.h"
 #include "core/tensor.h"
 #include "model/initializer.h"
 
@@ -35,6 +36,9 @@ struct Variable {
   std::int64_t offset = 0;  ///< elements, within its allocation
   bool saved = true;        ///< false: local to a session; initialised each time, not in checkpoints
   bool is_set = false;      ///< has values: initialised, restored, or marked
+  /// A table whose rows a layer uses one by one: its gradient may be sparse. Nothing for other variables.
+  std::optional<RowBound> row_bound = {};
+  int sparse_index = -1;  ///< its number among those whose gradient is sparse, or -1
 };
 
 class VariableStore {
@@ -49,6 +53,12 @@ class VariableStore {
   /// first step: a checkpoint, a warm start, the session's init_fn.
   VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
                      bool trainable = true, bool saved = true);
+
+  /// A trainable table {rows, width} whose layer can give its gradient as rows (Pass::sparse_gradient).
+  VariableId declare_table(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
+                           RowBound bound);
+  /// Before commit(): the table's gradient is to be sparse. It then lies behind all dense variables.
+  void make_sparse(VariableId id);
 
   /// From here to end_share(), declare() gives the variables [first, last), in order, instead of new ones:
   /// `layer` uses those of `owner`. Throws Error(config) where shapes or names differ.
@@ -81,6 +91,10 @@ class VariableStore {
 
   /// In host memory, as they are on the device now. What is written there is the device's after to_device().
   Tensor tensor(VariableId id) const;
+  /// The tables whose gradient is sparse.
+  std::span<const VariableId> sparse() const { return sparse_; }
+  /// Elements of the flat trainable range before the sparse tables: what has a dense gradient.
+  std::int64_t dense_elements() const { return dense_elements_; }
   /// Elements of the flat trainable range, gaps included.
   std::int64_t trainable_elements() const { return trainable_elements_; }
   std::span<float> trainable_values() const {
@@ -92,7 +106,8 @@ class VariableStore {
   void to_device();
   /// Number of true parameters: trainable elements without gaps.
   std::int64_t num_parameters() const;
-  /// Offsets at which a bucket may be cut: the starts of the trainable variables, ascending, and the end.
+  /// Offsets at which a bucket may be cut: the starts of the variables with a dense gradient, ascending, and
+  /// the end.
   std::vector<std::int64_t> cut_points() const;
   /// A hash of all values, trainable or not: what the drift check compares.
   std::uint64_t hash() const;
@@ -114,7 +129,8 @@ class VariableStore {
   Buffer trainable_, others_;
   Buffer trainable_mirror_, others_mirror_;  ///< in host memory; empty where that is the device's
   mutable bool host_is_old_ = false;
-  std::int64_t trainable_elements_ = 0;
+  std::int64_t trainable_elements_ = 0, dense_elements_ = 0;
+  std::vector<VariableId> sparse_;
 };
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -12,6 +13,10 @@ namespace lockstep {
 
 void Optimizer::create_slots(Device& device, const VariableStore& variables) {
   device_ = &device;
+  if (!variables.sparse().empty()) {
+    zeros_ = Buffer(device, static_cast<std::size_t>(kZeros) * sizeof(float));
+    std::memset(zeros_.data(), 0, zeros_.size_bytes());
+  }
   const std::size_t bytes = static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float);
   for (std::size_t i = 0; i < slot_names().size(); ++i) {
     slots_.emplace_back(device, bytes);
@@ -40,24 +45,50 @@ Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const
   return {static_cast<float*>(buffer.data()) + variable.offset, DType::f32, variable.shape};
 }
 
+void Optimizer::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                            const Variable& table, const SparseRows& gradient, Range rows,
+                            std::int64_t step) const {
+  const std::int64_t width = table.shape.num_elements() / table.shape[0];
+  // Those that the step did not touch: with a gradient of zero, piece by piece.
+  const auto untouched = [&](std::int64_t first_row, std::int64_t last_row) {
+    if (lazy_ || !moves_without_gradient()) return;
+    const std::int64_t end = table.offset + last_row * width;
+    for (std::int64_t at = table.offset + first_row * width; at < end; at += kZeros)
+      update(kernels, lane, variables, zeros_.as<float>().data(), {at, std::min(at + kZeros, end)}, step);
+  };
+  const std::int32_t* const end = gradient.rows + *gradient.count;
+  std::int64_t next = rows.first;
+  const std::int32_t* row = gradient.rows;
+  while (row < end && *row < rows.first) ++row;
+  for (; row < end && *row < rows.last; ++row) {
+    untouched(next, *row);
+    const std::int64_t first = table.offset + *row * width;
+    update(kernels, lane, variables, gradient.values + (row - gradient.rows) * width, {first, first + width},
+           step);
+    next = *row + 1;
+  }
+  untouched(next, rows.last);
+}
+
 namespace {
 
 class GradientDescent final : public Optimizer {
  public:
-  explicit GradientDescent(const Params& p) : Optimizer(make_schedule(p.node("learning_rate"))) {}
+  explicit GradientDescent(const Params& p) : Optimizer(make_schedule(p.node("learning_rate")), false) {}
+  bool moves_without_gradient() const override { return false; }
   const char* kind() const override { return "gradient_descent"; }
   std::span<const std::string_view> slot_names() const override { return {}; }
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range, std::int64_t step) const override {
     kernels.update.gradient_descent(lane, range.size(), variables.trainable_address() + range.first,
-                                    gradients + range.first, static_cast<float>(learning_rate(step)));
+                                    gradients, static_cast<float>(learning_rate(step)));
   }
 };
 
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const Params& p)
-      : Optimizer(make_schedule(p.node("learning_rate"))),
+      : Optimizer(make_schedule(p.node("learning_rate")), p.boolean("lazy")),
         momentum_(static_cast<float>(p.real("momentum"))),
         nesterov_(p.boolean("nesterov")) {}
   const char* kind() const override { return "momentum"; }
@@ -67,9 +98,9 @@ class Momentum final : public Optimizer {
   }
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range, std::int64_t step) const override {
-    kernels.update.momentum(lane, range.size(), variables.trainable_address() + range.first,
-                            gradients + range.first, slot(0) + range.first,
-                            static_cast<float>(learning_rate(step)), momentum_, nesterov_);
+    kernels.update.momentum(lane, range.size(), variables.trainable_address() + range.first, gradients,
+                            slot(0) + range.first, static_cast<float>(learning_rate(step)), momentum_,
+                            nesterov_);
   }
 
  private:
@@ -80,7 +111,7 @@ class Momentum final : public Optimizer {
 class Adam final : public Optimizer {
  public:
   explicit Adam(const Params& p)
-      : Optimizer(make_schedule(p.node("learning_rate"))),
+      : Optimizer(make_schedule(p.node("learning_rate")), p.boolean("lazy")),
         beta1_(static_cast<float>(p.real("beta1"))),
         beta2_(static_cast<float>(p.real("beta2"))),
         epsilon_(p.real("epsilon")) {
@@ -98,9 +129,9 @@ class Adam final : public Optimizer {
     // The correction is that of the betas as the kernel has them: 1 - 0.999 in float32 is 1.3e-5 off.
     const double alpha = learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /
                          (1 - std::pow(static_cast<double>(beta1_), t));
-    kernels.update.adam(lane, range.size(), variables.trainable_address() + range.first,
-                        gradients + range.first, slot(0) + range.first, slot(1) + range.first,
-                        static_cast<float>(alpha), beta1_, beta2_, static_cast<float>(epsilon_));
+    kernels.update.adam(lane, range.size(), variables.trainable_address() + range.first, gradients,
+                        slot(0) + range.first, slot(1) + range.first, static_cast<float>(alpha), beta1_,
+                        beta2_, static_cast<float>(epsilon_));
   }
 
  private:
@@ -109,11 +140,14 @@ class Adam final : public Optimizer {
 };
 
 constexpr std::string_view kRateHelp = "a number, or a schedule with its options";
+constexpr std::string_view kLazyHelp =
+    "rows of tables (embeddings) that a step does not touch stay as they are, slots too";
 constexpr ParamSpec kGradientDescentTable[] = {{"learning_rate", ParamType::node, kRequired, "", kRateHelp}};
 constexpr ParamSpec kMomentumTable[] = {
     {"learning_rate", ParamType::node, kRequired, "", kRateHelp},
     {"momentum", ParamType::real, "0.9", "[0, 1)", "what is kept of the accumulated gradient"},
     {"nesterov", ParamType::boolean, "false", "", "look ahead: w -= lr * (g + momentum * a)"},
+    {"lazy", ParamType::boolean, "false", "", kLazyHelp},
 };
 constexpr ParamSpec kAdamTable[] = {
     {"learning_rate", ParamType::node, "0.001", "", kRateHelp},
@@ -121,6 +155,7 @@ constexpr ParamSpec kAdamTable[] = {
     {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"},
     {"epsilon", ParamType::real, "1e-8", "> 0",
      "added to the root of the second moment, after bias correction of the rate"},
+    {"lazy", ParamType::boolean, "false", "", kLazyHelp},
 };
 
 constexpr std::array kTable = {

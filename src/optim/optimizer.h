@@ -27,7 +27,8 @@ namespace lockstep {
 
 class Optimizer {
  public:
-  explicit Optimizer(std::unique_ptr<Schedule> schedule) : schedule_(std::move(schedule)) {}
+  /// `lazy`: see lazy().
+  Optimizer(std::unique_ptr<Schedule> schedule, bool lazy) : schedule_(std::move(schedule)), lazy_(lazy) {}
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -51,13 +52,26 @@ class Optimizer {
 
   double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
 
-  /// Applies `gradients` (flat; element range.first is its first used one) to the values of the range. `step`
-  /// is the global step before the update. Different lanes may update different ranges at once.
+  /// Rows of a table that a step does not touch stay as they are, and so do their slots. Without it they move
+  /// as with a gradient of zero: the result is that of a dense gradient.
+  bool lazy() const { return lazy_; }
+  /// A gradient of zero moves values or slots.
+  virtual bool moves_without_gradient() const { return true; }
+
+  /// Applies `gradients`, one per element of the flat range, to the values of the range. `step` is the global
+  /// step before the update. Different lanes may update different ranges at once.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                       const float* gradients, Range range, std::int64_t step) const = 0;
+  /// The same for the rows [first, last) of a table whose gradient is sparse. In host memory.
+  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                   const Variable& table, const SparseRows& gradient, Range rows, std::int64_t step) const;
 
  private:
+  static constexpr std::int64_t kZeros = 4096;
+
   std::unique_ptr<Schedule> schedule_;
+  bool lazy_;
+  Buffer zeros_;  ///< gradients of rows that a step does not touch
   Device* device_ = nullptr;
   std::vector<Buffer> slots_;
   std::vector<Buffer> mirrors_;  ///< in host memory; empty where that is the device's

@@ -165,5 +165,18 @@ TEST_F(StepAllocation, OnlyTheLibrarysOwnWithConvolutions) {
     }
 }
 
+TEST_F(StepAllocation, OnlyTheLibrarysOwnWithRecurrentLayers) {
+  const Counts counts = counted_steps({.layers = R"(
+- lstm: {units: 3, layers: 2, bidirectional: true, dropout: 0.2, recurrent_dropout: 0.2}
+- gru: {units: 3, dropout: 0.2, variational: true}
+- last_step
+- dense: {units: 3}
+)",
+                                       .features = {6, 4},
+                                       .threads = 2});
+  EXPECT_EQ(counts.own, 0) << first_own();
+  EXPECT_GT(counts.library, 0);
+}
+
 }  // namespace
 }  // namespace lockstep

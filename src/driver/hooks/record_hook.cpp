@@ -61,7 +61,7 @@ void RecordHook::write_state(MonitoredSession& session, std::int64_t step) {
 /// Another hook may end the run here, for a loss that is not finite: what is known by now is kept.
 Verdict RecordHook::before_update(MonitoredSession& session, const StepResult& result) {
   if (!recording_) return Verdict::update;
-  recorder_->summed(session.trainer().summed_gradients());
+  recorder_->summed(session.trainer().summed_gradients(), session.trainer().sparse_gradients());
   write_record(session, result, false);
   return Verdict::update;
 }

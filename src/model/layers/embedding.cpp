@@ -48,7 +48,8 @@ class Embedding final : public Layer {
   }
 
   void declare(VariableStore& variables) override {
-    table_id_ = variables.declare(name() + "/embeddings", Shape{rows_, units_}, initializer_);
+    table_id_ = variables.declare_table(name() + "/embeddings", Shape{rows_, units_}, initializer_,
+                                        {.per_sample = positions_});
   }
 
   void prepare(const PrepareContext& context) override {
@@ -80,9 +81,15 @@ class Embedding final : public Layer {
     const TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
     kernels.group_by_row(pass.lane, positions, rows_, pass.inputs[0], padding_,
                          static_cast<std::byte*>(pass.lane.scratch) + touched_bytes(positions), touched);
-    float* gradient = pass.gradient(table_id_);
-    pass.kernels.elementwise.zero(pass.lane, rows_ * units_, gradient);
-    kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, gradient);
+    if (const SparseRows* sparse = pass.sparse_gradient(table_id_); sparse != nullptr) {
+      *sparse->count = *touched.count;
+      std::copy_n(touched.rows, *touched.count, sparse->rows);
+      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], false, sparse->values);
+    } else {
+      float* gradient = pass.gradient(table_id_);
+      pass.kernels.elementwise.zero(pass.lane, rows_ * units_, gradient);
+      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, gradient);
+    }
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, positions, pass.dx[0]);
   }
 

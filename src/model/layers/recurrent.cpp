@@ -43,6 +43,7 @@ std::vector<Shape> RecurrentLayer::infer(std::span<const Shape> inputs) {
   steps_ = inputs[0][0];
   features_ = inputs[0][1];
   lengths_ = inputs.size() == 2;
+  stack_.clear();
   for (std::int64_t l = 0; l < layers_; ++l) {
     Stacked& stacked = stack_.emplace_back();
     stacked.in = l == 0 ? features_ : directions() * units_;
@@ -136,15 +137,14 @@ std::int64_t RecurrentLayer::Memory::floats() const {
 
 // Work: what a step needs, gradients of the states, and four gradients of a layer's whole input.
 
-float* RecurrentLayer::Work::dh() const { return base + padded(n * layer.small_width()); }
-float* RecurrentLayer::Work::dc() const { return dh() + padded(n * layer.units_); }
-float* RecurrentLayer::Work::gradient(int i) const {
+std::int64_t RecurrentLayer::Work::gradient_floats() const {
   std::int64_t widest = 0;
   for (const Stacked& stacked : layer.stack_) widest = std::max(widest, stacked.in);
-  return dc() + padded(n * layer.units_) + i * padded(layer.steps_ * n * widest);
+  return padded(layer.steps_ * n * widest);
 }
 std::int64_t RecurrentLayer::Work::floats(bool training) const {
-  return (training ? gradient(4) : dh()) - base;
+  const std::int64_t small = padded(n * layer.small_width());
+  return training ? small + 2 * state_floats() + 4 * gradient_floats() : small;
 }
 
 RecurrentLayer::Memory RecurrentLayer::memory_of(const Pass& pass) const {
@@ -182,7 +182,7 @@ RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked
           .h = h,
           .dropped_h = dropped,
           .small = work.small(),
-          .more_dx = work.gradient(3),
+          .more_dx = pass.training ? work.gradient(3) : nullptr,
           .lengths = lengths,
           .longest = longest};
 }

@@ -154,11 +154,13 @@ class RecurrentLayer : public Layer {
     const RecurrentLayer& layer;
     std::int64_t n;
     float* base;
-    float* small() const { return base; }
-    float* dh() const;
-    float* dc() const;
-    float* gradient(int i) const;
+    std::int64_t state_floats() const { return padded(n * layer.units_); }
+    std::int64_t gradient_floats() const;
     std::int64_t floats(bool training) const;
+    float* small() const { return base; }
+    float* dh() const { return base + padded(n * layer.small_width()); }
+    float* dc() const { return dh() + state_floats(); }
+    float* gradient(int i) const { return dc() + state_floats() + i * gradient_floats(); }
   };
   std::int64_t directions() const { return bidirectional_ ? 2 : 1; }
   Memory memory_of(const Pass& pass) const;

@@ -105,22 +105,23 @@ struct Level {
   const LossKernels& loss;
   const UpdateKernels& update;
   const EmbeddingKernels& embedding;
+  const RecurrentKernels& recurrent;
 };
 
 /// The levels that this processor can run, baseline first.
 inline std::vector<Level> levels() {
   std::vector<Level> list{{"baseline", baseline::elementwise_kernels(), baseline::norm_kernels(),
                            baseline::loss_kernels(), baseline::update_kernels(),
-                           baseline::embedding_kernels()}};
+                           baseline::embedding_kernels(), baseline::recurrent_kernels()}};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
     list.push_back({"avx2", avx2::elementwise_kernels(), avx2::norm_kernels(), avx2::loss_kernels(),
-                    avx2::update_kernels(), avx2::embedding_kernels()});
+                    avx2::update_kernels(), avx2::embedding_kernels(), avx2::recurrent_kernels()});
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     list.push_back({"avx512", avx512::elementwise_kernels(), avx512::norm_kernels(), avx512::loss_kernels(),
-                    avx512::update_kernels(), avx512::embedding_kernels()});
+                    avx512::update_kernels(), avx512::embedding_kernels(), avx512::recurrent_kernels()});
 #endif
   return list;
 }

@@ -4,8 +4,10 @@
 // Convolution and dense primitives of cpu_kernels(), at the level that LOCKSTEP_ISA allows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "kernels/kernel_table.h"
 #include "unit/kernels/kernel_testing.h"
@@ -210,9 +212,48 @@ std::vector<DenseSpec> dense_specs() {
            {1, 1, 1}, {16, 784, 512}, {5, 3, 7}, {64, 512, 10}, {17, 33, 65}, {1, 100, 1}, {33, 1, 9}}) {
     DenseSpec s;
     s.n = n, s.in = in, s.out = out;
-    specs.push_back(s);
+    for (const bool packed : {false, true}) {
+      s.packed = packed;
+      specs.push_back(s);
+    }
   }
   return specs;
+}
+
+/// Where two primitives say that their packs are the same, one's pack serves the other.
+TEST(Dense, APackServesWhoeverSaysThatItDoes) {
+  const Values w = random_values(40 * 24, 2);
+  const Floats weights(w);
+  int shared = 0, packs = 0;
+  for (const std::int64_t n : {1, 4, 64})
+    for (const std::int64_t other : {2, 5, 64}) {
+      const DenseSpec owner{.n = n, .in = 40, .out = 24, .packed = true};
+      DenseSpec user = owner, plain = owner;
+      user.n = other;
+      plain.packed = false;
+      const auto packing = cpu_kernels().make.dense(owner, 1), using_it = cpu_kernels().make.dense(user, 1);
+      packs += packing->packed_bytes() > 0 ? 1 : 0;
+      if (packing->packed_bytes() > 0) {
+        EXPECT_FALSE(packing->same_packing(*cpu_kernels().make.dense(plain, 1)));
+      }
+      if (!using_it->same_packing(*packing)) continue;
+      ++shared;
+      const Values x = random_values(other * 40, 1), dy = random_values(other * 24, 3);
+      const TestLane lane(std::max(packing->scratch_bytes(), using_it->scratch_bytes()));
+      const Buffer packed(cpu_device(), packing->packed_bytes());
+      packing->pack(lane, weights.data(), packed.data());
+      const Floats y(other * 24), dx(other * 40);
+      using_it->forward(lane, Floats(x).data(), weights.data(), packed.data(), nullptr, y.data());
+      using_it->backward_data(lane, Floats(dy).data(), weights.data(), packed.data(), dx.data());
+      expect_close(y.values(), reference::dense(user, x, w, {}),
+                   reference::dense(user, absolute(x), absolute(w), {}), dot_error(40), 0.0, "y");
+      expect_close(dx.values(), reference::dense_backward_data(user, dy, w),
+                   reference::dense_backward_data(user, absolute(dy), absolute(w)), dot_error(24), 0.0, "dx");
+    }
+  EXPECT_GE(shared, 1);
+  if (isa_level() == IsaLevel::avx512) {
+    EXPECT_EQ(packs, 9);
+  }
 }
 
 TEST(Dense, MatchesTheReference) {
@@ -224,7 +265,8 @@ TEST(Dense, MatchesTheReference) {
       const auto primitive = cpu_kernels().make.dense(s, 1);
       const Results r = run(*primitive, 0, s.n * s.in, s.n * s.out, s.in * s.out, Floats(x), Floats(dy),
                             Floats(w), Floats(b));
-      const std::string what = fmt::format("{}x{}x{} bias {} relu {}", s.n, s.in, s.out, bias, relu);
+      const std::string what =
+          fmt::format("{}x{}x{} bias {} relu {} packed {}", s.n, s.in, s.out, bias, relu, s.packed);
       expect_close(r.y.values(), reference::dense(s, x, w, bias ? b : no_bias),
                    reference::dense(s, absolute(x), absolute(w), bias ? absolute(b) : no_bias),
                    dot_error(s.in + 1), 0.0, "y " + what);

@@ -26,7 +26,7 @@ struct OneVariable {
     optimizer->create_slots(cpu_device(), variables);
   }
   void update(const std::vector<float>& gradients, Range range, std::int64_t step) {
-    optimizer->update(cpu_kernels(), Lane{}, variables, gradients.data(), range, step);
+    optimizer->update(cpu_kernels(), Lane{}, variables, gradients.data() + range.first, range, step);
   }
   std::unique_ptr<Optimizer> optimizer;
   VariableStore variables;
@@ -125,6 +125,48 @@ TEST(Optimizer, BadOptionsAreErrors) {
         "gradient_descent: {learning_rate: -1}", "momentum: {learning_rate: 0.1, momentum: 1}",
         "adam: {beta: 0.9}", "adam: {epsilon: 0}", "adam: {beta1: 0.99999999}", "adam: {beta2: 0.99999999}"})
     EXPECT_THROW(make_optimizer(parse_yaml(yaml, "test")), Error) << yaml;
+}
+
+/// A table of 5 rows whose gradient is sparse, and one whose gradient is dense, through three steps.
+TEST(Optimizer, RowsThatAStepTouchesMoveAsWithADenseGradientAndTheOthersStayIfLazy) {
+  constexpr std::int64_t kRows = 5, kWidth = 3;
+  for (const char* yaml : {"gradient_descent: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1}",
+                           "adam: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1, lazy: true}",
+                           "adam: {learning_rate: 0.1, lazy: true}"}) {
+    VariableStore variables;
+    const VariableId id = variables.declare_table("t", Shape{kRows, kWidth}, make_initializer("ones"), {});
+    variables.make_sparse(id);
+    variables.commit(cpu_device());
+    variables.initialize(1);
+    const auto optimizer = make_optimizer(parse_yaml(yaml, "test"));
+    optimizer->create_slots(cpu_device(), variables);
+    OneVariable dense(yaml, kRows * kWidth);
+    std::vector<std::vector<std::int32_t>> touched = {{1, 3}, {3}, {0, 4}};
+    for (std::int64_t step = 0; step < 3; ++step) {
+      std::vector<std::int32_t>& rows = touched[static_cast<std::size_t>(step)];
+      std::vector<float> values, flat(16, 0.0F);
+      for (const std::int32_t row : rows)
+        for (int c = 0; c < kWidth; ++c) {
+          values.push_back(static_cast<float>(row + c) + 0.5F);
+          flat[static_cast<std::size_t>(row * kWidth + c)] = values.back();
+        }
+      auto count = static_cast<std::int32_t>(rows.size());
+      const std::vector<float> before(variables.value(id), variables.value(id) + kRows * kWidth);
+      for (const Range part : {Range{0, 2}, Range{2, kRows}})  // as two threads do it
+        optimizer->update_rows(cpu_kernels(), Lane{}, variables, variables[id],
+                               {&count, rows.data(), values.data()}, part, step);
+      dense.update(flat, {0, kRows * kWidth}, step);
+      for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
+        const bool is_touched = std::ranges::find(rows, i / kWidth) != rows.end();
+        if (!optimizer->lazy())
+          EXPECT_EQ(variables.value(id)[i], dense.variables.value(dense.id)[i]) << yaml << " " << step;
+        else if (!is_touched)
+          EXPECT_EQ(variables.value(id)[i], before[static_cast<std::size_t>(i)]) << yaml << " " << step;
+        else
+          EXPECT_NE(variables.value(id)[i], before[static_cast<std::size_t>(i)]) << yaml << " " << step;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ std::vector<LayerCase> layer_cases() {
   add_simple_cases(cases);
   add_activation_cases(cases);
   add_batch_norm_cases(cases);
+  add_recurrent_cases(cases);
   add_embedding_cases(cases);
   return cases;
 }

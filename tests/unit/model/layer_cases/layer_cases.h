@@ -43,6 +43,7 @@ void add_pool_cases(std::vector<LayerCase>& cases);
 void add_simple_cases(std::vector<LayerCase>& cases);
 void add_activation_cases(std::vector<LayerCase>& cases);
 void add_batch_norm_cases(std::vector<LayerCase>& cases);
+void add_recurrent_cases(std::vector<LayerCase>& cases);
 void add_embedding_cases(std::vector<LayerCase>& cases);
 
 /// The inputs of a case in a runner: random ones, and the fixed ones.

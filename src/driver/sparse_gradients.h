@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gradients of large tables of which a step touches few rows: from the layers, over ranks and threads, to the
+// optimizer they stay (rows, values).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/sparse_sum.h"
+#include "model/variable_store.h"
+
+namespace lockstep {
+
+/// Before VariableStore::commit(): which tables' gradients stay sparse. A table's does if a step of
+/// `batch_size` samples can touch at most the share `below` of its rows. Arithmetic on shapes alone: the same
+/// on all ranks.
+void choose_sparse(VariableStore& variables, std::int64_t batch_size, double below);
+
+class SparseGradients {
+ public:
+  /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples.
+  SparseGradients(Communicator& communicator, ThreadPool& pool, const VariableStore& variables, int shards,
+                  std::int64_t max_samples);
+
+  /// No microshard has touched a row.
+  void clear();
+  /// Where an own microshard's gradients go, by Variable::sparse_index. Different shards may be filled by
+  /// different threads.
+  const SparseRows* leaves(int shard) const;
+  /// All ranks, with all microshards done. No allocation.
+  void reduce();
+  /// Of the global batch, on all ranks; by Variable::sparse_index.
+  const SparseRows& total(int index) const { return sums_[static_cast<std::size_t>(index)]->total(); }
+
+  std::size_t memory_bytes() const;
+  /// What this rank sent in the last step.
+  std::int64_t bytes_sent() const;
+
+ private:
+  Range own_;
+  std::vector<std::unique_ptr<SparseSum>> sums_;
+  std::vector<SparseRows> leaves_;  ///< [own shard][table]
+  std::vector<std::string> names_;
+};
+
+}  // namespace lockstep
