@@ -153,8 +153,8 @@ TEST_F(TextWindowsTest, LabelsAreTheNextTokens) {
   EXPECT_EQ(data->num_label_columns(), 3);
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
   EXPECT_THAT(labels_of<float>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
-  data->check_labels(4);
-  EXPECT_THAT(error_of([&] { data->check_labels(3); }).where(), HasSubstr("window 0"));
+  data->check_labels(LabelRule::classes(4));
+  EXPECT_THAT(error_of([&] { data->check_labels(LabelRule::classes(3)); }).where(), HasSubstr("window 0"));
 }
 
 TEST_F(TextWindowsTest, AStrideLaysWindowsOverOneAnother) {
@@ -200,7 +200,11 @@ TEST_F(TextWindowsTest, TooShortATextIsRefused) {
   write("a.txt", "abc");
   expect_data_error([&] { open({{"length", "4"}}); }, path("a.txt"), "needs 5");
   write("a.txt", "");
-  expect_data_error([&] { open({{"length", "4"}, {"vocabulary_part", "[0, 1]"}}); }, path("a.txt"), "no token");
+  expect_data_error(
+      [&] {
+        open({{"length", "4"}, {"vocabulary_part", "[0, 1]"}});
+      },
+      path("a.txt"), "no token");
   write("a.txt", "abc");
   EXPECT_EQ(error_of([&] { open({{"length", "1"}, {"part", "[0.5, 0.5]"}}); }).kind(), ErrorKind::config);
 }
