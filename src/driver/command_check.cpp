@@ -94,7 +94,8 @@ int command_check(const CommandLine& line) {
   const Graph::Calls calls = model.graph->calls(true);
   for (const Graph::Operation& operation : calls.operations) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
-    std::fill_n(wants.get(), operation.inputs.size(), true);
+    for (std::size_t i = 0; i < operation.inputs.size(); ++i)
+      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
     operation.layer->prepare(
         {device.kernels, device.device, 1, true, sizes, {wants.get(), operation.inputs.size()}, shards});
   }

@@ -4,10 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "comm/agree.h"
 #include "driver/evaluation.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
 #include "driver/run_directory.h"
+#include "driver/run_vocabulary.h"
 #include "driver/session.h"
 
 namespace lockstep {
@@ -62,6 +64,14 @@ int command_evaluate(const CommandLine& line) {
       return checkpoint;
     });
     Session session(environment, target.config, found.header.shards, false, true);
+    shared([&] {
+      agree(
+          world,
+          [&] {
+            if (world.rank() == 0) check_vocabulary(target.run_dir, *session.eval_data());
+          },
+          "comparing the vocabulary");
+    });
     shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
     const Params& eval = session.config().eval;
     const std::int64_t batch_size =

@@ -13,24 +13,13 @@
 #include "core/error.h"
 #include "core/params.h"
 #include "core/scalar.h"
+#include "driver/command_line_checks.h"
 #include "driver/command_line_errors.h"
 #include "driver/version.h"
 
 namespace lockstep {
 
 namespace {
-
-CLI::Validator must_be(const char* what, bool (*good)(const std::string& text)) {
-  return CLI::Validator(
-      [=](const std::string& text) {
-        return good(text) ? std::string() : fmt::format("'{}' is not {}", text, what);
-      },
-      "");
-}
-CLI::Validator positive_whole_number() {
-  return must_be("a whole number of at least 1",
-                 [](const std::string& text) { return parse_integer(text).value_or(0) >= 1; });
-}
 
 // The parser and the variables that it writes into.
 struct Parser {
@@ -40,7 +29,7 @@ struct Parser {
   std::map<const CLI::App*, Command> commands;
   std::vector<std::string> set, rename;
   std::optional<std::int64_t> steps, threads;
-  std::string resume = "auto";
+  std::string resume = "auto", prompt;
 
   Parser() {
     app.set_version_flag("--version", fmt::format("lockstep {}", kVersion), "Print the version");
@@ -55,6 +44,8 @@ struct Parser {
     add_replay();
     add_check();
     add_status();
+    add_vocabulary();
+    add_neighbours();
     add(Command::info, "info", "Print build, libraries, devices, MPI and threads", "lockstep info");
     add(Command::config_reference, "config-reference",
         "Print the reference of all configuration options as Markdown",
@@ -150,14 +141,67 @@ struct Parser {
   }
 
   void add_predict() {
-    CLI::App* sub = add(Command::predict, "predict", "Write the model's outputs for the samples of a file",
-                        "lockstep predict runs/digits --input new.csv --output predictions.csv");
+    CLI::App* sub =
+        add(Command::predict, "predict",
+            "Write the model's outputs for the samples of a file, or go on with a text",
+            "lockstep predict runs/digits --input new.csv --output predictions.csv\n"
+            "  lockstep predict runs/shakespeare --prompt \"ROMEO:\" --length 500 --temperature 0.8");
     add_target(sub, "RUN_DIR", "Run directory");
-    sub->add_option("--input", line.input, "The samples")->required()->type_name("FILE");
-    sub->add_option("--output", line.output, "Where the outputs go")->required()->type_name("FILE");
+    sub->add_option("--input", line.input, "The samples")->type_name("FILE");
+    sub->add_option("--output", line.output, "Where the outputs go")->type_name("FILE");
+    sub->add_option("--prompt", prompt,
+                    "Print this text and what a language model (reader text_windows) makes of it")
+        ->type_name("TEXT");
+    sub->add_option("--length", line.length, "With --prompt: tokens to add; default: 200")
+        ->type_name("N")
+        ->check(positive_whole_number());
+    sub->add_option(
+           "--temperature", line.temperature,
+           "With --prompt: below 1 likelier, above 1 bolder; 0: always the likeliest token; default: 1")
+        ->type_name("T")
+        ->check(not_negative_number());
+    sub->add_option("--top-k", line.top_k, "With --prompt: choose among the K likeliest tokens; default: all")
+        ->type_name("K")
+        ->check(positive_whole_number());
+    sub->add_option("--seed", line.seed, "With --prompt: the same seed gives the same text; default: 0")
+        ->type_name("S")
+        ->check(whole_number());
     add_checkpoint(sub);
     add_overrides(sub);
     add_verbosity(sub);
+  }
+
+  void add_vocabulary() {
+    CLI::App* sub =
+        add(Command::vocabulary, "vocabulary",
+            "Write the vocabulary of a configuration's training set: a line per id, word and count",
+            "lockstep vocabulary examples/word2vec.yaml --output vocabulary.txt");
+    add_target(sub, "CONFIG", "Configuration file (YAML), with a reader of text");
+    sub->add_option("--output", line.output, "The file to write")->required()->type_name("FILE");
+    add_overrides(sub);
+  }
+
+  void add_neighbours() {
+    CLI::App* sub = add(Command::neighbours, "neighbours",
+                        "Print the words whose vectors are nearest to those of given words",
+                        "lockstep neighbours runs/word2vec --words king,love --count 5");
+    add_target(sub, "RUN_DIR", "Run directory");
+    sub->add_option("--words", line.words, "Words of the vocabulary, with commas between them")
+        ->required()
+        ->delimiter(',')
+        ->type_name("A,B,...")
+        ->allow_extra_args(false);
+    sub->add_option("--variable", line.variable,
+                    "The variable with a row per word; default: the only one that has as many rows as the "
+                    "vocabulary has words")
+        ->type_name("NAME");
+    sub->add_option("--count", line.count, "Neighbours of each word; default: 10")
+        ->type_name("N")
+        ->check(positive_whole_number());
+    sub->add_option("--vocabulary", line.vocabulary, "Default: vocabulary.txt of the run directory")
+        ->type_name("FILE");
+    sub->add_flag("--json", line.json, "Print JSON");
+    add_checkpoint(sub);
   }
 
   void add_inspect() {
@@ -316,6 +360,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   CommandLine line = std::move(parser.line);
   line.command = parser.commands.at(chosen_command(app));
+  if (line.command == Command::predict) {
+    if (chosen_command(app)->count("--prompt") > 0) line.prompt = parser.prompt;
+    check_predict(*chosen_command(app), line);
+  }
   for (const std::string& rule : parser.rename) {
     const std::size_t equals = rule.find('=');
     if (equals == std::string::npos)

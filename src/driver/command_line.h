@@ -23,6 +23,8 @@ enum class Command {
   replay,
   check,
   status,
+  vocabulary,
+  neighbours,
   info,
   config_reference,
   checkpoint_list,
@@ -38,13 +40,22 @@ enum class Resume { automatic, never, must };
 /// What the user asked for. Fields that a command does not have keep their defaults.
 struct CommandLine {
   Command command = Command::help;
-  std::string text;                    ///< help: what to print
-  std::string target;                  ///< the positional argument: CONFIG, RUN_DIR, CHECKPOINT, DIR or FILE
-  std::string run_dir;                 ///< --run-dir; empty: not given
-  std::string checkpoint;              ///< --checkpoint; empty: the newest
-  std::string input;                   ///< predict --input
-  std::string output;                  ///< --output of predict, checkpoint average, checkpoint export
-  std::string other;                   ///< checkpoint diff: the second checkpoint
+  std::string text;                   ///< help: what to print
+  std::string target;                 ///< the positional argument: CONFIG, RUN_DIR, CHECKPOINT, DIR or FILE
+  std::string run_dir;                ///< --run-dir; empty: not given
+  std::string checkpoint;             ///< --checkpoint; empty: the newest
+  std::string input;                  ///< predict --input
+  std::optional<std::string> prompt;  ///< predict --prompt: sample text
+  std::int64_t length = 200;          ///< predict --length: tokens to sample
+  double temperature = 1;             ///< predict --temperature; 0: the likeliest token
+  std::int64_t top_k = 0;             ///< predict --top-k; 0: all tokens
+  std::uint64_t seed = 0;             ///< predict --seed
+  std::vector<std::string> words;     ///< neighbours --words
+  std::string variable;               ///< neighbours --variable; empty: the only one that fits
+  std::string vocabulary;             ///< neighbours --vocabulary; empty: that of the run directory
+  std::int64_t count = 10;            ///< neighbours --count
+  std::string output;  ///< --output of predict, vocabulary, checkpoint average, checkpoint export
+  std::string other;   ///< checkpoint diff: the second checkpoint
   std::vector<std::string> targets;    ///< checkpoint average: the files, in order
   std::vector<std::string> variables;  ///< checkpoint export --variables
   /// checkpoint export --rename FROM=TO

@@ -7,9 +7,11 @@
 
 #include "comm/agree.h"
 #include "driver/batch_source.h"
+#include "driver/command_sample.h"
 #include "driver/executor.h"
 #include "driver/launch.h"
 #include "driver/run_directory.h"
+#include "driver/run_vocabulary.h"
 #include "driver/session.h"
 #include "io/atomic_file.h"
 #include "io/readers.h"
@@ -70,6 +72,7 @@ void collect(HeadRows& head, const ExecutorContext& context, Communicator& world
 }  // namespace
 
 int command_predict(const CommandLine& line) {
+  if (line.prompt) return command_sample(line);
   const RunTarget target = resolve_target(line);
   return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
@@ -96,7 +99,9 @@ int command_predict(const CommandLine& line) {
             const std::string format = data_format(target.config.data);
             const Params options(split_options(target.config.data, "train"), find_reader(format).table,
                                  "section data");
-            input = open_features(format, options, ".", line.input, session.train_data().feature_shape());
+            if (world.rank() == 0) check_vocabulary(target.run_dir, session.train_data());
+            input = open_features(format, options, ".", line.input, session.train_data().feature_shape(),
+                                  session.train_data().text());
           },
           "reading the input");
     });

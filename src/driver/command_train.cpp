@@ -20,6 +20,7 @@
 #include "driver/launch.h"
 #include "driver/monitored_session.h"
 #include "driver/run_reports.h"
+#include "driver/run_vocabulary.h"
 #include "driver/saver.h"
 #include "driver/session.h"
 #include "driver/train_hooks.h"
@@ -248,10 +249,12 @@ int run_job(CommEnvironment& environment, const Config& config, const FoundCheck
     agree(
         world,
         [&] {
-          if (world.rank() == 0)
-            write_file_atomically(options.run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+          if (world.rank() != 0) return;
+          if (found.exists()) check_vocabulary(options.run_dir, session.train_data());
+          write_file_atomically(options.run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+          keep_vocabulary(options.run_dir, session.train_data());
         },
-        "writing config.yaml");
+        "writing config.yaml and the vocabulary");
   });
   const MonitoredSession& ended = run->run();
   return job.end(ended.interruption(), ended.global_step(), ended.final_reason());

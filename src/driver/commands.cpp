@@ -9,10 +9,12 @@
 #include "driver/command_events.h"
 #include "driver/command_info.h"
 #include "driver/command_inspect.h"
+#include "driver/command_neighbours.h"
 #include "driver/command_predict.h"
 #include "driver/command_replay.h"
 #include "driver/command_status.h"
 #include "driver/command_train.h"
+#include "driver/command_vocabulary.h"
 
 namespace lockstep {
 
@@ -26,6 +28,8 @@ constexpr CommandEntry kCommands[] = {
     {Command::events, command_events},
     {Command::replay, command_replay},
     {Command::status, command_status},
+    {Command::vocabulary, command_vocabulary},
+    {Command::neighbours, command_neighbours},
     {Command::info, command_info},
     {Command::config_reference, command_config_reference},
     {Command::checkpoint_list, command_checkpoint_list},

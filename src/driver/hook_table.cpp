@@ -192,9 +192,6 @@ std::vector<std::unique_ptr<Hook>> make_hooks(const Config& config) {
   return hooks;
 }
 
-void check_hooks(const Config& config) {
-  load_plugins(config);
-  make_hooks(config);
-}
+void check_hooks(const Config& config) { make_hooks(config); }
 
 }  // namespace lockstep

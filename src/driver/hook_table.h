@@ -31,8 +31,8 @@ void register_hook(const HookEntry& entry);
 /// All that can be named: built in and registered.
 std::vector<HookEntry> known_hooks();
 
-/// Loads the configuration's plugins, and checks its list `hooks`. Before MPI. Throws Error(config) with
-/// position.
+/// Checks the configuration's list `hooks`; check_config() has loaded its plugins. Before MPI. Throws
+/// Error(config) with position.
 void check_hooks(const Config& config);
 /// The hooks of the configuration's list `hooks`, in its order. Throws Error(config) with position.
 std::vector<std::unique_ptr<Hook>> make_hooks(const Config& config);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/named_options.h"
+#include "driver/plugin.h"
 #include "driver/sparse_gradients.h"
 #include "driver/warm_start.h"
 #include "io/readers.h"
@@ -104,6 +105,7 @@ Node split_options(const Node& data, std::string_view split) {
 }
 
 void check_config(const Config& config) {
+  load_plugins(config);
   const Params model = model_params(config);
   reports_accuracy(model);
   layers_from_config(model.node("layers"));

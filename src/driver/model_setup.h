@@ -32,8 +32,8 @@ Node split_options(const Node& data, std::string_view split);
 /// Name of the reader.
 std::string data_format(const Node& data);
 
-/// Checks everything that needs no data: names and options of reader, layers, loss, metrics, optimizer.
-/// Before MPI.
+/// Loads the configuration's plugins, so that what they register is known, then checks everything that needs
+/// no data: names and options of reader, layers, loss, metrics, optimizer. Before MPI.
 void check_config(const Config& config);
 
 /// One data set of the configuration; null if the split is not there. Reads files.

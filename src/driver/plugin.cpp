@@ -17,7 +17,7 @@ Function* find_symbol(void* library, const char* name, const std::string& path) 
   if (symbol == nullptr)
     throw Error(ErrorKind::config,
                 fmt::format("this shared object is no Lockstep plugin: it has no {}", name), path,
-                "Define its hooks in LOCKSTEP_PLUGIN { ... } (driver/plugin.h).");
+                "Register what it has in LOCKSTEP_PLUGIN { ... } (driver/plugin.h).");
   return reinterpret_cast<Function*>(symbol);
 }
 

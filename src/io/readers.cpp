@@ -22,12 +22,7 @@ namespace {
 std::vector<ReaderEntry>& entries() {
   static std::vector<ReaderEntry> table = {
       // clang-format off: one per line
-      csv_reader(),
-      hdf5_reader(),
-      idx_reader(),
-      skip_gram_reader(),
-      text_tsv_reader(),
-      text_windows_reader(),
+      csv_reader(), hdf5_reader(), idx_reader(), skip_gram_reader(), text_tsv_reader(), text_windows_reader(),
       // clang-format on
   };
   return table;

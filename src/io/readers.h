@@ -43,8 +43,9 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
 /// Reads just features, of all rows, from another file of the same form, for prediction; `params` are the
 /// training data's. `path`, relative to `base_directory`: csv: a file with or without the label column, which
 /// the number of columns tells; idx: the images file; hdf5: a file with the same `features` dataset.
-/// `feature_shape` is one sample's, as the model takes it; `text` is the training data's (Dataset::text()), for
-/// readers of text. The result has no labels. Throws Error(data) if the file's samples have another shape.
+/// `feature_shape` is one sample's, as the model takes it; `text` is the training data's (Dataset::text()),
+/// for readers of text. The result has no labels. Throws Error(data) if the file's samples have another
+/// shape.
 std::unique_ptr<Dataset> open_features(std::string_view format, const Params& params,
                                        const std::string& base_directory, const std::string& path,
                                        const Shape& feature_shape, const TextInfo* text = nullptr);

@@ -19,7 +19,9 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOwnOptions{
-    kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
+    kRunningTextOptions[0],
+    kRunningTextOptions[1],
+    kRunningTextOptions[2],
     ParamSpec{"window", ParamType::integer, "5", "[1, 1000]", "words on each side of the center, at most"},
     ParamSpec{"random_window", ParamType::boolean, "true", "",
               "each center takes 1 to window words on each side, all as likely: near words come more often"},
@@ -71,8 +73,7 @@ std::vector<std::int32_t> pairs_of(const Params& params, const std::vector<std::
                                             static_cast<float>(window));
     for (std::int64_t j = std::max<std::int64_t>(0, i - reach); j <= std::min(count - 1, i + reach); ++j)
       if (j != i)
-        pairs.insert(pairs.end(),
-                     {words[static_cast<std::size_t>(i)], words[static_cast<std::size_t>(j)]});
+        pairs.insert(pairs.end(), {words[static_cast<std::size_t>(i)], words[static_cast<std::size_t>(j)]});
   }
   return pairs;
 }

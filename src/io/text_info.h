@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a data set of text keeps beside its ids: how text became ids, and what its classes are called. The same
-// for the training and the evaluation set; a part of the data set's fingerprint.
+// What a data set of text keeps beside its ids: how text became ids, and what its classes are called. The
+// same for the training and the evaluation set; a part of the data set's fingerprint.
 #pragma once
 
 #include <string>

@@ -23,9 +23,10 @@ inline constexpr std::array kTextOptions{
     ParamSpec{"min_count", ParamType::integer, "1", ">= 1", "rarer tokens are unknown"},
     ParamSpec{"max_vocabulary", ParamType::integer, "null", ">= 3 or null",
               "ids at most, special ones included: the rarest tokens are unknown"},
-    ParamSpec{"vocabulary", ParamType::string, "null", "",
-              "file with a word per line, as vocabulary.txt of a run; null: made from the text. min_count and "
-              "max_vocabulary are not applied to it"},
+    ParamSpec{
+        "vocabulary", ParamType::string, "null", "",
+        "file with a word per line, as vocabulary.txt of a run; null: made from the text. min_count and "
+        "max_vocabulary are not applied to it"},
     ParamSpec{"rows", ParamType::integers, "null", "first, last",
               "samples to use, 0-based, last excluded; null: all"}};
 

@@ -6,10 +6,10 @@
 // is one unknown token.
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <set>
 
 #include "io/input_file.h"
+#include "io/multi_label_binarizer.h"
 #include "io/reader_options.h"
 #include "io/readers.h"
 #include "io/text_options.h"
@@ -23,10 +23,10 @@ constexpr std::array kOwnOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
               "the file, plain or gzip, UTF-8; relative to the config file's folder"},
     ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
-    ParamSpec{"split_column", ParamType::string, "null", "",
+    ParamSpec{"split_column", ParamType::node, "null", "",
               "which set a line belongs to: a column's number from 0, or its name; null: there is none"},
-    ParamSpec{"label_column", ParamType::string, "null", "", "the same for the labels"},
-    ParamSpec{"text_column", ParamType::string, kRequired, "", "the same for the text"},
+    ParamSpec{"label_column", ParamType::node, "null", "", "the same for the labels"},
+    ParamSpec{"text_column", ParamType::node, kRequired, "", "the same for the text"},
     ParamSpec{"split", ParamType::string, "null", "", "use lines with this in split_column; null: all"},
     ParamSpec{"vocabulary_split", ParamType::string, "null", "",
               "vocabulary and classes come from these lines; null: from all"},
@@ -63,12 +63,16 @@ struct Line {
   std::string_view split, labels, text;
 };
 
+bool has_column(const Params& params, std::string_view option) {
+  return params.has(option) && !is_null(params.node(option));
+}
+
 struct TsvFormat {
   explicit TsvFormat(const Params& options) : params(options), header(options.boolean("header")) {
     for (const char* name : {"split", "vocabulary_split"})
-      if (params.has(name) && !params.has("split_column"))
+      if (params.has(name) && !has_column(params, "split_column"))
         throw params.error(name, "needs split_column", "Say which column holds it, such as split_column: 0.");
-    if (with_labels() && !params.has("label_column"))
+    if (with_labels() && !has_column(params, "label_column"))
       throw params.error("labels", "needs label_column", "Name the column, or write labels: none.");
     const std::string& mark = params.string("label_separator");
     if (mark.size() != 1 || mark == "\t")
@@ -86,8 +90,11 @@ struct TsvFormat {
 /// A column's number: the option holds it, or a name of the header.
 std::int64_t column_number(const TsvFormat& format, std::string_view option,
                            const std::vector<std::string_view>& header, const std::string& path) {
-  if (!format.params.has(option)) return kNone;
-  const std::string& text = format.params.string(option);
+  if (!has_column(format.params, option)) return kNone;
+  const Node& node = format.params.node(option);
+  if (node.kind != Node::Kind::scalar)
+    throw format.params.error(option, "must be a column's number, from 0, or its name");
+  const std::string& text = node.text;
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed == std::errc() && end == text.data() + text.size() && number >= 0) return number;
@@ -140,16 +147,10 @@ void for_each_line(const TsvFormat& format, const std::string& path, bool text_a
   }
 }
 
-/// The names in a line's label column.
+/// The names in a line's label column; none for an empty one.
 std::vector<std::string_view> names_of(const TsvFormat& format, const Line& line) {
-  if (!format.multi_label()) return {line.labels};
-  std::vector<std::string_view> names;
-  for (std::string_view name : columns_of(line.labels, format.separator)) {
-    const std::size_t first = name.find_first_not_of(' ');
-    if (first == std::string_view::npos) continue;  // no label, as in an empty column
-    names.push_back(name.substr(first, name.find_last_not_of(' ') - first + 1));
-  }
-  return names;
+  if (format.multi_label()) return split_labels(line.labels, format.separator);
+  return line.labels.empty() ? std::vector<std::string_view>{} : std::vector{line.labels};
 }
 
 /// Vocabulary and classes.
@@ -171,8 +172,7 @@ std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::st
     if (rows != nullptr && (at < (*rows)[0] || at >= (*rows)[1])) return;
     count_tokens(tokenizer, line.text, counts);
     if (!format.with_labels()) return;
-    for (std::string_view name : names_of(format, line))
-      if (!name.empty()) classes.emplace(name);
+    for (std::string_view name : names_of(format, line)) classes.emplace(name);
   });
   if (row == 0)
     throw Error(ErrorKind::data,
@@ -199,15 +199,14 @@ class Samples {
     parts_.record_word = "line";
     parts_.feature_shape = {static_cast<std::int64_t>(max_length_)};
     parts_.text = std::move(info);
-    const std::vector<std::string>& names = parts_.text->class_names;
-    for (std::size_t i = 0; i < names.size(); ++i) classes_.emplace(names[i], i);
+    if (format.with_labels()) classes_.emplace(parts_.text->class_names);
   }
 
   void add(const Line& line, bool labelled) {
     const Vocabulary& vocabulary = parts_.text->vocabulary;
     tokens_.clear();
-    parts_.text->tokenizer.for_each(
-        line.text, [&](std::string_view token) { tokens_.push_back(vocabulary.id(token)); });
+    parts_.text->tokenizer.for_each(line.text,
+                                    [&](std::string_view token) { tokens_.push_back(vocabulary.id(token)); });
     if (tokens_.empty()) tokens_.push_back(vocabulary.unknown_id());
     const std::size_t kept = std::min(tokens_.size(), max_length_);
     const auto first = keep_end_ ? tokens_.end() - static_cast<std::ptrdiff_t>(kept) : tokens_.begin();
@@ -219,35 +218,31 @@ class Samples {
   }
 
   std::unique_ptr<Dataset> dataset(bool labelled) {
-    if (labelled)
-      parts_.num_label_columns = format_.multi_label() ? static_cast<std::int64_t>(classes_.size()) : 1;
+    if (labelled) parts_.num_label_columns = format_.multi_label() ? classes_->num_classes() : 1;
     set_ids(parts_, ids_, parts_.text->vocabulary.size());
     return std::make_unique<Dataset>(std::move(parts_));
   }
 
  private:
   void add_labels(const Line& line) {
-    const std::size_t row = parts_.label_rows.size();
-    if (format_.multi_label()) parts_.label_rows.resize(row + classes_.size(), 0.0F);
-    for (std::string_view name : names_of(format_, line)) {
-      const auto found = classes_.find(name);
-      if (found == classes_.end())
-        fail(parts_.source, line.number,
-             name.empty() ? std::string("has no label")
-                          : fmt::format("the label '{}' is not one of {} classes", name, classes_.size()),
-             "The classes are those of the lines that vocabulary_split and vocabulary_rows choose.");
-      if (format_.multi_label()) {
-        parts_.label_rows[row + found->second] = 1.0F;
-      } else {
-        parts_.label_indices.push_back(static_cast<std::int32_t>(found->second));
-      }
+    const std::vector<std::string_view> names = names_of(format_, line);
+    if (!format_.multi_label() && names.empty())
+      fail(parts_.source, line.number, "has no label", "Every line needs one, or write labels: multi_label.");
+    row_.resize(static_cast<std::size_t>(classes_->num_classes()));
+    classes_->transform(names, parts_.source, line.number, row_.data());
+    if (format_.multi_label()) {
+      parts_.label_rows.insert(parts_.label_rows.end(), row_.begin(), row_.end());
+    } else {
+      parts_.label_indices.push_back(
+          static_cast<std::int32_t>(std::find(row_.begin(), row_.end(), 1.0F) - row_.begin()));
     }
   }
 
   const TsvFormat& format_;
   std::size_t max_length_;
   bool keep_end_;
-  std::map<std::string, std::size_t, std::less<>> classes_;
+  std::optional<MultiLabelBinarizer> classes_;
+  std::vector<float> row_;  ///< a line's classes as 0 and 1
   std::vector<std::int32_t> tokens_, ids_;
   DatasetParts parts_;
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A running text for language models: a sample is a window of `length` tokens, its labels are the token behind
-// each of them. Windows lie over one another in memory, so a small stride costs none.
+// A running text for language models: a sample is a window of `length` tokens, its labels are the token
+// behind each of them. Windows lie over one another in memory, so a small stride costs none.
 #include "io/reader_options.h"
 #include "io/readers.h"
 #include "io/text_options.h"
@@ -71,8 +71,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
                                        const Shape& feature_shape, const TextInfo* text) {
   LOCKSTEP_CHECK(text != nullptr);
-  DatasetParts parts =
-      windows(params, path, read_tokens(path, *text), std::make_shared<TextInfo>(*text), 0);
+  DatasetParts parts = windows(params, path, read_tokens(path, *text), std::make_shared<TextInfo>(*text), 0);
   check_feature_shape(parts.feature_shape, feature_shape, path);
   return std::make_unique<Dataset>(std::move(parts));
 }

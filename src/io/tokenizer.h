@@ -3,9 +3,9 @@
 //
 // Text as tokens. Knows no locale: the same on every machine.
 //
-// Characters: every code point is a token. Words: a word is a run of letters and digits; an apostrophe between
-// two of them belongs to it ("don't"); everything else only separates. Beyond ASCII all code points are taken
-// for letters except those in kSeparators (tokenizer.cpp): spaces, punctuation, symbols.
+// Characters: every code point is a token. Words: a word is a run of letters and digits; an apostrophe
+// between two of them belongs to it ("don't"); everything else only separates. Beyond ASCII all code points
+// are taken for letters except those in kSeparators (tokenizer.cpp): spaces, punctuation, symbols.
 #pragma once
 
 #include <string>

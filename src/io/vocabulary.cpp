@@ -91,8 +91,7 @@ Vocabulary Vocabulary::from_file(const std::string& path, const VocabularyOption
     const std::size_t tab = line.find('\t');
     std::string word = unescaped_word(line.substr(0, tab), where);
     const std::int64_t count = tab == std::string_view::npos ? 0 : count_of(line.substr(tab + 1), where);
-    if (word.empty())
-      throw Error(ErrorKind::data, "has no word", where, "Remove blank lines.");
+    if (word.empty()) throw Error(ErrorKind::data, "has no word", where, "Remove blank lines.");
     const bool at_front = lines.line_number() <= 2;
     if (at_front && word == kPaddingWord && !options.padding) continue;  // of a reader that pads
     const auto known = vocabulary.ids_.find(word);
@@ -108,6 +107,14 @@ Vocabulary Vocabulary::from_file(const std::string& path, const VocabularyOption
   if (vocabulary.size() == vocabulary.unknown_id_ + 1)
     throw Error(ErrorKind::data, "holds no words", path, "A vocabulary has a word per line.");
   return vocabulary;
+}
+
+Vocabulary Vocabulary::of_run(const std::string& path) {
+  InputFile file(path);
+  LineReader lines(file);
+  std::string_view first;
+  const bool padding = lines.next(first) && first.substr(0, first.find('\t')) == kPaddingWord;
+  return from_file(path, {.padding = padding});
 }
 
 std::string Vocabulary::file_text() const {

@@ -27,8 +27,8 @@ struct WordHash {
 using WordCounts = std::unordered_map<std::string, std::int64_t, WordHash, std::equal_to<>>;
 
 struct VocabularyOptions {
-  bool padding = false;         ///< <pad> is id 0; <unk> is the next one
-  std::int64_t min_count = 1;   ///< rarer words are unknown
+  bool padding = false;        ///< <pad> is id 0; <unk> is the next one
+  std::int64_t min_count = 1;  ///< rarer words are unknown
   /// Ids at most, special ones included.
   std::int64_t max_size = std::numeric_limits<std::int32_t>::max();
 };
@@ -45,6 +45,8 @@ class Vocabulary {
   /// From a file: its words in its order (the count may be missing: 0), with the special words put in front
   /// unless it has them. Throws Error(data) with the line.
   static Vocabulary from_file(const std::string& path, const VocabularyOptions& options);
+  /// As the run that wrote `path` had it: with <pad> if that is its first line.
+  static Vocabulary of_run(const std::string& path);
   /// What from_file() reads.
   std::string file_text() const;
 

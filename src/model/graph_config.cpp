@@ -41,7 +41,7 @@ std::vector<LayerDraft> layers_from_config(const Node& layers) {
         name.back() == '/')
       throw params.error("name", fmt::format("'{}' is not a layer name", name),
                          "A name is not empty, has no blanks, and neither begins nor ends with '/'.");
-    drafts.push_back({entry.make(std::move(name), params),
+    drafts.push_back({entry.create(std::move(name), params),
                       params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
                       named.where, params.has("shared_with") ? params.string("shared_with") : std::string{}});
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/function_layer.h"
 #include "model/layers/entries.h"
 
 namespace lockstep {
@@ -76,6 +77,11 @@ std::vector<LayerEntry>& entries() {
   return table;
 }
 }  // namespace
+
+std::unique_ptr<Layer> LayerEntry::create(std::string layer_name, const Params& params) const {
+  return function != nullptr ? make_function_layer(std::move(layer_name), *function)
+                             : make(std::move(layer_name), params);
+}
 
 std::span<const LayerEntry> layer_table() { return entries(); }
 

@@ -15,10 +15,15 @@
 
 namespace lockstep {
 
+struct LayerFunction;
+
 struct LayerEntry {
   std::string_view name, help;
   std::span<const ParamSpec> table;
   std::unique_ptr<Layer> (*make)(std::string name, const Params&);
+  const LayerFunction* function = nullptr;  ///< register_function()'s; `make` is null then
+
+  std::unique_ptr<Layer> create(std::string layer_name, const Params& params) const;
 };
 
 /// Lockstep's own layers and those that register_layer() added.

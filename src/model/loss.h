@@ -90,7 +90,11 @@ struct LossEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Loss> (*make)(const Params&);
 };
+/// Lockstep's own losses and those that register_loss() added.
 std::span<const LossEntry> loss_table();
+/// Adds a user's loss, before a model is made; its texts and table must live as long as the program. Throws
+/// Error(config) if the name is taken.
+void register_loss(const LossEntry& entry);
 std::unique_ptr<Loss> make_loss(const Node& node);
 
 }  // namespace lockstep

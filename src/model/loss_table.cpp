@@ -6,9 +6,10 @@
 
 namespace lockstep {
 
-std::span<const LossEntry> loss_table() {
-  static const std::vector<LossEntry> table = {
-      // clang-format off: one per line
+namespace {
+std::vector<LossEntry>& entries() {
+  static std::vector<LossEntry> table = {
+      // clang-format off
       kSoftmaxCrossEntropyEntry,
       kSigmoidCrossEntropyEntry,
       kMeanSquaredErrorEntry,
@@ -23,6 +24,16 @@ std::span<const LossEntry> loss_table() {
       // clang-format on
   };
   return table;
+}
+}  // namespace
+
+std::span<const LossEntry> loss_table() { return entries(); }
+
+void register_loss(const LossEntry& entry) {
+  for (const LossEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a loss named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
 }
 
 }  // namespace lockstep

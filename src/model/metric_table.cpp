@@ -8,7 +8,7 @@ namespace lockstep {
 
 std::span<const MetricEntry> metric_table() {
   static const std::array table = {
-      // clang-format off: one per line
+      // clang-format off
       kAccuracyMetric,
       kTopKMetric,
       kSubsetAccuracyMetric,

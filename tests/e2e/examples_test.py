@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """The examples whose data do not ship with the project: they are skipped where LOCKSTEP_EXTRA_DATA has none of it."""
+import json
 import os
 import pathlib
 import unittest
@@ -10,6 +11,8 @@ from lockstep_run import SOURCE, LockstepTest, main, records
 EXTRA = pathlib.Path(os.environ["LOCKSTEP_EXTRA_DATA"] or "/nonexistent")
 MNIST = EXTRA / "mnist"
 CIFAR = EXTRA / "cifar10-subset.h5"
+REUTERS = EXTRA / "reuters21578-modapte.tsv.gz"
+SHAKESPEARE = EXTRA / "tinyshakespeare.txt"
 
 
 class ExamplesTest(LockstepTest):
@@ -35,6 +38,38 @@ class ExamplesTest(LockstepTest):
             self.assert_same_run("run-1", f"run-{ranks}")
         losses = [record["loss"] for record in records(self.folder / "run-1")]
         self.assertTrue(all(0 < loss < 20 for loss in losses), losses)
+
+    def short_runs(self, example, data, sets, steps=3):
+        """A few steps on 1, 2 and 3 ranks give the same bits; returns the losses."""
+        for ranks in (1, 2, 3):
+            self.train(f"run-{ranks}", ranks=ranks, config=SOURCE / "examples" / example, steps=steps,
+                       sets=[f"data.path={data}", *sets])
+            self.assert_same_run("run-1", f"run-{ranks}")
+        return [record["loss"] for record in records(self.folder / "run-1")]
+
+    @unittest.skipUnless(REUTERS.is_file(), "no file reuters21578-modapte.tsv.gz in LOCKSTEP_EXTRA_DATA")
+    def test_reuters_lstm_has_the_same_bits_on_1_2_and_3_ranks(self):
+        losses = self.short_runs("reuters_lstm.yaml", REUTERS,
+                                 ["train.batch_size=12", "data.train.rows=[0, 200]", "data.eval.rows=[0, 50]"])
+        self.assertTrue(all(0 < loss < 20 for loss in losses), losses)
+        evaluation = json.loads(self.lockstep("evaluate", self.folder / "run-1", ranks=2).out)
+        self.assertEqual(evaluation["samples"], 50)
+
+    @unittest.skipUnless(SHAKESPEARE.is_file(), "no file tinyshakespeare.txt in LOCKSTEP_EXTRA_DATA")
+    def test_word2vec_learns_with_the_same_bits_on_1_2_and_3_ranks(self):
+        losses = self.short_runs("word2vec.yaml", SHAKESPEARE, ["data.part=[0, 0.1]", "train.batch_size=256"], steps=30)
+        self.assertLess(losses[-1], losses[0])
+        out = self.lockstep("neighbours", self.folder / "run-1", "--variable", "words/embeddings", "--words", "king,love",
+                            "--count", 3).out
+        self.assertEqual(len(out.splitlines()), 9, out)
+
+    @unittest.skipUnless(SHAKESPEARE.is_file(), "no file tinyshakespeare.txt in LOCKSTEP_EXTRA_DATA")
+    def test_shakespeare_transformer_has_the_same_bits_on_1_2_and_3_ranks(self):
+        losses = self.short_runs("shakespeare_transformer.yaml", SHAKESPEARE,
+                                 ["train.batch_size=6", "data.eval.part=[0.99, 1]"], steps=4)
+        self.assertLess(losses[-1], losses[0])
+        out = self.lockstep("predict", self.folder / "run-1", "--prompt", "KING", "--length", 5).out
+        self.assertEqual(len(out), len("KING") + 5 + 1, out)
 
 
 if __name__ == "__main__":

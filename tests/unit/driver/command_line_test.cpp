@@ -80,6 +80,19 @@ TEST(CommandLine, TheOtherCommands) {
   const CommandLine predict = parse({"predict", "runs/a", "--input", "i.csv", "--output", "o.csv"});
   EXPECT_EQ(predict.input, "i.csv");
   EXPECT_EQ(predict.output, "o.csv");
+  EXPECT_FALSE(predict.prompt);
+  const CommandLine sample = parse({"predict", "runs/a", "--prompt", "To be", "--length", "9",
+                                    "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
+  EXPECT_EQ(sample.prompt, "To be");
+  EXPECT_EQ(sample.length, 9);
+  EXPECT_EQ(sample.temperature, 0.5);
+  EXPECT_EQ(sample.top_k, 3);
+  EXPECT_EQ(sample.seed, 7U);
+  const CommandLine near =
+      parse({"neighbours", "runs/a", "--words", "a,b", "--count", "3", "--variable", "e/w"});
+  EXPECT_EQ(near.words, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(near.count, 3);
+  EXPECT_EQ(near.variable, "e/w");
   const CommandLine inspect = parse({"inspect", "c.h5", "--digest", "--json"});
   EXPECT_TRUE(inspect.digest && inspect.json);
   EXPECT_EQ(parse({"events", "runs/a", "--tag", "loss"}).tag, "loss");
@@ -125,6 +138,12 @@ TEST(CommandLine, MissingAndWrongValues) {
   EXPECT_THAT(usage_error({"train"}), HasSubstr("train: CONFIG is required"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "b.yaml"}), HasSubstr("one argument too many: 'b.yaml'"));
   EXPECT_THAT(usage_error({"predict", "r", "--input", "x"}), HasSubstr("--output is required"));
+  EXPECT_THAT(usage_error({"predict", "r", "--prompt", "x", "--output", "y"}),
+              HasSubstr("--output does not go with --prompt"));
+  EXPECT_THAT(usage_error({"predict", "r", "--input", "x", "--output", "y", "--seed", "1"}),
+              HasSubstr("--seed needs --prompt"));
+  EXPECT_THAT(usage_error({"predict", "r", "--prompt", "x", "--temperature", "-1"}),
+              HasSubstr("'-1' is not a number, 0 or more"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--steps", "0"}),
               HasSubstr("'0' is not a whole number of at least 1"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--threads", "1.5"}), HasSubstr("'1.5' is not a whole number"));

@@ -20,10 +20,35 @@ TEST(Readers, EveryTableIsWhole) {
       EXPECT_TRUE(options.insert(spec.name).second) << entry.name << " " << spec.name;
       EXPECT_NE(spec.help, "") << entry.name << " " << spec.name;
     }
-    for (const char* common : {"rows", "scale", "offset", "mean", "std"})
-      EXPECT_TRUE(options.contains(common)) << entry.name << " " << common;
+    EXPECT_TRUE(options.contains("rows")) << entry.name;
+    const bool text = options.contains("tokens");  // ids are not scaled
+    for (const char* common : {"scale", "offset", "mean", "std"})
+      EXPECT_EQ(options.contains(common), !text) << entry.name << " " << common;
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"csv", "hdf5", "idx"}));
+  EXPECT_EQ(names,
+            (std::set<std::string_view>{"csv", "hdf5", "idx", "skip_gram", "text_tsv", "text_windows"}));
+}
+
+TEST(Readers, AUsersReaderIsFoundByItsName) {
+  static constexpr ParamSpec kOptions[] = {{"size", ParamType::integer, "2", ">= 1", "samples"}};
+  const ReaderEntry counting{
+      "counting", "0, 1, 2 ...", kOptions,
+      [](const Params& params, const std::string&) {
+        DatasetParts parts;
+        parts.source = "counting";
+        parts.size = params.integer("size");
+        parts.feature_shape = {1};
+        parts.features = Buffer(cpu_device(), static_cast<std::size_t>(parts.size) * sizeof(float));
+        std::iota(parts.features.as<float>().begin(), parts.features.as<float>().end(), 0.0F);
+        return std::make_unique<Dataset>(std::move(parts));
+      },
+      nullptr};
+  EXPECT_EQ(error_of([] { find_reader("counting"); }).kind(), ErrorKind::config);
+  register_reader(counting);
+  const auto data = open_dataset("counting", params_for("counting", {{"size", "3"}}), "");
+  EXPECT_THAT(features_of(*data), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(error_of([&] { register_reader(counting); }).what_happened(),
+              ::testing::HasSubstr("exists already"));
 }
 
 TEST(Readers, DefaultsAreReadable) {

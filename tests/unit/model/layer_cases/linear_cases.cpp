@@ -19,6 +19,19 @@ LayerCase dense(std::string name, std::string options, bool relu = false) {
           .relu = relu};
 }
 
+/// Sequences of 4 steps: every step of the 3 samples is a row.
+LayerCase dense_steps(std::string name, bool relu) {
+  return {.name = std::move(name),
+          .yaml = "dense: {units: 5}",
+          .inputs = {Shape{4, 7}},
+          .reference =
+              [relu](const Inputs& in, const Variables& v) {
+                return reference::dense({.n = 12, .in = 7, .out = 5, .relu = relu}, in[0], v.at("kernel"),
+                                        variable(v, "bias"));
+              },
+          .relu = relu};
+}
+
 /// `spec` says what the options should mean.
 LayerCase conv2d(std::string name, const std::string& options, ConvolutionSpec spec, bool relu = false) {
   spec.relu = relu;
@@ -38,6 +51,8 @@ void add_linear_cases(std::vector<LayerCase>& cases) {
   cases.push_back(dense("dense", ""));
   cases.push_back(dense("dense_without_bias", ", bias: false"));
   cases.push_back(dense("dense_relu", "", true));
+  cases.push_back(dense_steps("dense_steps", false));
+  cases.push_back(dense_steps("dense_steps_relu", true));
   cases.push_back(dense("dense_relu_without_bias", ", bias: false", true));
   const ConvolutionSpec same{.n = 3,
                              .in_h = 5,

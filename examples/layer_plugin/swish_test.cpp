@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Are the layer's gradients those of its own forward pass?
+#include <cstdio>
+
+#include "model/gradient_check.h"
+#include "swish.h"
+
+int main() {
+  example::Swish swish("swish1", lockstep::make_initializer("he_normal"));
+  bool passed = true;
+  // One result for the input, one for beta.
+  for (const lockstep::GradientCheck& check : lockstep::check_layer(swish, {lockstep::Shape{4, 4, 3}})) {
+    std::printf("%s %s\n", check.passed() ? "right" : "WRONG", check.to_string().c_str());
+    passed = passed && check.passed();
+  }
+  return passed ? 0 : 1;
+}
