@@ -220,6 +220,11 @@ std::string tiny_norm() {
 }
 
 /// Four blocks of attention and a feed-forward net, the mean over all steps to a class.
+/// A table of which a step of 64 samples touches at most 3,200 rows.
+std::string words() {
+  return "- embedding: {rows: 100000, units: 128}\n- reduce: {operation: mean, axes: [0]}\n- dense: {units: "
+         "10}\n";
+}
 std::string transformer() {
   std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
   for (int block = 0; block < 4; ++block)
@@ -234,13 +239,15 @@ std::string transformer() {
 
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
 constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
+constexpr std::string_view kGradientDescent = "gradient_descent: {learning_rate: 0.1}";
+constexpr std::string_view kLazyAdam = "adam: {learning_rate: 0.001, lazy: true}";
 
 }  // namespace
 
 std::span<const BenchNet> bench_nets() {
   static const BenchNet kNets[] = {
-      {"resnet20", "ResNet-20 on 32 x 32 x 3, momentum", Shape{32, 32, 3}, 10, 32, resnet20, kMomentum,
-       0, resnet20_convolutions},
+      {"resnet20", "ResNet-20 on 32 x 32 x 3, momentum", Shape{32, 32, 3}, 10, 32, resnet20, kMomentum, 0,
+       resnet20_convolutions},
       {"resnet50", "ResNet-50 on 224 x 224 x 3, momentum (for GPUs)", Shape{224, 224, 3}, 1000, 64, resnet50,
        kMomentum},
       {"lenet", "conv 32, pool, conv 64, pool, dense 128, dense 10 (3 x 3, same) on 28 x 28 x 1, momentum",
@@ -260,6 +267,10 @@ std::span<const BenchNet> bench_nets() {
        Shape{kCosmoSize, kCosmoSize, kCosmoSize, 1}, 4, 16, cosmo, kMomentum, 0, cosmo_convolutions},
       {"unet", "the net of examples/unet.yaml on 64 x 64 x 3, a class per pixel, Adam",
        Shape{kUnetSize, kUnetSize, 3}, 4, 16, unet, kAdam, 0, unet_convolutions, kUnetSize * kUnetSize},
+      {"words", "embedding of 100,000 x 128 for 50 words, their mean, dense 10; gradient descent", Shape{50},
+       10, 64, words, kGradientDescent, 100000},
+      {"words_adam", "the same with Adam", Shape{50}, 10, 64, words, kAdam, 100000},
+      {"words_lazy", "the same with lazy Adam", Shape{50}, 10, 64, words, kLazyAdam, 100000},
       {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
       {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
        Shape{16}, 10, 2, tiny_norm, kMomentum},

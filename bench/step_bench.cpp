@@ -7,7 +7,7 @@
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //   [--scale K]
 //                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
-//                                           [--json FILE] [--device cpu|cuda] [--tf32]
+//                                           [--sparse-below SHARE] [--json FILE] [--device cpu|cuda] [--tf32]
 //
 // --device cuda is for step_bench_gpu, the same program with GPUs, each rank on one of its own.
 // --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
@@ -46,11 +46,13 @@ namespace {
 using namespace lockstep;
 
 struct Arguments {
-  std::string nets = "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,transformer,cosmo,unet,"
-                     "tiny_dense,tiny_norm",
+  std::string nets =
+                  "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,transformer,cosmo,unet,"
+                  "tiny_dense,tiny_norm",
               json;
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
-               repeat = 5;  // batch 0: the net's own
+               repeat = 5;    // batch 0: the net's own
+  double sparse_below = 0.5;  ///< as comm.sparse_below
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
 };
@@ -91,6 +93,8 @@ Arguments parse(int argc, char** argv) {
       arguments.batch = number(value, 1);
     else if (name == "--shards")
       arguments.shards = number(value, 1);
+    else if (name == "--sparse-below")
+      arguments.sparse_below = std::stod(std::string(value));
     else if (name == "--threads")
       arguments.threads = number(value, 1);
     else if (name == "--scale")
@@ -102,7 +106,7 @@ Arguments parse(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--no-convolutions, --json FILE, --device cpu|cuda, --tf32");
+                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
                    "--parts wants one thread: the passes of several overlap");
@@ -179,6 +183,7 @@ struct Result {
   std::int64_t batch, shards;
   int ranks, threads;
   std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes;
+  std::int64_t sent_bytes;   ///< by a rank in a step
   Times step, convolutions;  ///< or matrix products, alone; median 0: not measured
   StepParts parts;
 };
@@ -215,6 +220,9 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   heads.add_outputs(graph);
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
+  // --parts times the dense sums alone
+  if (place.device.is_host() && !arguments.parts)
+    choose_sparse(variables, result.batch, arguments.sparse_below);
   variables.commit(place.device);
   variables.initialize(1);
   heads.prepare(graph, place.device);
@@ -272,6 +280,7 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
   result.gradient_bytes = trainer.gradient_bytes();
+  result.sent_bytes = trainer.bytes_sent_per_step();
   result.scratch_bytes = workers.scratch_bytes();
   result.variable_bytes = variables.trainable_values().size_bytes() * (1 + optimizer->slot_names().size());
   result.peak_bytes = peak_resident_bytes();
@@ -296,14 +305,17 @@ void print(const Result& r) {
       1e3 * r.step.processor, batch / r.step.median, batch / r.step.minimum,
       1e6 * r.step.median / static_cast<double>(r.layers), 1e-6 * static_cast<double>(r.activation_bytes),
       1e-6 * static_cast<double>(r.peak_bytes));
+  if (r.sent_bytes > 0 || r.net.starts_with("words"))
+    fmt::print("  gradients: {:.2f} MB of memory, {:.3f} MB sent in a step\n",
+               1e-6 * static_cast<double>(r.gradient_bytes), 1e-6 * static_cast<double>(r.sent_bytes));
   const Times& c = r.convolutions;
   if (c.median > 0)
     fmt::print(
         "  its {:<27}{:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
         "these: median {:.3f}, "
         "minimum {:.3f}, cpu {:.3f}\n",
-        r.net == "resnet20" ? "convolutions alone" : "matrix products alone", 1e3 * c.median, 1e3 * c.minimum,
-        1e3 * c.processor, batch / c.median, batch / c.minimum, r.step.median / c.median,
+        r.net.starts_with("lstm") ? "matrix products alone" : "convolutions alone", 1e3 * c.median,
+        1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum, r.step.median / c.median,
         r.step.minimum / c.minimum, r.step.processor / c.processor);
   if (r.parts.forward > 0)
     fmt::print(
@@ -330,6 +342,7 @@ nlohmann::json to_json(const Result& r) {
                         {"samples_per_s_at_minimum", batch / r.step.minimum},
                         {"activation_bytes", r.activation_bytes},
                         {"gradient_bytes", r.gradient_bytes},
+                        {"sent_bytes", r.sent_bytes},
                         {"scratch_bytes", r.scratch_bytes},
                         {"variable_and_slot_bytes", r.variable_bytes},
                         {"peak_resident_bytes", r.peak_bytes}};

@@ -46,7 +46,7 @@ StepRecord record(Communicator& world, const TinyRunOptions& options, const Plan
     run.variables().value(run.variables().find(planted.variable))[0] *= 1.25F;
   run.trainer().observe(&recorder);
   StepResult result = run.trainer().compute();
-  recorder.summed(run.trainer().summed_gradients());
+  recorder.summed(run.trainer().summed_gradients(), run.trainer().sparse_gradients());
   run.trainer().apply(true);
   run.trainer().observe(nullptr);
   StepRecord made = recorder.gather(run.control(), true);
