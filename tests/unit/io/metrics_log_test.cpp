@@ -33,6 +33,18 @@ TEST(MetricsLog, OneObjectPerRecord) {
             "{\"step\":3,\"epoch\":1,\"split\":\"a \\\"b\\\"\\n\"}\n");
 }
 
+TEST(MetricsLog, ListsAndMatricesStandBehindTheValues) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsLog log(path);
+  const std::vector<double> each{0.5, std::nan("")}, matrix{3, 1, 0, 2};
+  const MetricsLog::List lists[] = {{"f1/per_class", each}, {"confusion_matrix/matrix", matrix, 2}};
+  log.append(1, 1, "eval", Values{{"f1", 0.5}}, lists);
+  EXPECT_EQ(read_whole_file(path),
+            "{\"step\":1,\"epoch\":1,\"split\":\"eval\",\"f1\":0.5,\"f1/per_class\":[0.5,null],"
+            "\"confusion_matrix/matrix\":[[3.0,1.0],[0.0,2.0]]}\n");
+}
+
 TEST(MetricsLog, EvaluationsHaveALimitOfTheirOwn) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
