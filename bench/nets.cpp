@@ -229,12 +229,12 @@ std::string transformer() {
   std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
   for (int block = 0; block < 4; ++block)
     text += fmt::format(
-        "- attention: {{name: a{0}, units: 128, heads: 4, causal: true, inputs: [x{0}]}}\n"
+        "- layer_norm: {{inputs: [x{0}]}}\n- attention: {{name: a{0}, units: 128, heads: 4, causal: true}}\n"
         "- add: {{name: y{0}, inputs: [x{0}, a{0}]}}\n"
-        "- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
+        "- layer_norm\n- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
         "- add: {{name: x{1}, inputs: [y{0}, f{0}]}}\n",
         block, block + 1);
-  return text + "- global_avg_pool\n- dense: {units: 65}\n";
+  return text + "- layer_norm\n- dense: {units: 65}\n";
 }
 
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
@@ -243,6 +243,16 @@ constexpr std::string_view kGradientDescent = "gradient_descent: {learning_rate:
 constexpr std::string_view kLazyAdam = "adam: {learning_rate: 0.001, lazy: true}";
 
 }  // namespace
+
+std::vector<DenseAlone::Product> transformer_products() {
+  std::vector<DenseAlone::Product> all;
+  for (int block = 0; block < 4; ++block)
+    for (const DenseAlone::Product product :
+         {DenseAlone::Product{128, 384}, {128, 128}, {128, 512}, {512, 128}})
+      all.push_back(product);
+  all.push_back({128, 65});
+  return all;
+}
 
 std::span<const BenchNet> bench_nets() {
   static const BenchNet kNets[] = {
@@ -262,7 +272,7 @@ std::span<const BenchNet> bench_nets() {
       {"gru_alone", "lstm_alone with GRUs", Shape{50, 128}, 10, 64, gru_alone, kMomentum},
       {"transformer",
        "embedding of 65 x 128, 4 blocks of causal attention (4 heads) and 128-512-128, 128 steps; Adam",
-       Shape{128}, 65, 16, transformer, kAdam, 65},
+       Shape{128}, 65, 16, transformer, kAdam, 65, nullptr, 128},
       {"cosmo", "the net of examples/cosmo_conv3d.yaml on 32 x 32 x 32 x 1, momentum",
        Shape{kCosmoSize, kCosmoSize, kCosmoSize, 1}, 4, 16, cosmo, kMomentum, 0, cosmo_convolutions},
       {"unet", "the net of examples/unet.yaml on 64 x 64 x 3, a class per pixel, Adam",

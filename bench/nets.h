@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "dense_alone.h"
 #include "kernels/primitives.h"
 
 namespace lockstep {
@@ -37,6 +38,8 @@ struct BenchNet {
   std::vector<BenchConvolution> (*convolutions)() = nullptr;
   std::int64_t positions = 1;  ///< of a sample, each with a label of its own
 };
+/// All matrix products of the net `transformer`, in order of the forward pass.
+std::vector<DenseAlone::Product> transformer_products();
 std::span<const BenchNet> bench_nets();
 /// Throws Error(usage) for an unknown name.
 const BenchNet& find_net(std::string_view name);

@@ -126,12 +126,14 @@ class TransformerBlock(nn.Module):
     def __init__(self):
         super().__init__()
         self.attention = nn.MultiheadAttention(128, 4, batch_first=True)
+        self.norms = nn.ModuleList([nn.LayerNorm(128), nn.LayerNorm(128)])
         self.feed_forward = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
         self.register_buffer("mask", torch.triu(torch.ones(128, 128, dtype=torch.bool), 1))
 
     def forward(self, x):
-        x = x + self.attention(x, x, x, attn_mask=self.mask, need_weights=False)[0]
-        return x + self.feed_forward(x)
+        y = self.norms[0](x)
+        x = x + self.attention(y, y, y, attn_mask=self.mask, need_weights=False)[0]
+        return x + self.feed_forward(self.norms[1](x))
 
 
 class Transformer(nn.Module):
@@ -140,10 +142,11 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(65, 128)
         self.positions = nn.Parameter(torch.rand(128, 128))
         self.blocks = nn.Sequential(*[TransformerBlock() for _ in range(4)])
+        self.norm = nn.LayerNorm(128)
         self.dense = nn.Linear(128, 65)
 
     def forward(self, x):
-        return self.dense(self.blocks(self.embedding(x) + self.positions).mean(1))
+        return self.dense(self.norm(self.blocks(self.embedding(x) + self.positions))).flatten(0, 1)
 
 
 def transformer():
@@ -175,6 +178,7 @@ def measure(name, batch, processes, arguments):
         x = torch.randint(0, 10000, (batch, *shape), device=arguments.device)
     if name == "transformer":
         x = torch.randint(0, 65, (batch, *shape), device=arguments.device)
+        y = torch.randint(0, 65, (batch * shape[0],), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:

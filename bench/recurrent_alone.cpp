@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench_memory.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {
@@ -12,14 +13,6 @@ namespace {
 
 constexpr std::int64_t kSteps = 50, kUnits = 128, kWidth = 4 * kUnits;
 
-/// Zeros and denormals would be another benchmark.
-Buffer floats(std::int64_t count) {
-  Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
-  const auto values = buffer.as<float>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i * 2654435761U % 1000) * 1e-4F - 0.05F;
-  return buffer;
-}
 float* data(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 }  // namespace
@@ -34,14 +27,14 @@ class RecurrentAlone::Chain {
             {.n = n * kSteps, .in = kUnits, .out = kWidth, .bias = true, .packed = true}, lanes)),
         one_(cpu_kernels().make.dense({.n = n, .in = kUnits, .out = kWidth, .packed = true}, lanes)),
         gradient_(cpu_kernels().make.dense({.n = n * (kSteps - 1), .in = kUnits, .out = kWidth}, lanes)),
-        weights_(floats(kUnits * kWidth)),
-        bias_(floats(kWidth)),
-        dweights_(floats(kUnits * kWidth)),
-        sum_(floats(n * kWidth)),
+        weights_(bench_floats(kUnits * kWidth)),
+        bias_(bench_floats(kWidth)),
+        dweights_(bench_floats(kUnits * kWidth)),
+        sum_(bench_floats(n * kWidth)),
         all_packed_(cpu_device(), all_->packed_bytes()),
         one_packed_(cpu_device(), one_->packed_bytes()) {
-    for (int i = 0; i < 3; ++i) states_.push_back(floats(n * kSteps * kUnits));
-    for (int i = 0; i < 2; ++i) gates_.push_back(floats(n * kSteps * kWidth));
+    for (int i = 0; i < 3; ++i) states_.push_back(bench_floats(n * kSteps * kUnits));
+    for (int i = 0; i < 2; ++i) gates_.push_back(bench_floats(n * kSteps * kWidth));
   }
   std::size_t scratch_bytes() const {
     return std::max({all_->scratch_bytes(), one_->scratch_bytes(), gradient_->scratch_bytes()});

@@ -30,6 +30,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/timer.h"
+#include "dense_alone.h"
 #include "driver/trainer.h"
 #include "driver/workers.h"
 #include "driver/yaml_node.h"
@@ -249,8 +250,11 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
   std::unique_ptr<RecurrentAlone> products;
+  std::unique_ptr<DenseAlone> dense;
   const bool recurrent = net.name == "lstm" || net.name == "lstm_alone";
-  if ((net.convolutions != nullptr || recurrent) && arguments.convolutions && place.device.is_host()) {
+  const bool transformer = net.name == "transformer";
+  if ((net.convolutions != nullptr || recurrent || transformer) && arguments.convolutions &&
+      place.device.is_host()) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
         "{} shards do not divide the batch of {}, which the primitives alone want: add --no-convolutions",
@@ -259,6 +263,8 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
     const std::int64_t n = result.batch / result.shards;
     if (recurrent)
       products = std::make_unique<RecurrentAlone>(workers, n, own.size(), net.ids > 0);
+    else if (transformer)
+      dense = std::make_unique<DenseAlone>(workers, transformer_products(), n * net.features[0], own.size());
     else
       convolutions = std::make_unique<ConvolutionsAlone>(workers, net.convolutions(), n, own.size());
   }
@@ -273,10 +279,11 @@ Result measure(Communicator& world, const Arguments& arguments, const BenchNet& 
     // In turn with the steps, so that what else the machine does strikes both.
     for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
     for (int i = 0; products && i < count; ++i) passes.time([&] { products->run(); });
+    for (int i = 0; dense && i < count; ++i) passes.time([&] { dense->run(); });
   }
   result.steps = steps.size();
   result.step = steps.summary(world);
-  if (convolutions || products) result.convolutions = passes.summary(world);
+  if (convolutions || products || dense) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
   result.gradient_bytes = trainer.gradient_bytes();
@@ -314,9 +321,9 @@ void print(const Result& r) {
         "  its {:<27}{:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f}  step / "
         "these: median {:.3f}, "
         "minimum {:.3f}, cpu {:.3f}\n",
-        r.net.starts_with("lstm") ? "matrix products alone" : "convolutions alone", 1e3 * c.median,
-        1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum, r.step.median / c.median,
-        r.step.minimum / c.minimum, r.step.processor / c.processor);
+        r.net.starts_with("lstm") || r.net == "transformer" ? "matrix products alone" : "convolutions alone",
+        1e3 * c.median, 1e3 * c.minimum, 1e3 * c.processor, batch / c.median, batch / c.minimum,
+        r.step.median / c.median, r.step.minimum / c.minimum, r.step.processor / c.processor);
   if (r.parts.forward > 0)
     fmt::print(
         "  ms, medians: refresh {:.3f}, forward {:.3f}, backward {:.3f}, sums of gradients {:.3f}, loss sum "

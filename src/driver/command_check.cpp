@@ -103,6 +103,7 @@ int command_check(const CommandLine& line) {
   const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),
                                  [](const auto& op) { return op.collective != nullptr; });
   const double mb = 1e-6, parameters = 4.0 * static_cast<double>(model.variables->trainable_elements());
+  const double dense = 4.0 * static_cast<double>(model.variables->dense_elements());
   const auto optimizer = make_optimizer(config.optimizer);
   fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(),
              name_of(train->feature_dtype()));
@@ -110,8 +111,18 @@ int command_check(const CommandLine& line) {
   fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards,
              plan.steps_per_epoch());
   fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n",
-             parameters * mb, parameters * mb, optimizer->slot_names().size(),
+             parameters * mb, dense * mb, optimizer->slot_names().size(),
              parameters * mb * static_cast<double>(optimizer->slot_names().size()));
+  double sparse = 0;
+  for (const VariableId id : model.variables->sparse()) {
+    const Variable& table = (*model.variables)[id];
+    const std::int64_t rows = table.row_bound->per_sample * batch + table.row_bound->per_step;
+    const double bytes = 4.0 * static_cast<double>(rows) *
+                         (1 + static_cast<double>(table.shape.num_elements() / table.shape[0]));
+    sparse += bytes;
+    fmt::print("sparse gradient   {}: at most {} of {} rows in a step, {:.2f} MB\n", table.name, rows,
+               table.shape[0], bytes * mb);
+  }
   fmt::print("activations       {:.2f} MB per microshard; {}\n",
              static_cast<double>(memory.total_bytes()) * mb,
              meets ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
@@ -123,7 +134,7 @@ int command_check(const CommandLine& line) {
                  static_cast<double>(size_in_bytes(train->feature_dtype())));
   for (int ranks = 2; ranks <= shards; ranks *= 2)
     fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
-               2.0 * (ranks - 1) / ranks * parameters * mb, ranks);
+               1.0 * (ranks - 1) / ranks * (2 * dense + sparse) * mb, ranks);
   if (device.is_gpu()) print_gpu_memory(device, model, config, *train, plan);
   if (!no_gpu.empty()) fmt::print("GPU memory        not known here: {}\n", no_gpu);
   fmt::print("The configuration is good.\n");

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a training step of the net `transformer` cannot be faster than: the matrix products of its dense
+// layers and projections, forward and both backwards, in a step's order, nothing between them. Attention's
+// own kernels are not among them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "driver/workers.h"
+
+namespace lockstep {
+
+class DenseAlone {
+ public:
+  struct Product {
+    std::int64_t in, out;
+  };
+  /// For `microshards` microshards of `rows` rows on this rank.
+  DenseAlone(Workers& workers, std::vector<Product> products, std::int64_t rows, std::int64_t microshards);
+  ~DenseAlone();
+  /// All microshards once. Packing of weights is not in it.
+  void run();
+
+ private:
+  class Chain;
+  Workers& workers_;
+  std::int64_t microshards_;
+  std::vector<std::unique_ptr<Chain>> chains_;  ///< per thread
+};
+
+}  // namespace lockstep
