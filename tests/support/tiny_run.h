@@ -23,6 +23,7 @@ struct TinyRunOptions {
   std::int64_t samples = 60, batch_size = 16;
   int shards = 4, threads = 1, classes = 3;
   bool overlap = false, dense_labels = false;
+  std::int64_t ids = 0;  ///< features are whole numbers below it; 0: any numbers
 };
 
 /// Samples with values in [-1, 1) that depend on their class, so that there is something to learn.
@@ -41,7 +42,8 @@ inline Dataset random_dataset(const TinyRunOptions& options) {
       const PhiloxBlock words =
           philox_words(9, 1, 0, static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(e));
       parts.features.as<float>()[static_cast<std::size_t>(s * elements + e)] =
-          2 * philox_uniform(words[0]) - 1 + 0.3F * static_cast<float>(label);
+          options.ids > 0 ? static_cast<float>(words[0] % static_cast<std::uint32_t>(options.ids))
+                          : 2 * philox_uniform(words[0]) - 1 + 0.3F * static_cast<float>(label);
     }
     if (!options.dense_labels) parts.label_indices.push_back(label);
     for (int c = 0; options.dense_labels && c < options.classes; ++c)
@@ -68,6 +70,7 @@ class TinyRun {
         control_(world.duplicate("control")) {
     heads_.add_outputs(graph_);
     graph_.finish(variables_);
+    choose_sparse(variables_, options.batch_size, 0.5);
     variables_.commit(cpu_device());
     heads_.prepare(graph_, cpu_device());
     variables_.initialize(4);
