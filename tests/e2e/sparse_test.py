@@ -68,7 +68,7 @@ class SparseTest(LockstepTest):
         self.assertNotEqual(self.digest("eager"), self.digest("lazy"))
         result = self.lockstep("train", self.config("gradient_descent: {learning_rate: 0.1, lazy: true}"), "--run-dir",
                                self.folder / "no", code=2)
-        self.assertIn("unknown option 'lazy'", str(result))
+        self.assertIn("unknown key 'lazy'", str(result))
 
     def test_record_and_replay_compare_the_rows(self):
         config = self.config(OPTIMIZERS["adam"])
