@@ -17,7 +17,6 @@
 // a second holds. --parts, with one thread, adds what forward, backward, sums and update take, from steps of
 // their own.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -40,79 +39,12 @@
 #endif
 #include "nets.h"
 #include "recurrent_alone.h"
+#include "step_arguments.h"
 #include "step_parts.h"
 
 namespace {
 
 using namespace lockstep;
-
-struct Arguments {
-  std::string nets =
-                  "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,transformer,cosmo,unet,"
-                  "tiny_dense,tiny_norm",
-              json;
-  std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
-               repeat = 5;    // batch 0: the net's own
-  double sparse_below = 0.5;  ///< as comm.sparse_below
-  bool parts = false, convolutions = true, tf32 = false;
-  std::string device = "cpu";
-};
-
-std::int64_t number(std::string_view text, std::int64_t least) {
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least)
-    throw Error(ErrorKind::usage, fmt::format("'{}' is not a whole number of at least {}", text, least));
-  return value;
-}
-
-Arguments parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view name = argv[i];
-    if (name == "--parts") {
-      arguments.parts = true;
-      continue;
-    }
-    if (name == "--tf32") {
-      arguments.tf32 = true;
-      continue;
-    }
-    if (name == "--no-convolutions") {
-      arguments.convolutions = false;
-      continue;
-    }
-    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
-    const std::string_view value = argv[++i];
-    if (name == "--net")
-      arguments.nets = value;
-    else if (name == "--json")
-      arguments.json = value;
-    else if (name == "--device")
-      arguments.device = value;
-    else if (name == "--batch")
-      arguments.batch = number(value, 1);
-    else if (name == "--shards")
-      arguments.shards = number(value, 1);
-    else if (name == "--sparse-below")
-      arguments.sparse_below = std::stod(std::string(value));
-    else if (name == "--threads")
-      arguments.threads = number(value, 1);
-    else if (name == "--scale")
-      arguments.scale = number(value, 1);
-    else if (name == "--steps")
-      arguments.steps = number(value, 0);
-    else if (name == "--repeat")
-      arguments.repeat = number(value, 1);
-    else
-      throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
-                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32");
-  }
-  LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
-                   "--parts wants one thread: the passes of several overlap");
-  return arguments;
-}
 
 Dataset synthetic(const BenchNet& net, std::int64_t samples) {
   DatasetParts parts;
@@ -193,7 +125,7 @@ struct Place {
   Device& device;
   const KernelTable& kernels;
 };
-Place place_of(const Arguments& arguments, int rank) {
+Place place_of(const StepArguments& arguments, int rank) {
   if (arguments.device == "cpu") return {cpu_device(), cpu_kernels()};
   Backend* backend = find_backend(arguments.device);
   LOCKSTEP_REQUIRE(backend != nullptr, ErrorKind::usage,
@@ -203,7 +135,7 @@ Place place_of(const Arguments& arguments, int rank) {
   return {backend->open(rank % visible), backend->kernels({.allow_tf32 = arguments.tf32})};
 }
 
-Result measure(Communicator& world, const Arguments& arguments, const BenchNet& net) {
+Result measure(Communicator& world, const StepArguments& arguments, const BenchNet& net) {
   Result result{.net = std::string(net.name),
                 .batch = (arguments.batch > 0 ? arguments.batch : net.batch) * arguments.scale,
                 .shards = arguments.shards * arguments.scale,
@@ -365,7 +297,7 @@ nlohmann::json to_json(const Result& r) {
 }
 
 void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
+  const StepArguments arguments = step_arguments(argc, argv);
   Communicator& world = environment.world();
   std::vector<const BenchNet*> nets;
   for (std::size_t at = 0; at <= arguments.nets.size();) {

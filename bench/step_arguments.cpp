@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "step_arguments.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+std::int64_t number(std::string_view text, std::int64_t least) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least)
+    throw Error(ErrorKind::usage, fmt::format("'{}' is not a whole number of at least {}", text, least));
+  return value;
+}
+}  // namespace
+
+StepArguments step_arguments(int argc, char** argv) {
+  StepArguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view name = argv[i];
+    if (name == "--parts") {
+      arguments.parts = true;
+      continue;
+    }
+    if (name == "--tf32") {
+      arguments.tf32 = true;
+      continue;
+    }
+    if (name == "--no-convolutions") {
+      arguments.convolutions = false;
+      continue;
+    }
+    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
+    const std::string_view value = argv[++i];
+    if (name == "--net")
+      arguments.nets = value;
+    else if (name == "--json")
+      arguments.json = value;
+    else if (name == "--device")
+      arguments.device = value;
+    else if (name == "--batch")
+      arguments.batch = number(value, 1);
+    else if (name == "--shards")
+      arguments.shards = number(value, 1);
+    else if (name == "--sparse-below")
+      arguments.sparse_below = std::stod(std::string(value));
+    else if (name == "--threads")
+      arguments.threads = number(value, 1);
+    else if (name == "--scale")
+      arguments.scale = number(value, 1);
+    else if (name == "--steps")
+      arguments.steps = number(value, 0);
+    else if (name == "--repeat")
+      arguments.repeat = number(value, 1);
+    else
+      throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
+                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
+                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32");
+  }
+  LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
+                   "--parts wants one thread: the passes of several overlap");
+  return arguments;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// step_bench's command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+struct StepArguments {
+  std::string nets =
+                  "resnet20,lenet,mlp,mlp_adam,digits,lstm,lstm_alone,gru_alone,transformer,cosmo,unet,"
+                  "tiny_dense,tiny_norm",
+              json;
+  std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
+               repeat = 5;    // batch 0: the net's own
+  double sparse_below = 0.5;  ///< as comm.sparse_below
+  bool parts = false, convolutions = true, tf32 = false;
+  std::string device = "cpu";
+};
+
+/// Throws Error(usage).
+StepArguments step_arguments(int argc, char** argv);
+
+}  // namespace lockstep
