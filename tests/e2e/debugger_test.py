@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank in a debugger: a run without mpirun under gdb, and one rank of many that is parked until gdb lets it go on
 (--hang-rank). gdb runs in batch mode."""
+import json
 import os
 import re
 import shutil
@@ -92,7 +93,7 @@ class HangRankTest(LockstepTest):
         pid, rank, limit = self.parked(job)
         self.assertEqual((rank, limit), (0, "3600"))
         subprocess.run([*gdb_words(CONTINUE, "detach"), "-p", str(pid)], capture_output=True, timeout=100, check=True)
-        self.assertIn('"samples": 297', job.wait().out)
+        self.assertEqual(json.loads(job.wait().out)["samples"], 297)
 
     def test_the_wait_for_a_debugger_has_an_end(self):
         begin = time.monotonic()
