@@ -8,6 +8,10 @@
 
 namespace lockstep {
 
+namespace {
+const std::string kOutput = "a head's output";
+}  // namespace
+
 Graph::Graph(Shape features) : features_(features) {}
 
 int Graph::find(const std::string& name) const {
@@ -25,18 +29,20 @@ Graph::Source Graph::source(const std::string& input, const std::string& reader,
     const auto output = parse_integer(input.substr(colon + 1));
     const auto count = static_cast<std::int64_t>(nodes_[static_cast<std::size_t>(node)].outputs.size());
     if (output && *output >= 0 && *output < count) return {node, static_cast<int>(*output)};
-    throw Error(ErrorKind::config,
-                fmt::format("layer {}: '{}' names no output: {} has {}", reader, input,
-                            input.substr(0, colon), count),
-                where);
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}: '{}' names no output: {} has {}", reader, input, input.substr(0, colon), count),
+        where);
   }
   std::vector<std::string_view> known = {"features"};
   for (const Node& other : nodes_) known.push_back(other.layer->name());
   const std::string suggestion = nearest(input, known);
-  throw Error(ErrorKind::config, fmt::format("layer {}: there is no layer '{}' before it", reader, input),
-              where,
-              suggestion.empty() ? "Inputs are names of earlier layers, or features."
-                                 : fmt::format("Did you mean '{}'?", suggestion));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{}: there is no layer '{}'{}", reader, input, reader == kOutput ? "" : " before it"),
+      where,
+      suggestion.empty() ? "Inputs are names of earlier layers, or features."
+                         : fmt::format("Did you mean '{}'?", suggestion));
 }
 
 const Shape& Graph::shape(Source source) const {
@@ -86,7 +92,8 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
   LOCKSTEP_REQUIRE(inputs.empty() || layer->takes_inputs(), ErrorKind::config,
                    "{}{}layer {}: a {} takes no inputs", where, where.empty() ? "" : ": ", layer->name(),
                    layer->kind());
-  for (const std::string& input : inputs) node.inputs.push_back(source(input, layer->name(), where));
+  for (const std::string& input : inputs)
+    node.inputs.push_back(source(input, "layer " + layer->name(), where));
   for (Source input : node.inputs) shapes.push_back(shape(input));
   try {
     node.outputs = layer->infer(shapes);
@@ -104,7 +111,7 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
 }
 
 void Graph::add_output(const std::string& name, const std::string& where) {
-  outputs_.push_back(source(name, "the model's output", where));
+  outputs_.push_back(source(name, kOutput, where));
 }
 
 const Shape& Graph::output() const { return nodes_.empty() ? features_ : nodes_.back().outputs[0]; }
