@@ -126,7 +126,7 @@ class SlurmTest(LockstepTest):
         number = self.sbatch("train.sbatch", *self.arguments("run", steps=100, sets=sets),
                              options=["--time=1", "--signal=B:USR1@1"])
         wait_until(lambda: "saved; back into the queue" in self.log(number), 40, "the time limit")
-        self.assertRegex(self.log(number), r"this job ends in \d+s, says SLURM_JOB_END_TIME")
+        self.assertRegex(self.log(number), r"this job ends in (1m00s|\d+s), says SLURM_JOB_END_TIME")
         self.assertIn("the time of the job is nearly over", self.log(number))
 
     def test_scancel_with_usr1(self):
