@@ -37,7 +37,8 @@ constexpr ParamSpec kGeneral[] = {
     {"comm", node, "null", "", "Communication between ranks."},
     {"precision", node, "null", "", "Types of numbers."},
     {"hooks", node, "null", "", "What else happens while training: a list, see the hooks."},
-    {"plugins", strings, "null", "or null", "Shared objects with layers, losses, readers and hooks of your own, loaded at start."},
+    {"plugins", strings, "null", "or null",
+     "Shared objects with layers, losses, readers and hooks of your own, loaded at start."},
 };
 
 constexpr ParamSpec kTrain[] = {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "kernels/activation.h"
-#include "kernels/broadcast.h"
 #include "kernels/attention.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -21,8 +21,8 @@
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
-#include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/sequence.h"
 #include "kernels/spatial.h"
 #include "kernels/update.h"
 

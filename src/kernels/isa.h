@@ -19,8 +19,8 @@
 #pragma once
 
 #include "kernels/activation.h"
-#include "kernels/broadcast.h"
 #include "kernels/attention.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -30,8 +30,8 @@
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/recurrent.h"
-#include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/sequence.h"
 #include "kernels/spatial.h"
 #include "kernels/update.h"
 

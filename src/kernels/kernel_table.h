@@ -11,8 +11,8 @@
 
 #include "core/device.h"
 #include "kernels/activation.h"
-#include "kernels/broadcast.h"
 #include "kernels/attention.h"
+#include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -22,8 +22,8 @@
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
-#include "kernels/sequence.h"
 #include "kernels/sampling.h"
+#include "kernels/sequence.h"
 #include "kernels/spatial.h"
 #include "kernels/update.h"
 

@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(kThreads)
     const float* logits = x + row * classes;
     const std::int32_t label = labels[row];
     if (label < 0) {
-      for (std::int64_t j = G::thread(); dx != nullptr && j < classes; j += kGroup) dx[row * classes + j] = 0.0F;
+      for (std::int64_t j = G::thread(); dx != nullptr && j < classes; j += kGroup)
+        dx[row * classes + j] = 0.0F;
       return;
     }
     const Maximum top = G::maximum_of(logits, classes);

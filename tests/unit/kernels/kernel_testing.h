@@ -126,8 +126,8 @@ inline std::vector<Level> levels() {
    level::activation_kernels(),  \
    level::broadcast_kernels(),   \
    level::group_norm_kernels(),  \
-   level::layout_kernels(),     \
-   level::embedding_kernels(),  \
+   level::layout_kernels(),      \
+   level::embedding_kernels(),   \
    level::recurrent_kernels(),   \
    level::attention_kernels(),   \
    level::sampling_kernels(),    \
