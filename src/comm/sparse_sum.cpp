@@ -139,6 +139,8 @@ void SparseSum::combine(std::span<const Input> inputs, Subtree node, const Spars
   std::int64_t unique = 0;
   for (std::int64_t e = 0; e < entries; ++e) {
     const std::uint64_t entry = keys_[static_cast<std::size_t>(e)];
+    // Twice the same row of one microshard would have no place in the tree.
+    LOCKSTEP_CHECK(e == 0 || keys_[static_cast<std::size_t>(e - 1)] != entry, "row {} twice", row_of(entry));
     const std::size_t input = input_of(entry);
     addresses_[static_cast<std::size_t>(e)] = inputs[input].values + width_ * cursors_[input]++;
     if (unique > 0 && out.rows[unique - 1] == row_of(entry)) continue;
