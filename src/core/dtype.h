@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types. Arithmetic is float32 today; the others are what data and checkpoints hold.
+// Element types. Arithmetic is float32; activations may lie in memory as f32, bf16 or f16, and the others are
+// what data and checkpoints hold.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "core/half.h"
 
 namespace lockstep {
 
@@ -36,6 +39,14 @@ struct DTypeOf<float> {
 template <>
 struct DTypeOf<double> {
   static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<Float16> {
+  static constexpr DType value = DType::f16;
 };
 template <>
 struct DTypeOf<std::int32_t> {

@@ -161,11 +161,14 @@ EvaluationMetrics::EvaluationMetrics(std::vector<BoundMetric> metrics, const Exe
       if (!on_host) places[h].on_device = Buffer(context.device, bytes_of_head);
     }
     std::vector<Buffer>& own = own_places_.emplace_back();
+    std::vector<Buffer>& widened = widened_.emplace_back();
     for (const BoundMetric& bound : metrics_) {
       const bool transforms = bound.spec.transform == MetricSpec::Transform::softmax ||
                               bound.spec.transform == MetricSpec::Transform::sigmoid;
       const bool reads_layer = !bound.metric->layer().empty() && !on_host;
       own.push_back(transforms || reads_layer ? Buffer::pinned(context.device, room(bound.shape)) : Buffer());
+      const bool narrow = !bound.metric->layer().empty() && context.graph.activation_type() != DType::f32;
+      widened.push_back(narrow ? Buffer(context.device, room(bound.shape)) : Buffer());
     }
   }
 }
@@ -263,8 +266,14 @@ void EvaluationMetrics::forward(int operation, const Pass& pass) {
     const BoundMetric& bound = metrics_[value.metric];
     MetricBatch batch;
     batch.n = pass.n;
-    batch.outputs = to_host(pass.lane, pass.outputs[value.output], pass.n * bound.shape.num_elements(),
-                            own_places_[thread][value.metric]);
+    const std::int64_t count = pass.n * bound.shape.num_elements();
+    ConstData outputs = pass.outputs[value.output];
+    if (outputs.type() != DType::f32) {
+      const Data wide(widened_[thread][value.metric].as<float>().data());
+      context_.kernels.elementwise.convert(pass.lane, count, outputs, wide);
+      outputs = wide;
+    }
+    batch.outputs = to_host(pass.lane, outputs, count, own_places_[thread][value.metric]);
     if (!context_.device.is_host()) {
       const RecordedCall waiting("the GPU's outputs for the metrics", 0);
       context_.device.synchronize(pass.lane.stream);

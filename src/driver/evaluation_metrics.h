@@ -94,6 +94,7 @@ class EvaluationMetrics final : private StepObserver {
   std::vector<Uses> uses_;                       ///< by head
   std::vector<std::vector<Place>> places_;       ///< by thread and head
   std::vector<std::vector<Buffer>> own_places_;  ///< by thread and metric: layers, own transformations
+  std::vector<std::vector<Buffer>> widened_;     ///< likewise, on the device: layers held in 16-bit types
   std::vector<LayerValue> layers_;
   std::vector<std::int64_t> first_sample_;  ///< by own shard: where its records begin, in samples
   std::vector<std::int64_t> samples_;       ///< by own shard: so many are recorded

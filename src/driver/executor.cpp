@@ -29,7 +29,8 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                               training,
                               sample_counts,
                               {wants.get(), inputs},
-                              context.shards});
+                              context.shards,
+                              context.graph.activation_type()});
   }
   return calls;
 }
@@ -104,14 +105,17 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       const Graph::Operation& operation = calls_.operations[i];
       Slot::Call call{};
       for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
-        call.inputs.push_back(at<float>(slot->arena, plan_.value(operation.inputs[input])));
-        call.dx.push_back(
-            at<float>(slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset));
+        const int value = operation.inputs[input];
+        const DType type = calls_.values[static_cast<std::size_t>(value)].type;
+        call.inputs.push_back(data_at(slot->arena, plan_.value(value), type));
+        call.dx.push_back(data_at(
+            slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset, type));
       }
       for (int output : operation.outputs) {
-        call.outputs.push_back(at<float>(slot->arena, plan_.value(output)));
-        call.dy.push_back(at<float>(slot->arena, plan_.value_gradient(output)));
-        call.dy2.push_back(at<float>(slot->arena, plan_.second_gradient(output)));
+        const DType type = calls_.values[static_cast<std::size_t>(output)].type;
+        call.outputs.push_back(data_at(slot->arena, plan_.value(output), type));
+        call.dy.push_back(data_at(slot->arena, plan_.value_gradient(output), type));
+        call.dy2.push_back(data_at(slot->arena, plan_.second_gradient(output), type));
       }
       call.saved = at<char>(slot->arena, plan_.saved(static_cast<int>(i)));
       slot->calls.push_back(std::move(call));

@@ -126,10 +126,11 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
   if (observer_ != nullptr) observer_->backward(action.operation, pass);
   for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
     if (!plan_.contribution(action.operation, static_cast<int>(input)).accumulate) continue;
-    const int value = operation.inputs[input];
-    context_.kernels.elementwise.accumulate(
-        lane, microshard.n * calls_.values[static_cast<std::size_t>(value)].shape.num_elements(),
-        at<float>(slot.arena, plan_.value_gradient(value)), call.dx[input]);
+    const int number = operation.inputs[input];
+    const Graph::Value& value = calls_.values[static_cast<std::size_t>(number)];
+    context_.kernels.elementwise.accumulate(lane, microshard.n * value.shape.num_elements(),
+                                            data_at(slot.arena, plan_.value_gradient(number), value.type),
+                                            call.dx[input]);
   }
 }
 
@@ -147,8 +148,9 @@ Executor::Gradients Executor::gradients_of(int number, const Phase& phase, int t
 
 /// The flat range of an operation's own trainable variables.
 Range Executor::gradient_range(const Graph::Operation& operation) const {
-  const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   Range range{0, 0};
+  if (operation.node < 0) return range;
+  const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
     const Variable& variable = context_.variables[static_cast<VariableId>(id)];
     if (!variable.trainable || variable.sparse_index >= 0) continue;

@@ -19,10 +19,9 @@ struct Executor::Slot {
   LabelBlock labels;       ///< where the loss reads them
   LabelBlock host_labels;  ///< the same in host memory
   struct Call {
-    std::vector<const float*> inputs;
-    std::vector<float*> dx;
-    std::vector<float*> outputs;
-    std::vector<const float*> dy, dy2;
+    std::vector<ConstData> inputs;
+    std::vector<Data> dx, outputs;
+    std::vector<ConstData> dy, dy2;
     void* saved;
   };
   std::vector<Call> calls;
@@ -42,6 +41,10 @@ template <typename T>
 inline T* at(const Buffer& arena, std::size_t offset) {
   return offset == MemoryPlan::kNone ? nullptr
                                      : reinterpret_cast<T*>(static_cast<char*>(arena.data()) + offset);
+}
+
+inline Data data_at(const Buffer& arena, std::size_t offset, DType type) {
+  return {at<char>(arena, offset), type};
 }
 
 }  // namespace lockstep

@@ -100,10 +100,12 @@ void Executor::cut_behind_loss() {
 }
 
 bool Executor::has_gradients(const Graph::Operation& operation) const {
-  return context_.graph.nodes()[static_cast<std::size_t>(operation.node)].trainable_elements > 0;
+  return operation.node >= 0 &&
+         context_.graph.nodes()[static_cast<std::size_t>(operation.node)].trainable_elements > 0;
 }
 
 void Executor::add_gradients(Phase& phase, const Graph::Operation& operation) const {
+  if (operation.node < 0) return;
   const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   for (int id = node.last_variable - 1; id >= node.first_variable; --id) {
     const Variable& variable = context_.variables[static_cast<VariableId>(id)];

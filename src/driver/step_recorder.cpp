@@ -87,6 +87,7 @@ void StepRecorder::add_operation_backward(int number) {
 // The layer as the user wrote it, with those that run in the same pass: "conv1 + relu1".
 std::string StepRecorder::layer_text(const Graph::Operation& operation) const {
   std::string text = operation.layer->name();
+  if (operation.node < 0) return text;
   for (const Graph::Node& node : context_.graph.nodes())
     if (node.fused_into == operation.node) text += " + " + node.layer->name();
   return text;
@@ -98,6 +99,7 @@ std::string StepRecorder::value_text(int value) const {
 }
 
 std::span<const Variable> StepRecorder::variables_of(const Graph::Operation& operation) const {
+  if (operation.node < 0) return {};
   const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
   return context_.variables.variables().subspan(
       static_cast<std::size_t>(node.first_variable),

@@ -54,8 +54,8 @@ class StepRecorder : public StepObserver {
     return calls_.operations[static_cast<std::size_t>(number)];
   }
   std::uint64_t hash(const void* data, std::size_t bytes) const;
-  std::uint64_t hash(const float* data, std::int64_t elements) const {
-    return hash(static_cast<const void*>(data), static_cast<std::size_t>(elements) * sizeof(float));
+  std::uint64_t hash(ConstData data, std::int64_t elements) const {
+    return hash(data.address(), static_cast<std::size_t>(elements) * size_in_bytes(data.type()));
   }
   std::uint64_t& at(int row, int shard) {
     return hashes_[static_cast<std::size_t>(row) * stride_ + static_cast<std::size_t>(shard - own_.first)];

@@ -1,9 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four floats at a time where addresses allow, and element-wise kernels over them. For *.cu files.
+// Four numbers at a time where addresses allow, and element-wise kernels over them. In memory they are of any
+// type of core/half.h, in registers float32. For *.cu files.
 #pragma once
 
+#if defined(__CUDA_ARCH__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+#include "core/data.h"
 #include "kernels/cuda_launch.h"
 
 namespace lockstep::cuda {
@@ -13,26 +20,64 @@ struct Pack {
   float at[kWidth];
 };
 
-/// How a kernel reads and writes kWidth neighbours: Wide in one access (16-byte aligned), Loose one by one,
-/// Narrow is one element.
+/// core/half.h's conversions; on a GPU one instruction each.
+inline __device__ float widened(float value) { return value; }
+inline __device__ float widened(BFloat16 value) { return to_float(value); }
+inline __device__ float widened(Float16 value) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(__ushort_as_half(value.bits));
+#else
+  return to_float(value);
+#endif
+}
+template <typename T>
+__device__ T narrowed(float value) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (dtype_of<T> == DType::bf16)
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+  else if constexpr (dtype_of<T> == DType::f16)
+    return {__half_as_ushort(__float2half_rn(value))};
+  else
+    return value;
+#else
+  return from_float<T>(value);
+#endif
+}
+
+/// How a kernel reads and writes kWidth neighbours: Wide in one access (16-byte aligned, or 8-byte for 16-bit
+/// types), Loose one by one, Narrow is one element.
 struct Wide {
   static constexpr int kWidth = 4;
-  struct alignas(16) Access {
-    Pack<4> pack;
+  template <typename T>
+  struct alignas(4 * sizeof(T)) Access {
+    T at[4];
   };
-  static __device__ Pack<4> load(const float* p) { return reinterpret_cast<const Access*>(p)->pack; }
-  static __device__ void store(float* p, const Pack<4>& value) { reinterpret_cast<Access*>(p)->pack = value; }
+  template <typename T>
+  static __device__ Pack<4> load(const T* p) {
+    const Access<T> access = *reinterpret_cast<const Access<T>*>(p);
+    Pack<4> value;
+    for (int i = 0; i < 4; ++i) value.at[i] = widened(access.at[i]);
+    return value;
+  }
+  template <typename T>
+  static __device__ void store(T* p, const Pack<4>& value) {
+    Access<T> access;
+    for (int i = 0; i < 4; ++i) access.at[i] = narrowed<T>(value.at[i]);
+    *reinterpret_cast<Access<T>*>(p) = access;
+  }
 };
 template <int kElements>
 struct OneByOne {
   static constexpr int kWidth = kElements;
-  static __device__ Pack<kElements> load(const float* p) {
+  template <typename T>
+  static __device__ Pack<kElements> load(const T* p) {
     Pack<kElements> value;
-    for (int i = 0; i < kElements; ++i) value.at[i] = p[i];
+    for (int i = 0; i < kElements; ++i) value.at[i] = widened(p[i]);
     return value;
   }
-  static __device__ void store(float* p, const Pack<kElements>& value) {
-    for (int i = 0; i < kElements; ++i) p[i] = value.at[i];
+  template <typename T>
+  static __device__ void store(T* p, const Pack<kElements>& value) {
+    for (int i = 0; i < kElements; ++i) p[i] = narrowed<T>(value.at[i]);
   }
 };
 using Loose = OneByOne<4>;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -17,10 +18,12 @@ class ElementwiseKernels {
  public:
   virtual ~ElementwiseKernels();
 
+  /// to = from in to's type, as core/half.h rounds. No aliasing.
+  virtual void convert(const Lane&, std::int64_t count, ConstData from, Data to) const = 0;
   /// y = 0.
   virtual void zero(const Lane&, std::int64_t count, float* y) const = 0;
   /// into += from.
-  virtual void accumulate(const Lane&, std::int64_t count, float* into, const float* from) const = 0;
+  virtual void accumulate(const Lane&, std::int64_t count, Data into, ConstData from) const = 0;
   /// y = a + b, then max(y, 0) if relu (NaN stays NaN, here and in relu).
   virtual void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,
                    bool relu) const = 0;

@@ -89,14 +89,39 @@ inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step
   }
 }
 
+/// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float.
+template <typename Body>
+inline void for_each_vector(std::int64_t count, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, Vec{});
+  for (; i < count; ++i) body(i, 0.0F);
+}
+
 class Elementwise final : public ElementwiseKernels {
  public:
+  void convert(const Lane&, std::int64_t count, ConstData from, Data to) const override {
+    with_type(from.type(), [&]<typename From>(From) {
+      with_type(to.type(), [&]<typename To>(To) {
+        const From* const x = from.as<From>();
+        To* const y = to.as<To>();
+        for_each_vector(
+            count, [=]<typename V>(std::int64_t i, V) { Lanes<V>::store(y + i, Lanes<V>::load(x + i)); });
+      });
+    });
+  }
+
   void zero(const Lane&, std::int64_t count, float* y) const override {
     for (std::int64_t i = 0; i < count; ++i) y[i] = 0.0F;
   }
 
-  void accumulate(const Lane&, std::int64_t count, float* into, const float* from) const override {
-    for (std::int64_t i = 0; i < count; ++i) into[i] += from[i];
+  void accumulate(const Lane&, std::int64_t count, Data into, ConstData from) const override {
+    with_type(into.type(), [&]<typename T>(T) {
+      T* const sum = into.as<T>();
+      const T* const added = from.as<T>();
+      for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
+        Lanes<V>::store(sum + i, Lanes<V>::load(sum + i) + Lanes<V>::load(added + i));
+      });
+    });
   }
 
   void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,

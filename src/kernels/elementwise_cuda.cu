@@ -21,11 +21,21 @@ struct Zero {
   }
 };
 
-template <bool kRelu>
+template <typename From, typename To>
+struct Convert {
+  const From* from;
+  To* to;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    V::store(to + i, V::load(from + i));
+  }
+};
+
+template <bool kRelu, typename T = float>
 struct Add {
-  const float* a;
-  const float* b;
-  float* y;
+  const T* a;
+  const T* b;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(a + i);
@@ -174,12 +184,24 @@ struct GaussianNoise {
 
 class Elementwise final : public ElementwiseKernels {
  public:
+  void convert(const Lane& lane, std::int64_t count, ConstData from, Data to) const override {
+    with_type(from.type(), [&]<typename From>(From) {
+      with_type(to.type(), [&]<typename To>(To) {
+        for_each_element(lane, "convert", count, wide_aligned(from.address(), to.address()),
+                         Convert<From, To>{from.as<From>(), to.as<To>()});
+      });
+    });
+  }
+
   void zero(const Lane& lane, std::int64_t count, float* y) const override {
     for_each_element(lane, "zero", count, wide_aligned(y), Zero{y});
   }
 
-  void accumulate(const Lane& lane, std::int64_t count, float* into, const float* from) const override {
-    for_each_element(lane, "accumulate", count, wide_aligned(into, from), Add<false>{into, from, into});
+  void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
+    with_type(into.type(), [&]<typename T>(T) {
+      for_each_element(lane, "accumulate", count, wide_aligned(into.address(), from.address()),
+                       Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
+    });
   }
 
   void add(const Lane& lane, std::int64_t count, const float* a, const float* b, float* y,

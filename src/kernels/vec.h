@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "core/half.h"
+
 namespace lockstep {
 namespace {  // each file's own: its width is that of the level it is compiled for
 
@@ -27,7 +29,13 @@ constexpr int kPanelColumns = 64;
 using Vec = float __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedVec = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
-/// What the kernels' inner loops are written over: a register of columns, or one column.
+using Bits = std::uint32_t __attribute__((vector_size(kLanes * sizeof(float))));
+using Halves = std::uint16_t __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
+using UnalignedHalves =
+    std::uint16_t __attribute__((vector_size(kLanes * sizeof(std::uint16_t)), aligned(2), may_alias));
+
+/// What the kernels' inner loops are written over: a register of columns, or one column. In memory they are
+/// of any type of core/half.h, and converted with its bits.
 template <typename V>
 struct Lanes;
 template <>
@@ -35,12 +43,50 @@ struct Lanes<Vec> {
   static constexpr int kWidth = kLanes;
   static Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
   static void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
+
+  static Vec load(const BFloat16* p) { return reinterpret_cast<Vec>(bits_at(p) << 16); }
+  static void store(BFloat16* p, Vec v) {
+    const Bits bits = reinterpret_cast<Bits>(v);
+    const Bits rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    put(p, (bits & 0x7FFFFFFFU) > 0x7F800000U ? (bits >> 16) | 0x40U : rounded);
+  }
+
+  static Vec load(const Float16* p) {
+    const Bits bits = bits_at(p), magnitude = bits & 0x7FFFU;
+    const Vec shifted = reinterpret_cast<Vec>(magnitude << 13) * 0x1p112F;
+    const Bits special = magnitude >= 0x7C00U ? Bits{} + 0x7F800000U : Bits{};
+    return reinterpret_cast<Vec>(reinterpret_cast<Bits>(shifted) | special | ((bits & 0x8000U) << 16));
+  }
+  static void store(Float16* p, Vec v) {
+    const Bits bits = reinterpret_cast<Bits>(v), magnitude = bits & 0x7FFFFFFFU;
+    const Bits subnormal = reinterpret_cast<Bits>(reinterpret_cast<Vec>(magnitude) + 0.5F) - 0x3F000000U;
+    const Bits normal = (magnitude + 0xC8000FFFU + ((magnitude >> 13) & 1U)) >> 13;
+    const Bits special = magnitude > 0x7F800000U ? 0x7E00U | ((magnitude >> 13) & 0x3FFU) : Bits{} + 0x7C00U;
+    const Bits rounded = magnitude >= 0x47800000U ? special : magnitude < 0x38800000U ? subnormal : normal;
+    put(p, rounded | ((bits >> 16) & 0x8000U));
+  }
+
+ private:
+  template <typename Half>
+  static Bits bits_at(const Half* p) {
+    return __builtin_convertvector(*reinterpret_cast<const UnalignedHalves*>(p), Bits);
+  }
+  template <typename Half>
+  static void put(Half* p, Bits bits) {
+    *reinterpret_cast<UnalignedHalves*>(p) = __builtin_convertvector(bits, Halves);
+  }
 };
 template <>
 struct Lanes<float> {
   static constexpr int kWidth = 1;
-  static float load(const float* p) { return *p; }
-  static void store(float* p, float v) { *p = v; }
+  template <typename T>
+  static float load(const T* p) {
+    return to_float(*p);
+  }
+  template <typename T>
+  static void store(T* p, float v) {
+    *p = from_float<T>(v);
+  }
 };
 
 /// `rows` rows of `width` columns, the first at element `offset`, `stride` elements apart. Column i belongs

@@ -25,8 +25,8 @@ namespace lockstep {
 struct FunctionCall {
   std::int64_t n;
   std::span<const Shape> input_shapes, output_shapes;  ///< per sample, channels last
-  const float* const* inputs;
-  float* const* outputs;
+  const ConstData* inputs;                             ///< float32: `const float* x = call.inputs[0]`
+  const Data* outputs;
 };
 
 /// Shapes of the outputs from those of the inputs. Throws Error(config) that says what does not fit; the

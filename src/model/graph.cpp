@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/scalar.h"
+#include "model/cast.h"
 
 namespace lockstep {
 
@@ -211,6 +212,33 @@ void find_gradients(Graph::Calls& calls) {
     calls.values[v].wants_gradient = calls.values[v].wants_gradient && comes[v];
 }
 
+/// The value in another type: by a cast, one for all who want it.
+int in_type(Graph::Calls& calls, int value, DType type) {
+  const Graph::Value source = calls.values[static_cast<std::size_t>(value)];
+  if (source.type == type) return value;
+  for (const int consumer : source.consumers) {
+    const Graph::Operation& operation = calls.operations[static_cast<std::size_t>(consumer)];
+    const int output = operation.outputs.front();
+    if (operation.node < 0 && calls.values[static_cast<std::size_t>(output)].type == type) return output;
+  }
+  const std::string name = source.producer < 0
+                               ? "features"
+                               : calls.operations[static_cast<std::size_t>(source.producer)].layer->name();
+  calls.casts.push_back(
+      make_cast(fmt::format("{} as {}", name, name_of(type)), source.shape, source.type, type));
+  const int number = static_cast<int>(calls.operations.size()),
+            output = static_cast<int>(calls.values.size());
+  calls.values[static_cast<std::size_t>(value)].consumers.push_back(number);
+  calls.values.push_back(
+      {.shape = source.shape, .type = type, .producer = number, .wants_gradient = source.wants_gradient});
+  calls.operations.push_back({.layer = calls.casts.back().get(),
+                              .collective = nullptr,
+                              .inputs = {value},
+                              .outputs = {output},
+                              .node = -1});
+  return output;
+}
+
 }  // namespace
 
 Graph::Calls Graph::calls(bool training) const {
@@ -235,17 +263,22 @@ Graph::Calls Graph::calls(bool training) const {
     Operation operation{.layer = node.layer.get(),
                         .collective = dynamic_cast<CollectiveLayer*>(node.layer.get()),
                         .node = static_cast<int>(i)};
+    const DType given =
+        node.inputs.empty() ? DType::f32 : calls.values[static_cast<std::size_t>(value(node.inputs[0]))].type;
+    for (std::size_t input = 0; input < node.inputs.size(); ++input)
+      operation.inputs.push_back(
+          in_type(calls, value(node.inputs[input]), node.layer->input_type(input, type_, given)));
     const int number = static_cast<int>(calls.operations.size());
     bool wants_gradient = node.parameters > 0 || node.shared_with >= 0;
-    for (Source input : node.inputs) {
-      operation.inputs.push_back(value(input));
-      Value& read = calls.values[static_cast<std::size_t>(value(input))];
+    for (int input : operation.inputs) {
+      Value& read = calls.values[static_cast<std::size_t>(input)];
       read.consumers.push_back(number);
       wants_gradient = wants_gradient || read.wants_gradient;
     }
     for (const Shape& shape : node.outputs) {
       operation.outputs.push_back(static_cast<int>(calls.values.size()));
       calls.values.push_back({.shape = shape,
+                              .type = node.layer->output_type(type_, given),
                               .producer = number,
                               .wants_gradient = training && wants_gradient && !node.layer->stops_gradient()});
     }
@@ -258,7 +291,7 @@ Graph::Calls Graph::calls(bool training) const {
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));
   }
-  for (const Source output : outputs_) calls.outputs.push_back(value(output));
+  for (const Source output : outputs_) calls.outputs.push_back(in_type(calls, value(output), DType::f32));
   calls.node_values = std::move(values_of);
   if (training) find_gradients(calls);
   return calls;

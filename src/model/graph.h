@@ -32,6 +32,10 @@ class Graph {
   /// What the model gives: "layer", or "layer:1" for its second output. Without a call the last layer's first
   /// output is the only one. Before finish(); `where` is for messages.
   void add_output(const std::string& name, const std::string& where = {});
+  /// The type in which activations are held, where the layers can: float32, or a 16-bit type. Layers that
+  /// compute in float32 get a cast before them, and so do the losses. Before calls().
+  void hold_activations_as(DType type) { type_ = type; }
+  DType activation_type() const { return type_; }
   /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
   void finish(VariableStore& variables);
 
@@ -60,18 +64,19 @@ class Graph {
   std::span<const Source> outputs() const { return outputs_; }
   const Shape& shape(Source source) const;
 
-  /// One call: a layer with its values. Value 0 is the features.
+  /// One call: a layer, or a cast, with its values. Value 0 is the features.
   struct Operation {
     Layer* layer;
     CollectiveLayer* collective;  ///< the same, if it is one
     std::vector<int> inputs, outputs;
-    int node;               ///< the node that it comes from
+    int node;               ///< the node that it comes from; -1: a cast
     bool backward = false;  ///< a gradient comes to it, and it or something before it is moved by it
     int owner = -1;         ///< the operation whose variables it uses, or -1
     std::int64_t shared_elements = 0;  ///< of the owner's flat range, gaps included
   };
   struct Value {
-    Shape shape;                  ///< per sample
+    Shape shape;  ///< per sample
+    DType type = DType::f32;
     int producer = -1;            ///< operation; -1 for the features
     std::vector<int> consumers;   ///< operations, ascending; one that reads it twice stands twice
     bool wants_gradient = false;  ///< its gradient is computed
@@ -82,6 +87,7 @@ class Graph {
     std::vector<Value> values;
     std::vector<int> outputs;                   ///< values of Graph::outputs(); one may stand there twice
     std::vector<std::vector<int>> node_values;  ///< by node and output
+    std::vector<std::shared_ptr<Layer>> casts;
   };
   Calls calls(bool training) const;
 
@@ -99,6 +105,7 @@ class Graph {
   void fuse_addition(int addition);
 
   Shape features_;
+  DType type_ = DType::f32;
   std::vector<Node> nodes_;
   std::vector<Source> outputs_;
 };

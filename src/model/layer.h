@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/data.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
@@ -30,6 +31,7 @@ struct PrepareContext {
   std::span<const std::int64_t> sample_counts;  ///< microshard sizes that will occur, without 0
   std::span<const bool> wants_input_gradient;   ///< per input; all false in inference
   int shards = 1;                               ///< of a global batch
+  DType type = DType::f32;                      ///< in which the model holds its activations
 };
 
 /// One microshard's pass through one layer. Pointers are valid for n samples; an input gradient that nobody
@@ -45,13 +47,13 @@ struct Pass {
   std::uint64_t seed;
   std::int64_t step;          ///< global step
   std::int64_t first_sample;  ///< its first sample's position in the global batch
-  const float* const* inputs;
-  float* const* outputs;
+  const ConstData* inputs;    ///< each of the type that the layer asked for
+  const Data* outputs;
   void* saved;  ///< the layer's saved_bytes(), from forward to backward of this microshard; null in inference
-  const float* const* dy;   ///< backward: gradient of each output
-  const float* const* dy2;  ///< a second contribution, if takes_two_gradients()
-  float* const* dx;         ///< backward: gradient of each input, to be overwritten
-  float* gradients;         ///< backward: this microshard's gradients of the flat range from gradient_base on
+  const ConstData* dy;   ///< backward: gradient of each output, in its type
+  const ConstData* dy2;  ///< a second contribution, if takes_two_gradients()
+  const Data* dx;        ///< backward: gradient of each input, in its type, to be overwritten
+  float* gradients;      ///< backward: this microshard's gradients of the flat range from gradient_base on
   std::int64_t gradient_base;
   const SparseRows* sparse_gradients = nullptr;  ///< backward: this microshard's, by Variable::sparse_index
 
@@ -78,6 +80,14 @@ class Layer {
   /// Shapes of the outputs per sample, from those of the inputs. Throws Error(config) that says what does not
   /// fit.
   virtual std::vector<Shape> infer(std::span<const Shape> inputs) = 0;
+  /// The type in which it takes an input where the model holds activations as `type`, and its first input
+  /// comes as `given`. Where an input comes in another one, the graph puts a cast before it. Not overridden:
+  /// the layer computes in float32.
+  virtual DType input_type(std::size_t /*input*/, DType /*type*/, DType /*given*/) const {
+    return DType::f32;
+  }
+  /// Of its outputs. Variables, their gradients and statistics are float32 always.
+  virtual DType output_type(DType /*type*/, DType /*given*/) const { return DType::f32; }
   virtual void declare(VariableStore&) {}
   /// Makes primitives. Called once per mode.
   virtual void prepare(const PrepareContext&) {}

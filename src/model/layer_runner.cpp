@@ -12,23 +12,30 @@ struct LayerRunner::Part {
   std::vector<Buffer> inputs, input_gradients;
   std::vector<Buffer> outputs, dy, dy2;
   Buffer saved, gradients;
-  std::vector<const float*> input_pointers;
-  std::vector<float*> dx_pointers;
-  std::vector<float*> output_pointers;
-  std::vector<const float*> dy_pointers, dy2_pointers;
+  std::vector<ConstData> input_pointers;
+  std::vector<Data> dx_pointers, output_pointers;
+  std::vector<ConstData> dy_pointers, dy2_pointers;
 };
 
 namespace {
 
-Buffer floats(Device& device, std::int64_t count) {
-  return {device, static_cast<std::size_t>(count) * sizeof(float)};
+Buffer numbers(Device& device, std::int64_t count, DType type) {
+  return {device, static_cast<std::size_t>(count) * size_in_bytes(type)};
 }
 
-void to_device(Device& device, const float* from, std::int64_t count, void* to) {
-  device.copy_from_host(to, from, static_cast<std::size_t>(count) * sizeof(float));
+void to_device(Device& device, const float* from, std::int64_t count, DType type, void* to) {
+  with_type(type, [&]<typename T>(T) {
+    std::vector<T> rounded(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < rounded.size(); ++i) rounded[i] = from_float<T>(from[i]);
+    device.copy_from_host(to, rounded.data(), rounded.size() * sizeof(T));
+  });
 }
-void to_host(Device& device, const void* from, std::int64_t count, float* to) {
-  device.copy_to_host(to, from, static_cast<std::size_t>(count) * sizeof(float));
+void to_host(Device& device, ConstData from, std::int64_t count, float* to) {
+  with_type(from.type(), [&]<typename T>(T) {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    device.copy_to_host(values.data(), from.address(), values.size() * sizeof(T));
+    for (std::size_t i = 0; i < values.size(); ++i) to[i] = to_float(values[i]);
+  });
 }
 
 }  // namespace
@@ -47,6 +54,9 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   for (const Shape& shape : inputs) input_elements_.push_back(shape.num_elements());
   for (const Shape& shape : outputs) output_elements_.push_back(shape.num_elements());
   for (int i = 0; i < options_.fused_inputs; ++i) input_elements_.push_back(output_elements_.at(0));
+  for (std::size_t i = 0; i < input_elements_.size(); ++i)
+    input_types_.push_back(layer.input_type(i, options_.type, options_.type));
+  output_type_ = layer.output_type(options_.type, options_.type);
   layer.declare(variables_);
   variables_.commit(device_);
   variables_.initialize(options_.seed);
@@ -66,7 +76,8 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
                  options_.training,
                  sizes,
                  {wants.get(), input_elements_.size()},
-                 static_cast<int>(options_.microshards.size())});
+                 static_cast<int>(options_.microshards.size()),
+                 options_.type});
   scratch_ = Buffer(device_, std::max(layer.scratch_bytes(), kernels_.scratch_bytes));
   lane_ = {.index = 0,
            .stream = stream_.get(),
@@ -89,23 +100,24 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
     part->n = n;
     part->first = first;
     first += n;
-    for (std::int64_t elements : input_elements_) {
-      part->inputs.push_back(floats(device_, n * elements));
-      part->input_gradients.push_back(floats(device_, n * elements));
-      part->input_pointers.push_back(static_cast<const float*>(part->inputs.back().data()));
-      part->dx_pointers.push_back(static_cast<float*>(part->input_gradients.back().data()));
+    for (std::size_t i = 0; i < input_elements_.size(); ++i) {
+      const DType type = input_types_[i];
+      part->inputs.push_back(numbers(device_, n * input_elements_[i], type));
+      part->input_gradients.push_back(numbers(device_, n * input_elements_[i], type));
+      part->input_pointers.emplace_back(part->inputs.back().data(), type);
+      part->dx_pointers.emplace_back(part->input_gradients.back().data(), type);
     }
     for (int fixed : options_.fixed_inputs) part->dx_pointers.at(static_cast<std::size_t>(fixed)) = nullptr;
     for (std::int64_t elements : output_elements_) {
-      part->outputs.push_back(floats(device_, n * elements));
-      part->dy.push_back(floats(device_, n * elements));
-      part->dy2.push_back(two ? floats(device_, n * elements) : Buffer());
-      part->output_pointers.push_back(static_cast<float*>(part->outputs.back().data()));
-      part->dy_pointers.push_back(static_cast<const float*>(part->dy.back().data()));
-      part->dy2_pointers.push_back(static_cast<const float*>(part->dy2.back().data()));
+      part->outputs.push_back(numbers(device_, n * elements, output_type_));
+      part->dy.push_back(numbers(device_, n * elements, output_type_));
+      part->dy2.push_back(two ? numbers(device_, n * elements, output_type_) : Buffer());
+      part->output_pointers.emplace_back(part->outputs.back().data(), output_type_);
+      part->dy_pointers.emplace_back(part->dy.back().data(), output_type_);
+      part->dy2_pointers.emplace_back(part->dy2.back().data(), output_type_);
     }
     part->saved = Buffer(device_, options_.training ? layer.saved_bytes(n) : 0);
-    part->gradients = floats(device_, variables_.trainable_elements());
+    part->gradients = numbers(device_, variables_.trainable_elements(), DType::f32);
     parts_.push_back(std::move(part));
   }
 }
@@ -181,7 +193,7 @@ void LayerRunner::forward() {
   for (const auto& part : parts_)
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       to_device(device_, inputs_[i].data() + part->first * input_elements_[i], part->n * input_elements_[i],
-                part->inputs[i].data());
+                input_types_[i], part->inputs[i].data());
   if (is_view()) {
     outputs_[0] = inputs_[0];
     return;
@@ -213,8 +225,9 @@ void LayerRunner::backward() {
           dy2[i] = 0.25F * dy[i];  // both parts are exact, so is their sum
           dy[i] -= dy2[i];
         }
-      to_device(device_, dy.data(), count, part->dy[o].data());
-      if (part->dy2[o].data() != nullptr) to_device(device_, dy2.data(), count, part->dy2[o].data());
+      to_device(device_, dy.data(), count, output_type_, part->dy[o].data());
+      if (part->dy2[o].data() != nullptr)
+        to_device(device_, dy2.data(), count, output_type_, part->dy2[o].data());
     }
     device_.zero(stream_.get(), part->gradients.data(), part->gradients.size_bytes());
   }

@@ -34,6 +34,9 @@ struct LayerRunnerOptions {
   /// What it runs on; null: the CPU. Inputs and outputs are in host memory all the same.
   Device* device = nullptr;
   const KernelTable* kernels = nullptr;
+  /// In which the model holds its activations. Inputs and output gradients are rounded to what the layer
+  /// asks for, results come back in float32.
+  DType type = DType::f32;
   std::uint64_t seed = 1;  ///< of initial values and dropout masks
   std::int64_t step = 0;   ///< global step that the layer is told
 };
@@ -84,6 +87,8 @@ class LayerRunner {
   const KernelTable& kernels_;
   VariableStore variables_;
   std::vector<std::int64_t> input_elements_, output_elements_;  ///< per sample
+  std::vector<DType> input_types_;
+  DType output_type_ = DType::f32;
   std::int64_t num_samples_ = 0;
   std::vector<std::vector<float>> inputs_, input_gradients_, outputs_, output_gradients_;
   std::vector<float> gradients_;

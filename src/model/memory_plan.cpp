@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 std::size_t bytes_of(const Graph::Value& value, std::int64_t samples) {
-  return static_cast<std::size_t>(value.shape.num_elements() * samples) * sizeof(float);
+  return static_cast<std::size_t>(value.shape.num_elements() * samples) * size_in_bytes(value.type);
 }
 }  // namespace
 

@@ -132,7 +132,7 @@ class Attention final : public Layer {
     const Gradients gradients(*this, scratch, pass.n);
     const Lane lane = scratch.rest_of(pass.lane);
     // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-    float* dy = const_cast<float*>(pass.dy[0]);
+    float* dy = pass.dy[0].writable();
     zero_past(pass, dy);
     output_.backward(pass, lane, kept.heads, dy, gradients.heads);
     const float* memory = crosses() ? gradients.memory : gradients.into + units_;

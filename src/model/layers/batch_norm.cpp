@@ -215,7 +215,7 @@ class BatchNorm final : public CollectiveLayer {
   /// contributions are summed once.
   float* masked_gradient(const Pass& pass) const {
     if (residual_ && pass.dx[1] != nullptr) return pass.dx[1];
-    return pass.dy2[0] != nullptr ? const_cast<float*>(pass.dy[0]) : nullptr;
+    return pass.dy2[0] != nullptr ? pass.dy[0].writable() : nullptr;
   }
 
   double momentum_, epsilon_;

@@ -47,7 +47,7 @@ void LinearLayer::backward(const Pass& pass) {
   const std::int64_t channels = output_shape().last();
   const std::int64_t rows = pass.n * output_shape().num_elements() / channels;
   // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-  float* g = const_cast<float*>(pass.dy[0]);
+  float* g = pass.dy[0].writable();
   if (bias_)
     pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g,
                                                relu_ ? pass.outputs[0] : nullptr, relu_ ? g : nullptr,

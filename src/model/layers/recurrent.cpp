@@ -238,7 +238,7 @@ void RecurrentLayer::forward(const Pass& pass) {
   for (std::size_t l = 0; l < stack_.size(); ++l) {
     drop_input(pass, stack_[l], memory.x(l));
     const bool top = l + 1 == stack_.size();
-    float* y = top ? pass.outputs[0] : memory.x(l + 1);
+    float* y = top ? pass.outputs[0].f32() : memory.x(l + 1);
     for (std::size_t d = 0; d < stack_[l].directions.size(); ++d) {
       const Run run = run_of(pass, l, d, longest);
       float* own = y + static_cast<std::int64_t>(d) * units_;

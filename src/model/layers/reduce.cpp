@@ -77,7 +77,7 @@ class Reduce final : public Layer {
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] == nullptr) return;
-    float* dx = moves_ ? scratch(pass) : pass.dx[0];
+    float* dx = moves_ ? scratch(pass) : pass.dx[0].f32();
     const BroadcastShape shape = of_samples(pass.n);
     if (operation_ == "max")
       pass.kernels.broadcast.maximum_backward(pass.lane, shape, pass.dy[0],

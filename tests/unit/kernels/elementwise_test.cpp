@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <limits>
 
 #include "kernels/box_muller.h"
@@ -36,6 +37,36 @@ TEST(Elementwise, EachElementIsRoundedOnce) {
         EXPECT_EQ(back[i], a[i] > 0.0F ? b[i] : 0.0F);
       }
     }
+}
+
+/// Numbers of every size, with what no 16-bit type has among them.
+std::vector<float> numbers_to_convert() {
+  std::vector<float> values{0.0F, -0.0F, 65519.0F, 65520.0F, 0x1p-25F, 0x1.8p-25F, 0x1p-130F, INFINITY, -INFINITY};
+  values.push_back(std::numeric_limits<float>::quiet_NaN());
+  for (std::uint32_t bits = 0; bits < 0xFF000000U; bits += 0x000FF731U)
+    values.push_back(std::bit_cast<float>(bits));
+  return values;
+}
+
+template <typename T>
+void expect_conversions(const Level& level) {
+  const std::vector<float> values = numbers_to_convert();
+  const auto count = static_cast<std::int64_t>(values.size());
+  std::vector<T> narrow(values.size());
+  std::vector<float> wide(values.size());
+  level.elementwise.convert(TestLane(), count, values.data(), narrow.data());
+  level.elementwise.convert(TestLane(), count, narrow.data(), wide.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(narrow[i].bits, from_float<T>(values[i]).bits) << level.name << " " << values[i];
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(to_float(narrow[i])));
+  }
+}
+
+TEST(Elementwise, ConversionsHaveTheBitsOfSingleNumbersOnEveryLevel) {
+  for (const Level& level : levels()) {
+    expect_conversions<BFloat16>(level);
+    expect_conversions<Float16>(level);
+  }
 }
 
 TEST(Elementwise, ReluKeepsNan) {

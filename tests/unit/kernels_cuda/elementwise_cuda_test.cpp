@@ -169,5 +169,31 @@ TEST_F(CudaElementwise, ALaneWithTooLittleScratchIsRefused) {
                Error);
 }
 
+template <typename T>
+void expect_conversions_of_the_cpu(std::int64_t count, int shift) {
+  const Values numbers = special_values(count, 3);
+  const Floats from(numbers);
+  const DeviceFloats device_from(numbers, shift);
+  std::vector<T> narrow(from.size());
+  OnDevice<T> device_narrow(count, shift);
+  DeviceFloats device_wide(count, shift);
+  Floats wide(count);
+  const ElementwiseKernels &cpu = cpu_kernels().elementwise, &kernels = gpu().elementwise;
+  const CudaLane lane;
+  cpu.convert(TestLane(), count, from.data(), narrow.data());
+  cpu.convert(TestLane(), count, narrow.data(), wide.data());
+  kernels.convert(lane, count, device_from.data(), device_narrow.data());
+  kernels.convert(lane, count, device_narrow.data(), device_wide.data());
+  expect_same(device_wide.host(), host_of(wide), fmt::format("{} numbers, shift {}", count, shift));
+}
+
+TEST_F(CudaElementwise, ConversionsHaveTheBitsOfTheCpu) {
+  for (std::int64_t count : kCounts)
+    for (int shift : {0, 1}) {
+      expect_conversions_of_the_cpu<BFloat16>(count, shift);
+      expect_conversions_of_the_cpu<Float16>(count, shift);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where activations lie and of which type they are: float32, or one of the 16-bit types (core/half.h). A
+// kernel that takes Data deals with all three; one that takes float* gets them from a Data, which then
+// must be float32 (a bug otherwise) or null. It owns nothing.
+//
+// For files compiled per instruction-set level (kernels/isa.h), too: everything here is inlined always.
+#pragma once
+
+#include <cstddef>
+
+#include "core/dtype.h"
+
+namespace lockstep {
+
+/// Throws Error(bug).
+[[noreturn]] void throw_wrong_type(DType has, DType wanted);
+
+#define LOCKSTEP_INLINED [[gnu::always_inline]]
+
+class Data {
+ public:
+  LOCKSTEP_INLINED Data() = default;
+  LOCKSTEP_INLINED Data(std::nullptr_t) {}
+  LOCKSTEP_INLINED Data(float* address) : address_(address) {}
+  LOCKSTEP_INLINED Data(BFloat16* address) : address_(address), type_(DType::bf16) {}
+  LOCKSTEP_INLINED Data(Float16* address) : address_(address), type_(DType::f16) {}
+  LOCKSTEP_INLINED Data(void* address, DType type) : address_(address), type_(type) {}
+
+  LOCKSTEP_INLINED void* address() const { return address_; }
+  LOCKSTEP_INLINED DType type() const { return type_; }
+  LOCKSTEP_INLINED explicit operator bool() const { return address_ != nullptr; }
+  LOCKSTEP_INLINED friend bool operator==(const Data& v, std::nullptr_t) { return v.address_ == nullptr; }
+
+  template <typename T>
+  LOCKSTEP_INLINED T* as() const {
+    if (address_ != nullptr && type_ != dtype_of<T>) throw_wrong_type(type_, dtype_of<T>);
+    return static_cast<T*>(address_);
+  }
+  LOCKSTEP_INLINED float* f32() const { return as<float>(); }
+  LOCKSTEP_INLINED operator float*() const { return f32(); }
+
+ private:
+  void* address_ = nullptr;
+  DType type_ = DType::f32;
+};
+
+class ConstData {
+ public:
+  LOCKSTEP_INLINED ConstData() = default;
+  LOCKSTEP_INLINED ConstData(std::nullptr_t) {}
+  LOCKSTEP_INLINED ConstData(const float* address) : address_(address) {}
+  LOCKSTEP_INLINED ConstData(const BFloat16* address) : address_(address), type_(DType::bf16) {}
+  LOCKSTEP_INLINED ConstData(const Float16* address) : address_(address), type_(DType::f16) {}
+  LOCKSTEP_INLINED ConstData(const void* address, DType type) : address_(address), type_(type) {}
+  LOCKSTEP_INLINED ConstData(const Data& data) : address_(data.address()), type_(data.type()) {}
+
+  LOCKSTEP_INLINED const void* address() const { return address_; }
+  LOCKSTEP_INLINED DType type() const { return type_; }
+  LOCKSTEP_INLINED explicit operator bool() const { return address_ != nullptr; }
+  LOCKSTEP_INLINED friend bool operator==(const ConstData& v, std::nullptr_t) {
+    return v.address_ == nullptr;
+  }
+
+  template <typename T>
+  LOCKSTEP_INLINED const T* as() const {
+    if (address_ != nullptr && type_ != dtype_of<T>) throw_wrong_type(type_, dtype_of<T>);
+    return static_cast<const T*>(address_);
+  }
+  LOCKSTEP_INLINED const float* f32() const { return as<float>(); }
+  LOCKSTEP_INLINED operator const float*() const { return f32(); }
+  /// For who is the last to read them.
+  LOCKSTEP_INLINED Data writable() const { return {const_cast<void*>(address_), type_}; }
+
+ private:
+  const void* address_ = nullptr;
+  DType type_ = DType::f32;
+};
+
+/// Calls body(T{}) with the type of activations: float, BFloat16 or Float16. Another type is a bug.
+template <typename Body>
+LOCKSTEP_INLINED inline void with_type(DType type, const Body& body) {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(BFloat16{});
+    case DType::f16:
+      return body(Float16{});
+    default:
+      throw_wrong_type(type, DType::f32);
+  }
+}
+
+}  // namespace lockstep

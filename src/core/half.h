@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two floating-point types of 16 bits, as storage: arithmetic is float32. bfloat16 is a float32 without
+// its lower 16 bits; float16 is IEEE 754's binary16. Conversions round to the nearest, ties to even, keep
+// NaN, infinities and subnormal numbers, and give the same bits on every instruction-set level and on a GPU
+// (the payload of a NaN aside). For files compiled per level (kernels/isa.h) and *.cu files, too.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+struct BFloat16 {
+  std::uint16_t bits;
+};
+struct Float16 {
+  std::uint16_t bits;
+};
+
+namespace {  // each file's own, see kernels/isa.h
+
+constexpr float to_float(float value) { return value; }
+constexpr float to_float(BFloat16 value) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+}
+constexpr float to_float(Float16 value) {
+  const std::uint32_t magnitude = value.bits & 0x7FFFU, sign = (value.bits & 0x8000U) << 16;
+  // The exponent's bias differs by 112; a subnormal number is one here, too, until it is multiplied.
+  const float shifted = __builtin_bit_cast(float, magnitude << 13) * 0x1p112F;
+  const std::uint32_t special = magnitude >= 0x7C00U ? 0x7F800000U : 0U;
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) | special | sign);
+}
+
+template <typename T>
+constexpr T from_float(float value) = delete;
+template <>
+constexpr float from_float<float>(float value) {
+  return value;
+}
+template <>
+constexpr BFloat16 from_float<BFloat16>(float value) {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
+  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  const bool nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  return {static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : rounded)};
+}
+template <>
+constexpr Float16 from_float<Float16>(float value) {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000U, magnitude = bits & 0x7FFFFFFFU;
+  // Below 2^-14 the result is subnormal: adding 0.5 leaves its bits, rounded, at the end of the fraction.
+  constexpr std::uint32_t kHalf = 0x3F000000U;
+  const float sum = __builtin_bit_cast(float, magnitude) + __builtin_bit_cast(float, kHalf);
+  const std::uint32_t subnormal = __builtin_bit_cast(std::uint32_t, sum) - kHalf;
+  const std::uint32_t normal = (magnitude + 0xC8000FFFU + ((magnitude >> 13) & 1U)) >> 13;
+  const std::uint32_t special = magnitude > 0x7F800000U ? 0x7E00U | ((magnitude >> 13) & 0x3FFU) : 0x7C00U;
+  const std::uint32_t rounded = magnitude >= 0x47800000U  ? special
+                                : magnitude < 0x38800000U ? subnormal
+                                                          : normal;
+  return {static_cast<std::uint16_t>(rounded | sign)};
+}
+
+}  // namespace
+}  // namespace lockstep
