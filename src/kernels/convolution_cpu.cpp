@@ -106,8 +106,8 @@ class CpuConvolution final : public LinearPrimitive {
     if (pack_backward_) pack_backward_->run(lane, {weights, backward_part(packed), lane.scratch});
   }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
+               Data y) const override {
     require_scratch(lane);
     const void* w = pack_forward_ ? packed : weights;
     if (spec_.bias)
@@ -118,8 +118,8 @@ class CpuConvolution final : public LinearPrimitive {
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_positions() * spec_.out_c, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     const void* w = weights;
@@ -127,7 +127,7 @@ class CpuConvolution final : public LinearPrimitive {
     backward_data_.run(lane, {dy, w, dx, lane.scratch});
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     if (!unpack_gradient_) {

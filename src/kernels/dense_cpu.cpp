@@ -55,8 +55,8 @@ class CpuDense final : public LinearPrimitive {
     backward_pack_.run(lane, weights, static_cast<char*>(packed) + forward_pack_.bytes());
   }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
+               Data y) const override {
     require_scratch(lane);
     const void* w = forward_pack_.reorder ? packed : weights;
     if (spec_.bias)
@@ -67,8 +67,8 @@ class CpuDense final : public LinearPrimitive {
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     const void* w = weights;
@@ -76,7 +76,7 @@ class CpuDense final : public LinearPrimitive {
     backward_data_.run(lane, {dy, w, dx, lane.scratch});
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     backward_weights_.run(lane, {x, dy, dweights, lane.scratch});
