@@ -32,8 +32,8 @@ struct ConvolutionSpec {
   std::int64_t pad_front = 0, pad_back = 0, pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
   std::int64_t groups = 1;
   bool bias = false;
-  bool relu = false;     ///< y = max(conv + bias, 0); NaN stays NaN
-  bool training = true;  ///< false: forward only
+  bool relu = false;         ///< y = max(conv + bias, 0); NaN stays NaN
+  bool training = true;      ///< false: forward only
   DType dtype = DType::f32;  ///< of activations and their gradients: f32, bf16 or f16
 
   /// Nothing happens along the depth.
@@ -54,9 +54,10 @@ struct DenseSpec {
   bool aligned = true;  ///< operands begin at multiples of 16 bytes; false: of 4
 };
 
-/// The one interface of both. x, y, dy, dx as in the spec, in the spec's dtype; weights, bias and dweights are
-/// float32 always. Where dtype has 16 bits, pack() rounds the weights to it, products are of numbers of that
-/// type, sums and the bias are float32, and y and dx are rounded when stored. `packed` is what pack() wrote.
+/// The one interface of both. x, y, dy, dx as in the spec, in the spec's dtype; weights, bias and dweights
+/// are float32 always. Where dtype has 16 bits, pack() rounds the weights to it, products are of numbers of
+/// that type, sums and the bias are float32, and y and dx are rounded when stored. `packed` is what pack()
+/// wrote.
 class LinearPrimitive {
  public:
   virtual ~LinearPrimitive() = default;
