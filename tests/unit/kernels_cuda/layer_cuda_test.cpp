@@ -17,20 +17,36 @@
 namespace lockstep {
 namespace {
 
-class LayerOnGpu : public GpuTest, public testing::WithParamInterface<LayerCase> {};
+struct GpuCase {
+  LayerCase layer;
+  DType type;
+};
+
+/// In float32, and in the 16-bit types that the layer takes.
+std::vector<GpuCase> gpu_cases() {
+  std::vector<GpuCase> cases;
+  for (const LayerCase& test : layer_cases())
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      if (layer_from(test.yaml)->output_type(type, type) == type) cases.push_back({test, type});
+  return cases;
+}
+
+class LayerOnGpu : public GpuTest, public testing::WithParamInterface<GpuCase> {};
 
 struct LayerRun {
   std::unique_ptr<Layer> layer;
   std::unique_ptr<LayerRunner> runner;
 };
 
-LayerRun made(const LayerCase& test, Device* device, const KernelTable* kernels) {
+LayerRun made(const GpuCase& one, Device* device, const KernelTable* kernels) {
+  const LayerCase& test = one.layer;
   LayerRun run{layer_from(test.yaml), nullptr};
   EXPECT_TRUE(!test.residual || run.layer->fuse_residual());
   EXPECT_TRUE(!test.relu || run.layer->fuse_relu());
   LayerRunnerOptions options = runner_options(test);
   options.device = device;
   options.kernels = kernels;
+  options.type = one.type;
   run.runner = std::make_unique<LayerRunner>(*run.layer, test.inputs, options);
   LayerRunner& r = *run.runner;
   fill_inputs(test, r);
@@ -51,37 +67,43 @@ LayerRun made(const LayerCase& test, Device* device, const KernelTable* kernels)
 
 /// Sums of up to some thousand products of numbers around one, each rounded once: the square root of their
 /// number times half a unit, with room for a factor of eight, relative to the largest number of the tensor.
-void expect_near(std::span<const float> gpu, std::span<const float> cpu, const std::string& what) {
+/// In a 16-bit type such a difference can turn a rounding of what is given, or of what is kept on the way.
+void expect_near(std::span<const float> gpu, std::span<const float> cpu, DType type,
+                 const std::string& what) {
   ASSERT_EQ(gpu.size(), cpu.size()) << what;
   double largest = 1e-3;
   for (float value : cpu) largest = std::max(largest, static_cast<double>(std::abs(value)));
-  const double tolerance = 8 * std::sqrt(4096.0) * 6e-8 * largest;
+  const double rounding = type == DType::f32 ? 0.0 : type == DType::bf16 ? 0x1p-8 : 0x1p-11;
+  const double tolerance = (8 * std::sqrt(4096.0) * 6e-8 + 2 * rounding) * largest;
   for (std::size_t i = 0; i < cpu.size(); ++i)
     ASSERT_NEAR(static_cast<double>(gpu[i]), static_cast<double>(cpu[i]), tolerance) << what << " " << i;
 }
 
 TEST_P(LayerOnGpu, IsTheCpusWithinRoundingAndHasTheSameBitsTwice) {
-  const LayerCase& test = GetParam();
+  const auto& [test, type] = GetParam();
   Device& device = cuda_backend().open(0);
   const KernelTable& kernels = cuda_backend().kernels({});
-  const LayerRun cpu = made(test, nullptr, nullptr), gpu = made(test, &device, &kernels);
-  const LayerRun again = made(test, &device, &kernels);
+  const LayerRun cpu = made(GetParam(), nullptr, nullptr), gpu = made(GetParam(), &device, &kernels);
+  const LayerRun again = made(GetParam(), &device, &kernels);
   LayerRunner &c = *cpu.runner, &g = *gpu.runner, &a = *again.runner;
   for (int o = 0; o < c.num_outputs(); ++o) {
-    expect_near(g.output(o), c.output(o), test.name + " output");
+    expect_near(g.output(o), c.output(o), type, test.name + " output");
     expect_same(a.output(o), g.output(o), test.name + " output, again");
   }
   for (int i = 0; i < c.num_inputs(); ++i) {
-    expect_near(g.input_gradient(i), c.input_gradient(i), test.name + " input gradient");
+    expect_near(g.input_gradient(i), c.input_gradient(i), type, test.name + " input gradient");
     expect_same(a.input_gradient(i), g.input_gradient(i), test.name + " input gradient, again");
   }
-  expect_near(g.gradients(), c.gradients(), test.name + " gradients of variables");
+  expect_near(g.gradients(), c.gradients(), type, test.name + " gradients of variables");
   expect_same(a.gradients(), g.gradients(), test.name + " gradients of variables, again");
-  expect_near(g.variables().other_values(), c.variables().other_values(), test.name + " running statistics");
+  expect_near(g.variables().other_values(), c.variables().other_values(), type,
+              test.name + " running statistics");
 }
 
-INSTANTIATE_TEST_SUITE_P(AllLayers, LayerOnGpu, testing::ValuesIn(layer_cases()),
-                         [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(AllLayers, LayerOnGpu, testing::ValuesIn(gpu_cases()), [](const auto& one) {
+  const std::string type = one.param.type == DType::f32 ? "" : "_" + std::string(name_of(one.param.type));
+  return one.param.layer.name + type;
+});
 
 }  // namespace
 }  // namespace lockstep
