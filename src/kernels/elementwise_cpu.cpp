@@ -107,14 +107,6 @@ inline void for_each_draw(std::int64_t n, std::int64_t features, std::uint64_t s
     }
 }
 
-/// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float.
-template <typename Body>
-inline void for_each_vector(std::int64_t count, const Body& body) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(i, Vec{});
-  for (; i < count; ++i) body(i, 0.0F);
-}
-
 class Elementwise final : public ElementwiseKernels {
  public:
   void convert(const Lane&, std::int64_t count, ConstData from, Data to) const override {

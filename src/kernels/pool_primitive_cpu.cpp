@@ -42,14 +42,16 @@ class CpuPool final : public PoolPrimitive {
            sizeof(std::int32_t);
   }
 
-  void forward(const Lane&, const float* x, float* y, void* saved) const override {
+  void forward(const Lane&, ConstData x, Data y, void* saved) const override {
+    require_types(x, y);
     if (spec_.kind == PoolKind::max)
       kernels_.max_forward(spec_, x, y, spec_.training ? static_cast<std::int32_t*>(saved) : nullptr);
     else
       kernels_.average_forward(spec_, x, y);
   }
 
-  void backward(const Lane&, const float* dy, const void* saved, float* dx) const override {
+  void backward(const Lane&, ConstData dy, const void* saved, Data dx) const override {
+    require_types(dy, dx);
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     if (spec_.kind == PoolKind::max)
       kernels_.max_backward(spec_, dy, static_cast<const std::int32_t*>(saved), dx);
@@ -58,6 +60,11 @@ class CpuPool final : public PoolPrimitive {
   }
 
  private:
+  void require_types(ConstData from, Data to) const {
+    LOCKSTEP_CHECK(from.type() == spec_.dtype && to.type() == spec_.dtype, "{} and {} for a primitive of {}",
+                   name_of(from.type()), name_of(to.type()), name_of(spec_.dtype));
+  }
+
   PoolSpec spec_;
   const PoolKernels& kernels_;
 };
