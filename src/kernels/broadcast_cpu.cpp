@@ -10,12 +10,6 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-/// Larger than what was the largest so far; the first NaN is larger than all, and stays. Of lanes or of one.
-template <typename V>
-inline auto exceeds(V value, V best) {
-  return (value > best) | ((value != value) & (best == best));
-}
-
 template <typename T>
 void row_maximum(std::int64_t count, const T* x, T* y, std::int32_t* at) {
   float best = to_float(x[0]);
@@ -96,10 +90,14 @@ void maximum_of_row(std::int64_t count, std::int32_t m, const T* row, T* best, s
   for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
     using Indices = IntegerLanes<V>;
     const V value = Lanes<V>::load(row + i), old = Lanes<V>::load(best + i);
-    const auto better = exceeds(value, old);
-    Lanes<V>::store(best + i, better ? value : old);
-    if constexpr (kIndices)
-      Indices::store(index + i, better ? typename Indices::Type{} + m : Indices::load(index + i));
+    // The first NaN is larger than all, and stays.
+    const V larger = value <= old ? old : value;
+    Lanes<V>::store(best + i, old == old ? larger : old);
+    if constexpr (kIndices) {
+      const auto before = Indices::load(index + i);
+      const auto at = value <= old ? before : typename Indices::Type{} + m;
+      Indices::store(index + i, old == old ? at : before);
+    }
   });
 }
 

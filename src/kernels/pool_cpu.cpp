@@ -20,17 +20,6 @@ constexpr Range inside(std::int64_t origin, std::int64_t window, std::int64_t ex
   return {origin, origin > 0 ? origin : 0, end < extent ? end : extent};
 }
 
-/// Windows [first, last) of an axis that have the element at `position`, which counts from the padding's
-/// begin.
-struct Covering {
-  std::int64_t first, last;
-};
-constexpr Covering covering(std::int64_t position, std::int64_t window, std::int64_t stride,
-                            std::int64_t count) {
-  const std::int64_t last = position / stride + 1;
-  return {position < window ? 0 : (position - window) / stride + 1, last < count ? last : count};
-}
-
 /// One output position: its window's planes, rows and columns that lie in the volume.
 struct Window {
   std::int64_t in, out;  ///< elements before the volume and before the output position
@@ -72,13 +61,12 @@ inline void for_each_position(const PoolSpec& s, const Window& w, const Body& bo
         body(w.in + ((d * s.in_h + h) * s.in_w + column) * s.channels, position_of(s, w, d, h, column));
 }
 
-/// Every element lies in one window.
-inline bool tiles(const PoolSpec& s) {
-  const auto axis = [](std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
-                       std::int64_t front) { return window == stride && front == 0 && out * stride == in; };
-  return axis(s.in_d, s.out_d, s.window_d, s.stride_d, s.pad_front) &&
-         axis(s.in_h, s.out_h, s.window_h, s.stride_h, s.pad_top) &&
-         axis(s.in_w, s.out_w, s.window_w, s.stride_w, s.pad_left);
+inline std::int64_t volume_size(const PoolSpec& s) { return s.in_d * s.in_h * s.in_w * s.channels; }
+
+/// Adds to a gradient; to zero if there is nothing yet, which saves writing the zero and reading it.
+template <bool kFirst, typename V, typename T>
+inline void add_gradient(T* dx, V gradient) {
+  Lanes<V>::store(dx, (kFirst ? V{} : Lanes<V>::load(dx)) + gradient);
 }
 
 inline float inverse_count(const Window& w) {
@@ -118,63 +106,46 @@ void take_means(const PoolSpec& s, const T* x, T* y) {
     });
 }
 
-/// Backward where every element lies in one window: window by window. `positions`: of maxima.
-template <PoolKind kKind, typename T>
-void spread(const PoolSpec& s, const T* dy, const std::int32_t* positions, T* dx) {
-  for (std::int64_t n = 0; n < s.n; ++n)
-    for_each_window(s, n, [&](const Window& w) {
-      const float share = inverse_count(w);
-      for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V zero) {
-        const V gradient = Lanes<V>::load(dy + w.out + c);
-        if constexpr (kKind == PoolKind::max) {
-          const auto at = IntegerLanes<V>::load(positions + w.out + c);
-          for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
-            const V here = at == position ? gradient : zero;
-            Lanes<V>::store(dx + element + c, zero + here);  // a sum: -0 becomes 0
-          });
-        } else {
-          const V part = zero + gradient * share;
-          for_each_position(
-              s, w, [&](std::int64_t element, std::int32_t) { Lanes<V>::store(dx + element + c, part); });
-        }
-      });
+/// Gradients of volume n from its windows, one after the other; to sums of what is there, if elements lie in
+/// several or none. `positions`: of maxima.
+template <PoolKind kKind, bool kTiles, typename T, typename Sum>
+void spread(const PoolSpec& s, std::int64_t n, const T* dy, const std::int32_t* positions, Sum* volume) {
+  for_each_window(s, n, [&](const Window& w) {
+    const float share = kKind == PoolKind::max ? 1.0F : inverse_count(w);
+    for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V zero) {
+      const V gradient = Lanes<V>::load(dy + w.out + c);
+      if constexpr (kKind == PoolKind::max) {
+        const auto at = IntegerLanes<V>::load(positions + w.out + c);
+        for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
+          const V here = at == position ? gradient : zero;
+          add_gradient<kTiles>(volume + (element - w.in) + c, here);
+        });
+      } else {
+        const V part = gradient * share;
+        for_each_position(s, w, [&](std::int64_t element, std::int32_t) {
+          add_gradient<kTiles>(volume + (element - w.in) + c, part);
+        });
+      }
     });
+  });
 }
 
-/// Backward where windows overlap or leave elements out: element by element, from the windows that have it,
-/// in order.
 template <PoolKind kKind, typename T>
-void gather(const PoolSpec& s, const T* dy, const std::int32_t* positions, T* dx) {
-  const auto element = [&](std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w, T* to) {
-    const Covering planes = covering(d + s.pad_front, s.window_d, s.stride_d, s.out_d);
-    const Covering rows = covering(h + s.pad_top, s.window_h, s.stride_h, s.out_h);
-    const Covering columns = covering(w + s.pad_left, s.window_w, s.stride_w, s.out_w);
-    for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V sum) {
-      for (std::int64_t od = planes.first; od < planes.last; ++od)
-        for (std::int64_t oh = rows.first; oh < rows.last; ++oh) {
-          Window window{.in = 0,
-                        .out = (((n * s.out_d + od) * s.out_h + oh) * s.out_w + columns.first) * s.channels,
-                        .d = inside(od * s.stride_d - s.pad_front, s.window_d, s.in_d),
-                        .h = inside(oh * s.stride_h - s.pad_top, s.window_h, s.in_h),
-                        .w = {}};
-          for (std::int64_t ow = columns.first; ow < columns.last; ++ow, window.out += s.channels) {
-            window.w = inside(ow * s.stride_w - s.pad_left, s.window_w, s.in_w);
-            const V gradient = Lanes<V>::load(dy + window.out + c);
-            if constexpr (kKind == PoolKind::max)
-              sum += IntegerLanes<V>::load(positions + window.out + c) == position_of(s, window, d, h, w)
-                         ? gradient
-                         : V{};
-            else
-              sum += gradient * inverse_count(window);
-          }
-        }
-      Lanes<V>::store(to + c, sum);
-    });
-  };
-  for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t d = 0; d < s.in_d; ++d)
-      for (std::int64_t h = 0; h < s.in_h; ++h)
-        for (std::int64_t w = 0; w < s.in_w; ++w, dx += s.channels) element(n, d, h, w, dx);
+void spread_all(const PoolSpec& s, const T* dy, const std::int32_t* positions, T* dx, float* sums) {
+  const std::int64_t size = volume_size(s);
+  for (std::int64_t n = 0; n < s.n; ++n, dx += size) {
+    if (s.tiles()) {
+      spread<kKind, true>(s, n, dy, positions, dx);
+      continue;
+    }
+    float* volume = sums;
+    if constexpr (dtype_of<T> == DType::f32) volume = dx;
+    for (std::int64_t i = 0; i < size; ++i) volume[i] = 0.0F;
+    spread<kKind, false>(s, n, dy, positions, volume);
+    if constexpr (dtype_of<T> != DType::f32)
+      for_each_vector(
+          size, [=]<typename V>(std::int64_t i, V) { Lanes<V>::store(dx + i, Lanes<V>::load(volume + i)); });
+  }
 }
 
 class Pool final : public PoolKernels {
@@ -182,24 +153,17 @@ class Pool final : public PoolKernels {
   void max_forward(const PoolSpec& s, ConstData x, Data y, std::int32_t* positions) const override {
     with_type(y.type(), [&]<typename T>(T) { take_maxima(s, x.as<T>(), y.as<T>(), positions); });
   }
-  void max_backward(const PoolSpec& s, ConstData dy, const std::int32_t* positions, Data dx) const override {
-    backward<PoolKind::max>(s, dy, positions, dx);
+  void max_backward(const PoolSpec& s, ConstData dy, const std::int32_t* positions, Data dx,
+                    float* sums) const override {
+    with_type(dx.type(),
+              [&]<typename T>(T) { spread_all<PoolKind::max>(s, dy.as<T>(), positions, dx.as<T>(), sums); });
   }
   void average_forward(const PoolSpec& s, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) { take_means(s, x.as<T>(), y.as<T>()); });
   }
-  void average_backward(const PoolSpec& s, ConstData dy, Data dx) const override {
-    backward<PoolKind::average>(s, dy, nullptr, dx);
-  }
-
- private:
-  template <PoolKind kKind>
-  static void backward(const PoolSpec& s, ConstData dy, const std::int32_t* positions, Data dx) {
+  void average_backward(const PoolSpec& s, ConstData dy, Data dx, float* sums) const override {
     with_type(dx.type(), [&]<typename T>(T) {
-      if (tiles(s))
-        spread<kKind>(s, dy.as<T>(), positions, dx.as<T>());
-      else
-        gather<kKind>(s, dy.as<T>(), positions, dx.as<T>());
+      spread_all<PoolKind::average>(s, dy.as<T>(), nullptr, dx.as<T>(), sums);
     });
   }
 };
