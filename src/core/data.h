@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/dtype.h"
 
@@ -39,6 +40,10 @@ class Data {
     return static_cast<T*>(address_);
   }
   LOCKSTEP_INLINED float* f32() const { return as<float>(); }
+  /// What lies `elements` numbers behind (of a type of activations).
+  LOCKSTEP_INLINED Data offset(std::int64_t elements) const {
+    return {static_cast<char*>(address_) + elements * (type_ == DType::f32 ? 4 : 2), type_};
+  }
   LOCKSTEP_INLINED operator float*() const { return f32(); }
 
  private:
@@ -69,6 +74,9 @@ class ConstData {
     return static_cast<const T*>(address_);
   }
   LOCKSTEP_INLINED const float* f32() const { return as<float>(); }
+  LOCKSTEP_INLINED ConstData offset(std::int64_t elements) const {
+    return {static_cast<const char*>(address_) + elements * (type_ == DType::f32 ? 4 : 2), type_};
+  }
   LOCKSTEP_INLINED operator const float*() const { return f32(); }
   /// For who is the last to read them.
   LOCKSTEP_INLINED Data writable() const { return {const_cast<void*>(address_), type_}; }
