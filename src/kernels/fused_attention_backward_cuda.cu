@@ -56,6 +56,7 @@ __global__ void __launch_bounds__(kBlock)
     Accumulator sums[kHead / 8] = {};
     std::int64_t count[2];
     float logarithm[2], mean[2];
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t row = first + warp_row + lane / 4 + 8 * half;
       count[half] = head.attended(row);
@@ -71,16 +72,18 @@ __global__ void __launch_bounds__(kBlock)
       Accumulator x[kColumns / 8], dp[kColumns / 8];
       multiply_by_rows<kColumns, kHead>(q, key_tile, x);
       multiply_by_rows<kColumns, kHead>(gradient, value_tile, dp);
+      const std::uint32_t keeps =
+          kept_of_queries<kColumns>(head, first + warp_row + lane / 4, begin + lane % 4 * 2);
+#pragma unroll
       for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int half = e / 2;
-          const std::int64_t j = begin + n * 8 + lane % 4 * 2 + e % 2;
-          float value = 0.0F;
-          if (j < count[half]) {
-            const float kept = head.kept(first + warp_row + lane / 4 + 8 * half, j);
-            value = exponential(x[n].at[e] * p.factor - logarithm[half]) * (dp[n].at[e] * kept - mean[half]);
-          }
-          x[n].at[e] = value;
+          const float rescale = (keeps >> (4 * n + e) & 1U) != 0 ? p.rescale : 0.0F;
+          const float probability = exponential(x[n].at[e] * p.factor - logarithm[half]);
+          x[n].at[e] = begin + n * 8 + lane % 4 * 2 + e % 2 < count[half]
+                           ? probability * (dp[n].at[e] * rescale - mean[half])
+                           : 0.0F;
         }
       add_product<kColumns, kHead>(x, key_tile, sums);
     }
@@ -121,18 +124,22 @@ __global__ void __launch_bounds__(kBlock)
       multiply_by_rows<kColumns, kHead>(left, query_tile, x);
       load_left_rows<kHead>(value_tile + warp_row * kStride<kHead>, left);
       multiply_by_rows<kColumns, kHead>(left, gradient_tile, dp);
+      const std::int64_t i = begin + lane % 4 * 2, j = first + warp_row + lane / 4;
+      const std::uint32_t keeps = kept_of_keys<kColumns>(head, i, j);
+#pragma unroll
       for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
         for (int e = 0; e < 4; ++e) {
-          const std::int64_t i = begin + n * 8 + lane % 4 * 2 + e % 2,
-                             j = first + warp_row + lane / 4 + e / 2 * 8;
-          float probability = 0.0F, score = 0.0F;
-          if (j < head.attended(i)) {
-            const std::int64_t row = batch * p.shape.queries + i;
-            const float kept = head.kept(i, j), value = exponential(x[n].at[e] * p.factor - logarithms[row]);
-            probability = value * kept;
-            score = value * (dp[n].at[e] * kept - delta[row]);
+          const std::int64_t query = i + n * 8 + e % 2;
+          float used = 0.0F, score = 0.0F;
+          if (j + e / 2 * 8 < head.attended(query)) {
+            const std::int64_t row = batch * p.shape.queries + query;
+            const float rescale = (keeps >> (4 * n + e) & 1U) != 0 ? p.rescale : 0.0F;
+            const float probability = exponential(x[n].at[e] * p.factor - logarithms[row]);
+            used = probability * rescale;
+            score = probability * (dp[n].at[e] * rescale - delta[row]);
           }
-          x[n].at[e] = probability;
+          x[n].at[e] = used;
           dp[n].at[e] = score;
         }
       add_product<kColumns, kHead>(x, gradient_tile, value_sums);

@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(kBlock) forward_kernel(Problem<T> p, float* lo
     std::int64_t count[2];
     float max[2];
     double sum[2] = {0.0, 0.0};
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       count[half] = head.attended(first + warp_row + lane / 4 + 8 * half);
       max[half] = -INFINITY;
@@ -36,35 +37,45 @@ __global__ void __launch_bounds__(kBlock) forward_kernel(Problem<T> p, float* lo
       __syncthreads();
       Accumulator x[kEdge / 8];
       multiply_by_rows<kEdge, kHead>(q, key_tile, x);
+      const std::uint32_t keeps =
+          kept_of_queries<kEdge>(head, first + warp_row + lane / 4, begin + lane % 4 * 2);
+#pragma unroll
       for (int half = 0; half < 2; ++half) {
+        // Elements of the lane's row in this tile that count come before it.
+        const std::int64_t columns = count[half] - begin - lane % 4 * 2;
         float tile_max = -INFINITY, tile_sum = 0.0F;
+#pragma unroll
         for (int n = 0; n < kEdge / 8; ++n)
-          for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            x[n].at[e] *= p.factor;
-            if (begin + n * 8 + lane % 4 * 2 + e % 2 < count[half] && x[n].at[e] > tile_max)
-              tile_max = x[n].at[e];
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& score = x[n].at[2 * half + e];
+            score *= p.factor;
+            if (n * 8 + e < columns && score > tile_max) tile_max = score;
           }
         tile_max = max_of_row(tile_max);
         const float before = max[half], now = tile_max > before ? tile_max : before;
         max[half] = now;
         const float origin = now == -INFINITY ? 0.0F : now;  // no infinity is subtracted from another
         const float rescale = exponential(before - origin);
+#pragma unroll
         for (int n = 0; n < kEdge / 8; ++n)
-          for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            const std::int64_t j = begin + n * 8 + lane % 4 * 2 + e % 2;
-            float value = j < count[half] ? exponential(x[n].at[e] - origin) : 0.0F;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& score = x[n].at[2 * half + e];
+            const float value = n * 8 + e < columns ? exponential(score - origin) : 0.0F;
             tile_sum += value;
-            if (p.shape.dropout && value != 0.0F)
-              value *= head.kept(first + warp_row + lane / 4 + 8 * half, j);
-            x[n].at[e] = value;
+            score = (keeps >> (4 * n + 2 * half + e) & 1U) != 0 ? value * p.rescale : 0.0F;
           }
         sum[half] = sum[half] * static_cast<double>(rescale) + static_cast<double>(tile_sum);
+#pragma unroll
         for (int n = 0; n < kHead / 8; ++n)
-          for (int e = 2 * half; e < 2 * half + 2; ++e) out[n].at[e] *= rescale;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) out[n].at[2 * half + e] *= rescale;
       }
       add_product<kEdge, kHead>(x, value_tile, out);
     }
     float factor[2];
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const double total = sum_of_row(sum[half]);
       factor[half] = count[half] > 0 ? static_cast<float>(1.0 / total) : 0.0F;

@@ -41,7 +41,8 @@ struct Problem {
   const T *q, *k, *v;
   std::int64_t query_stride, key_stride;
   float factor;
-  bool wide;  ///< all rows can be read 16 bytes at a time
+  float rescale;  ///< of what dropout keeps
+  bool wide;      ///< all rows can be read 16 bytes at a time
 };
 
 template <typename T>
@@ -79,19 +80,51 @@ struct Head {
     if (first >= last_query()) return 0;
     return p.shape.causal && first + kEdge < length ? first + kEdge : length;
   }
-  /// What dropout multiplies the probability of (i, j) with.
-  __device__ float kept(std::int64_t i, std::int64_t j) const {
-    if (!p.shape.dropout) return 1.0F;
-    const std::int64_t element = i * p.shape.row() + j;
-    const PhiloxBlock words = philox_words(p.dropout.seed, p.dropout.purpose + static_cast<std::uint32_t>(h),
-                                           p.step_word != nullptr ? *p.step_word : p.dropout.step,
-                                           p.dropout.first_sample + static_cast<std::uint32_t>(s),
-                                           static_cast<std::uint32_t>(element / 4));
-    return philox_uniform(words[static_cast<std::size_t>(element % 4)]) >= p.dropout.rate
-               ? 1.0F / (1.0F - p.dropout.rate)
-               : 0.0F;
+  /// The words of which (i, j)'s is word `element(i, j) % 4`.
+  __device__ PhiloxBlock words(std::int64_t i, std::int64_t j) const {
+    return philox_words(p.dropout.seed, p.dropout.purpose + static_cast<std::uint32_t>(h),
+                        p.step_word != nullptr ? *p.step_word : p.dropout.step,
+                        p.dropout.first_sample + static_cast<std::uint32_t>(s),
+                        static_cast<std::uint32_t>(element(i, j) / 4));
   }
+  __device__ std::int64_t element(std::int64_t i, std::int64_t j) const { return i * p.shape.row() + j; }
+  __device__ bool keeps(std::uint32_t word) const { return philox_uniform(word) >= p.dropout.rate; }
 };
+
+/// What dropout keeps of a warp's 16 x kColumns scores: bit 4 n + e for element e of accumulator n. Their
+/// rows are queries, and the lane's first element is (i, j).
+template <int kColumns, typename T>
+__device__ std::uint32_t kept_of_queries(const Head<T>& head, std::int64_t i, std::int64_t j) {
+  static_assert(kColumns <= 64);
+  if (!head.p.shape.dropout) return ~0U;
+  std::uint32_t bits = 0;
+#pragma unroll 1
+  for (int n = 0; n < kColumns / 8; ++n)
+    for (int half = 0; half < 2; ++half) {
+      const PhiloxBlock words = head.words(i + 8 * half, j + 8 * n);
+      const bool upper = head.element(i + 8 * half, j + 8 * n) % 4 != 0;  // 0 or 2
+      if (head.keeps(upper ? words[2] : words[0])) bits |= 1U << (4 * n + 2 * half);
+      if (head.keeps(upper ? words[3] : words[1])) bits |= 2U << (4 * n + 2 * half);
+    }
+  return bits;
+}
+/// Those of kColumns queries whose rows are keys.
+template <int kColumns, typename T>
+__device__ std::uint32_t kept_of_keys(const Head<T>& head, std::int64_t i, std::int64_t j) {
+  static_assert(kColumns <= 64);
+  if (!head.p.shape.dropout) return ~0U;
+  std::uint32_t bits = 0;
+#pragma unroll 1
+  for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll 1
+    for (int e = 0; e < 4; ++e) {
+      const std::int64_t query = i + 8 * n + e % 2, key = j + e / 2 * 8;
+      const PhiloxBlock words = head.words(query, key);
+      if (head.keeps(words[static_cast<std::size_t>(head.element(query, key) % 4)]))
+        bits |= 1U << (4 * n + e);
+    }
+  return bits;
+}
 
 /// For x <= 0; its error, |x| 2^-24, is below a rounding of the 16-bit types.
 inline __device__ float exponential(float x) {
@@ -132,10 +165,12 @@ template <int kHead, typename T>
 __device__ void store_rows(const Problem<T>& p, HeadRows<T> to, std::int64_t first, std::int64_t last,
                            const float (&factor)[2], const Accumulator (&sums)[kHead / 8]) {
   const int lane = lane_of_warp();
+#pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first + lane / 4 + 8 * half;
     if (row >= last) continue;
     T* at = to.at + row * to.stride;
+#pragma unroll
     for (int n = 0; n < kHead / 8; ++n) {
       const int column = n * 8 + lane % 4 * 2;
       const float a = factor[half] * sums[n].at[2 * half], b = factor[half] * sums[n].at[2 * half + 1];
@@ -153,6 +188,7 @@ __device__ void store_rows(const Problem<T>& p, HeadRows<T> to, std::int64_t fir
 template <int kColumns, int kHead, typename T>
 __device__ void multiply_by_rows(const Left (&left)[kHead / 16], const T* tile,
                                  Accumulator (&sums)[kColumns / 8]) {
+#pragma unroll
   for (int n = 0; n < kColumns / 8; ++n) sums[n] = {};
 #pragma unroll
   for (int k = 0; k < kHead / 16; ++k)
@@ -160,6 +196,7 @@ __device__ void multiply_by_rows(const Left (&left)[kHead / 16], const T* tile,
     for (int n = 0; n < kColumns / 16; ++n) {
       Right right[2];
       load_right(tile + n * 16 * kStride<kHead> + k * 16, kStride<kHead>, right);
+#pragma unroll
       for (int i = 0; i < 2; ++i) multiply_add<T>(left[k], right[i], sums[2 * n + i]);
     }
 }
@@ -175,6 +212,7 @@ __device__ void add_product(const Accumulator (&factors)[kColumns / 8], const T*
     for (int n = 0; n < kHead / 16; ++n) {
       Right right[2];
       load_right_transposed(tile + k * 16 * kStride<kHead> + n * 16, kStride<kHead>, right);
+#pragma unroll
       for (int i = 0; i < 2; ++i) multiply_add<T>(left, right[i], sums[2 * n + i]);
     }
   }
@@ -222,6 +260,7 @@ Problem<T> problem_of(const Lane& lane, const AttentionShape& shape, const Atten
           inputs.query_stride,
           inputs.key_stride,
           static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))),
+          shape.dropout ? 1.0F / (1.0F - dropout.rate) : 1.0F,
           whole_pieces(shape, inputs.query_stride, inputs.q.address()) &&
               whole_pieces(shape, inputs.key_stride, inputs.k.address()) &&
               whole_pieces(shape, inputs.key_stride, inputs.v.address())};
