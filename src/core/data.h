@@ -101,4 +101,14 @@ LOCKSTEP_INLINED inline void with_type(DType type, const Body& body) {
   }
 }
 
+/// The address of numbers that must be of `type` (a bug otherwise).
+LOCKSTEP_INLINED inline const void* address_in(DType type, const ConstData& data) {
+  if (data.type() != type) throw_wrong_type(data.type(), type);
+  return data.address();
+}
+LOCKSTEP_INLINED inline void* address_in(DType type, const Data& data) {
+  if (data.type() != type) throw_wrong_type(data.type(), type);
+  return data.address();
+}
+
 }  // namespace lockstep

@@ -61,5 +61,14 @@ constexpr Float16 from_float<Float16>(float value) {
   return {static_cast<std::uint16_t>(rounded | sign)};
 }
 
+/// The largest number that from_float<T> rounds to zero: half of the least subnormal one, a tie. For finite
+/// x and infinities, to_float(from_float<T>(x)) > 0 exactly where x > kRoundedToZero<T>.
+template <typename T>
+constexpr float kRoundedToZero = 0.0F;
+template <>
+constexpr float kRoundedToZero<BFloat16> = 0x1p-134F;
+template <>
+constexpr float kRoundedToZero<Float16> = 0x1p-25F;
+
 }  // namespace
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "driver/config_tables.h"
+#include "driver/loss_scale.h"
 #include "driver/yaml_node.h"
 
 namespace lockstep {
@@ -27,9 +28,8 @@ void check_together(const Config& config) {
         train.has("epochs") ? "epochs" : "steps",
         train.has("epochs") ? "both epochs and steps are given" : "neither epochs nor steps is given",
         "Give one of them: it says when training ends.");
-  const std::string& compute = config.precision.string("compute");
-  if (compute != "float32")
-    throw config.precision.error("compute", fmt::format("'{}' is not available", compute), "Use float32.");
+  activation_type(config);
+  loss_scale(config);
 }
 
 Config checked(Node root, std::string path, const std::filesystem::path& folder,

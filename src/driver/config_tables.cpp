@@ -173,7 +173,15 @@ constexpr ParamSpec kComm[] = {
 };
 
 constexpr ParamSpec kPrecision[] = {
-    {"compute", string, "float32", "float32 is the only choice", "Type of activations and gradients."},
+    {"compute", string, "float32", "float32|bfloat16|float16",
+     "Type in which activations and their gradients are held; variables, their gradients, statistics and "
+     "losses "
+     "are float32 always."},
+    {"loss_scale", string, "auto", "auto|dynamic|a power of two",
+     "What the loss is multiplied by before the backward pass, and the summed gradients are divided by after "
+     "it. auto: dynamic for float16, else 1. dynamic: from 65536 on, halved where gradients overflow (that "
+     "step's update is left out), doubled after loss_scale_growth_steps steps without."},
+    {"loss_scale_growth_steps", integer, "2000", ">= 1", "See loss_scale."},
     {"allow_tf32", boolean, "false", "",
      "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), for "
      "speed."},

@@ -203,7 +203,8 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
       });
     };
     if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
-      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count},
+      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count,
+                   computes_loss(phase) ? loss_->scale() : 1},
                   may_record(batch, phase), work);
     if (phase.ends_with_loss && stage_ != nullptr) {
       stage_->used(context_.lanes.front().stream);
@@ -221,11 +222,14 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   }
 }
 
+bool Executor::computes_loss(const Phase& phase) {
+  return std::ranges::find(phase.actions, Act::loss, &Action::act) != phase.actions.end();
+}
+
 // What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
 // Where the loss depends on the batch by more than its size, so does the scale of its gradient.
 bool Executor::may_record(const BatchView& batch, const Phase& phase) const {
-  if (loss_->agrees() && std::ranges::find(phase.actions, Act::loss, &Action::act) != phase.actions.end())
-    return false;
+  if (loss_->agrees() && computes_loss(phase)) return false;
   return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
 }
 

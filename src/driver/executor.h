@@ -103,6 +103,8 @@ class Executor {
   /// For training, once: where gradients are summed; `sparse` (may be null) those of the sparse tables.
   void attach(GradientReducer& reducer, SparseGradients* sparse = nullptr);
 
+  /// From the next train() on gradients are those of the loss times this.
+  void set_loss_scale(double scale) { loss_->set_scale(scale); }
   /// From the next train() on; null: none. It outlives that.
   void observe(StepObserver* observer) { observer_ = observer; }
   /// What is called in a step, after fusion.
@@ -144,6 +146,7 @@ class Executor {
   void build_phases();
   void repack();
   void cut_behind_loss();
+  static bool computes_loss(const Phase& phase);
   bool may_record(const BatchView& batch, const Phase& phase) const;
   void set_step(std::int64_t step);
   void cut_at_buckets(std::span<const Range> buckets);

@@ -61,7 +61,7 @@ void LossStage::run(const Lane& lane, int shard, std::int64_t n, const LabelBloc
     const Place& place = places[static_cast<std::size_t>(i)];
     if (labels.data == nullptr && head.loss->takes_labels()) continue;
     const double divisor = divisors_[static_cast<std::size_t>(i)];
-    const float scale = divisor > 0 ? static_cast<float>(head.weight / divisor) : 0.0F;
+    const float scale = divisor > 0 ? static_cast<float>(scale_ * head.weight / divisor) : 0.0F;
     head.loss->run(kernels_, lane, n, head.shape, place.outputs, heads_.labels_of(i, labels, n), scale,
                    training_ ? place.d_outputs : nullptr,
                    &sums_.as<LossSums>()[first(shard) + static_cast<std::size_t>(i)]);

@@ -35,6 +35,10 @@ class LossStage {
   /// The gradient's scale depends on the labels: count() every own microshard and agree() before any run().
   bool agrees() const { return agreed_ != nullptr; }
 
+  /// From the next batch on gradients are multiplied by it.
+  void set_scale(double scale) { scale_ = scale; }
+  double scale() const { return scale_; }
+
   /// A new batch: sums and counts are zero. `count`: samples of the whole batch.
   void begin(std::int64_t count);
   /// Host labels of a microshard, as the heads take them; they live until the slot's next call. Different
@@ -68,6 +72,7 @@ class LossStage {
   const Heads& heads_;
   const KernelTable& kernels_;
   bool training_;
+  double scale_ = 1;
   Range own_;
   Buffer sums_;                       ///< pinned: LossSums by own microshard and head
   std::vector<LossCounts> counts_;    ///< likewise

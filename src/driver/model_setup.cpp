@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/named_options.h"
+#include "driver/loss_scale.h"
 #include "driver/plugin.h"
 #include "driver/sparse_gradients.h"
 #include "driver/warm_start.h"
@@ -131,6 +132,7 @@ Model make_model(const Config& config, const Shape& features, Device& device) {
   model.metric_accuracy = reports_accuracy(params);
   model.heads = std::make_unique<Heads>(heads_from_config(params));
   model.graph = std::make_unique<Graph>(graph_from_config(params.node("layers"), features));
+  model.graph->hold_activations_as(activation_type(config));
   model.variables = std::make_unique<VariableStore>();
   model.heads->add_outputs(*model.graph);
   model.graph->finish(*model.variables);

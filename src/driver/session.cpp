@@ -9,6 +9,7 @@
 #include "core/cpu.h"
 #include "driver/fault_step.h"
 #include "driver/launch.h"
+#include "driver/loss_scale.h"
 #include "driver/version.h"
 #include "driver/yaml_node.h"
 
@@ -83,6 +84,7 @@ std::vector<NamedText> Session::environment() const {
           {"instruction set", name_of(isa_level())},
           {"oneDNN", primitive_library_version()},
           {"device", device_->is_gpu() ? device_->description.name : "cpu"},
+          {"activations", std::string(name_of(activation_type(config_)))},
           {"MPI library", mpi_library_version()},
           {"sums of gradients",
            config_.comm.string("reduction") == "fast"

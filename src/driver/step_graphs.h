@@ -15,11 +15,12 @@ namespace lockstep {
 
 class StepGraphs {
  public:
-  /// What a recording is valid for: the part of the step, which memory its input comes from, and the samples
-  /// of the batch.
+  /// What a recording is valid for: the part of the step, which memory its input comes from, the samples of
+  /// the batch, and the loss scale.
   struct Key {
     int part = 0, side = 0;
     std::int64_t count = 0;
+    double loss_scale = 1;
     friend bool operator==(const Key&, const Key&) = default;
   };
 
@@ -38,7 +39,8 @@ class StepGraphs {
     Key key;
     void* graph;  ///< null until recorded
   };
-  /// Sizes of batches are few: the full one and an epoch's last. More would be a sign of something else.
+  /// Sizes of batches are few, the full one and an epoch's last, and so are loss scales. More would be a sign
+  /// of something else.
   static constexpr std::size_t kMost = 4096;
 
   Device& device_;

@@ -107,7 +107,7 @@ std::span<const Variable> StepRecorder::variables_of(const Graph::Operation& ope
 }
 
 // Of the device's memory; a device with queues gets its work done first.
-std::uint64_t StepRecorder::hash(const void* data, std::size_t bytes) const {
+std::uint64_t StepRecorder::hash_bytes(const void* data, std::size_t bytes) const {
   if (context_.device.is_host()) return hash64(data, bytes);
   std::vector<char> copy(bytes);
   context_.device.copy_to_host(copy.data(), data, bytes);

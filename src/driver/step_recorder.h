@@ -53,9 +53,9 @@ class StepRecorder : public StepObserver {
   const Graph::Operation& operation_of(int number) const {
     return calls_.operations[static_cast<std::size_t>(number)];
   }
-  std::uint64_t hash(const void* data, std::size_t bytes) const;
+  std::uint64_t hash_bytes(const void* data, std::size_t bytes) const;
   std::uint64_t hash(ConstData data, std::int64_t elements) const {
-    return hash(data.address(), static_cast<std::size_t>(elements) * size_in_bytes(data.type()));
+    return hash_bytes(data.address(), static_cast<std::size_t>(elements) * size_in_bytes(data.type()));
   }
   std::uint64_t& at(int row, int shard) {
     return hashes_[static_cast<std::size_t>(row) * stride_ + static_cast<std::size_t>(shard - own_.first)];

@@ -9,6 +9,7 @@
 #include "driver/hooks/checkpoint_saver_hook.h"
 #include "driver/hooks/drift_check_hook.h"
 #include "driver/hooks/evaluation_hook.h"
+#include "driver/hooks/loss_scale_hook.h"
 #include "driver/hooks/nan_guard_hook.h"
 #include "driver/hooks/progress_hook.h"
 #include "driver/hooks/signal_hook.h"
@@ -86,6 +87,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::make_unique<SignalHook>());
   session.add(std::make_unique<SwitchFilesHook>(session.run_dir()));
   session.add(std::make_unique<NanGuardHook>(on_nan));
+  if (const LossScale scale = loss_scale(config); scale.used())
+    session.add(std::make_unique<LossScaleHook>(scale, on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
   const double straggler_factor =
       config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/flight_recorder.h"
 #include "core/trace.h"
 #include "driver/fault_step.h"
 
@@ -44,6 +45,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                                                 *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
+  if (options.scales_loss)
+    not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.others_bytes());
 }
 
@@ -95,6 +98,7 @@ StepResult Trainer::compute() {
     reducer_.wait_all();
   }
   if (sparse_ != nullptr) sparse_->reduce();
+  const bool finite = unscale();
   const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
                                                  context_.variables, reducer_.result());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
@@ -108,7 +112,45 @@ StepResult Trainer::compute() {
           .loss = numbers.loss,
           .accuracy = numbers.accuracy,
           .learning_rate = optimizer_.learning_rate(step_),
+          .loss_scale = loss_scale_,
+          .finite_gradients = finite,
           .parts = parts_};
+}
+
+void Trainer::set_loss_scale(double scale) {
+  LOCKSTEP_CHECK(not_finite_.size_bytes() > 0 || scale == 1, "a loss scale of {}", scale);
+  loss_scale_ = scale;
+  executor_.set_loss_scale(scale);
+}
+
+/// Takes the loss scale off the summed gradients. They are the same on all ranks: so is the answer, true if
+/// all of them are finite.
+bool Trainer::unscale() {
+  if (not_finite_.size_bytes() == 0) return true;
+  const Traced traced("update", "taking off the loss scale");
+  const std::span<std::int32_t> flags = not_finite_.as<std::int32_t>();
+  std::ranges::fill(flags, 0);
+  const auto factor = static_cast<float>(1 / loss_scale_);
+  context_.pool.run([&](int t) {
+    const Lane& lane = context_.lanes[static_cast<std::size_t>(t)];
+    std::int32_t* const flag = &flags[static_cast<std::size_t>(t)];
+    const UpdateKernels& kernels = context_.kernels.update;
+    const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
+    if (part.size() > 0) kernels.unscale(lane, part.size(), factor, reducer_.result() + part.first, flag);
+    for (const VariableId id : context_.variables.sparse()) {
+      const Variable& table = context_.variables[id];
+      const SparseRows& rows = sparse_->total(table.sparse_index);
+      const std::int64_t width = table.shape.num_elements() / table.shape[0];
+      const Range own = part_of(*rows.count, t, context_.pool.size());
+      if (own.size() > 0)
+        kernels.unscale(lane, own.size() * width, factor, rows.values + own.first * width, flag);
+    }
+  });
+  if (!context_.device.is_host()) {
+    const RecordedCall waiting("the GPU's gradients, for the loss scale", 0);
+    context_.device.synchronize(context_.lanes.front().stream);
+  }
+  return std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; });
 }
 
 void Trainer::apply(bool update) {

@@ -27,12 +27,15 @@ struct StepResult {
   std::int64_t samples = 0;
   double loss = 0, accuracy = 0;  ///< means over the batch; the loss is that of all heads, and regularization
   double learning_rate = 0;
+  double loss_scale = 1;
+  bool finite_gradients = true;        ///< looked at where a loss scale is used
   std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
 };
 
 struct TrainerOptions {
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
+  bool scales_loss = false;  ///< set_loss_scale() is going to be called
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
 
@@ -69,6 +72,10 @@ class Trainer {
   /// From the next step on; an empty one ends it. All ranks alike.
   void set_feed(Feed feed) { feed_ = std::move(feed); }
 
+  /// A power of two, from the next step on; if the options said so. All ranks alike.
+  void set_loss_scale(double scale);
+  bool scales_loss() const { return not_finite_.size_bytes() > 0; }
+
   /// Looks into the steps from the next one on; null ends it. It outlives them.
   void observe(StepObserver* observer) { executor_.observe(observer); }
   /// What is called in a step, after fusion.
@@ -96,6 +103,8 @@ class Trainer {
   double input_seconds() const { return source_.seconds(); }
 
  private:
+  bool unscale();
+
   ExecutorContext context_;
   Communicator& control_;
   const StepPlan& plan_;
@@ -108,6 +117,8 @@ class Trainer {
   std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
+  double loss_scale_ = 1;
+  Buffer not_finite_;                        ///< pinned: a word per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   Buffer held_;                              ///< running statistics before the step, on the device
   std::int64_t step_ = 0;

@@ -70,7 +70,7 @@ class AttentionKernels {
  public:
   virtual ~AttentionKernels();
 
-  /// Bytes that forward leaves for backward with activations of `type`; 0: nothing, it computes all again.
+  /// Bytes that forward can leave for backward with activations of `type`; 0: `kept` must be null.
   virtual std::size_t kept_bytes(const AttentionShape& shape, DType type) const = 0;
   /// Bytes of the lane's scratch that forward and backward need. `kept`: memory for kept_bytes() is given.
   virtual std::size_t scratch_bytes(const AttentionShape& shape, DType type, bool kept,

@@ -4,13 +4,16 @@
 // Convolution on the CPU: oneDNN's direct algorithms on channels-last activations. Only weights change
 // layout: pack() reorders them once per step for the forward and for the backward pass, and a weight gradient
 // that oneDNN leaves in a layout of its own is reordered into the plain one.
+//
+// bfloat16 is oneDNN's own, with float32 sums, bias and gradient of the weights, where the processor
+// multiplies it and oneDNN has all three passes. Elsewhere, and float16 always: float32's convolution of
+// widened numbers (widened_linear.h).
 #include <algorithm>
 #include <optional>
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
-#include "kernels/kernel_table.h"
-#include "kernels/onednn.h"
+#include "kernels/linear_cpu.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +27,6 @@ constexpr std::size_t kAlignment = 64;
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 void require_valid(const ConvolutionSpec& s) {
-  LOCKSTEP_CHECK(s.dtype == DType::f32, "convolution of {}", name_of(s.dtype));
   LOCKSTEP_CHECK(s.n > 0 && s.in_d > 0 && s.in_h > 0 && s.in_w > 0 && s.in_c > 0 && s.out_c > 0,
                  "n {} in {}x{}x{}x{} out_c {}", s.n, s.in_d, s.in_h, s.in_w, s.in_c, s.out_c);
   LOCKSTEP_CHECK(s.groups > 0 && s.in_c % s.groups == 0 && s.out_c % s.groups == 0,
@@ -55,10 +57,10 @@ onednn::ConvolutionDescs descs_of(const ConvolutionSpec& s, Dims& kernel) {
   const Desc bias = s.bias ? onednn::f32({s.out_c}, Tag::x) : Desc();
   if (s.flat()) {
     kernel.insert(kernel.end(), {s.kernel_h, s.kernel_w});
-    return {onednn::f32({s.n, s.in_c, s.in_h, s.in_w}, Tag::nhwc),
-            onednn::f32(kernel, Tag::any),
+    return {onednn::numbers(s.dtype, {s.n, s.in_c, s.in_h, s.in_w}, Tag::nhwc),
+            onednn::numbers(s.dtype, kernel, Tag::any),
             bias,
-            onednn::f32({s.n, s.out_c, s.out_h, s.out_w}, Tag::nhwc),
+            onednn::numbers(s.dtype, {s.n, s.out_c, s.out_h, s.out_w}, Tag::nhwc),
             {s.stride_h, s.stride_w},
             {s.dilation_h, s.dilation_w},
             {s.pad_top, s.pad_left},
@@ -66,10 +68,10 @@ onednn::ConvolutionDescs descs_of(const ConvolutionSpec& s, Dims& kernel) {
             s.training};
   }
   kernel.insert(kernel.end(), {s.kernel_d, s.kernel_h, s.kernel_w});
-  return {onednn::f32({s.n, s.in_c, s.in_d, s.in_h, s.in_w}, Tag::ndhwc),
-          onednn::f32(kernel, Tag::any),
+  return {onednn::numbers(s.dtype, {s.n, s.in_c, s.in_d, s.in_h, s.in_w}, Tag::ndhwc),
+          onednn::numbers(s.dtype, kernel, Tag::any),
           bias,
-          onednn::f32({s.n, s.out_c, s.out_d, s.out_h, s.out_w}, Tag::ndhwc),
+          onednn::numbers(s.dtype, {s.n, s.out_c, s.out_d, s.out_h, s.out_w}, Tag::ndhwc),
           {s.stride_d, s.stride_h, s.stride_w},
           {s.dilation_d, s.dilation_h, s.dilation_w},
           {s.pad_front, s.pad_top, s.pad_left},
@@ -106,36 +108,39 @@ class CpuConvolution final : public LinearPrimitive {
     if (pack_backward_) pack_backward_->run(lane, {weights, backward_part(packed), lane.scratch});
   }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
+               Data y) const override {
     require_scratch(lane);
     const void* w = pack_forward_ ? packed : weights;
+    const void* from = address_in(spec_.dtype, x);
+    void* to = address_in(spec_.dtype, y);
     if (spec_.bias)
-      forward_.run(lane, {x, w, y, lane.scratch, bias});
+      forward_.run(lane, {from, w, to, lane.scratch, bias});
     else
-      forward_.run(lane, {x, w, y, lane.scratch});
+      forward_.run(lane, {from, w, to, lane.scratch});
     // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_positions() * spec_.out_c, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     const void* w = weights;
     if (pack_backward_) w = static_cast<const char*>(packed) + backward_offset_;
-    backward_data_.run(lane, {dy, w, dx, lane.scratch});
+    backward_data_.run(lane, {address_in(spec_.dtype, dy), w, address_in(spec_.dtype, dx), lane.scratch});
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
+    const void *from = address_in(spec_.dtype, x), *gradient = address_in(spec_.dtype, dy);
     if (!unpack_gradient_) {
-      backward_weights_.run(lane, {x, dy, dweights, lane.scratch});
+      backward_weights_.run(lane, {from, gradient, dweights, lane.scratch});
       return;
     }
     char* rest = static_cast<char*>(lane.scratch) + gradient_bytes_;
-    backward_weights_.run(lane, {x, dy, lane.scratch, rest});
+    backward_weights_.run(lane, {from, gradient, lane.scratch, rest});
     unpack_gradient_->run(lane, {lane.scratch, dweights, rest});
   }
 
@@ -164,11 +169,11 @@ class CpuConvolution final : public LinearPrimitive {
       pack_forward_ = reorder(plain_, forward_weights_, 0, lanes);
       backward_offset_ = aligned(forward_weights_.get_size());
     }
-    if (s.training) build_backward(descs, forward, lanes);
+    if (s.training) build_backward(descs, kernel, forward, lanes);
   }
 
-  void build_backward(onednn::ConvolutionDescs descs, const dnnl::convolution_forward::primitive_desc& hint,
-                      int lanes) {
+  void build_backward(onednn::ConvolutionDescs descs, const Dims& kernel,
+                      const dnnl::convolution_forward::primitive_desc& hint, int lanes) {
     descs.bias = Desc();
     const auto data = onednn::convolution_backward_data(descs, onednn::attributes(), hint);
     backward_weights_in_ = data.weights_desc();
@@ -184,6 +189,7 @@ class CpuConvolution final : public LinearPrimitive {
       backward_packed_bytes_ = aligned(backward_weights_in_.get_size());
     }
 
+    descs.weights = onednn::f32(kernel, Tag::any);  // now their gradient
     const auto weights = onednn::convolution_backward_weights(descs, onednn::attributes(), hint);
     const Desc gradient = weights.diff_weights_desc();
     backward_weights_ = Execution(dnnl::convolution_backward_weights(weights), "convolution backward weights",
@@ -226,7 +232,7 @@ class CpuConvolution final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes) {
-  return std::make_unique<CpuConvolution>(spec, lanes);
+  return make_in_its_type<CpuConvolution>(spec, lanes);
 }
 
 }  // namespace lockstep

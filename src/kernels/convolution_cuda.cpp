@@ -57,27 +57,27 @@ class CudaConvolution final : public LinearPrimitive {
     transpose(lane, rows(), s_.out_c, weights, static_cast<float*>(packed));
   }
 
-  void forward(const Lane& lane, const float* x, const float*, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float*, const void* packed, const float* bias,
+               Data y) const override {
     const Scratch scratch = cut(lane);
     if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
-    forward_->run(stream_of(lane), padded_ ? scratch.padded : x, packed, y, scratch.workspace);
+    forward_->run(stream_of(lane), padded_ ? scratch.padded : x.f32(), packed, y, scratch.workspace);
     add_bias(lane, s_.n * s_.out_positions(), s_.out_c, s_.bias ? bias : nullptr, s_.relu, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float*, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float*, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
-    backward_data_->run(stream_of(lane), padded_ ? scratch.padded : dx, packed, dy, scratch.workspace);
+    backward_data_->run(stream_of(lane), padded_ ? scratch.padded : dx.f32(), packed, dy, scratch.workspace);
     if (padded_) spatial_kernels().crop(lane, margins(), scratch.padded, dx);
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
     if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
-    backward_weights_->run(stream_of(lane), padded_ ? scratch.padded : x, scratch.gradient, dy,
+    backward_weights_->run(stream_of(lane), padded_ ? scratch.padded : x.f32(), scratch.gradient, dy,
                            scratch.workspace);
     transpose(lane, s_.out_c, rows(), scratch.gradient, dweights);
   }

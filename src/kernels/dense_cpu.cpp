@@ -7,13 +7,16 @@
 // n. Where the spec asks for it, they are reordered once into the layouts that matmul wants for the two
 // passes: matmul does it at each call otherwise, which costs as much as the product itself at 4 rows, 6 %
 // at 64.
+//
+// bfloat16 is oneDNN's own, with float32 sums, bias and gradient of the weights, where the processor
+// multiplies it; the pack has the rounded weights in matmul's layouts. Elsewhere, and float16 always:
+// float32's products of widened numbers (widened_linear.h).
 #include <algorithm>
 #include <optional>
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
-#include "kernels/kernel_table.h"
-#include "kernels/onednn.h"
+#include "kernels/linear_cpu.h"
 
 namespace lockstep {
 namespace {
@@ -25,20 +28,22 @@ using onednn::Tag;
 class CpuDense final : public LinearPrimitive {
  public:
   CpuDense(const DenseSpec& spec, int lanes) : spec_(spec) {
-    LOCKSTEP_CHECK(spec.dtype == DType::f32, "dense of {}", name_of(spec.dtype));
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     onednn::create(
         fmt::format("a dense layer of {} rows, {} to {} features", spec.n, spec.in, spec.out), [&] {
           forward_pack_.extents = {spec.in, spec.out};
           backward_pack_.extents = {spec.out, spec.in};
-          const Desc y = onednn::f32({spec.n, spec.out}, Tag::ab);
-          forward_ = matmul("dense forward", onednn::f32({spec.n, spec.in}, Tag::ab),
-                            onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias, &forward_pack_, lanes);
+          const DType type = spec.dtype;
+          const Desc x = onednn::numbers(type, {spec.n, spec.in}, Tag::ab),
+                     y = onednn::numbers(type, {spec.n, spec.out}, Tag::ab);
+          forward_ = matmul("dense forward", x, onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias,
+                            &forward_pack_, lanes);
           if (!spec.training) return 0;
-          backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba),
-                                  onednn::f32({spec.n, spec.in}, Tag::ab), false, &backward_pack_, lanes);
-          backward_weights_ = matmul("dense backward weights", onednn::f32({spec.in, spec.n}, Tag::ba), y,
-                                     onednn::f32({spec.in, spec.out}, Tag::ab), false, nullptr, lanes);
+          backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba), x,
+                                  false, &backward_pack_, lanes);
+          backward_weights_ =
+              matmul("dense backward weights", onednn::numbers(type, {spec.in, spec.n}, Tag::ba), y,
+                     onednn::f32({spec.in, spec.out}, Tag::ab), false, nullptr, lanes);
           return 0;
         });
   }
@@ -55,31 +60,34 @@ class CpuDense final : public LinearPrimitive {
     backward_pack_.run(lane, weights, static_cast<char*>(packed) + forward_pack_.bytes());
   }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
+               Data y) const override {
     require_scratch(lane);
     const void* w = forward_pack_.reorder ? packed : weights;
+    const void* from = address_in(spec_.dtype, x);
+    void* to = address_in(spec_.dtype, y);
     if (spec_.bias)
-      forward_.run(lane, {x, w, y, lane.scratch, bias});
+      forward_.run(lane, {from, w, to, lane.scratch, bias});
     else
-      forward_.run(lane, {x, w, y, lane.scratch});
+      forward_.run(lane, {from, w, to, lane.scratch});
     // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
     const void* w = weights;
     if (backward_pack_.reorder) w = static_cast<const char*>(packed) + forward_pack_.bytes();
-    backward_data_.run(lane, {dy, w, dx, lane.scratch});
+    backward_data_.run(lane, {address_in(spec_.dtype, dy), w, address_in(spec_.dtype, dx), lane.scratch});
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     require_scratch(lane);
-    backward_weights_.run(lane, {x, dy, dweights, lane.scratch});
+    backward_weights_.run(lane,
+                          {address_in(spec_.dtype, x), address_in(spec_.dtype, dy), dweights, lane.scratch});
   }
 
   double flops() const override {
@@ -101,12 +109,13 @@ class CpuDense final : public LinearPrimitive {
     }
   };
 
-  /// a times b; where the spec asks for packed weights, b in a layout of its own, by `pack` (null: never).
+  /// a times b. Where `pack` is not null, b are the plain weights; they are used in a layout of their own, by
+  /// `pack`, if the spec asks for it or x is not float32.
   Execution matmul(const char* name, const Desc& a, const Desc& b, const Desc& c, bool bias,
                    WeightsPack* pack, int lanes) {
     const Desc bias_row = bias ? onednn::f32({1, spec_.out}, Tag::ab) : Desc();
-    const bool packs = spec_.packed && pack != nullptr;
-    const Desc wanted = packs ? onednn::f32(pack->extents, Tag::any) : b;
+    const bool packs = (spec_.packed || spec_.dtype != DType::f32) && pack != nullptr;
+    const Desc wanted = packs ? onednn::numbers(spec_.dtype, pack->extents, Tag::any) : b;
     const auto desc = onednn::matmul({a, wanted, bias_row, c}, onednn::attributes());
     const Desc used = desc.weights_desc();
     if (packs && used != b) {
@@ -141,7 +150,7 @@ class CpuDense final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes) {
-  return std::make_unique<CpuDense>(spec, lanes);
+  return make_in_its_type<CpuDense>(spec, lanes);
 }
 
 }  // namespace lockstep

@@ -214,17 +214,17 @@ class CudaDense final : public LinearPrimitive {
   }
   void pack(const Lane&, const float*, void*) const override {}
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void*, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void*, const float* bias,
+               Data y) const override {
     forward_->run(lane, weights, x, spec_.bias && !spec_.relu ? bias : nullptr, y);
     if (spec_.relu) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, true, y);
   }
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void*,
+                     Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     backward_data_->run(lane, weights, dy, nullptr, dx);
   }
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     backward_weights_->run(lane, dy, x, nullptr, dweights);
   }

@@ -16,7 +16,11 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-inline float positive_part(float value) { return value < 0.0F ? 0.0F : value; }  // NaN stays NaN
+/// NaN stays NaN.
+template <typename V>
+inline V positive_part(V value) {
+  return value < 0.0F ? V{} : value;
+}
 
 using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedWide =
@@ -89,6 +93,20 @@ inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step
   }
 }
 
+/// Calls body(element, count, words) for the elements of n samples, up to 4 kBlocks of a sample at a time.
+template <typename Body>
+inline void for_each_draw(std::int64_t n, std::int64_t features, std::uint64_t seed, std::uint32_t purpose,
+                          std::uint32_t step, std::uint32_t first_sample, const Body& body) {
+  constexpr std::int64_t kElements = 4 * kBlocks;
+  std::uint32_t words[kElements];
+  for (std::int64_t s = 0; s < n; ++s)
+    for (std::int64_t e = 0; e < features; e += kElements) {
+      philox(seed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
+             static_cast<std::uint32_t>(e / 4), words);
+      body(s * features + e, features - e < kElements ? features - e : kElements, words);
+    }
+}
+
 /// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float.
 template <typename Body>
 inline void for_each_vector(std::int64_t count, const Body& body) {
@@ -110,53 +128,158 @@ class Elementwise final : public ElementwiseKernels {
     });
   }
 
-  void zero(const Lane&, std::int64_t count, float* y) const override {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = 0.0F;
+  void zero(const Lane&, std::int64_t count, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T nothing) {
+      T* const to = y.as<T>();
+      for (std::int64_t i = 0; i < count; ++i) to[i] = nothing;
+    });
   }
 
-  void accumulate(const Lane&, std::int64_t count, Data into, ConstData from) const override {
-    with_type(into.type(), [&]<typename T>(T) {
-      T* const sum = into.as<T>();
-      const T* const added = from.as<T>();
+  void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
+    add(lane, count, into, from, into, false);
+  }
+
+  void add(const Lane&, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      const T *const left = a.as<T>(), *const right = b.as<T>();
+      T* const to = y.as<T>();
+      const auto sum = [=]<typename V>(std::int64_t i, V) {
+        return Lanes<V>::load(left + i) + Lanes<V>::load(right + i);
+      };
+      if (relu)
+        for_each_vector(count, [=]<typename V>(std::int64_t i, V tag) {
+          Lanes<V>::store(to + i, positive_part(sum(i, tag)));
+        });
+      else
+        for_each_vector(count,
+                        [=]<typename V>(std::int64_t i, V tag) { Lanes<V>::store(to + i, sum(i, tag)); });
+    });
+  }
+
+  void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, Data y,
+                bool relu) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      T* to = y.as<T>();
+      for (std::int64_t row = 0; row < rows; ++row, to += channels) {
+        const auto sum = [=]<typename V>(std::int64_t c, V) {
+          return Lanes<V>::load(to + c) + Lanes<V>::load(bias + c);
+        };
+        if (relu)
+          for_each_vector(channels, [=]<typename V>(std::int64_t c, V tag) {
+            Lanes<V>::store(to + c, positive_part(sum(c, tag)));
+          });
+        else
+          for_each_vector(channels,
+                          [=]<typename V>(std::int64_t c, V tag) { Lanes<V>::store(to + c, sum(c, tag)); });
+      }
+    });
+  }
+
+  void scale(const Lane&, std::int64_t count, float a, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      const T* const from = x.as<T>();
+      T* const to = y.as<T>();
       for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
-        Lanes<V>::store(sum + i, Lanes<V>::load(sum + i) + Lanes<V>::load(added + i));
+        Lanes<V>::store(to + i, a * Lanes<V>::load(from + i));
       });
     });
   }
 
-  void add(const Lane&, std::int64_t count, const float* a, const float* b, float* y,
-           bool relu) const override {
-    if (relu)
-      for (std::int64_t i = 0; i < count; ++i) y[i] = positive_part(a[i] + b[i]);
-    else
-      for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+  void relu(const Lane&, std::int64_t count, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      const T* const from = x.as<T>();
+      T* const to = y.as<T>();
+      for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
+        Lanes<V>::store(to + i, positive_part(Lanes<V>::load(from + i)));
+      });
+    });
   }
 
-  void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
-                bool relu) const override {
-    for (std::int64_t row = 0; row < rows; ++row, y += channels) {
-      if (relu)
-        for (std::int64_t c = 0; c < channels; ++c) y[c] = positive_part(y[c] + bias[c]);
-      else
-        for (std::int64_t c = 0; c < channels; ++c) y[c] += bias[c];
-    }
+  void relu_backward(const Lane&, std::int64_t count, ConstData dy, ConstData y, Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      const T *const gradient = dy.as<T>(), *const output = y.as<T>();
+      T* const to = dx.as<T>();
+      for_each_vector(count, [=]<typename V>(std::int64_t i, V zero) {
+        Lanes<V>::store(to + i, Lanes<V>::load(output + i) > zero ? Lanes<V>::load(gradient + i) : zero);
+      });
+    });
   }
 
-  void scale(const Lane&, std::int64_t count, float a, const float* x, float* y) const override {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = a * x[i];
+  void mask_and_sum_rows(const Lane&, std::int64_t rows, std::int64_t channels, ConstData dy, ConstData y,
+                         Data g, float* column_sums) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      mask_and_sum(rows, channels, dy.as<T>(), y.as<T>(), g.as<T>(), column_sums);
+    });
   }
 
-  void relu(const Lane&, std::int64_t count, const float* x, float* y) const override {
-    for (std::int64_t i = 0; i < count; ++i) y[i] = positive_part(x[i]);
+  void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
+                      ConstData x, Data y) const override {
+    broadcast_kernels().sum(lane, {n, positions, channels}, 1.0 / static_cast<double>(positions), x, nullptr,
+                            y);
   }
 
-  void relu_backward(const Lane&, std::int64_t count, const float* dy, const float* y,
-                     float* dx) const override {
-    for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
+                               std::int64_t channels, ConstData dy, Data dx) const override {
+    broadcast_kernels().repeat(lane, {n, positions, channels},
+                               static_cast<float>(1.0 / static_cast<double>(positions)), dy, dx);
   }
 
-  void mask_and_sum_rows(const Lane&, std::int64_t rows, std::int64_t channels, const float* dy,
-                         const float* y, float* g, float* column_sums) const override {
+  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float rate,
+               std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
+               Data y) const override {
+    if (lane.step_word != nullptr) step = *lane.step_word;
+    const float kept = 1.0F / (1.0F - rate);
+    with_type(y.type(), [&]<typename T>(T) {
+      const T* const all = x.as<T>();
+      T* const result = y.as<T>();
+      for_each_draw(
+          n, features, seed, purpose, step, first_sample,
+          [&](std::int64_t at, std::int64_t count, const std::uint32_t* words) {
+            const T* from = all + at;
+            T* to = result + at;
+            std::int64_t i = 0;
+            for (; i + kLanes <= count; i += kLanes) {
+              const auto bits =
+                  reinterpret_cast<Integers>(*reinterpret_cast<const UnalignedWords*>(words + i) >> 8);
+              const Vec uniform = __builtin_convertvector(bits, Vec) * 0x1p-24F;
+              Lanes<Vec>::store(to + i, uniform >= rate ? Lanes<Vec>::load(from + i) * kept : Vec{});
+            }
+            for (; i < count; ++i) {
+              const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24F;
+              to[i] = from_float<T>(uniform >= rate ? to_float(from[i]) * kept : 0.0F);
+            }
+          });
+    });
+  }
+
+  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float stddev,
+                      std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
+                      std::uint32_t first_sample, Data y) const override {
+    if (lane.step_word != nullptr) step = *lane.step_word;
+    with_type(y.type(), [&]<typename T>(T) {
+      const T* const all = x.as<T>();
+      T* const result = y.as<T>();
+      for_each_draw(n, features, seed, purpose, step, first_sample,
+                    [&](std::int64_t at, std::int64_t count, const std::uint32_t* words) {
+                      const T* from = all + at;
+                      T* to = result + at;
+                      const auto add = [&](std::int64_t i, double z) {
+                        to[i] = from_float<T>(to_float(from[i]) + stddev * static_cast<float>(z));
+                      };
+                      for (std::int64_t i = 0; i < count; i += 2) {
+                        const double radius = __builtin_sqrt(squared_radius(words[i]));
+                        const SineCosine angle = sine_cosine(words[i + 1]);
+                        add(i, radius * angle.cosine);
+                        if (i + 1 < count) add(i + 1, radius * angle.sine);
+                      }
+                    });
+    });
+  }
+
+ private:
+  template <typename T>
+  static void mask_and_sum(std::int64_t rows, std::int64_t channels, const T* dy, const T* y, T* g,
+                           float* column_sums) {
     const auto masked = [=]<typename V>(std::int64_t at, V zero) {
       const V value = Lanes<V>::load(dy + at);
       return Lanes<V>::load(y + at) > zero ? value : zero;
@@ -165,7 +288,7 @@ class Elementwise final : public ElementwiseKernels {
       Lanes<V>::store(g + at, value);
       return value;
     };
-    const auto plain = []<typename V>(const float* p, V) { return Lanes<V>::load(p); };
+    const auto plain = []<typename V>(const T* p, V) { return Lanes<V>::load(p); };
     if (y == nullptr && (g == nullptr || g == dy))
       sum_rows(rows, channels, 1.0, column_sums,
                [=](std::int64_t at, auto tag) { return plain(dy + at, tag); });
@@ -177,68 +300,6 @@ class Elementwise final : public ElementwiseKernels {
     else
       sum_rows(rows, channels, 1.0, column_sums,
                [=](std::int64_t at, auto tag) { return written(at, masked(at, tag)); });
-  }
-
-  void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
-                      const float* x, float* y) const override {
-    broadcast_kernels().sum(lane, {n, positions, channels}, 1.0 / static_cast<double>(positions), x, nullptr,
-                            y);
-  }
-
-  void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
-                               std::int64_t channels, const float* dy, float* dx) const override {
-    broadcast_kernels().repeat(lane, {n, positions, channels},
-                               static_cast<float>(1.0 / static_cast<double>(positions)), dy, dx);
-  }
-
-  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
-               std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
-               float* y) const override {
-    constexpr std::int64_t kElements = 4 * kBlocks;
-    const float kept = 1.0F / (1.0F - rate);
-    if (lane.step_word != nullptr) step = *lane.step_word;
-    std::uint32_t words[kElements];
-    for (std::int64_t s = 0; s < n; ++s)
-      for (std::int64_t e = 0; e < features; e += kElements) {
-        philox(seed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
-               static_cast<std::uint32_t>(e / 4), words);
-        const std::int64_t count = features - e < kElements ? features - e : kElements;
-        const float* from = x + s * features + e;
-        float* to = y + s * features + e;
-        std::int64_t i = 0;
-        for (; i + kLanes <= count; i += kLanes) {
-          const auto bits =
-              reinterpret_cast<Integers>(*reinterpret_cast<const UnalignedWords*>(words + i) >> 8);
-          const Vec uniform = __builtin_convertvector(bits, Vec) * 0x1p-24F;
-          Lanes<Vec>::store(to + i, uniform >= rate ? Lanes<Vec>::load(from + i) * kept : Vec{});
-        }
-        for (; i < count; ++i) {
-          const float uniform = static_cast<float>(words[i] >> 8) * 0x1p-24F;
-          to[i] = uniform >= rate ? from[i] * kept : 0.0F;
-        }
-      }
-  }
-
-  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float stddev,
-                      std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
-                      std::uint32_t first_sample, float* y) const override {
-    constexpr std::int64_t kElements = 4 * kBlocks;
-    if (lane.step_word != nullptr) step = *lane.step_word;
-    std::uint32_t words[kElements];
-    for (std::int64_t s = 0; s < n; ++s)
-      for (std::int64_t e = 0; e < features; e += kElements) {
-        philox(seed, purpose, step, first_sample + static_cast<std::uint32_t>(s),
-               static_cast<std::uint32_t>(e / 4), words);
-        const std::int64_t count = features - e < kElements ? features - e : kElements;
-        const float* from = x + s * features + e;
-        float* to = y + s * features + e;
-        for (std::int64_t i = 0; i < count; i += 2) {
-          const double radius = __builtin_sqrt(squared_radius(words[i]));
-          const SineCosine angle = sine_cosine(words[i + 1]);
-          to[i] = from[i] + stddev * static_cast<float>(radius * angle.cosine);
-          if (i + 1 < count) to[i + 1] = from[i + 1] + stddev * static_cast<float>(radius * angle.sine);
-        }
-      }
   }
 };
 

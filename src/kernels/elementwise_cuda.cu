@@ -13,8 +13,9 @@
 namespace lockstep::cuda {
 namespace {
 
+template <typename T>
 struct Zero {
-  float* y;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     V::store(y + i, {});
@@ -31,7 +32,7 @@ struct Convert {
   }
 };
 
-template <bool kRelu, typename T = float>
+template <bool kRelu, typename T>
 struct Add {
   const T* a;
   const T* b;
@@ -48,10 +49,11 @@ struct Add {
   }
 };
 
+template <typename T>
 struct Scale {
   float a;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(x + i);
@@ -60,9 +62,10 @@ struct Scale {
   }
 };
 
+template <typename T>
 struct Relu {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(x + i);
@@ -71,10 +74,11 @@ struct Relu {
   }
 };
 
+template <typename T>
 struct ReluBackward {
-  const float* dy;
-  const float* y;
-  float* dx;
+  const T* dy;
+  const T* y;
+  T* dx;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto gradient = V::load(dy + i);
@@ -84,10 +88,11 @@ struct ReluBackward {
   }
 };
 
+template <typename T>
 struct MaskAndSum {
-  const float* dy;
-  const float* y;  ///< null: no mask
-  float* g;        ///< null: not written
+  const T* dy;
+  const T* y;  ///< null: no mask
+  T* g;        ///< null: not written
   struct Nothing {};
   template <typename V>
   __device__ Nothing column(std::int64_t) const {
@@ -113,9 +118,10 @@ struct WriteSum {
 };
 
 /// Rows are samples, columns are Philox blocks of four elements.
+template <typename T>
 struct Dropout {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int64_t features;
   float rate, kept;
   std::uint64_t seed;
@@ -144,15 +150,17 @@ struct Dropout {
       Wide::store(y + at, value);
     } else {
       for (int k = 0; k < 4 && k < rest; ++k)
-        y[at + k] = philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? x[at + k] * kept : 0.0F;
+        y[at + k] = narrowed<T>(
+            philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? widened(x[at + k]) * kept : 0.0F);
     }
   }
 };
 
 /// Rows are samples, columns are Philox blocks of four elements.
+template <typename T>
 struct GaussianNoise {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int64_t features;
   float stddev;
   std::uint64_t seed;
@@ -176,9 +184,12 @@ struct GaussianNoise {
       const double radius = sqrt(squared_radius(words[static_cast<std::size_t>(k)]));
       const SineCosine angle = sine_cosine(words[static_cast<std::size_t>(k + 1)]);
       const std::int64_t at = base + first + k;
-      y[at] = x[at] + stddev * static_cast<float>(radius * angle.cosine);
-      if (first + k + 1 < features) y[at + 1] = x[at + 1] + stddev * static_cast<float>(radius * angle.sine);
+      add(at, radius * angle.cosine);
+      if (first + k + 1 < features) add(at + 1, radius * angle.sine);
     }
+  }
+  __device__ void add(std::int64_t at, double z) const {
+    y[at] = narrowed<T>(widened(x[at]) + stddev * static_cast<float>(z));
   }
 };
 
@@ -193,8 +204,10 @@ class Elementwise final : public ElementwiseKernels {
     });
   }
 
-  void zero(const Lane& lane, std::int64_t count, float* y) const override {
-    for_each_element(lane, "zero", count, wide_aligned(y), Zero{y});
+  void zero(const Lane& lane, std::int64_t count, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      for_each_element(lane, "zero", count, wide_aligned(y.address()), Zero<T>{y.as<T>()});
+    });
   }
 
   void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
@@ -204,65 +217,85 @@ class Elementwise final : public ElementwiseKernels {
     });
   }
 
-  void add(const Lane& lane, std::int64_t count, const float* a, const float* b, float* y,
-           bool relu) const override {
-    if (relu)
-      for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<true>{a, b, y});
-    else
-      for_each_element(lane, "add", count, wide_aligned(a, b, y), Add<false>{a, b, y});
+  void add(const Lane& lane, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const override {
+    const bool wide = wide_aligned(a.address(), b.address(), y.address());
+    with_type(y.type(), [&]<typename T>(T) {
+      if (relu)
+        for_each_element(lane, "add", count, wide, Add<true, T>{a.as<T>(), b.as<T>(), y.as<T>()});
+      else
+        for_each_element(lane, "add", count, wide, Add<false, T>{a.as<T>(), b.as<T>(), y.as<T>()});
+    });
   }
 
-  void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, float* y,
+  void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, Data y,
                 bool relu) const override {
     cuda::add_bias(lane, rows, channels, bias, relu, y);
   }
 
-  void scale(const Lane& lane, std::int64_t count, float a, const float* x, float* y) const override {
-    for_each_element(lane, "scale", count, wide_aligned(x, y), Scale{a, x, y});
+  void scale(const Lane& lane, std::int64_t count, float a, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      for_each_element(lane, "scale", count, wide_aligned(x.address(), y.address()),
+                       Scale<T>{a, x.as<T>(), y.as<T>()});
+    });
   }
 
-  void relu(const Lane& lane, std::int64_t count, const float* x, float* y) const override {
-    for_each_element(lane, "relu", count, wide_aligned(x, y), Relu{x, y});
+  void relu(const Lane& lane, std::int64_t count, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      for_each_element(lane, "relu", count, wide_aligned(x.address(), y.address()),
+                       Relu<T>{x.as<T>(), y.as<T>()});
+    });
   }
 
-  void relu_backward(const Lane& lane, std::int64_t count, const float* dy, const float* y,
-                     float* dx) const override {
-    for_each_element(lane, "relu_backward", count, wide_aligned(dy, y, dx), ReluBackward{dy, y, dx});
+  void relu_backward(const Lane& lane, std::int64_t count, ConstData dy, ConstData y,
+                     Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      for_each_element(lane, "relu_backward", count, wide_aligned(dy.address(), y.address(), dx.address()),
+                       ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
+    });
   }
 
-  void mask_and_sum_rows(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* dy,
-                         const float* y, float* g, float* column_sums) const override {
-    float* written = y == nullptr && g == dy ? nullptr : g;  // what is there already
-    sum_columns<1>(lane, "mask_and_sum_rows", rows, channels, wide_aligned(dy, y, g),
-                   MaskAndSum{dy, y, written}, WriteSum{column_sums});
+  void mask_and_sum_rows(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData dy,
+                         ConstData y, Data g, float* column_sums) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      T* written =
+          y == nullptr && g.address() == dy.address() ? nullptr : g.as<T>();  // what is there already
+      sum_columns<1>(lane, "mask_and_sum_rows", rows, channels,
+                     wide_aligned(dy.address(), y.address(), g.address()),
+                     MaskAndSum<T>{dy.as<T>(), y.as<T>(), written}, WriteSum{column_sums});
+    });
   }
 
   void global_average(const Lane& lane, std::int64_t n, std::int64_t positions, std::int64_t channels,
-                      const float* x, float* y) const override {
+                      ConstData x, Data y) const override {
     broadcast_kernels().sum(lane, {n, positions, channels}, 1.0 / static_cast<double>(positions), x, nullptr,
                             y);
   }
 
   void global_average_backward(const Lane& lane, std::int64_t n, std::int64_t positions,
-                               std::int64_t channels, const float* dy, float* dx) const override {
+                               std::int64_t channels, ConstData dy, Data dx) const override {
     broadcast_kernels().repeat(lane, {n, positions, channels},
                                static_cast<float>(1.0 / static_cast<double>(positions)), dy, dx);
   }
 
-  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float rate,
+  void dropout(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float rate,
                std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
-               float* y) const override {
-    const bool wide = features % 4 == 0 && wide_aligned(x, y);
-    map_columns(lane, "dropout", n, (features + 3) / 4, false,
-                Dropout{x, y, features, rate, 1.0F / (1.0F - rate), seed, purpose, step, first_sample,
-                        lane.step_word, wide});
+               Data y) const override {
+    const bool wide = features % 4 == 0 && wide_aligned(x.address(), y.address());
+    with_type(y.type(), [&]<typename T>(T) {
+      map_columns(lane, "dropout", n, (features + 3) / 4, false,
+                  Dropout<T>{x.as<T>(), y.as<T>(), features, rate, 1.0F / (1.0F - rate), seed, purpose, step,
+                             first_sample, lane.step_word, wide});
+    });
   }
 
-  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, const float* x, float stddev,
+  void gaussian_noise(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float stddev,
                       std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
-                      std::uint32_t first_sample, float* y) const override {
-    map_columns(lane, "gaussian_noise", n, (features + 3) / 4, false,
-                GaussianNoise{x, y, features, stddev, seed, purpose, step, first_sample, lane.step_word});
+                      std::uint32_t first_sample, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      map_columns(lane, "gaussian_noise", n, (features + 3) / 4, false,
+                  GaussianNoise<T>{x.as<T>(), y.as<T>(), features, stddev, seed, purpose, step, first_sample,
+                                   lane.step_word});
+    });
   }
 };
 

@@ -5,11 +5,14 @@
 // l2_normalize. Statistics are centred: variance is the mean of (x - mean)^2, never E[x^2] - E[x]^2. Sums run
 // in an order that the shape fixes: float32 within blocks, double across. Every instruction-set level gives
 // the same bits at any address. Plain types only.
+// x, y, dy and dx (ConstData, Data) are float32, bfloat16 or float16, all of one call of one type: numbers
+// are widened when they are loaded and rounded once, when they are stored. The rest is float32 always.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -32,24 +35,24 @@ class GroupNormKernels {
   /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta; gamma null: 1, beta null: 0. statistics[2 *
   /// (sample * groups + group)] = {mean, 1 / sqrt(variance + epsilon)}, kept for backward; null: not kept. No
   /// aliasing.
-  virtual void forward(const Lane&, const GroupNormShape& shape, const float* x, double epsilon,
-                       const float* gamma, const float* beta, float* statistics, float* y) const = 0;
+  virtual void forward(const Lane&, const GroupNormShape& shape, ConstData x, double epsilon,
+                       const float* gamma, const float* beta, float* statistics, Data y) const = 0;
   /// With xhat = (x - mean) / sqrt(variance + epsilon) and g = dy * gamma:
   /// dx = (g - mean of g - xhat * mean of g xhat) / sqrt(variance + epsilon), means over the (sample, group);
   /// dgamma[c] = sum of dy xhat and dbeta[c] = sum of dy over samples and positions. Each of the three may be
   /// null. No aliasing.
-  virtual void backward(const Lane&, const GroupNormShape& shape, const float* x, const float* dy,
-                        const float* gamma, const float* statistics, float* dx, float* dgamma,
+  virtual void backward(const Lane&, const GroupNormShape& shape, ConstData x, ConstData dy,
+                        const float* gamma, const float* statistics, Data dx, float* dgamma,
                         float* dbeta) const = 0;
 
   /// Per row y = x * factor, factor = 1 / sqrt(max(sum of x^2, epsilon)); kept[2 * row] = {factor, 1 or,
   /// where epsilon was larger, 0}; kept null: not kept. The sum is in double: the squares of large x do not
   /// overflow. y may alias x.
-  virtual void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
-                            double epsilon, float* kept, float* y) const = 0;
+  virtual void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
+                            double epsilon, float* kept, Data y) const = 0;
   /// dx = factor * (dy - y * sum of dy y), or factor * dy where epsilon was larger. dx may alias dy.
-  virtual void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
-                                     const float* dy, const float* kept, float* dx) const = 0;
+  virtual void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, ConstData y,
+                                     ConstData dy, const float* kept, Data dx) const = 0;
 };
 
 }  // namespace lockstep

@@ -20,19 +20,21 @@ inline void map_along(std::int64_t count, const Body& body) {
   for (; j < count; ++j) body(j, 0.0F);
 }
 
-inline void to_float(std::int64_t count, const double* from, float* to) {
+inline void round_all(std::int64_t count, const double* from, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
-void normalize_row(std::int64_t count, const float* x, double epsilon, const float* gamma, const float* beta,
-                   float* statistics, float* y) {
+template <typename T>
+void normalize_row(std::int64_t count, const T* x, double epsilon, const float* gamma, const float* beta,
+                   float* statistics, T* y) {
   // From the first element: a row of large numbers that differ little keeps their differences.
-  const float first = x[0];
+  const float first = to_float(x[0]);
   double sum = 0.0, m2 = 0.0;
-  sum_along<1>(count, &sum, [&](std::int64_t at, auto* sums) { sums[0] += load_as(x + at, sums) - first; });
+  sum_along<1>(count, &sum,
+               [&]<typename V>(std::int64_t at, V* sums) { sums[0] += Lanes<V>::load(x + at) - first; });
   const float mean = static_cast<float>(static_cast<double>(first) + sum / static_cast<double>(count));
-  sum_along<1>(count, &m2, [&](std::int64_t at, auto* sums) {
-    const auto centred = load_as(x + at, sums) - mean;
+  sum_along<1>(count, &m2, [&]<typename V>(std::int64_t at, V* sums) {
+    const V centred = Lanes<V>::load(x + at) - mean;
     sums[0] += centred * centred;
   });
   const float inverse_std =
@@ -76,8 +78,9 @@ struct ParameterSums {
 };
 
 /// One row's gradient, and its terms of the parameters' sums.
-void row_backward(std::int64_t count, const float* x, const float* dy, const float* gamma,
-                  const float* statistics, float* dx, const ParameterSums* parameters) {
+template <typename T>
+void row_backward(std::int64_t count, const T* x, const T* dy, const float* gamma, const float* statistics,
+                  T* dx, const ParameterSums* parameters) {
   const float mean = statistics[0], inverse_std = statistics[1];
   const auto gradient_at = [&]<typename V>(std::int64_t at, V) {
     const V g = Lanes<V>::load(dy + at);
@@ -138,14 +141,93 @@ class GroupNorm final : public GroupNormKernels {
     return is_rows(shape) ? ParameterSums::bytes(shape.width) : Channels::bytes(shape.channels());
   }
 
-  void forward(const Lane& lane, const GroupNormShape& shape, const float* x, double epsilon,
-               const float* gamma, const float* beta, float* statistics, float* y) const override {
-    if (is_rows(shape)) {
-      for (std::int64_t row = 0; row < shape.samples; ++row)
-        normalize_row(shape.width, x + row * shape.width, epsilon, gamma, beta,
-                      statistics == nullptr ? nullptr : statistics + 2 * row, y + row * shape.width);
-      return;
+  void forward(const Lane& lane, const GroupNormShape& shape, ConstData x, double epsilon, const float* gamma,
+               const float* beta, float* statistics, Data y) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      if (is_rows(shape))
+        rows_forward(shape, x.as<T>(), epsilon, gamma, beta, statistics, y.as<T>());
+      else
+        groups_forward(lane, shape, x.as<T>(), epsilon, gamma, beta, statistics, y.as<T>());
+    });
+  }
+
+  void backward(const Lane& lane, const GroupNormShape& shape, ConstData x, ConstData dy, const float* gamma,
+                const float* statistics, Data dx, float* dgamma, float* dbeta) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      (is_rows(shape) ? rows_backward<T> : groups_backward<T>)(lane, shape, x.as<T>(), dy.as<T>(), gamma,
+                                                               statistics, dx.as<T>(), dgamma, dbeta);
+    });
+  }
+
+  void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x, double epsilon,
+                    float* kept, Data y) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T* from = x.as<T>() + row * channels;
+        T* to = y.as<T>() + row * channels;
+        const double sum = sum_of_squares(from, channels);
+        const float factor = static_cast<float>(1.0 / __builtin_sqrt(sum < epsilon ? epsilon : sum));
+        if (kept != nullptr) {
+          kept[2 * row] = factor;
+          kept[2 * row + 1] = sum < epsilon ? 0.0F : 1.0F;
+        }
+        map_along(channels, [&]<typename V>(std::int64_t at, V) {
+          Lanes<V>::store(to + at, Lanes<V>::load(from + at) * factor);
+        });
+      }
+    });
+  }
+
+  void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, ConstData y, ConstData dy,
+                             const float* kept, Data dx) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T *out = y.as<T>() + row * channels, *gradient = dy.as<T>() + row * channels;
+        T* to = dx.as<T>() + row * channels;
+        double dot = 0.0;
+        sum_along<1>(channels, &dot, [&]<typename V>(std::int64_t at, V* sums) {
+          sums[0] += Lanes<V>::load(out + at) * Lanes<V>::load(gradient + at);
+        });
+        const float factor = kept[2 * row], along = static_cast<float>(dot) * kept[2 * row + 1];
+        map_along(channels, [&]<typename V>(std::int64_t at, V) {
+          using L = Lanes<V>;
+          L::store(to + at, (L::load(gradient + at) - L::load(out + at) * along) * factor);
+        });
+      }
+    });
+  }
+
+ private:
+  static bool is_rows(const GroupNormShape& shape) { return shape.positions == 1 && shape.groups == 1; }
+
+  /// Joins the moments of a group's channels, each of `positions` numbers.
+  static void group_statistics(const GroupNormShape& shape, const Channels& k, std::int64_t group,
+                               double epsilon, float* statistics) {
+    const double* means = k.leaf + 1 + group * shape.width;
+    const double* m2s = means + k.count;
+    double mean = 0.0, m2 = 0.0;
+    for (std::int64_t i = 0; i < shape.width; ++i) mean += means[i] - means[0];
+    mean = means[0] + mean / static_cast<double>(shape.width);
+    for (std::int64_t i = 0; i < shape.width; ++i) {
+      const double delta = means[i] - mean;
+      m2 += m2s[i] + delta * delta * static_cast<double>(shape.positions);
     }
+    const double count = static_cast<double>(shape.positions * shape.width);
+    statistics[0] = static_cast<float>(mean);
+    statistics[1] = static_cast<float>(1.0 / __builtin_sqrt(m2 / count + epsilon));
+  }
+
+  template <typename T>
+  static void rows_forward(const GroupNormShape& shape, const T* x, double epsilon, const float* gamma,
+                           const float* beta, float* statistics, T* y) {
+    for (std::int64_t row = 0; row < shape.samples; ++row)
+      normalize_row(shape.width, x + row * shape.width, epsilon, gamma, beta,
+                    statistics == nullptr ? nullptr : statistics + 2 * row, y + row * shape.width);
+  }
+
+  template <typename T>
+  static void groups_forward(const Lane& lane, const GroupNormShape& shape, const T* x, double epsilon,
+                             const float* gamma, const float* beta, float* statistics, T* y) {
     const std::int64_t channels = shape.channels(), step = shape.positions * channels;
     const Channels k(channels, lane.scratch);
     const NormKernels& norm = norm_kernels();
@@ -172,68 +254,9 @@ class GroupNorm final : public GroupNormKernels {
     }
   }
 
-  void backward(const Lane& lane, const GroupNormShape& shape, const float* x, const float* dy,
-                const float* gamma, const float* statistics, float* dx, float* dgamma,
-                float* dbeta) const override {
-    if (is_rows(shape))
-      rows_backward(lane, shape, x, dy, gamma, statistics, dx, dgamma, dbeta);
-    else
-      groups_backward(lane, shape, x, dy, gamma, statistics, dx, dgamma, dbeta);
-  }
-
-  void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, double epsilon,
-                    float* kept, float* y) const override {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* from = x + row * channels;
-      float* to = y + row * channels;
-      const double sum = sum_of_squares(from, channels);
-      const float factor = static_cast<float>(1.0 / __builtin_sqrt(sum < epsilon ? epsilon : sum));
-      if (kept != nullptr) {
-        kept[2 * row] = factor;
-        kept[2 * row + 1] = sum < epsilon ? 0.0F : 1.0F;
-      }
-      for (std::int64_t j = 0; j < channels; ++j) to[j] = from[j] * factor;
-    }
-  }
-
-  void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, const float* y,
-                             const float* dy, const float* kept, float* dx) const override {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* out = y + row * channels;
-      const float* gradient = dy + row * channels;
-      float* to = dx + row * channels;
-      double dot = 0.0;
-      sum_along<1>(channels, &dot, [&](std::int64_t at, auto* sums) {
-        sums[0] += load_as(out + at, sums) * load_as(gradient + at, sums);
-      });
-      const float factor = kept[2 * row], along = static_cast<float>(dot) * kept[2 * row + 1];
-      for (std::int64_t j = 0; j < channels; ++j) to[j] = (gradient[j] - out[j] * along) * factor;
-    }
-  }
-
- private:
-  static bool is_rows(const GroupNormShape& shape) { return shape.positions == 1 && shape.groups == 1; }
-
-  /// Joins the moments of a group's channels, each of `positions` numbers.
-  static void group_statistics(const GroupNormShape& shape, const Channels& k, std::int64_t group,
-                               double epsilon, float* statistics) {
-    const double* means = k.leaf + 1 + group * shape.width;
-    const double* m2s = means + k.count;
-    double mean = 0.0, m2 = 0.0;
-    for (std::int64_t i = 0; i < shape.width; ++i) mean += means[i] - means[0];
-    mean = means[0] + mean / static_cast<double>(shape.width);
-    for (std::int64_t i = 0; i < shape.width; ++i) {
-      const double delta = means[i] - mean;
-      m2 += m2s[i] + delta * delta * static_cast<double>(shape.positions);
-    }
-    const double count = static_cast<double>(shape.positions * shape.width);
-    statistics[0] = static_cast<float>(mean);
-    statistics[1] = static_cast<float>(1.0 / __builtin_sqrt(m2 / count + epsilon));
-  }
-
-  static void rows_backward(const Lane& lane, const GroupNormShape& shape, const float* x, const float* dy,
-                            const float* gamma, const float* statistics, float* dx, float* dgamma,
-                            float* dbeta) {
+  template <typename T>
+  static void rows_backward(const Lane& lane, const GroupNormShape& shape, const T* x, const T* dy,
+                            const float* gamma, const float* statistics, T* dx, float* dgamma, float* dbeta) {
     const std::int64_t count = shape.width;
     const bool wanted = dgamma != nullptr || dbeta != nullptr;
     ParameterSums parameters(wanted ? count : 0, lane.scratch);
@@ -243,12 +266,13 @@ class GroupNorm final : public GroupNormKernels {
       if (wanted && (row % kBlockRows == kBlockRows - 1 || row + 1 == shape.samples))
         parameters.end_block(count);
     }
-    if (dgamma != nullptr) to_float(count, parameters.gamma, dgamma);
-    if (dbeta != nullptr) to_float(count, parameters.beta, dbeta);
+    if (dgamma != nullptr) round_all(count, parameters.gamma, dgamma);
+    if (dbeta != nullptr) round_all(count, parameters.beta, dbeta);
   }
 
-  static void groups_backward(const Lane& lane, const GroupNormShape& shape, const float* x, const float* dy,
-                              const float* gamma, const float* statistics, float* dx, float* dgamma,
+  template <typename T>
+  static void groups_backward(const Lane& lane, const GroupNormShape& shape, const T* x, const T* dy,
+                              const float* gamma, const float* statistics, T* dx, float* dgamma,
                               float* dbeta) {
     const std::int64_t channels = shape.channels(), step = shape.positions * channels;
     const Channels k(channels, lane.scratch);
@@ -272,8 +296,8 @@ class GroupNorm final : public GroupNormKernels {
       for (std::int64_t group = 0; group < shape.groups; ++group) group_coefficients(shape, k, group, gamma);
       norm.backward_apply(lane, shape.positions, channels, gradient, k.a, k.b, k.d, dx + sample * step);
     }
-    if (dgamma != nullptr) to_float(channels, k.dgamma, dgamma);
-    if (dbeta != nullptr) to_float(channels, k.dbeta, dbeta);
+    if (dgamma != nullptr) round_all(channels, k.dgamma, dgamma);
+    if (dbeta != nullptr) round_all(channels, k.dbeta, dbeta);
   }
 
   /// dx = a g + b (x - mean) + d for the channels of a group, from their sums.
@@ -295,14 +319,18 @@ class GroupNorm final : public GroupNormKernels {
     }
   }
 
-  static double sum_of_squares(const float* x, std::int64_t count) {
+  template <typename T>
+  static double sum_of_squares(const T* x, std::int64_t count) {
     constexpr int kColumns = 16;
     double columns[kColumns] = {};
+    const auto square = [x](std::int64_t at) {
+      const double value = static_cast<double>(to_float(x[at]));
+      return value * value;
+    };
     std::int64_t j = 0;
     for (; j + kColumns <= count; j += kColumns)
-      for (int i = 0; i < kColumns; ++i)
-        columns[i] += static_cast<double>(x[j + i]) * static_cast<double>(x[j + i]);
-    for (int i = 0; j < count; ++i, ++j) columns[i] += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+      for (int i = 0; i < kColumns; ++i) columns[i] += square(j + i);
+    for (int i = 0; j < count; ++i, ++j) columns[i] += square(j);
     for (int half = kColumns / 2; half > 0; half /= 2)
       for (int i = 0; i < half; ++i) columns[i] += columns[i + half];
     return columns[0];

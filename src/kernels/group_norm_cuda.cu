@@ -33,29 +33,29 @@ struct Members {
   }
 };
 
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    group_norm_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const float* x, double epsilon,
-                      const float* gamma, const float* beta, float* statistics, float* y) {
+    group_norm_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const T* x, double epsilon,
+                      const float* gamma, const float* beta, float* statistics, T* y) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const Members members(s, row);
     double sum = 0.0, m2 = 0.0;
     for (std::int64_t i = G::thread(); i < count; i += kGroup)
-      sum += static_cast<double>(x[members.place(i)]);
+      sum += static_cast<double>(widened(x[members.place(i)]));
     const float mean = static_cast<float>(G::sum(sum) / static_cast<double>(count));
     for (std::int64_t i = G::thread(); i < count; i += kGroup) {
-      const float centred = x[members.place(i)] - mean;
+      const float centred = widened(x[members.place(i)]) - mean;
       m2 += static_cast<double>(centred * centred);
     }
     const float inverse_std =
         static_cast<float>(1.0 / sqrt(G::sum(m2) / static_cast<double>(count) + epsilon));
     for (std::int64_t i = G::thread(); i < count; i += kGroup) {
       const std::int64_t at = members.place(i);
-      float value = (x[at] - mean) * inverse_std;
+      float value = (widened(x[at]) - mean) * inverse_std;
       if (gamma != nullptr) value *= gamma[members.channel(i)];
       if (beta != nullptr) value += beta[members.channel(i)];
-      y[at] = value;
+      y[at] = narrowed<T>(value);
     }
     if (G::thread() != 0 || statistics == nullptr) return;
     statistics[2 * row] = mean;
@@ -63,39 +63,41 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    group_norm_backward_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const float* x,
-                               const float* dy, const float* gamma, const float* statistics, float* dx) {
+    group_norm_backward_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const T* x,
+                               const T* dy, const float* gamma, const float* statistics, T* dx) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const Members members(s, row);
     const float mean = statistics[2 * row], inverse_std = statistics[2 * row + 1];
     const auto gradient = [&](std::int64_t i, std::int64_t at) {
-      return gamma == nullptr ? dy[at] : dy[at] * gamma[members.channel(i)];
+      const float own = widened(dy[at]);
+      return gamma == nullptr ? own : own * gamma[members.channel(i)];
     };
     double sum_g = 0.0, sum_gx = 0.0;
     for (std::int64_t i = G::thread(); i < count; i += kGroup) {
       const std::int64_t at = members.place(i);
       const float g = gradient(i, at);
       sum_g += static_cast<double>(g);
-      sum_gx += static_cast<double>(g * ((x[at] - mean) * inverse_std));
+      sum_gx += static_cast<double>(g * ((widened(x[at]) - mean) * inverse_std));
     }
     const float mean_g = static_cast<float>(G::sum(sum_g) / static_cast<double>(count));
     const float mean_gx = static_cast<float>(G::sum(sum_gx) / static_cast<double>(count));
     for (std::int64_t i = G::thread(); i < count; i += kGroup) {
       const std::int64_t at = members.place(i);
-      const float xhat = (x[at] - mean) * inverse_std;
-      dx[at] = (gradient(i, at) - mean_g - xhat * mean_gx) * inverse_std;
+      const float xhat = (widened(x[at]) - mean) * inverse_std;
+      dx[at] = narrowed<T>((gradient(i, at) - mean_g - xhat * mean_gx) * inverse_std);
     }
   });
 }
 
 /// Sums over samples and positions for the parameters' gradients.
+template <typename T>
 struct ParameterSums {
   GroupNormShape s;
-  const float* x;
-  const float* dy;
+  const T* x;
+  const T* dy;
   const float* statistics;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
@@ -122,40 +124,40 @@ struct WriteParameters {
   }
 };
 
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    l2_normalize_kernel(std::int64_t rows, std::int64_t channels, const float* x, double epsilon, float* kept,
-                        float* y) {
+    l2_normalize_kernel(std::int64_t rows, std::int64_t channels, const T* x, double epsilon, float* kept,
+                        T* y) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double sum = 0.0;
     for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
-      const double value = static_cast<double>(x[row * channels + j]);
+      const double value = static_cast<double>(widened(x[row * channels + j]));
       sum += value * value;
     }
     sum = G::sum(sum);
     const float factor = static_cast<float>(1.0 / sqrt(sum < epsilon ? epsilon : sum));
     for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      y[row * channels + j] = x[row * channels + j] * factor;
+      y[row * channels + j] = narrowed<T>(widened(x[row * channels + j]) * factor);
     if (G::thread() != 0 || kept == nullptr) return;
     kept[2 * row] = factor;
     kept[2 * row + 1] = sum < epsilon ? 0.0F : 1.0F;
   });
 }
 
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    l2_normalize_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
-                                 const float* kept, float* dx) {
+    l2_normalize_backward_kernel(std::int64_t rows, std::int64_t channels, const T* y, const T* dy,
+                                 const float* kept, T* dx) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double dot = 0.0;
     for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      dot += static_cast<double>(y[row * channels + j] * dy[row * channels + j]);
+      dot += static_cast<double>(widened(y[row * channels + j]) * widened(dy[row * channels + j]));
     const float along = static_cast<float>(G::sum(dot)) * kept[2 * row + 1], factor = kept[2 * row];
     for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
       const std::int64_t at = row * channels + j;
-      dx[at] = (dy[at] - y[at] * along) * factor;
+      dx[at] = narrowed<T>((widened(dy[at]) - widened(y[at]) * along) * factor);
     }
   });
 }
@@ -164,41 +166,49 @@ class GroupNorm final : public GroupNormKernels {
  public:
   std::size_t scratch_bytes(const GroupNormShape&) const override { return kScratchBytes; }
 
-  void forward(const Lane& lane, const GroupNormShape& s, const float* x, double epsilon, const float* gamma,
-               const float* beta, float* statistics, float* y) const override {
+  void forward(const Lane& lane, const GroupNormShape& s, ConstData x, double epsilon, const float* gamma,
+               const float* beta, float* statistics, Data y) const override {
     require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "a group of 2^32 numbers or more");
-    if (s.samples > 0)
+    if (s.samples <= 0) return;
+    with_type(x.type(), [&]<typename T>(T) {
       launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
-                  group_norm_kernel<kWarp>, group_norm_kernel<kThreads>, s, x, epsilon, gamma, beta,
-                  statistics, y);
+                  group_norm_kernel<kWarp, T>, group_norm_kernel<kThreads, T>, s, x.as<T>(), epsilon, gamma,
+                  beta, statistics, y.as<T>());
+    });
   }
 
-  void backward(const Lane& lane, const GroupNormShape& s, const float* x, const float* dy,
-                const float* gamma, const float* statistics, float* dx, float* dgamma,
-                float* dbeta) const override {
-    if (s.samples > 0 && dx != nullptr)
-      launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
-                  group_norm_backward_kernel<kWarp>, group_norm_backward_kernel<kThreads>, s, x, dy, gamma,
-                  statistics, dx);
-    if (dgamma != nullptr || dbeta != nullptr)
-      sum_columns<2>(lane, "group_norm_parameters", s.samples * s.positions, s.channels(),
-                     wide_aligned(x, dy), ParameterSums{s, x, dy, statistics},
-                     WriteParameters{dgamma, dbeta});
+  void backward(const Lane& lane, const GroupNormShape& s, ConstData x, ConstData dy, const float* gamma,
+                const float* statistics, Data dx, float* dgamma, float* dbeta) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      if (s.samples > 0 && dx != nullptr)
+        launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                    group_norm_backward_kernel<kWarp, T>, group_norm_backward_kernel<kThreads, T>, s,
+                    x.as<T>(), dy.as<T>(), gamma, statistics, dx.as<T>());
+      if (dgamma != nullptr || dbeta != nullptr)
+        sum_columns<2>(lane, "group_norm_parameters", s.samples * s.positions, s.channels(),
+                       wide_aligned(x.address(), dy.address()),
+                       ParameterSums<T>{s, x.as<T>(), dy.as<T>(), statistics},
+                       WriteParameters{dgamma, dbeta});
+    });
   }
 
-  void l2_normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
-                    double epsilon, float* kept, float* y) const override {
-    if (rows > 0)
-      launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp>,
-                  l2_normalize_kernel<kThreads>, x, epsilon, kept, y);
+  void l2_normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, double epsilon,
+                    float* kept, Data y) const override {
+    if (rows <= 0) return;
+    with_type(x.type(), [&]<typename T>(T) {
+      launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp, T>,
+                  l2_normalize_kernel<kThreads, T>, x.as<T>(), epsilon, kept, y.as<T>());
+    });
   }
 
-  void l2_normalize_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
-                             const float* dy, const float* kept, float* dx) const override {
-    if (rows > 0)
+  void l2_normalize_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData y,
+                             ConstData dy, const float* kept, Data dx) const override {
+    if (rows <= 0) return;
+    with_type(y.type(), [&]<typename T>(T) {
       launch_rows(lane, "l2_normalize_backward", rows, channels, kMaxBlocks,
-                  l2_normalize_backward_kernel<kWarp>, l2_normalize_backward_kernel<kThreads>, y, dy, kept,
-                  dx);
+                  l2_normalize_backward_kernel<kWarp, T>, l2_normalize_backward_kernel<kThreads, T>,
+                  y.as<T>(), dy.as<T>(), kept, dx.as<T>());
+    });
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -25,12 +26,24 @@ struct StridedCopy {
   StridedCopy reversed() const;
 };
 
+/// Calls body(from, to) with both addresses as those of float, or of the bits of 16-bit numbers: what moves
+/// them looks at their size alone. Types that differ are a bug.
+template <typename Body>
+LOCKSTEP_INLINED inline void with_words(ConstData from, Data to, const Body& body) {
+  if (from.type() != to.type()) throw_wrong_type(to.type(), from.type());
+  if (from.type() == DType::f32)
+    body(from.f32(), to.f32());
+  else
+    body(static_cast<const std::uint16_t*>(from.address()), static_cast<std::uint16_t*>(to.address()));
+}
+
 class LayoutKernels {
  public:
   virtual ~LayoutKernels();
-  /// No aliasing. An extent of 0 copies nothing; `samples` replaces the first extent.
-  virtual void copy(const Lane&, const StridedCopy& copy, std::int64_t samples, const float* from,
-                    float* to) const = 0;
+  /// Numbers of any of Data's types, of the same one on both sides: every bit is kept, of NaN too. No
+  /// aliasing. An extent of 0 copies nothing; `samples` replaces the first extent.
+  virtual void copy(const Lane&, const StridedCopy& copy, std::int64_t samples, ConstData from,
+                    Data to) const = 0;
 };
 
 }  // namespace lockstep

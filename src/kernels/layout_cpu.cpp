@@ -32,9 +32,10 @@ inline void for_each_index(const StridedCopy& copy, std::int64_t samples, int in
   }
 }
 
-inline void copy_run(std::int64_t count, const float* from, float* to) {
+template <typename Word>
+inline void copy_run(std::int64_t count, const Word* from, Word* to) {
   if (count >= 64) {
-    __builtin_memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    __builtin_memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
@@ -42,8 +43,9 @@ inline void copy_run(std::int64_t count, const float* from, float* to) {
 
 /// rows x columns: to[r * to_row + c] = from[r + c * from_column] (a run of `from` is a column of `to`), tile
 /// by tile.
-inline void transpose(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t from_column,
-                      float* to, std::int64_t to_row) {
+template <typename Word>
+inline void transpose(std::int64_t rows, std::int64_t columns, const Word* from, std::int64_t from_column,
+                      Word* to, std::int64_t to_row) {
   constexpr std::int64_t kTile = 16;  // 16 x 64 bytes of each side stay in the first cache
   for (std::int64_t r0 = 0; r0 < rows; r0 += kTile)
     for (std::int64_t c0 = 0; c0 < columns; c0 += kTile) {
@@ -54,32 +56,37 @@ inline void transpose(std::int64_t rows, std::int64_t columns, const float* from
     }
 }
 
-class Layout final : public LayoutKernels {
- public:
-  void copy(const Lane&, const StridedCopy& copy, std::int64_t samples, const float* from,
-            float* to) const override {
-    for (int axis = 0; axis < copy.rank; ++axis)
-      if ((axis == 0 ? samples : copy.extents[axis]) == 0) return;
-    const int last = copy.rank - 1;
-    const std::int64_t count = last == 0 ? samples : copy.extents[last];
-    const std::int64_t from_stride = copy.from_strides[last], to_stride = copy.to_strides[last];
-    if (from_stride == 1 && to_stride == 1) {
-      for_each_index(copy, samples, last, -1,
-                     [&](std::int64_t f, std::int64_t t) { copy_run(count, from + f, to + t); });
+template <typename Word>
+inline void strided_copy(const StridedCopy& copy, std::int64_t samples, const Word* from, Word* to) {
+  for (int axis = 0; axis < copy.rank; ++axis)
+    if ((axis == 0 ? samples : copy.extents[axis]) == 0) return;
+  const int last = copy.rank - 1;
+  const std::int64_t count = last == 0 ? samples : copy.extents[last];
+  const std::int64_t from_stride = copy.from_strides[last], to_stride = copy.to_strides[last];
+  if (from_stride == 1 && to_stride == 1) {
+    for_each_index(copy, samples, last, -1,
+                   [&](std::int64_t f, std::int64_t t) { copy_run(count, from + f, to + t); });
+    return;
+  }
+  for (int axis = 1; axis < last; ++axis) {
+    const std::int64_t rows = copy.extents[axis];
+    if (to_stride == 1 && copy.from_strides[axis] == 1) {
+      for_each_index(copy, samples, last, axis, [&](std::int64_t f, std::int64_t t) {
+        transpose(rows, count, from + f, from_stride, to + t, copy.to_strides[axis]);
+      });
       return;
     }
-    for (int axis = 1; axis < last; ++axis) {
-      const std::int64_t rows = copy.extents[axis];
-      if (to_stride == 1 && copy.from_strides[axis] == 1) {
-        for_each_index(copy, samples, last, axis, [&](std::int64_t f, std::int64_t t) {
-          transpose(rows, count, from + f, from_stride, to + t, copy.to_strides[axis]);
-        });
-        return;
-      }
-    }
-    for_each_index(copy, samples, last, -1, [&](std::int64_t f, std::int64_t t) {
-      for (std::int64_t i = 0; i < count; ++i) to[t + i * to_stride] = from[f + i * from_stride];
-    });
+  }
+  for_each_index(copy, samples, last, -1, [&](std::int64_t f, std::int64_t t) {
+    for (std::int64_t i = 0; i < count; ++i) to[t + i * to_stride] = from[f + i * from_stride];
+  });
+}
+
+class Layout final : public LayoutKernels {
+ public:
+  void copy(const Lane&, const StridedCopy& copy, std::int64_t samples, ConstData from,
+            Data to) const override {
+    with_words(from, to, [&](const auto* f, auto* t) { strided_copy(copy, samples, f, t); });
   }
 };
 

@@ -5,21 +5,29 @@
 // order of what is written.
 #include "kernels/layout.h"
 
-#include "kernels/cuda_vector.h"
+#include "core/data.h"
+#include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
+/// What a thread copies at once.
+template <typename Word, int kWords>
+struct alignas(kWords * sizeof(Word)) Run {
+  Word at[kWords];
+};
+
 /// Index: 32 bits where the number of elements and both sides' offsets fit, since divisions of 64 bits are
 /// slow.
-template <typename V, typename Index>
+template <typename Word, int kWords, typename Index>
 __global__ void __launch_bounds__(kThreads)
-    copy_kernel(StridedCopy copy, Index pieces, const float* from, float* to) {
+    copy_kernel(StridedCopy copy, Index pieces, const Word* from, Word* to) {
+  using Piece = Run<Word, kWords>;
   const Index stride = static_cast<Index>(gridDim.x) * kThreads;
   for (Index piece = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; piece < pieces;
        piece += stride) {
-    Index rest = piece * V::kWidth, source = 0, target = 0;
+    Index rest = piece * kWords, source = 0, target = 0;
     for (int axis = copy.rank - 1; axis > 0; --axis) {
       const Index extent = static_cast<Index>(copy.extents[axis]), index = rest % extent;
       rest /= extent;
@@ -28,45 +36,56 @@ __global__ void __launch_bounds__(kThreads)
     }
     source += rest * static_cast<Index>(copy.from_strides[0]);
     target += rest * static_cast<Index>(copy.to_strides[0]);
-    V::store(to + target, V::load(from + source));
+    *reinterpret_cast<Piece*>(to + target) = *reinterpret_cast<const Piece*>(from + source);
   }
 }
 
-template <typename V>
-void launch_copy(const Lane& lane, const StridedCopy& copy, std::int64_t pieces, bool small,
-                 const float* from, float* to) {
+template <int kWords, typename Word>
+void launch_copy(const Lane& lane, const StridedCopy& copy, std::int64_t pieces, bool small, const Word* from,
+                 Word* to) {
   if (small)
-    launch(lane, "copy", copy_kernel<V, std::uint32_t>, blocks_for(pieces), kThreads, copy,
+    launch(lane, "copy", copy_kernel<Word, kWords, std::uint32_t>, blocks_for(pieces), kThreads, copy,
            static_cast<std::uint32_t>(pieces), from, to);
   else
-    launch(lane, "copy", copy_kernel<V, std::uint64_t>, blocks_for(pieces), kThreads, copy,
+    launch(lane, "copy", copy_kernel<Word, kWords, std::uint64_t>, blocks_for(pieces), kThreads, copy,
            static_cast<std::uint64_t>(pieces), from, to);
+}
+
+template <std::size_t kBytes>
+bool aligned(const void* from, const void* to) {
+  return (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % kBytes == 0;
+}
+
+template <typename Word>
+void strided_copy(const Lane& lane, const StridedCopy& given, std::int64_t samples, const Word* from,
+                  Word* to) {
+  StridedCopy copy = given;
+  if (copy.rank == 0) return;
+  copy.extents[0] = samples;
+  const int last = copy.rank - 1;
+  bool fours = aligned<4 * sizeof(Word)>(from, to) && copy.from_strides[last] == 1 &&
+               copy.to_strides[last] == 1 && copy.extents[last] % 4 == 0;
+  std::int64_t count = 1, reach = 0;
+  for (int axis = 0; axis < copy.rank; ++axis) {
+    count *= copy.extents[axis];
+    const std::int64_t from_stride = copy.from_strides[axis], to_stride = copy.to_strides[axis];
+    reach += copy.extents[axis] * (from_stride > to_stride ? from_stride : to_stride);
+    if (axis != last) fours = fours && from_stride % 4 == 0 && to_stride % 4 == 0;
+  }
+  if (count == 0) return;
+  // Twice the threads' stride more must fit, too.
+  const bool small = count < (std::int64_t{1} << 30) && reach < (std::int64_t{1} << 31);
+  if (fours)
+    launch_copy<4>(lane, copy, count / 4, small, from, to);
+  else
+    launch_copy<1>(lane, copy, count, small, from, to);
 }
 
 class Layout final : public LayoutKernels {
  public:
-  void copy(const Lane& lane, const StridedCopy& given, std::int64_t samples, const float* from,
-            float* to) const override {
-    StridedCopy copy = given;
-    if (copy.rank == 0) return;
-    copy.extents[0] = samples;
-    const int last = copy.rank - 1;
-    bool fours = wide_aligned(from, to) && copy.from_strides[last] == 1 && copy.to_strides[last] == 1 &&
-                 copy.extents[last] % 4 == 0;
-    std::int64_t count = 1, reach = 0;
-    for (int axis = 0; axis < copy.rank; ++axis) {
-      count *= copy.extents[axis];
-      const std::int64_t from_stride = copy.from_strides[axis], to_stride = copy.to_strides[axis];
-      reach += copy.extents[axis] * (from_stride > to_stride ? from_stride : to_stride);
-      if (axis != last) fours = fours && from_stride % 4 == 0 && to_stride % 4 == 0;
-    }
-    if (count == 0) return;
-    // Twice the threads' stride more must fit, too.
-    const bool small = count < (std::int64_t{1} << 30) && reach < (std::int64_t{1} << 31);
-    if (fours)
-      launch_copy<Wide>(lane, copy, count / 4, small, from, to);
-    else
-      launch_copy<Narrow>(lane, copy, count, small, from, to);
+  void copy(const Lane& lane, const StridedCopy& copy, std::int64_t samples, ConstData from,
+            Data to) const override {
+    with_words(from, to, [&](const auto* f, auto* t) { strided_copy(lane, copy, samples, f, t); });
   }
 };
 

@@ -27,10 +27,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <bool kRelu>
+template <bool kRelu, typename T>
 struct AddBias {
   const float* bias;
-  float* y;
+  T* y;
   template <typename V>
   __device__ Pack<V::kWidth> column(std::int64_t channel) const {
     return OneByOne<V::kWidth>::load(bias + channel);
@@ -45,8 +45,9 @@ struct AddBias {
     V::store(y + at, value);
   }
 };
+template <typename T>
 struct ReluInPlace {
-  float* y;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(y + i);
@@ -66,13 +67,16 @@ void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, const 
 }
 
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,
-              float* y) {
-  if (bias != nullptr && relu)
-    map_columns(lane, "add_bias", rows, channels, wide_aligned(y), AddBias<true>{bias, y});
-  else if (bias != nullptr)
-    map_columns(lane, "add_bias", rows, channels, wide_aligned(y), AddBias<false>{bias, y});
-  else if (relu)
-    for_each_element(lane, "relu", rows * channels, wide_aligned(y), ReluInPlace{y});
+              Data y) {
+  const bool wide = wide_aligned(y.address());
+  with_type(y.type(), [&]<typename T>(T) {
+    if (bias != nullptr && relu)
+      map_columns(lane, "add_bias", rows, channels, wide, AddBias<true, T>{bias, y.as<T>()});
+    else if (bias != nullptr)
+      map_columns(lane, "add_bias", rows, channels, wide, AddBias<false, T>{bias, y.as<T>()});
+    else if (relu)
+      for_each_element(lane, "relu", rows * channels, wide, ReluInPlace<T>{y.as<T>()});
+  });
 }
 
 }  // namespace lockstep::cuda

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep::cuda {
@@ -15,8 +16,8 @@ namespace lockstep::cuda {
 /// x in x out and cuDNN's out x kernel_h x kernel_w x in lies one transpose, either way.
 void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, const float* from, float* to);
 
-/// y = y + bias[c] (bias null: y), then max(y, 0) if relu; NaN stays NaN.
+/// y = y + bias[c] (bias null: y), then max(y, 0) if relu; NaN stays NaN. y of any type of activations.
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,
-              float* y);
+              Data y);
 
 }  // namespace lockstep::cuda

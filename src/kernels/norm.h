@@ -4,12 +4,16 @@
 // Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) in pieces, so that ranks can meet between
 // them: statistics of a microshard, normalise (+ residual + relu) in one pass, two sums of the backward pass,
 // its result. Matrices are rows x channels, row-major. NaN stays NaN, through relu too.
+// Activations (ConstData, Data) are float32, bfloat16 or float16, all of one call of one type; what is per
+// channel is float32 or double. Arithmetic does not know the type: numbers are widened when they are loaded
+// and rounded once, when they are stored; sums are over what was not rounded yet.
 // Every instruction-set level gives the same bits at any address. Plain types only (compiled for several
 // instruction sets).
 #pragma once
 
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -22,7 +26,7 @@ class NormKernels {
   /// m2[c] = sum of (x - mean)^2 over them; all zero if rows == 0. One pass over memory: blocks of rows that
   /// stay in fast memory are centred on their own mean, blocks are merged by Chan, Golub and LeVeque 1979 in
   /// double. Never E[x^2] - E[x]^2.
-  virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+  virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                        double* leaf) const = 0;
   /// into = the moments of the rows of both, by Chan's formula; a leaf of count 0 changes nothing.
   virtual void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const = 0;
@@ -51,29 +55,32 @@ class NormKernels {
                               float* moving_mean, float* moving_variance) const = 0;
 
   /// y = x * scale[c] + shift[c] (+ residual), then max(y, 0) if relu. y may alias x or residual.
-  virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
-                         const float* scale, const float* shift, const float* residual, bool relu,
-                         float* y) const = 0;
+  virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
+                         const float* scale, const float* shift, ConstData residual, bool relu,
+                         Data y) const = 0;
 
   /// What the backward pass reads.
   struct Gradient {
-    const float* dy = nullptr;   ///< gradient of the output
-    const float* dy2 = nullptr;  ///< a second contribution to it, or null
-    const float* y = nullptr;    ///< the output: with relu, the gradient passes where y > 0; null: no relu,
-                                 ///< or (mask_from_x) relu without residual, where y > 0 is x*scale+shift > 0
+    ConstData dy;   ///< gradient of the output
+    ConstData dy2;  ///< a second contribution to it, or null
+    ConstData y;    ///< the output: with relu, the gradient passes where y > 0; null: no relu, or mask_from_x
+    /// relu without residual: y is found again from x. The gradient passes where y is > 0 as it was stored,
+    /// so not where x * scale + shift is a positive number that the type of y rounds to zero (up to 2^-25 in
+    /// float16, 2^-134 in bfloat16): y and mask_from_x decide alike in every type.
     bool mask_from_x = false;
-    const float* x = nullptr;      ///< the input
+    ConstData x;                   ///< the input
     const float* scale = nullptr;  ///< as in normalize (used by mask_from_x)
     const float* shift = nullptr;
     const float* mean = nullptr;  ///< per channel
     const float* inverse_std = nullptr;
   };
 
-  /// g = (dy + dy2) masked; if g_out is not null it is written there (may alias dy or dy2).
+  /// g = (dy + dy2) masked; if g_out is not null it is written there (may alias dy or dy2), in 16 bits
+  /// rounded, which the sums are not.
   /// sum_g[c] = sum g, sum_gx[c] = sum g * (x - mean) * inverse_std: float32 in blocks of rows, double across
   /// blocks.
   virtual void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                             float* g_out, double* sum_g, double* sum_gx) const = 0;
+                             Data g_out, double* sum_g, double* sum_gx) const = 0;
 
   /// a, b, d of backward_apply from the group's sums = {sum_g[C], sum_gx[C]} and its `in`:
   /// a = gamma * inverse_std, b = -a * sum_gx / count * inverse_std, d = -a * sum_g / count, in double.
@@ -86,7 +93,7 @@ class NormKernels {
   /// dx = a[c] * g + b[c] * (x - mean[c]) + d[c], with g as above (recomputed from `gradient`; after a
   /// backward_sums that wrote g_out, give that as dy and no mask). dx may alias dy.
   virtual void backward_apply(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                              const float* a, const float* b, const float* d, float* dx) const = 0;
+                              const float* a, const float* b, const float* d, Data dx) const = 0;
 };
 
 }  // namespace lockstep

@@ -34,13 +34,13 @@ inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, con
 
 /// Mean and M2 of one block of rows: two passes, the second of which finds the block in the first-level
 /// cache.
-template <typename V>
-inline void block_moments(const Panel& panel, const float* x, std::int64_t rows, Moments& block) {
+template <typename V, typename T>
+inline void block_moments(const Panel& panel, const T* x, std::int64_t rows, Moments& block) {
   using L = Lanes<V>;
   const int count = pieces<V>(panel);
   V sum[kMaxPieces<V>] = {}, square[kMaxPieces<V>] = {};
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float* row = x + r * panel.stride;
+    const T* row = x + r * panel.stride;
 #pragma GCC unroll 16
     for (int k = 0; k < count; ++k) sum[k] += L::load(row + k * L::kWidth);
   }
@@ -48,7 +48,7 @@ inline void block_moments(const Panel& panel, const float* x, std::int64_t rows,
 #pragma GCC unroll 16
   for (int k = 0; k < count; ++k) sum[k] *= inverse;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const float* row = x + r * panel.stride;
+    const T* row = x + r * panel.stride;
 #pragma GCC unroll 16
     for (int k = 0; k < count; ++k) {
       const V deviation = L::load(row + k * L::kWidth) - sum[k];
@@ -67,8 +67,8 @@ inline void block_moments(const Panel& panel, const float* x, std::int64_t rows,
   }
 }
 
-template <typename V>
-inline void panel_moments(const Panel& panel, const float* x, Moments& total) {
+template <typename V, typename T>
+inline void panel_moments(const Panel& panel, const T* x, Moments& total) {
   Moments block;
   for (std::int64_t r = 0; r < panel.rows; r += kBlockRows) {
     const std::int64_t rows = panel.rows - r < kBlockRows ? panel.rows - r : kBlockRows;
@@ -88,9 +88,9 @@ struct Columns {
   }
 };
 
-template <typename V, bool kResidual, bool kRelu>
-inline void normalize_panel(const Panel& panel, std::int64_t channels, const float* x, const float* scale,
-                            const float* shift, const float* residual, float* y) {
+template <typename V, bool kResidual, bool kRelu, typename T>
+inline void normalize_panel(const Panel& panel, std::int64_t channels, const T* x, const float* scale,
+                            const float* shift, const T* residual, T* y) {
   using L = Lanes<V>;
   const int count = pieces<V>(panel);
   Columns<V> factor, constant;
@@ -111,22 +111,36 @@ inline void normalize_panel(const Panel& panel, std::int64_t channels, const flo
 
 enum class Mask { none, from_y, from_x };
 
-/// g of norm.h's Gradient, for one piece of one row.
-template <typename V, bool kSecond, Mask kMask>
-inline V gradient_at(const NormKernels::Gradient& gradient, std::int64_t at, V x, V scale, V shift) {
+/// norm.h's Gradient, of one type.
+template <typename T>
+struct Rows {
+  const T *dy, *dy2, *y, *x;
+  const float *scale, *shift, *mean;
+  explicit Rows(const NormKernels::Gradient& g)
+      : dy(g.dy.as<T>()),
+        dy2(g.dy2.as<T>()),
+        y(g.y.as<T>()),
+        x(g.x.as<T>()),
+        scale(g.scale),
+        shift(g.shift),
+        mean(g.mean) {}
+};
+
+/// Its g, for one piece of one row.
+template <typename V, bool kSecond, Mask kMask, typename T>
+inline V gradient_at(const Rows<T>& gradient, std::int64_t at, V x, V scale, V shift) {
   using L = Lanes<V>;
   const V zero = {};
   V g = L::load(gradient.dy + at);
   if constexpr (kSecond) g = g + L::load(gradient.dy2 + at);
   if constexpr (kMask == Mask::from_y) g = L::load(gradient.y + at) > zero ? g : zero;
-  if constexpr (kMask == Mask::from_x) g = x * scale + shift > zero ? g : zero;
+  if constexpr (kMask == Mask::from_x) g = x * scale + shift > zero + kRoundedToZero<T> ? g : zero;
   return g;
 }
 
-template <typename V, bool kSecond, Mask kMask, bool kWrite>
-inline void backward_sums_panel(const Panel& panel, std::int64_t channels,
-                                const NormKernels::Gradient& gradient, float* g_out, double* sum_g,
-                                double* sum_gx) {
+template <typename V, bool kSecond, Mask kMask, bool kWrite, typename T>
+inline void backward_sums_panel(const Panel& panel, std::int64_t channels, const Rows<T>& gradient, T* g_out,
+                                double* sum_g, double* sum_gx) {
   using L = Lanes<V>;
   const int count = pieces<V>(panel);
   Columns<V> mean, scale, shift;
@@ -165,10 +179,9 @@ inline void backward_sums_panel(const Panel& panel, std::int64_t channels,
   }
 }
 
-template <typename V, bool kSecond, Mask kMask>
-inline void backward_apply_panel(const Panel& panel, std::int64_t channels,
-                                 const NormKernels::Gradient& gradient, const float* a, const float* b,
-                                 const float* d, float* dx) {
+template <typename V, bool kSecond, Mask kMask, typename T>
+inline void backward_apply_panel(const Panel& panel, std::int64_t channels, const Rows<T>& gradient,
+                                 const float* a, const float* b, const float* d, T* dx) {
   using L = Lanes<V>;
   const int count = pieces<V>(panel);
   Columns<V> mean, scale, shift, factor, slope, constant;
@@ -192,31 +205,24 @@ inline void backward_apply_panel(const Panel& panel, std::int64_t channels,
   }
 }
 
-template <bool kValue>
-struct Flag {
-  static constexpr bool value = kValue;
-};
-template <Mask kValue>
-struct MaskOf {
-  static constexpr Mask value = kValue;
+template <auto kValue>
+struct Constant {
+  static constexpr auto value = kValue;
 };
 
 /// Calls f with the booleans and the mask as types.
 template <typename F>
 inline void with_flag(bool flag, const F& f) {
-  if (flag)
-    f(Flag<true>{});
-  else
-    f(Flag<false>{});
+  flag ? f(Constant<true>{}) : f(Constant<false>{});
 }
 template <typename F>
 inline void with_mask(const NormKernels::Gradient& gradient, const F& f) {
   if (gradient.mask_from_x)
-    f(MaskOf<Mask::from_x>{});
+    f(Constant<Mask::from_x>{});
   else if (gradient.y != nullptr)
-    f(MaskOf<Mask::from_y>{});
+    f(Constant<Mask::from_y>{});
   else
-    f(MaskOf<Mask::none>{});
+    f(Constant<Mask::none>{});
 }
 
 /// One channel of NormKernels::Coefficients.
@@ -232,36 +238,40 @@ inline void set_channel(const NormKernels::Coefficients& out, std::int64_t c, do
   out.shift[c] = static_cast<float>(shift - mean * scale * inverse_std);
 }
 
+template <typename T>
+inline void find_moments(std::int64_t rows, std::int64_t channels, const T* x, double* leaf) {
+  leaf[0] = static_cast<double>(rows);
+  double *mean = leaf + 1, *m2 = leaf + 1 + channels;
+  for (std::int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0.0;
+  std::int64_t counts[kPanelColumns] = {};  // only with fewer channels do several columns meet in one channel
+  for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+    Moments total;
+    if (panel.rows == 0) return;
+    panel_moments<V>(panel, x, total);
+    if (channels >= kPanelColumns) {
+      for (int i = 0; i < panel.width; ++i) {
+        mean[panel.channel + i] = total.mean[i];
+        m2[panel.channel + i] = total.m2[i];
+      }
+      return;
+    }
+    std::int64_t channel = panel.channel;
+    for (int i = 0; i < panel.width; ++i) {
+      const double a = static_cast<double>(counts[channel]), b = static_cast<double>(panel.rows);
+      const double delta = total.mean[i] - mean[channel], share = b / (a + b);
+      mean[channel] += delta * share;
+      m2[channel] += total.m2[i] + delta * delta * (a * share);
+      counts[channel] += panel.rows;
+      if (++channel == channels) channel = 0;
+    }
+  });
+}
+
 class Norm final : public NormKernels {
  public:
-  void moments(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,
+  void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                double* leaf) const override {
-    leaf[0] = static_cast<double>(rows);
-    double *mean = leaf + 1, *m2 = leaf + 1 + channels;
-    for (std::int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0.0;
-    std::int64_t counts[kPanelColumns] =
-        {};  // only with fewer channels do several columns meet in one channel
-    for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
-      Moments total;
-      if (panel.rows == 0) return;
-      panel_moments<V>(panel, x, total);
-      if (channels >= kPanelColumns) {
-        for (int i = 0; i < panel.width; ++i) {
-          mean[panel.channel + i] = total.mean[i];
-          m2[panel.channel + i] = total.m2[i];
-        }
-        return;
-      }
-      std::int64_t channel = panel.channel;
-      for (int i = 0; i < panel.width; ++i) {
-        const double a = static_cast<double>(counts[channel]), b = static_cast<double>(panel.rows);
-        const double delta = total.mean[i] - mean[channel], share = b / (a + b);
-        mean[channel] += delta * share;
-        m2[channel] += total.m2[i] + delta * delta * (a * share);
-        counts[channel] += panel.rows;
-        if (++channel == channels) channel = 0;
-      }
-    });
+    with_type(x.type(), [&]<typename T>(T) { find_moments(rows, channels, x.as<T>(), leaf); });
   }
 
   void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const override {
@@ -314,26 +324,33 @@ class Norm final : public NormKernels {
     }
   }
 
-  void normalize(const Lane&, std::int64_t rows, std::int64_t channels, const float* x, const float* scale,
-                 const float* shift, const float* residual, bool relu, float* y) const override {
-    with_flag(residual != nullptr, [&]<typename R>(R) {
-      with_flag(relu, [&]<typename A>(A) {
-        for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
-          normalize_panel<V, R::value, A::value>(panel, channels, x, scale, shift, residual, y);
+  void normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x, const float* scale,
+                 const float* shift, ConstData residual, bool relu, Data y) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      const T *from = x.as<T>(), *added = residual.as<T>();
+      T* to = y.as<T>();
+      with_flag(residual != nullptr, [&]<typename R>(R) {
+        with_flag(relu, [&]<typename A>(A) {
+          for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+            normalize_panel<V, R::value, A::value>(panel, channels, from, scale, shift, added, to);
+          });
         });
       });
     });
   }
 
   void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                     float* g_out, double* sum_g, double* sum_gx) const override {
+                     Data g_out, double* sum_g, double* sum_gx) const override {
     for (std::int64_t c = 0; c < channels; ++c) sum_g[c] = sum_gx[c] = 0.0;
-    with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
-      with_flag(g_out != nullptr, [&]<typename W>(W) {
-        with_mask(gradient, [&]<typename M>(M) {
-          for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
-            backward_sums_panel<V, S::value, M::value, W::value>(panel, channels, gradient, g_out, sum_g,
-                                                                 sum_gx);
+    with_type(gradient.x.type(), [&]<typename T>(T) {
+      const Rows<T> typed(gradient);
+      T* g = g_out.as<T>();
+      with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
+        with_flag(g_out != nullptr, [&]<typename W>(W) {
+          with_mask(gradient, [&]<typename M>(M) {
+            for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+              backward_sums_panel<V, S::value, M::value, W::value>(panel, channels, typed, g, sum_g, sum_gx);
+            });
           });
         });
       });
@@ -358,11 +375,15 @@ class Norm final : public NormKernels {
   }
 
   void backward_apply(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                      const float* a, const float* b, const float* d, float* dx) const override {
-    with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
-      with_mask(gradient, [&]<typename M>(M) {
-        for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
-          backward_apply_panel<V, S::value, M::value>(panel, channels, gradient, a, b, d, dx);
+                      const float* a, const float* b, const float* d, Data dx) const override {
+    with_type(gradient.x.type(), [&]<typename T>(T) {
+      const Rows<T> typed(gradient);
+      T* to = dx.as<T>();
+      with_flag(gradient.dy2 != nullptr, [&]<typename S>(S) {
+        with_mask(gradient, [&]<typename M>(M) {
+          for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
+            backward_apply_panel<V, S::value, M::value>(panel, channels, typed, a, b, d, to);
+          });
         });
       });
     });

@@ -131,13 +131,13 @@ struct ToFloat {
 // Passes over the activations
 // -------------------------------------------------------------------------------------------------------------
 
-template <bool kResidual, bool kRelu>
+template <bool kResidual, bool kRelu, typename T>
 struct Normalize {
-  const float* x;
+  const T* x;
   const float* scale;
   const float* shift;
-  const float* residual;
-  float* y;
+  const T* residual;
+  T* y;
   template <typename V>
   struct Kept {
     Pack<V::kWidth> scale, shift;
@@ -160,6 +160,25 @@ struct Normalize {
   }
 };
 
+/// norm.h's Gradient, of one type.
+template <typename T>
+struct Rows {
+  const T *dy, *dy2, *y, *x;
+  const float *scale, *shift, *mean;
+  bool mask_from_x;
+  explicit Rows(const NormKernels::Gradient& g)
+      : dy(g.dy.as<T>()),
+        dy2(g.dy2.as<T>()),
+        y(g.mask_from_x ? nullptr : g.y.as<T>()),
+        x(g.x.as<T>()),
+        scale(g.scale),
+        shift(g.shift),
+        mean(g.mean),
+        mask_from_x(g.mask_from_x) {}
+  /// With the one that is written.
+  bool wide(const T* written) const { return wide_aligned(x, dy, dy2, y, written); }
+};
+
 /// A piece of a row in the backward pass: x, and g of norm.h's Gradient.
 template <typename V>
 struct Row {
@@ -169,8 +188,8 @@ template <typename V>
 struct MaskKept {
   Pack<V::kWidth> mean, scale, shift;
 };
-template <typename V>
-__device__ MaskKept<V> mask_kept(const NormKernels::Gradient& gradient, std::int64_t channel) {
+template <typename V, typename T>
+__device__ MaskKept<V> mask_kept(const Rows<T>& gradient, std::int64_t channel) {
   using L = OneByOne<V::kWidth>;
   MaskKept<V> kept{L::load(gradient.mean + channel), {}, {}};
   if (gradient.mask_from_x) {
@@ -179,9 +198,8 @@ __device__ MaskKept<V> mask_kept(const NormKernels::Gradient& gradient, std::int
   }
   return kept;
 }
-template <typename V>
-__device__ Row<V> gradient_row(const NormKernels::Gradient& gradient, const MaskKept<V>& kept,
-                               std::int64_t at) {
+template <typename V, typename T>
+__device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept, std::int64_t at) {
   Row<V> row{V::load(gradient.x + at), V::load(gradient.dy + at)};
   if (gradient.dy2 != nullptr) {
     const auto second = V::load(gradient.dy2 + at);
@@ -189,7 +207,8 @@ __device__ Row<V> gradient_row(const NormKernels::Gradient& gradient, const Mask
   }
   if (gradient.mask_from_x) {
     for (int k = 0; k < V::kWidth; ++k)
-      row.g.at[k] = row.x.at[k] * kept.scale.at[k] + kept.shift.at[k] > 0.0F ? row.g.at[k] : 0.0F;
+      row.g.at[k] =
+          row.x.at[k] * kept.scale.at[k] + kept.shift.at[k] > kRoundedToZero<T> ? row.g.at[k] : 0.0F;
   } else if (gradient.y != nullptr) {
     const auto output = V::load(gradient.y + at);
     for (int k = 0; k < V::kWidth; ++k) row.g.at[k] = output.at[k] > 0.0F ? row.g.at[k] : 0.0F;
@@ -197,9 +216,10 @@ __device__ Row<V> gradient_row(const NormKernels::Gradient& gradient, const Mask
   return row;
 }
 
+template <typename T>
 struct BackwardSums {
-  NormKernels::Gradient gradient;
-  float* g_out;
+  Rows<T> gradient;
+  T* g_out;
   template <typename V>
   __device__ MaskKept<V> column(std::int64_t channel) const {
     return mask_kept<V>(gradient, channel);
@@ -224,12 +244,13 @@ struct WriteBackwardSums {
   }
 };
 
+template <typename T>
 struct BackwardApply {
-  NormKernels::Gradient gradient;
+  Rows<T> gradient;
   const float* a;
   const float* b;
   const float* d;
-  float* dx;
+  T* dx;
   template <typename V>
   struct Kept {
     MaskKept<V> mask;
@@ -254,18 +275,20 @@ struct BackwardApply {
 
 class Norm final : public NormKernels {
  public:
-  void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
+  void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x,
                double* leaf) const override {
     const Moments out{leaf, leaf + 1, leaf + 1 + channels};
     constexpr std::int64_t kRowsPerThread = 16;
     const bool fours = channels % 4 == 0;
     const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
     double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
-    launch(lane, "moments",
-           !fours            ? moments_kernel<Narrow>
-           : wide_aligned(x) ? moments_kernel<Wide>
-                             : moments_kernel<Loose>,
-           c.grid(), kThreads, c, x, partial, out);
+    with_type(x.type(), [&]<typename T>(T) {
+      launch(lane, "moments",
+             !fours                      ? moments_kernel<Narrow, T>
+             : wide_aligned(x.address()) ? moments_kernel<Wide, T>
+                                         : moments_kernel<Loose, T>,
+             c.grid(), kThreads, c, x.as<T>(), partial, out);
+    });
     if (c.chunks > 1)
       launch(lane, "moments", merge_chunks_kernel,
              static_cast<unsigned int>((channels + kFinishColumns - 1) / kFinishColumns),
@@ -301,29 +324,33 @@ class Norm final : public NormKernels {
                      MovingAverage{channels, total, momentum, moving_mean, moving_variance});
   }
 
-  void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
-                 const float* scale, const float* shift, const float* residual, bool relu,
-                 float* y) const override {
-    const bool wide = wide_aligned(x, residual, y);
-    const auto run = [&]<bool kResidual, bool kRelu>(Normalize<kResidual, kRelu> body) {
-      map_columns(lane, "normalize", rows, channels, wide, body);
-    };
-    if (residual != nullptr && relu)
-      run(Normalize<true, true>{x, scale, shift, residual, y});
-    else if (residual != nullptr)
-      run(Normalize<true, false>{x, scale, shift, residual, y});
-    else if (relu)
-      run(Normalize<false, true>{x, scale, shift, residual, y});
-    else
-      run(Normalize<false, false>{x, scale, shift, residual, y});
+  void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* scale,
+                 const float* shift, ConstData residual, bool relu, Data y) const override {
+    const bool wide = wide_aligned(x.address(), residual.address(), y.address());
+    with_type(x.type(), [&]<typename T>(T) {
+      const auto run = [&]<bool kResidual, bool kRelu>() {
+        map_columns(lane, "normalize", rows, channels, wide,
+                    Normalize<kResidual, kRelu, T>{x.as<T>(), scale, shift, residual.as<T>(), y.as<T>()});
+      };
+      if (residual != nullptr && relu)
+        run.template operator()<true, true>();
+      else if (residual != nullptr)
+        run.template operator()<true, false>();
+      else if (relu)
+        run.template operator()<false, true>();
+      else
+        run.template operator()<false, false>();
+    });
   }
 
   void backward_sums(const Lane& lane, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                     float* g_out, double* sum_g, double* sum_gx) const override {
-    sum_columns<2>(lane, "backward_sums", rows, channels,
-                   wide_aligned(gradient.x, gradient.dy, gradient.dy2,
-                                gradient.mask_from_x ? nullptr : gradient.y, g_out),
-                   BackwardSums{gradient, g_out}, WriteBackwardSums{gradient.inverse_std, sum_g, sum_gx});
+                     Data g_out, double* sum_g, double* sum_gx) const override {
+    with_type(gradient.x.type(), [&]<typename T>(T) {
+      const Rows<T> typed(gradient);
+      T* g = g_out.as<T>();
+      sum_columns<2>(lane, "backward_sums", rows, channels, typed.wide(g), BackwardSums<T>{typed, g},
+                     WriteBackwardSums{gradient.inverse_std, sum_g, sum_gx});
+    });
   }
 
   void gradient_coefficients(const Lane& lane, std::int64_t channels, const double* sums, const float* gamma,
@@ -337,11 +364,12 @@ class Norm final : public NormKernels {
   }
 
   void backward_apply(const Lane& lane, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
-                      const float* a, const float* b, const float* d, float* dx) const override {
-    map_columns(
-        lane, "backward_apply", rows, channels,
-        wide_aligned(gradient.x, gradient.dy, gradient.dy2, gradient.mask_from_x ? nullptr : gradient.y, dx),
-        BackwardApply{gradient, a, b, d, dx});
+                      const float* a, const float* b, const float* d, Data dx) const override {
+    with_type(gradient.x.type(), [&]<typename T>(T) {
+      const Rows<T> typed(gradient);
+      map_columns(lane, "backward_apply", rows, channels, typed.wide(dx.as<T>()),
+                  BackwardApply<T>{typed, a, b, d, dx.as<T>()});
+    });
   }
 };
 

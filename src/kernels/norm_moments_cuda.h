@@ -42,9 +42,8 @@ inline __device__ double rows_between(std::int64_t first, std::int64_t last, int
 }
 
 /// The moments of a thread's rows.
-template <typename V>
-__device__ void thread_moments(const Columns& c, const Place& place, const float* x, double* mean,
-                               double* m2) {
+template <typename V, typename T>
+__device__ void thread_moments(const Columns& c, const Place& place, const T* x, double* mean, double* m2) {
   constexpr int kWidth = V::kWidth;
   double done = 0.0;
   for (std::int64_t row = place.row; row < place.last;
@@ -79,9 +78,9 @@ __device__ void thread_moments(const Columns& c, const Place& place, const float
 }
 
 /// partial[chunk] = {mean[C], m2[C]}; with one chunk, they go to `out` at once.
-template <typename V>
+template <typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
-    moments_kernel(Columns c, const float* x, double* partial, Moments out) {
+    moments_kernel(Columns c, const T* x, double* partial, Moments out) {
   constexpr int kWidth = V::kWidth;
   __shared__ double means[kWidth][kThreads], squares[kWidth][kThreads];
   const Place place(c);

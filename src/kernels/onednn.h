@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
 #include "kernels/lane.h"
 
 namespace lockstep::onednn {
@@ -25,6 +26,10 @@ using Tag = dnnl::memory::format_tag;
 /// code.
 const dnnl::engine& engine();
 
+/// The processor multiplies bfloat16 itself (AVX-512 BF16), and isa_level() allows it. Elsewhere oneDNN's
+/// products of bfloat16 take up to four times as long as those of float32.
+bool multiplies_bfloat16();
+
 /// "2.6.3".
 std::string version();
 
@@ -34,14 +39,15 @@ void use_one_thread();
 /// Throws Error(device) that names `what` unless `status` is success.
 void check(dnnl_status_t status, const char* what);
 
-/// float32 of these extents in this layout; Tag::any lets the primitive choose.
-inline Desc f32(const Dims& extents, Tag tag) { return {extents, dnnl::memory::data_type::f32, tag}; }
+/// Numbers of a type of activations, of these extents in this layout; Tag::any lets the primitive choose.
+Desc numbers(DType type, const Dims& extents, Tag tag);
+inline Desc f32(const Dims& extents, Tag tag) { return numbers(DType::f32, extents, tag); }
 
 /// Attributes of all our primitives: the scratchpad is brought by the lane.
 dnnl::primitive_attr attributes();
 
 struct ConvolutionDescs {
-  Desc x, weights, bias, y;                      ///< bias of zero size: none
+  Desc x, weights, bias, y;                      ///< bias of zero size: none; weights or their gradient
   Dims strides, dilations, pad_front, pad_back;  ///< dilation 1: dense
   bool training;
 };

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/data.h"
 #include "core/dtype.h"
 #include "kernels/lane.h"
 #include "kernels/pool.h"
@@ -31,9 +32,9 @@ struct ConvolutionSpec {
   std::int64_t pad_front = 0, pad_back = 0, pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
   std::int64_t groups = 1;
   bool bias = false;
-  bool relu = false;     ///< y = max(conv + bias, 0); NaN stays NaN
-  bool training = true;  ///< false: forward only
-  DType dtype = DType::f32;
+  bool relu = false;         ///< y = max(conv + bias, 0); NaN stays NaN
+  bool training = true;      ///< false: forward only
+  DType dtype = DType::f32;  ///< of activations and their gradients: f32, bf16 or f16
 
   /// Nothing happens along the depth.
   bool flat() const { return in_d == 1 && out_d == 1 && kernel_d == 1 && pad_front == 0 && pad_back == 0; }
@@ -47,13 +48,16 @@ struct ConvolutionSpec {
 struct DenseSpec {
   std::int64_t n = 0, in = 0, out = 0;
   bool bias = false, relu = false, training = true;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  ///< of activations and their gradients: f32, bf16 or f16
   /// Pack the weights if the device can: pays where few rows meet the same weights many times in a step.
   bool packed = false;
   bool aligned = true;  ///< operands begin at multiples of 16 bytes; false: of 4
 };
 
-/// The one interface of both. x, y as in the spec; `packed` is what pack() wrote.
+/// The one interface of both. x, y, dy, dx as in the spec, in the spec's dtype; weights, bias and dweights
+/// are float32 always. Where dtype has 16 bits, pack() rounds the weights to it, products are of numbers of
+/// that type, sums and the bias are float32, and y and dx are rounded when stored. `packed` is what pack()
+/// wrote.
 class LinearPrimitive {
  public:
   virtual ~LinearPrimitive() = default;
@@ -67,14 +71,14 @@ class LinearPrimitive {
   virtual void pack(const Lane&, const float* weights, void* packed) const = 0;
   /// y = op(x) + bias, then relu if the spec says so. `weights` are the plain ones. bias may be null if
   /// !spec.bias.
-  virtual void forward(const Lane&, const float* x, const float* weights, const void* packed,
-                       const float* bias, float* y) const = 0;
+  virtual void forward(const Lane&, ConstData x, const float* weights, const void* packed, const float* bias,
+                       Data y) const = 0;
   /// dx = gradient of x (overwritten). dy is already masked by relu.
-  virtual void backward_data(const Lane&, const float* dy, const float* weights, const void* packed,
-                             float* dx) const = 0;
+  virtual void backward_data(const Lane&, ConstData dy, const float* weights, const void* packed,
+                             Data dx) const = 0;
   /// dweights = gradient of the weights in their plain layout (overwritten). The bias gradient is
   /// ElementwiseKernels::mask_and_sum_rows.
-  virtual void backward_weights(const Lane&, const float* x, const float* dy, float* dweights) const = 0;
+  virtual void backward_weights(const Lane&, ConstData x, ConstData dy, float* dweights) const = 0;
   /// Multiplications and additions of one forward pass.
   virtual double flops() const = 0;
 };

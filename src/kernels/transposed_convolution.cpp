@@ -22,8 +22,8 @@ class TransposedConvolution final : public LinearPrimitive {
     convolution_->pack(lane, weights, packed);
   }
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
+               Data y) const override {
     convolution_->backward_data(lane, x, weights, packed, y);
     const std::int64_t rows = spec_.n * spec_.in_positions();
     if (spec_.bias)
@@ -31,12 +31,12 @@ class TransposedConvolution final : public LinearPrimitive {
     else if (spec_.relu)
       kernels_.elementwise.relu(lane, rows * spec_.in_c, y, y);
   }
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
+                     Data dx) const override {
     require_training();
     convolution_->forward(lane, dy, weights, packed, nullptr, dx);
   }
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     require_training();
     convolution_->backward_weights(lane, dy, x, dweights);
   }

@@ -16,6 +16,10 @@ class UpdateKernels {
  public:
   virtual ~UpdateKernels();
 
+  /// g = factor * g; *not_finite = 1 if one of them is NaN or infinite, else it stays. Device memory, or
+  /// pinned memory that the host reads.
+  virtual void unscale(const Lane&, std::int64_t count, float factor, float* g,
+                       std::int32_t* not_finite) const = 0;
   /// w -= lr * g.
   virtual void gradient_descent(const Lane&, std::int64_t count, float* w, const float* g,
                                 float lr) const = 0;

@@ -12,6 +12,17 @@ namespace {
 
 class Update final : public UpdateKernels {
  public:
+  void unscale(const Lane&, std::int64_t count, float factor, float* g,
+               std::int32_t* not_finite) const override {
+    std::uint32_t largest = 0;  // a magnitude's bits ascend with it, up to infinity, and NaN is beyond
+    for (std::int64_t i = 0; i < count; ++i) {
+      g[i] *= factor;
+      const std::uint32_t magnitude = __builtin_bit_cast(std::uint32_t, g[i]) & 0x7FFFFFFFU;
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    if (largest >= 0x7F800000U) *not_finite = 1;
+  }
+
   void gradient_descent(const Lane&, std::int64_t count, float* w, const float* g, float lr) const override {
     for (std::int64_t i = 0; i < count; ++i) w[i] -= lr * g[i];
   }

@@ -5,11 +5,30 @@
 // bits.
 #include "kernels/update.h"
 
+#include <cmath>
+
 #include "kernels/cuda_vector.h"
 #include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
+
+struct Unscale {
+  float factor;
+  float* g;
+  std::int32_t* not_finite;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(g + i);
+    bool finite = true;
+    for (int k = 0; k < V::kWidth; ++k) {
+      value.at[k] *= factor;
+      finite = finite && std::isfinite(value.at[k]);
+    }
+    V::store(g + i, value);
+    if (!finite) *not_finite = 1;  // whoever writes, writes the same
+  }
+};
 
 struct GradientDescent {
   float* w;
@@ -66,6 +85,11 @@ struct Adam {
 
 class Update final : public UpdateKernels {
  public:
+  void unscale(const Lane& lane, std::int64_t count, float factor, float* g,
+               std::int32_t* not_finite) const override {
+    for_each_element(lane, "unscale", count, wide_aligned(g), Unscale{factor, g, not_finite});
+  }
+
   void gradient_descent(const Lane& lane, std::int64_t count, float* w, const float* g,
                         float lr) const override {
     for_each_element(lane, "gradient_descent", count, wide_aligned(w, g), GradientDescent{w, g, lr});

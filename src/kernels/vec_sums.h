@@ -34,16 +34,16 @@ inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
   }
 }
 
-/// result[c] = factor * sum over rows; value as in sum_panel, generic over its second argument's type.
-template <typename Value>
-inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, float* result,
-                     const Value& value) {
+/// result[c] = factor * sum over rows, as a float32, rounded to the result's type; value as in sum_panel,
+/// generic over its second argument's type.
+template <typename T, typename Value>
+inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, T* result, const Value& value) {
   double totals[kPanelColumns], few[kPanelColumns] = {};
   for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V tag) {
     sum_panel<V>(panel, totals, [&](std::int64_t at) { return value(at, tag); });
     if (channels >= kPanelColumns) {
       for (int i = 0; i < panel.width; ++i)
-        result[panel.channel + i] = static_cast<float>(totals[i] * factor);
+        result[panel.channel + i] = from_float<T>(static_cast<float>(totals[i] * factor));
       return;
     }
     std::int64_t channel = panel.channel;
@@ -53,7 +53,8 @@ inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, fl
     }
   });
   if (channels < kPanelColumns)
-    for (std::int64_t c = 0; c < channels; ++c) result[c] = static_cast<float>(few[c] * factor);
+    for (std::int64_t c = 0; c < channels; ++c)
+      result[c] = from_float<T>(static_cast<float>(few[c] * factor));
 }
 
 /// kSums sums along `count` elements: add(at, sums) adds to sums[0] ... sums[kSums - 1] the terms of the

@@ -11,9 +11,7 @@
 
 namespace lockstep {
 
-namespace {
-
-Verdict act(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice) {
+Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice) {
   switch (action) {
     case GuardAction::error:
       throw SharedError(Error(ErrorKind::numeric, what, "", advice));
@@ -30,8 +28,6 @@ Verdict act(MonitoredSession& session, GuardAction action, const std::string& wh
   return Verdict::update;
 }
 
-}  // namespace
-
 GuardAction guard_action(std::string_view name) {
   if (name == "stop") return GuardAction::stop;
   if (name == "skip") return GuardAction::skip;
@@ -42,10 +38,10 @@ GuardAction guard_action(std::string_view name) {
 
 Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
   if (std::isfinite(result.loss)) return Verdict::update;
-  return act(session, action_,
-             fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
-             "The variables were not updated with it, and the last checkpoint is intact. Try a smaller "
-             "learning rate.");
+  return guard(session, action_,
+               fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
+               "The variables were not updated with it, and the last checkpoint is intact. Try a smaller "
+               "learning rate.");
 }
 
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)
@@ -68,10 +64,11 @@ Verdict LossSpikeHook::before_update(MonitoredSession& session, const StepResult
     const auto middle = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
     std::nth_element(sorted_.begin(), middle, sorted_.end());
     if (result.loss > factor_ * *middle)
-      return act(session, action_,
-                 fmt::format("the loss of step {} is {:.4g}, over {} times the median {:.4g} of the last {}",
-                             result.step, result.loss, factor_, *middle, losses_.size()),
-                 "Look at the data of this step, or try a smaller learning rate.");
+      return guard(
+          session, action_,
+          fmt::format("the loss of step {} is {:.4g}, over {} times the median {:.4g} of the last {}",
+                      result.step, result.loss, factor_, *middle, losses_.size()),
+          "Look at the data of this step, or try a smaller learning rate.");
   }
   losses_[seen % losses_.size()] = result.loss;
   seen_ += 1;

@@ -4,6 +4,8 @@
 // A loss that is NaN or infinite, and a loss that jumps: seen before the variables move.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/hook.h"
@@ -14,6 +16,8 @@ namespace lockstep {
 enum class GuardAction { error, stop, skip, warn };
 /// From "error|stop|skip|warn".
 GuardAction guard_action(std::string_view name);
+/// Does that because of `what`; all ranks alike.
+Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice);
 
 /// Judges the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {

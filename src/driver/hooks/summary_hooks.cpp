@@ -25,6 +25,7 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
   for (std::size_t i = 0; i < result.parts.size(); ++i)
     if (session.parts().reports_part(names[i])) values.push_back({names[i], result.parts[i]});
   values.push_back({"learning_rate", result.learning_rate});
+  if (session.trainer().scales_loss()) values.push_back({"loss_scale", result.loss_scale});
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

@@ -100,9 +100,9 @@ class Attention final : public Layer {
     on_host_ = context.device.is_host();
     type_ = context.type;
     kernels_ = &context.kernels.attention;
-    into_.prepare(context);
-    if (crosses()) memory_.prepare(context);
-    output_.prepare(context);
+    into_.prepare(context, type_);
+    if (crosses()) memory_.prepare(context, type_);
+    output_.prepare(context, type_);
     for (std::int64_t n : context.sample_counts) {
       const AttentionShape shape = shape_for(n, context.training);
       Scratch forward, backward;
@@ -115,6 +115,13 @@ class Attention final : public Layer {
                     memory_.scratch_bytes(), output_.scratch_bytes()});
       scratch_bytes_ = std::max(scratch_bytes_, own + others);
     }
+  }
+
+  void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
+                       bool /*training*/) override {
+    into_.refresh(lane, variables);
+    if (crosses()) memory_.refresh(lane, variables);
+    output_.refresh(lane, variables);
   }
 
   void forward(const Pass& pass) override {

@@ -49,6 +49,9 @@ class BatchNorm final : public CollectiveLayer {
     return {inputs[0]};
   }
 
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
+
   void declare(VariableStore& variables) override {
     const Shape shape{channels_};
     if (scale_) gamma_ = variables.declare(name() + "/gamma", shape, gamma_initializer_);
@@ -102,7 +105,7 @@ class BatchNorm final : public CollectiveLayer {
   void forward(const Pass& pass) override {
     const Coefficients& k = pass.training ? group_of(pass.shard) : inference_;
     pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale, k.shift,
-                                residual_ ? pass.inputs[1] : nullptr, relu_, pass.outputs[0]);
+                                residual_ ? pass.inputs[1] : ConstData(), relu_, pass.outputs[0]);
   }
 
   void refresh_weights(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
@@ -135,7 +138,7 @@ class BatchNorm final : public CollectiveLayer {
   void backward(const Pass& pass) override {
     const Coefficients& k = group_of(pass.shard);
     NormKernels::Gradient g = gradient(pass);
-    if (float* masked = masked_gradient(pass)) {  // written by backward_local
+    if (const Data masked = masked_gradient(pass)) {  // written by backward_local
       g.dy = masked;
       g.dy2 = nullptr;
       g.y = nullptr;
@@ -203,7 +206,7 @@ class BatchNorm final : public CollectiveLayer {
     const Coefficients& k = group_of(pass.shard);
     return {.dy = pass.dy[0],
             .dy2 = pass.dy2[0],
-            .y = relu_ && residual_ ? pass.outputs[0] : nullptr,
+            .y = relu_ && residual_ ? ConstData(pass.outputs[0]) : ConstData(),
             .mask_from_x = relu_ && !residual_,
             .x = pass.inputs[0],
             .scale = k.scale,
@@ -213,9 +216,9 @@ class BatchNorm final : public CollectiveLayer {
   }
   /// Where the masked, summed gradient is written on the way, or null: the residual wants it anyway; two
   /// contributions are summed once.
-  float* masked_gradient(const Pass& pass) const {
+  Data masked_gradient(const Pass& pass) const {
     if (residual_ && pass.dx[1] != nullptr) return pass.dx[1];
-    return pass.dy2[0] != nullptr ? pass.dy[0].writable() : nullptr;
+    return pass.dy2[0] != nullptr ? pass.dy[0].writable() : Data();
   }
 
   double momentum_, epsilon_;

@@ -51,6 +51,8 @@ class GroupNormLayer : public Layer {
     shape_ = shape_of(inputs[0]);
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType type, DType) const final { return type; }
+  DType output_type(DType type, DType) const final { return type; }
   void declare(VariableStore& variables) final {
     if (scale_) gamma_ = variables.declare(name() + "/gamma", parameters_, gamma_initializer_);
     if (center_) beta_ = variables.declare(name() + "/beta", parameters_, make_initializer("zeros"));
@@ -150,6 +152,8 @@ class L2Normalize final : public Layer {
     rows_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.group_norm.l2_normalize(pass.lane, pass.n * rows_, channels_, pass.inputs[0], epsilon_,
                                          static_cast<float*>(pass.saved), pass.outputs[0]);

@@ -15,18 +15,14 @@ void LinearLayer::prepare(const PrepareContext& context) {
   for (std::int64_t n : context.sample_counts) {
     auto primitive = make_primitive(context, n);
     scratch_bytes_ = std::max(scratch_bytes_, primitive->scratch_bytes());
-    std::size_t pack = 0;
-    while (pack < packs_.size() && !primitive->same_packing(*packs_[pack].owner)) ++pack;
-    if (pack == packs_.size())
-      packs_.push_back({primitive.get(), Buffer(context.device, primitive->packed_bytes())});
+    const std::size_t pack = packs_.add(context, *primitive);
     sized_.push_back({n, context.training, std::move(primitive), pack});
   }
 }
 
 void LinearLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
                                   bool /*training*/) {
-  for (const Pack& pack : packs_)
-    if (pack.buffer.size_bytes() > 0) pack.owner->pack(lane, variables.value(kernel_id_), pack.buffer.data());
+  packs_.refresh(lane, variables.value(kernel_id_));
 }
 
 const LinearLayer::Sized& LinearLayer::sized(const Pass& pass) const {
@@ -38,7 +34,7 @@ const LinearLayer::Sized& LinearLayer::sized(const Pass& pass) const {
 
 void LinearLayer::forward(const Pass& pass) {
   const Sized& made = sized(pass);
-  made.primitive->forward(pass.lane, pass.inputs[0], pass.value(kernel_id_), packs_[made.pack].buffer.data(),
+  made.primitive->forward(pass.lane, pass.inputs[0], pass.value(kernel_id_), packs_[made.pack],
                           bias_ ? pass.value(bias_id_) : nullptr, pass.outputs[0]);
 }
 
@@ -47,7 +43,7 @@ void LinearLayer::backward(const Pass& pass) {
   const std::int64_t channels = output_shape().last();
   const std::int64_t rows = pass.n * output_shape().num_elements() / channels;
   // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-  float* g = pass.dy[0].writable();
+  const Data g = pass.dy[0].writable();
   if (bias_)
     pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g,
                                                relu_ ? pass.outputs[0] : nullptr, relu_ ? g : nullptr,
@@ -56,8 +52,7 @@ void LinearLayer::backward(const Pass& pass) {
     pass.kernels.elementwise.relu_backward(pass.lane, rows * channels, g, pass.outputs[0], g);
   made.primitive->backward_weights(pass.lane, pass.inputs[0], g, pass.gradient(kernel_id_));
   if (pass.dx[0] != nullptr)
-    made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack].buffer.data(),
-                                  pass.dx[0]);
+    made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack], pass.dx[0]);
 }
 
 }  // namespace lockstep

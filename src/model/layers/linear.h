@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/buffer.h"
 #include "model/layer.h"
+#include "model/layers/weight_packs.h"
 
 namespace lockstep {
 
@@ -50,18 +50,14 @@ class LinearLayer : public Layer {
     std::int64_t n;
     bool training;
     std::unique_ptr<LinearPrimitive> primitive;
-    std::size_t pack;  ///< index of the packed weights that it uses
-  };
-  struct Pack {
-    const LinearPrimitive* owner;
-    Buffer buffer;
+    std::size_t pack;  ///< in packs_
   };
   const Sized& sized(const Pass& pass) const;
 
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
   VariableId kernel_id_ = VariableId::none, bias_id_ = VariableId::none;
   std::vector<Sized> sized_;
-  std::vector<Pack> packs_;
+  WeightPacks packs_;
   std::size_t scratch_bytes_ = 0;
 };
 

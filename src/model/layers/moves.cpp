@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layers that move numbers: concat, split, slice, transpose. Each is strided copies, backward the same copies
-// the other way.
+// the other way. Numbers stay of the type in which they come.
 #include <algorithm>
 
 #include "model/layers/axes.h"
@@ -47,11 +47,11 @@ class Parts {
     }
   }
   std::size_t count() const { return parts_.size(); }
-  void join(const Pass& pass, std::size_t i, const float* part, float* whole) const {
-    pass.kernels.layout.copy(pass.lane, parts_[i].into, pass.n, part, whole + parts_[i].offset);
+  void join(const Pass& pass, std::size_t i, ConstData part, Data whole) const {
+    pass.kernels.layout.copy(pass.lane, parts_[i].into, pass.n, part, whole.offset(parts_[i].offset));
   }
-  void cut(const Pass& pass, std::size_t i, const float* whole, float* part) const {
-    pass.kernels.layout.copy(pass.lane, parts_[i].out_of, pass.n, whole + parts_[i].offset, part);
+  void cut(const Pass& pass, std::size_t i, ConstData whole, Data part) const {
+    pass.kernels.layout.copy(pass.lane, parts_[i].out_of, pass.n, whole.offset(parts_[i].offset), part);
   }
 
  private:
@@ -68,9 +68,18 @@ Shape with_extent(const Shape& shape, int axis, std::int64_t extent) {
   return Shape(extents);
 }
 
-class Concat final : public Layer {
+/// Takes and gives what the first input brings.
+class Move : public Layer {
  public:
-  Concat(std::string name, const Params& p) : Layer(std::move(name)), axis_(p.integer("axis")) {}
+  using Layer::Layer;
+  DType input_type(std::size_t, DType, DType given) const final { return given; }
+  DType output_type(DType, DType given) const final { return given; }
+  bool backward_reads_input() const final { return false; }
+};
+
+class Concat final : public Move {
+ public:
+  Concat(std::string name, const Params& p) : Move(std::move(name)), axis_(p.integer("axis")) {}
   const char* kind() const override { return "concat"; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(!inputs.empty(), ErrorKind::config, "layer {}: concat takes inputs", name());
@@ -94,16 +103,15 @@ class Concat final : public Layer {
     for (std::size_t i = 0; i < parts_.count(); ++i)
       if (pass.dx[i] != nullptr) parts_.cut(pass, i, pass.dy[0], pass.dx[i]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   std::int64_t axis_;
   Parts parts_;
 };
 
-class Split final : public Layer {
+class Split final : public Move {
  public:
-  Split(std::string name, const Params& p) : Layer(std::move(name)), axis_(p.integer("axis")) {
+  Split(std::string name, const Params& p) : Move(std::move(name)), axis_(p.integer("axis")) {
     if (p.has("parts") == p.has("sizes"))
       throw p.error(p.has("parts") ? "sizes" : "parts", "either `parts` or `sizes` must be given, not both");
     if (p.has("parts")) parts_wanted_ = p.integer("parts");
@@ -145,7 +153,6 @@ class Split final : public Layer {
     for (std::size_t i = 0; i < parts_.count(); ++i)
       if (pass.dy[i] != nullptr) parts_.join(pass, i, pass.dy[i], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   std::int64_t axis_, parts_wanted_ = 0, elements_ = 0;
@@ -153,10 +160,10 @@ class Split final : public Layer {
   Parts parts_;
 };
 
-class Slice final : public Layer {
+class Slice final : public Move {
  public:
   Slice(std::string name, const Params& p)
-      : Layer(std::move(name)), begin_(p.integers("begin")), size_(p.integers("size")) {
+      : Move(std::move(name)), begin_(p.integers("begin")), size_(p.integers("size")) {
     if (begin_.size() != size_.size())
       throw p.error("size", fmt::format("{} sizes for {} beginnings", size_.size(), begin_.size()),
                     "Give one of each for every axis.");
@@ -189,14 +196,13 @@ class Slice final : public Layer {
     return {output};
   }
   void forward(const Pass& pass) override {
-    pass.kernels.layout.copy(pass.lane, out_of_, pass.n, pass.inputs[0] + offset_, pass.outputs[0]);
+    pass.kernels.layout.copy(pass.lane, out_of_, pass.n, pass.inputs[0].offset(offset_), pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] == nullptr) return;
     pass.kernels.elementwise.zero(pass.lane, pass.n * elements_, pass.dx[0]);
-    pass.kernels.layout.copy(pass.lane, into_, pass.n, pass.dy[0], pass.dx[0] + offset_);
+    pass.kernels.layout.copy(pass.lane, into_, pass.n, pass.dy[0], pass.dx[0].offset(offset_));
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   std::vector<std::int64_t> begin_, size_;
@@ -204,10 +210,10 @@ class Slice final : public Layer {
   StridedCopy out_of_, into_;
 };
 
-class Transpose final : public Layer {
+class Transpose final : public Move {
  public:
   Transpose(std::string name, const Params& p)
-      : Layer(std::move(name)), permutation_(p.integers("permutation")) {
+      : Move(std::move(name)), permutation_(p.integers("permutation")) {
     std::vector<std::int64_t> sorted = permutation_;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t axis = 0; axis < sorted.size(); ++axis)
@@ -241,7 +247,6 @@ class Transpose final : public Layer {
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) pass.kernels.layout.copy(pass.lane, back_, pass.n, pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   std::vector<std::int64_t> permutation_;

@@ -13,36 +13,45 @@ void Projection::declare(VariableStore& variables, const std::string& prefix,
   if (bias_) bias_id_ = variables.declare(prefix + "_bias", Shape{out_}, bias_initializer);
 }
 
-void Projection::prepare(const PrepareContext& context) {
+void Projection::prepare(const PrepareContext& context, DType dtype) {
   for (std::int64_t n : context.sample_counts) {
-    auto primitive = context.kernels.make.dense(
-        {.n = n * positions_, .in = in_, .out = out_, .bias = bias_, .training = context.training},
-        context.lanes);
-    LOCKSTEP_CHECK(primitive->packed_bytes() == 0, "a dense primitive that packs its weights");
+    auto primitive = context.kernels.make.dense({.n = n * positions_,
+                                                 .in = in_,
+                                                 .out = out_,
+                                                 .bias = bias_,
+                                                 .training = context.training,
+                                                 .dtype = dtype},
+                                                context.lanes);
     scratch_bytes_ = std::max({scratch_bytes_, primitive->scratch_bytes(), context.kernels.scratch_bytes});
-    sized_.push_back({n, context.training, std::move(primitive)});
+    const std::size_t pack = packs_.add(context, *primitive);
+    sized_.push_back({n, context.training, std::move(primitive), pack});
   }
 }
 
-const LinearPrimitive& Projection::sized(const Pass& pass) const {
+void Projection::refresh(const Lane& lane, const VariableStore& variables) const {
+  packs_.refresh(lane, variables.value(kernel_id_));
+}
+
+const Projection::Sized& Projection::sized(const Pass& pass) const {
   for (const Sized& candidate : sized_)
-    if (candidate.n == pass.n && candidate.training == pass.training) return *candidate.primitive;
+    if (candidate.n == pass.n && candidate.training == pass.training) return candidate;
   LOCKSTEP_CHECK(false, "a projection was not prepared for {} samples", pass.n);
-  return *sized_.front().primitive;
+  return sized_.front();
 }
 
-void Projection::forward(const Pass& pass, const Lane& lane, const float* x, float* y) const {
-  sized(pass).forward(lane, x, pass.value(kernel_id_), nullptr, bias_ ? pass.value(bias_id_) : nullptr, y);
+void Projection::forward(const Pass& pass, const Lane& lane, ConstData x, Data y) const {
+  const Sized& made = sized(pass);
+  made.primitive->forward(lane, x, pass.value(kernel_id_), packs_[made.pack],
+                          bias_ ? pass.value(bias_id_) : nullptr, y);
 }
 
-void Projection::backward(const Pass& pass, const Lane& lane, const float* x, const float* dy,
-                          float* dx) const {
+void Projection::backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy, Data dx) const {
   if (bias_)
     pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * positions_, out_, dy, nullptr, nullptr,
                                                pass.gradient(bias_id_));
-  const LinearPrimitive& primitive = sized(pass);
-  primitive.backward_weights(lane, x, dy, pass.gradient(kernel_id_));
-  if (dx != nullptr) primitive.backward_data(lane, dy, pass.value(kernel_id_), nullptr, dx);
+  const Sized& made = sized(pass);
+  made.primitive->backward_weights(lane, x, dy, pass.gradient(kernel_id_));
+  if (dx != nullptr) made.primitive->backward_data(lane, dy, pass.value(kernel_id_), packs_[made.pack], dx);
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/layer.h"
+#include "model/layers/weight_packs.h"
 
 namespace lockstep {
 
@@ -50,25 +51,30 @@ class Projection {
   void declare(VariableStore& variables, const std::string& prefix,
                const std::shared_ptr<const Initializer>& kernel_initializer,
                const std::shared_ptr<const Initializer>& bias_initializer);
-  void prepare(const PrepareContext& context);
+  /// x, y and their gradients will be of `dtype`.
+  void prepare(const PrepareContext& context, DType dtype = DType::f32);
+  /// Weights have changed: repack. Needed where dtype has 16 bits, nothing otherwise.
+  void refresh(const Lane& lane, const VariableStore& variables) const;
   std::size_t scratch_bytes() const { return scratch_bytes_; }
 
-  void forward(const Pass& pass, const Lane& lane, const float* x, float* y) const;
+  void forward(const Pass& pass, const Lane& lane, ConstData x, Data y) const;
   /// Gradients of the variables, and of x unless dx is null.
-  void backward(const Pass& pass, const Lane& lane, const float* x, const float* dy, float* dx) const;
+  void backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy, Data dx) const;
 
  private:
   struct Sized {
     std::int64_t n;
     bool training;
     std::unique_ptr<LinearPrimitive> primitive;
+    std::size_t pack;  ///< in packs_
   };
-  const LinearPrimitive& sized(const Pass& pass) const;
+  const Sized& sized(const Pass& pass) const;
 
   std::int64_t positions_ = 0, in_ = 0, out_ = 0;
   bool bias_ = false;
   VariableId kernel_id_ = VariableId::none, bias_id_ = VariableId::none;
   std::vector<Sized> sized_;
+  WeightPacks packs_;
   std::size_t scratch_bytes_ = 0;
 };
 

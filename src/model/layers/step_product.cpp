@@ -13,18 +13,19 @@ void StepProduct::declare(VariableStore& variables) {
     recurrent_bias_ = variables.declare(o_.recurrent_bias, Shape{o_.width}, o_.bias_initializer);
 }
 
-void StepProduct::prepare(const PrepareContext& context) {
+void StepProduct::prepare(const PrepareContext& context, DType dtype) {
   for (const std::int64_t n : context.sample_counts) {
-    DenseSpec all{.n = n * o_.steps, .in = o_.in, .out = o_.width, .bias = true};
+    DenseSpec all{.n = n * o_.steps, .in = o_.in, .out = o_.width, .bias = true, .dtype = dtype};
     all.training = context.training;
     all.packed = true;
-    DenseSpec one{.n = n, .in = o_.units, .out = o_.width};
+    DenseSpec one{.n = n, .in = o_.units, .out = o_.width, .dtype = dtype};
     one.training = context.training;
     one.packed = true;
     one.bias = !o_.recurrent_bias.empty();
     // A step's rows lie between those of others, and h's part of the kernel behind x's.
-    one.aligned = n * o_.units % 4 == 0 && n * o_.width % 4 == 0 && o_.in * o_.width % 4 == 0;
-    DenseSpec gradient{.n = n * (o_.steps - 1), .in = o_.units, .out = o_.width};
+    const auto whole = static_cast<std::int64_t>(16 / size_in_bytes(dtype));  // elements in 16 bytes
+    one.aligned = n * o_.units % whole == 0 && n * o_.width % whole == 0 && o_.in * o_.width % whole == 0;
+    DenseSpec gradient{.n = n * (o_.steps - 1), .in = o_.units, .out = o_.width, .dtype = dtype};
     gradient.aligned = one.aligned;
     Sized made{n,
                context.training,
@@ -36,27 +37,15 @@ void StepProduct::prepare(const PrepareContext& context) {
     if (context.training && o_.steps > 1) made.gradient = context.kernels.make.dense(gradient, context.lanes);
     for (const auto* primitive : {&made.all, &made.one, &made.gradient})
       if (*primitive != nullptr) scratch_bytes_ = std::max(scratch_bytes_, (*primitive)->scratch_bytes());
-    made.all_pack = pack_of(context, *made.all, 0);
-    made.one_pack = pack_of(context, *made.one, o_.in);
+    made.all_pack = packs_.add(context, *made.all);
+    made.one_pack = packs_.add(context, *made.one, o_.in * o_.width);
     sized_.push_back(std::move(made));
   }
   scratch_bytes_ = std::max(scratch_bytes_, context.kernels.scratch_bytes);
 }
 
-std::size_t StepProduct::pack_of(const PrepareContext& context, const LinearPrimitive& primitive,
-                                 std::int64_t row) {
-  std::size_t pack = 0;
-  while (pack < packs_.size() && (packs_[pack].row != row || !primitive.same_packing(*packs_[pack].owner)))
-    ++pack;
-  if (pack == packs_.size())
-    packs_.push_back({&primitive, row, Buffer(context.device, primitive.packed_bytes())});
-  return pack;
-}
-
 void StepProduct::refresh(const Lane& lane, const VariableStore& variables) {
-  for (const Pack& pack : packs_)
-    if (pack.buffer.size_bytes() > 0)
-      pack.owner->pack(lane, variables.value(kernel_) + pack.row * o_.width, pack.buffer.data());
+  packs_.refresh(lane, variables.value(kernel_));
 }
 
 const StepProduct::Sized& StepProduct::sized(const Pass& pass) const {
@@ -66,40 +55,37 @@ const StepProduct::Sized& StepProduct::sized(const Pass& pass) const {
   return sized_.front();
 }
 
-void StepProduct::all_steps(const Pass& pass, const Lane& lane, const float* x, float* y) const {
+void StepProduct::all_steps(const Pass& pass, const Lane& lane, ConstData x, Data y) const {
   const Sized& made = sized(pass);
-  made.all->forward(lane, x, pass.value(kernel_), packs_[made.all_pack].buffer.data(), pass.value(bias_), y);
+  made.all->forward(lane, x, pass.value(kernel_), packs_[made.all_pack], pass.value(bias_), y);
 }
 
-void StepProduct::one_step(const Pass& pass, const Lane& lane, const float* h, float* y) const {
+void StepProduct::one_step(const Pass& pass, const Lane& lane, ConstData h, Data y) const {
   const Sized& made = sized(pass);
-  made.one->forward(lane, h, pass.value(kernel_) + o_.in * o_.width, packs_[made.one_pack].buffer.data(),
+  made.one->forward(lane, h, pass.value(kernel_) + o_.in * o_.width, packs_[made.one_pack],
                     o_.recurrent_bias.empty() ? nullptr : pass.value(recurrent_bias_), y);
 }
 
-void StepProduct::one_step_backward(const Pass& pass, const Lane& lane, const float* dy, float* dh) const {
+void StepProduct::one_step_backward(const Pass& pass, const Lane& lane, ConstData dy, Data dh) const {
   const Sized& made = sized(pass);
-  made.one->backward_data(lane, dy, pass.value(kernel_) + o_.in * o_.width,
-                          packs_[made.one_pack].buffer.data(), dh);
+  made.one->backward_data(lane, dy, pass.value(kernel_) + o_.in * o_.width, packs_[made.one_pack], dh);
 }
 
-void StepProduct::all_steps_backward(const Pass& pass, const Lane& lane, const float* x, const float* dy,
-                                     float* dx) const {
+void StepProduct::all_steps_backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy,
+                                     Data dx) const {
   const Sized& made = sized(pass);
   made.all->backward_weights(lane, x, dy, pass.gradient(kernel_));
   pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
                                              pass.gradient(bias_));
-  if (dx != nullptr)
-    made.all->backward_data(lane, dy, pass.value(kernel_), packs_[made.all_pack].buffer.data(), dx);
+  if (dx != nullptr) made.all->backward_data(lane, dy, pass.value(kernel_), packs_[made.all_pack], dx);
 }
 
-void StepProduct::recurrent_bias_gradient(const Pass& pass, const Lane& lane, const float* dy) const {
+void StepProduct::recurrent_bias_gradient(const Pass& pass, const Lane& lane, ConstData dy) const {
   pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
                                              pass.gradient(recurrent_bias_));
 }
 
-void StepProduct::recurrent_gradient(const Pass& pass, const Lane& lane, const float* h,
-                                     const float* dy) const {
+void StepProduct::recurrent_gradient(const Pass& pass, const Lane& lane, ConstData h, ConstData dy) const {
   const Sized& made = sized(pass);
   float* gradient = pass.gradient(kernel_) + o_.in * o_.width;
   if (made.gradient == nullptr)

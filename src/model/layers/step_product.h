@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/buffer.h"
 #include "model/layer.h"
+#include "model/layers/weight_packs.h"
 
 namespace lockstep {
 
@@ -26,7 +26,8 @@ class StepProduct {
   explicit StepProduct(Options options) : o_(std::move(options)) {}
 
   void declare(VariableStore& variables);
-  void prepare(const PrepareContext& context);
+  /// x, h, y and their gradients will be of `dtype`.
+  void prepare(const PrepareContext& context, DType dtype = DType::f32);
   void refresh(const Lane& lane, const VariableStore& variables);
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   double flops_per_sample() const {
@@ -34,38 +35,31 @@ class StepProduct {
   }
 
   /// y (steps x n x width) = x W_x + bias.
-  void all_steps(const Pass& pass, const Lane& lane, const float* x, float* y) const;
+  void all_steps(const Pass& pass, const Lane& lane, ConstData x, Data y) const;
   /// y (n x width) = h W_h (+ recurrent_bias).
-  void one_step(const Pass& pass, const Lane& lane, const float* h, float* y) const;
+  void one_step(const Pass& pass, const Lane& lane, ConstData h, Data y) const;
   /// dh (n x units) = dy W_h'.
-  void one_step_backward(const Pass& pass, const Lane& lane, const float* dy, float* dh) const;
+  void one_step_backward(const Pass& pass, const Lane& lane, ConstData dy, Data dh) const;
   /// Gradients of W_x and bias, and of x if dx is not null, from dy (steps x n x width).
-  void all_steps_backward(const Pass& pass, const Lane& lane, const float* x, const float* dy,
-                          float* dx) const;
+  void all_steps_backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy, Data dx) const;
   /// The gradient of W_h: h and dy are (steps - 1) x n rows, those at which h was not the initial state.
-  void recurrent_gradient(const Pass& pass, const Lane& lane, const float* h, const float* dy) const;
+  void recurrent_gradient(const Pass& pass, const Lane& lane, ConstData h, ConstData dy) const;
   /// That of recurrent_bias; dy is steps x n rows.
-  void recurrent_bias_gradient(const Pass& pass, const Lane& lane, const float* dy) const;
+  void recurrent_bias_gradient(const Pass& pass, const Lane& lane, ConstData dy) const;
 
  private:
   struct Sized {
     std::int64_t n;
     bool training;
     std::unique_ptr<LinearPrimitive> all, one, gradient;  ///< gradient: null with one step only
-    std::size_t all_pack, one_pack;
-  };
-  struct Pack {
-    const LinearPrimitive* owner;
-    std::int64_t row;  ///< of the kernel, where its part begins
-    Buffer buffer;
+    std::size_t all_pack, one_pack;                       ///< in packs_
   };
   const Sized& sized(const Pass& pass) const;
-  std::size_t pack_of(const PrepareContext& context, const LinearPrimitive& primitive, std::int64_t row);
 
   Options o_;
   VariableId kernel_ = VariableId::none, bias_ = VariableId::none, recurrent_bias_ = VariableId::none;
   std::vector<Sized> sized_;
-  std::vector<Pack> packs_;
+  WeightPacks packs_;
   std::size_t scratch_bytes_ = 0;
 };
 

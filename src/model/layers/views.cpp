@@ -27,6 +27,8 @@ class View : public Layer {
     require_one_input(*this, inputs);
     return {shape_of(inputs[0])};
   }
+  DType input_type(std::size_t, DType, DType given) const final { return given; }
+  DType output_type(DType, DType given) const final { return given; }
   void forward(const Pass&) final {}
   void backward(const Pass&) final {}
   bool is_view(bool) const final { return true; }
@@ -133,8 +135,10 @@ class StopGradient final : public Layer {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
-    pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 1.0F, pass.inputs[0], pass.outputs[0]);
+    pass.kernels.elementwise.convert(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * elements_, pass.dx[0]);

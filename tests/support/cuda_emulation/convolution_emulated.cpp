@@ -51,8 +51,8 @@ class EmulatedConvolution final : public LinearPrimitive {
           "packing weights");
   }
 
-  void forward(const Lane& lane, const float* x, const float*, const void* packed, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float*, const void* packed, const float* bias,
+               Data y) const override {
     const auto* w = static_cast<const float*>(packed);
     const float* added = s_.bias ? bias : nullptr;
     queue(lane, [s = s_, x, w, added, y] {
@@ -68,8 +68,8 @@ class EmulatedConvolution final : public LinearPrimitive {
     if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out_positions() * s_.out_c, y, y);
   }
 
-  void backward_data(const Lane& lane, const float* dy, const float*, const void* packed,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float*, const void* packed,
+                     Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const auto* w = static_cast<const float*>(packed);
     queue(lane, [s = s_, dy, w, dx] {
@@ -81,7 +81,7 @@ class EmulatedConvolution final : public LinearPrimitive {
     });
   }
 
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     queue(lane, [s = s_, count = weights(), x, dy, dweights] {
       std::vector<double> sums(static_cast<std::size_t>(count));

@@ -22,17 +22,17 @@ class EmulatedDense final : public LinearPrimitive {
   }
   void pack(const Lane&, const float*, void*) const override {}
 
-  void forward(const Lane& lane, const float* x, const float* weights, const void*, const float* bias,
-               float* y) const override {
+  void forward(const Lane& lane, ConstData x, const float* weights, const void*, const float* bias,
+               Data y) const override {
     product(lane, s_.n, s_.out, s_.in, x, s_.in, 1, weights, s_.out, 1, s_.bias ? bias : nullptr, y);
     if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out, y, y);
   }
-  void backward_data(const Lane& lane, const float* dy, const float* weights, const void*,
-                     float* dx) const override {
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void*,
+                     Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     product(lane, s_.n, s_.in, s_.out, dy, s_.out, 1, weights, 1, s_.out, nullptr, dx);
   }
-  void backward_weights(const Lane& lane, const float* x, const float* dy, float* dweights) const override {
+  void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     product(lane, s_.in, s_.out, s_.n, x, 1, s_.in, dy, s_.out, 1, nullptr, dweights);
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "unit/kernels/kernel_testing.h"
 #include "unit/kernels/layout_testing.h"
 
@@ -20,6 +21,46 @@ TEST(Layout, CopiesWhatTheStridesSayAndNothingElse) {
       level.layout.copy(TestLane(), test.copy, test.samples, from.data(), to.data());
       EXPECT_EQ(to.values(), expected) << level.name << " " << test.name;
     }
+}
+
+/// Numbers of 16 bits with every kind of bits among them, NaN's too.
+template <typename T>
+std::vector<T> patterns(std::int64_t count) {
+  std::vector<T> list;
+  for (std::int64_t i = 0; i < count; ++i) list.push_back({static_cast<std::uint16_t>(i * 40503 + 0x7F81)});
+  return list;
+}
+template <typename T>
+Values bits_of(const std::vector<T>& numbers) {
+  Values bits;
+  for (const T number : numbers) bits.push_back(number.bits);
+  return bits;
+}
+
+template <typename T>
+void check_halves(const Level& level, const NamedCopy& test) {
+  const std::vector<T> from = patterns<T>(test.from_size);
+  std::vector<T> to(static_cast<std::size_t>(test.to_size), T{0x1234});
+  Values expected = bits_of(to);
+  copy_by_definition(test.copy, test.samples, bits_of(from), expected);
+  level.layout.copy(TestLane(), test.copy, test.samples, from.data(), to.data());
+  EXPECT_EQ(bits_of(to), expected) << level.name << " " << test.name;
+}
+
+TEST(Layout, CopiesEveryBitOfSixteen) {
+  for (const Level& level : levels())
+    for (const NamedCopy& test : copies()) {
+      check_halves<BFloat16>(level, test);
+      check_halves<Float16>(level, test);
+    }
+}
+
+TEST(Layout, TypesThatDifferAreRefused) {
+  const NamedCopy test = copies().front();
+  const Floats from(test.from_size);
+  std::vector<BFloat16> to(static_cast<std::size_t>(test.to_size));
+  for (const Level& level : levels())
+    EXPECT_THROW(level.layout.copy(TestLane(), test.copy, test.samples, from.data(), to.data()), Error);
 }
 
 TEST(Layout, ReversedBringsBackWhatWasCopied) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "unit/kernels/kernel_testing.h"
 
@@ -97,6 +98,30 @@ TEST(Update, LeavesNeighboursAlone) {
       Floats w(Values(40, 1.0)), g(Values(40, 1.0)), a(Values(40, 1.0)), b(Values(40, 1.0));
       rule.apply(level.update, 21, w.data() + 3, g.data() + 3, a.data() + 3, b.data() + 3, 1);
       for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(w[i] != 1.0F, i >= 3 && i < 24) << rule.name << " " << i;
+    }
+}
+
+TEST(Update, UnscaleMultipliesAndFindsWhatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Level& level : levels())
+    for (std::int64_t count : {0, 1, 5, 16, 67}) {
+      const Values values = random_values(count, 1);
+      const Floats g(values);
+      std::int32_t flag = 0;
+      level.update.unscale(TestLane(), count, 0x1p-16F, g.data(), &flag);
+      EXPECT_EQ(flag, 0);
+      for (std::size_t i = 0; i < g.size(); ++i) EXPECT_EQ(g[i], static_cast<float>(values[i]) * 0x1p-16F);
+      for (std::size_t at = 0; at < g.size(); ++at)
+        for (const float broken : {infinity, -infinity, nan}) {
+          const Floats copy(values);
+          copy[at] = broken;
+          flag = 0;
+          level.update.unscale(TestLane(), count, 0.5F, copy.data(), &flag);
+          EXPECT_EQ(flag, 1) << level.name << " " << count << " " << at;
+        }
+      flag = 1;  // another range's: it stays
+      level.update.unscale(TestLane(), count, 1.0F, g.data(), &flag);
+      EXPECT_EQ(flag, 1);
     }
 }
 

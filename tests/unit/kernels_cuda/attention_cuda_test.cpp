@@ -160,12 +160,14 @@ Outcome<T> run(const Problem& p, const std::vector<T>& q, const std::vector<T>& 
                int shift, bool keep) {
   const AttentionKernels& kernels = gpu().attention;
   const std::int64_t units = p.units();
-  const CudaLane lane(std::max(cuda::kScratchBytes, kernels.scratch_bytes(p.shape, dtype_of<T>, keep, true)));
   const OnDevice<T> dq(q, shift), dkv(kv, shift), ddy(dy, shift), y(p.queries(), shift),
       gradient(p.queries(), shift), key_gradients(p.keys(), shift);
   const DeviceFloats lengths(p.lengths);
-  const OnDevice<unsigned char> memory(static_cast<std::int64_t>(kernels.kept_bytes(p.shape, dtype_of<T>)));
-  void* kept = keep ? memory.data() : nullptr;
+  const auto bytes = static_cast<std::int64_t>(kernels.kept_bytes(p.shape, dtype_of<T>));
+  const OnDevice<unsigned char> memory(bytes);
+  void* kept = keep && bytes > 0 ? memory.data() : nullptr;
+  const CudaLane lane(
+      std::max(cuda::kScratchBytes, kernels.scratch_bytes(p.shape, dtype_of<T>, kept != nullptr, true)));
   const AttentionInputs inputs{.q = dq.data(),
                                .k = dkv.data(),
                                .v = dkv.data() + units,

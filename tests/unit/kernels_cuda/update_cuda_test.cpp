@@ -54,5 +54,25 @@ TEST_F(CudaUpdate, AdamHasTheBitsOfTheCpu) {
       });
 }
 
+TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndFindsWhatIsNotFinite) {
+  for (std::int64_t count : {1, 3, 17, 1023, 4100})
+    for (int shift : {0, 1})
+      for (const double broken : {0.25, std::nan(""), static_cast<double>(INFINITY)})
+        for (std::int64_t at : {std::int64_t{0}, count - 1}) {
+          Values values = random_values(count, 1);
+          values[static_cast<std::size_t>(at)] = broken;
+          const Floats expected(values);
+          const DeviceFloats g(values, shift);
+          const OnDevice<std::int32_t> flag(std::vector<std::int32_t>{0});
+          std::int32_t cpu_flag = 0;
+          const CudaLane lane;
+          cpu_kernels().update.unscale(TestLane(), count, 0x1p-10F, expected.data(), &cpu_flag);
+          gpu().update.unscale(lane, count, 0x1p-10F, g.data(), flag.data());
+          expect_same(g.host(), host_of(expected), fmt::format("{} numbers", count));
+          EXPECT_EQ(flag.host()[0], cpu_flag);
+          EXPECT_EQ(cpu_flag, std::isfinite(broken) ? 0 : 1);
+        }
+}
+
 }  // namespace
 }  // namespace lockstep
