@@ -21,8 +21,9 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
-constexpr int kEdge = 32;  ///< of a tile; each thread has four elements of one row
-constexpr int kPerThread = kEdge * kEdge / kThreads;
+constexpr int kEdge = 64, kDepth = 16;      ///< of a tile of the result, and of its operands
+constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each has every 16th row and column
+static_assert(kAcross * kAcross == kThreads && kAcross * kOfThread == kEdge);
 constexpr std::int64_t kMaxHeads = 65535;  ///< of a grid; more are strided over
 
 /// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column].
@@ -34,6 +35,11 @@ struct Matrix {
     return at[s * sample + h * head + i * row + j * column];
   }
 };
+
+template <typename T>
+__host__ __device__ Matrix<T> transposed(const Matrix<T>& m) {
+  return {m.at, m.sample, m.head, m.column, m.row};
+}
 
 /// What a causal mask leaves of a product: all; the result's lower triangle; the inner index up to the row;
 /// from the row on.
@@ -49,12 +55,23 @@ struct Product {
   Triangle triangle;
 };
 
+/// tile[k][i] = element (first_row + i, first + k) of m, zeros from `rows` and from `last` on.
+template <typename T>
+__device__ void load_tile(const Matrix<const T>& m, std::int64_t s, std::int64_t h, std::int64_t first_row,
+                          std::int64_t rows, std::int64_t first, std::int64_t last,
+                          float (&tile)[kDepth][kEdge + 1]) {
+  for (int at = static_cast<int>(threadIdx.x); at < kEdge * kDepth; at += kThreads) {
+    // Neighbours read neighbours: along whichever axis lies so.
+    const int i = m.column == 1 ? at / kDepth : at % kEdge, k = m.column == 1 ? at % kDepth : at / kEdge;
+    tile[k][i] = first_row + i < rows && first + k < last ? widened(m(s, h, first_row + i, first + k)) : 0.0F;
+  }
+}
+
 /// c = factor * a b for every head of every sample.
 template <typename A, typename B, typename C>
 __global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
-  __shared__ float left[kEdge][kEdge + 1], right[kEdge][kEdge + 1];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / (kEdge / kPerThread), column = thread % (kEdge / kPerThread) * kPerThread;
+  __shared__ float left[kDepth][kEdge + 1], right[kDepth][kEdge + 1];
+  const int row = static_cast<int>(threadIdx.x) / kAcross, column = static_cast<int>(threadIdx.x) % kAcross;
   const std::int64_t tiles = (p.columns + kEdge - 1) / kEdge;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) / tiles * kEdge;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) % tiles * kEdge;
@@ -64,28 +81,27 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
       p.triangle == Triangle::up_to_row && first_row + kEdge < p.inner ? first_row + kEdge : p.inner;
   for (std::int64_t batch = blockIdx.z; batch < p.n * p.heads; batch += gridDim.z) {
     const std::int64_t s = batch / p.heads, h = batch % p.heads;
-    float sums[kPerThread] = {};
-    for (std::int64_t first = begin; first < end; first += kEdge) {
+    float sums[kOfThread][kOfThread] = {};
+    for (std::int64_t first = begin; first < end; first += kDepth) {
       __syncthreads();  // the tiles before have been read
-      for (int i = thread; i < kEdge * kEdge; i += kThreads) {
-        const int x = i / kEdge, y = i % kEdge;
-        // Neighbours read neighbours: along whichever axis lies so.
-        const int ai = p.a.column == 1 ? x : y, ak = p.a.column == 1 ? y : x;
-        left[ai][ak] = first_row + ai < p.rows && first + ak < end
-                           ? widened(p.a(s, h, first_row + ai, first + ak))
-                           : 0.0F;
-        const int bk = p.b.column == 1 ? x : y, bj = p.b.column == 1 ? y : x;
-        right[bk][bj] = first + bk < end && first_column + bj < p.columns
-                            ? widened(p.b(s, h, first + bk, first_column + bj))
-                            : 0.0F;
-      }
+      load_tile(p.a, s, h, first_row, p.rows, first, end, left);
+      load_tile(transposed(p.b), s, h, first_column, p.columns, first, end, right);
       __syncthreads();
-      for (int k = 0; k < kEdge; ++k)
-        for (int w = 0; w < kPerThread; ++w) sums[w] += left[row][k] * right[k][column + w];
+#pragma unroll
+      for (int k = 0; k < kDepth; ++k)
+#pragma unroll
+        for (int r = 0; r < kOfThread; ++r)
+#pragma unroll
+          for (int w = 0; w < kOfThread; ++w)
+            sums[r][w] += left[k][row + r * kAcross] * right[k][column + w * kAcross];
     }
-    for (int w = 0; w < kPerThread; ++w)
-      if (first_row + row < p.rows && first_column + column + w < p.columns)
-        p.c(s, h, first_row + row, first_column + column + w) = narrowed<C>(p.factor * sums[w]);
+#pragma unroll
+    for (int r = 0; r < kOfThread; ++r)
+#pragma unroll
+      for (int w = 0; w < kOfThread; ++w) {
+        const std::int64_t i = first_row + row + r * kAcross, j = first_column + column + w * kAcross;
+        if (i < p.rows && j < p.columns) p.c(s, h, i, j) = narrowed<C>(p.factor * sums[r][w]);
+      }
   }
 }
 
@@ -219,11 +235,6 @@ struct ZeroPast {
   }
 };
 
-template <typename T>
-Matrix<T> transposed(Matrix<T> m) {
-  return {m.at, m.sample, m.head, m.column, m.row};
-}
-
 /// The layouts of a problem.
 struct Layout {
   const AttentionShape& shape;
@@ -319,15 +330,12 @@ class Attention final : public AttentionKernels {
                           const AttentionGradients& gradients) {
     const Layout layout{shape, inputs.query_stride, inputs.key_stride};
     float* next = static_cast<float*>(lane.scratch);
-    const float* p = probabilities;
-    float* dropped = nullptr;
-    if (p == nullptr) {
-      float* again = take(shape, next);
-      dropped = shape.dropout ? take(shape, next) : nullptr;
+    float* again = probabilities == nullptr ? take(shape, next) : nullptr;
+    float* dropped = shape.dropout ? take(shape, next) : nullptr;
+    const float* p = probabilities == nullptr ? again : probabilities;
+    if (probabilities == nullptr) {
       make_probabilities<T>(lane, shape, inputs, dropout, again, dropped);
-      p = again;
     } else if (shape.dropout) {
-      dropped = take(shape, next);
       launch(lane, "attention_dropout", drop_kernel, row_blocks(shape), kThreads,
              rows(lane, shape, inputs, dropout), p, dropped);
     }
