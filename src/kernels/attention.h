@@ -9,8 +9,8 @@
 //
 // Activations of one call (q, k, v, y and their gradients) lie in memory in one type of core/data.h; lengths
 // are float32. Scores, the softmax and all sums are float32 or double. Besides what is stored, rounded are:
-// - On the CPU the probabilities that forward keeps, to the activations' type. They are most of what attention
-//   keeps, lie in [0, 1], and their one rounding moves a gradient as much as that of v or dy does. Where none
+// - On the CPU the probabilities that forward keeps, to the activations' type. They are most of what is
+//   kept, lie in [0, 1], and their one rounding moves a gradient as much as that of v or dy does. Where none
 //   are kept, backward rounds those that it computes again alike: both ways give the same bits. y comes from
 //   probabilities before their rounding.
 // - On a GPU with 16-bit activations the operands of the tensor cores: probabilities after dropout, and the
