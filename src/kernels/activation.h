@@ -3,11 +3,13 @@
 //
 // Activations other than relu (which is in ElementwiseKernels, or fused). In float32, in forms that neither
 // overflow nor lose digits where a function is small: within about 1e-6 relative, down to the smallest normal
-// number. NaN stays NaN. Every instruction-set level gives the same bits at any address. Plain types only.
+// number. NaN stays NaN. Every instruction-set level gives the same bits at any address. The arrays of a call
+// have one type of activations, to which results are rounded when they are stored. Plain types only.
 #pragma once
 
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -25,10 +27,10 @@ class ActivationKernels {
  public:
   virtual ~ActivationKernels();
   /// y may alias x.
-  virtual void forward(const Lane&, Activation, std::int64_t count, const float* x, float* y) const = 0;
+  virtual void forward(const Lane&, Activation, std::int64_t count, ConstData x, Data y) const = 0;
   /// dx from dy and the input x; may alias dy.
-  virtual void backward(const Lane&, Activation, std::int64_t count, const float* dy, const float* x,
-                        float* dx) const = 0;
+  virtual void backward(const Lane&, Activation, std::int64_t count, ConstData dy, ConstData x,
+                        Data dx) const = 0;
 };
 
 }  // namespace lockstep

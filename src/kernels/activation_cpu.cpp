@@ -94,17 +94,19 @@ inline void for_each_register(std::int64_t count, const Body& body) {
   for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
   if (i < count) body(i, static_cast<int>(count - i));
 }
-inline Vec load(const float* from, int count) {
+template <typename T>
+inline Vec load(const T* from, int count) {
   if (count == kLanes) return L::load(from);
   float padded[kLanes] = {};
-  for (int i = 0; i < count; ++i) padded[i] = from[i];
+  for (int i = 0; i < count; ++i) padded[i] = to_float(from[i]);
   return L::load(padded);
 }
-inline void store(float* to, Vec v, int count) {
+template <typename T>
+inline void store(T* to, Vec v, int count) {
   if (count == kLanes) return L::store(to, v);
   float padded[kLanes];
   L::store(padded, v);
-  for (int i = 0; i < count; ++i) to[i] = padded[i];
+  for (int i = 0; i < count; ++i) to[i] = from_float<T>(padded[i]);
 }
 
 /// The kind as a type.
@@ -138,19 +140,27 @@ inline void with_kind(ActivationKind kind, const F& f) {
 
 class Activations final : public ActivationKernels {
  public:
-  void forward(const Lane&, Activation activation, std::int64_t count, const float* x,
-               float* y) const override {
-    with_kind(activation.kind, [&]<typename K>(K) {
-      for_each_register(count, [&](std::int64_t at, int width) {
-        store(y + at, value<K::kind>(load(x + at, width), activation), width);
+  void forward(const Lane&, Activation activation, std::int64_t count, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      const T* const from = x.as<T>();
+      T* const to = y.as<T>();
+      with_kind(activation.kind, [&]<typename K>(K) {
+        for_each_register(count, [&](std::int64_t at, int width) {
+          store(to + at, value<K::kind>(load(from + at, width), activation), width);
+        });
       });
     });
   }
-  void backward(const Lane&, Activation activation, std::int64_t count, const float* dy, const float* x,
-                float* dx) const override {
-    with_kind(activation.kind, [&]<typename K>(K) {
-      for_each_register(count, [&](std::int64_t at, int width) {
-        store(dx + at, load(dy + at, width) * derivative<K::kind>(load(x + at, width), activation), width);
+  void backward(const Lane&, Activation activation, std::int64_t count, ConstData dy, ConstData x,
+                Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      const T *const gradient = dy.as<T>(), *const input = x.as<T>();
+      T* const to = dx.as<T>();
+      with_kind(activation.kind, [&]<typename K>(K) {
+        for_each_register(count, [&](std::int64_t at, int width) {
+          const Vec slope = derivative<K::kind>(load(input + at, width), activation);
+          store(to + at, load(gradient + at, width) * slope, width);
+        });
       });
     });
   }

@@ -83,11 +83,11 @@ struct Function {
   }
 };
 
-template <ActivationKind kKind>
+template <ActivationKind kKind, typename T>
 struct Forward {
   Function<kKind> function;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(x + i);
@@ -96,12 +96,12 @@ struct Forward {
   }
 };
 
-template <ActivationKind kKind>
+template <ActivationKind kKind, typename T>
 struct Backward {
   Function<kKind> function;
-  const float* dy;
-  const float* x;
-  float* dx;
+  const T* dy;
+  const T* x;
+  T* dx;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto gradient = V::load(dy + i);
@@ -138,17 +138,23 @@ void with_function(Activation activation, const F& f) {
 
 class Activations final : public ActivationKernels {
  public:
-  void forward(const Lane& lane, Activation activation, std::int64_t count, const float* x,
-               float* y) const override {
-    with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
-      for_each_element(lane, "activation", count, wide_aligned(x, y), Forward<kKind>{function, x, y});
+  void forward(const Lane& lane, Activation activation, std::int64_t count, ConstData x,
+               Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
+        for_each_element(lane, "activation", count, wide_aligned(x.address(), y.address()),
+                         Forward<kKind, T>{function, x.as<T>(), y.as<T>()});
+      });
     });
   }
-  void backward(const Lane& lane, Activation activation, std::int64_t count, const float* dy, const float* x,
-                float* dx) const override {
-    with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
-      for_each_element(lane, "activation_backward", count, wide_aligned(dy, x, dx),
-                       Backward<kKind>{function, dy, x, dx});
+  void backward(const Lane& lane, Activation activation, std::int64_t count, ConstData dy, ConstData x,
+                Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
+        for_each_element(lane, "activation_backward", count,
+                         wide_aligned(dy.address(), x.address(), dx.address()),
+                         Backward<kKind, T>{function, dy.as<T>(), x.as<T>(), dx.as<T>()});
+      });
     });
   }
 };

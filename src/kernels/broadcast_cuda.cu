@@ -25,16 +25,17 @@ struct Matrix {
   __device__ Pack<V::kWidth> small(const T* b, std::int64_t row, std::int64_t column) const {
     Pack<V::kWidth> pack;
     const T* from = inner == 1 ? b + row : b + row / middle * inner + column;
-    for (int k = 0; k < V::kWidth; ++k) pack.at[k] = static_cast<float>(from[inner == 1 ? 0 : k]);
+    for (int k = 0; k < V::kWidth; ++k) pack.at[k] = widened(from[inner == 1 ? 0 : k]);
     return pack;
   }
 };
 
+template <typename T, typename B>
 struct Multiply {
   Matrix matrix;
-  const float* a;
-  const float* b;
-  float* y;
+  const T* a;
+  const B* b;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t column) const {
     return column;
@@ -49,10 +50,11 @@ struct Multiply {
 };
 
 /// middle = 1: the arrays have the same size.
+template <typename T, typename B>
 struct MultiplyElements {
-  const float* a;
-  const float* b;
-  float* y;
+  const T* a;
+  const B* b;
+  T* y;
   template <typename V>
   __device__ void run(std::int64_t i) const {
     auto value = V::load(a + i);
@@ -62,11 +64,12 @@ struct MultiplyElements {
   }
 };
 
+template <typename T>
 struct Repeat {
   Matrix matrix;
   float factor;
-  const float* b;
-  float* y;
+  const T* b;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t column) const {
     return column;
@@ -79,11 +82,12 @@ struct Repeat {
   }
 };
 
+template <typename T>
 struct MaximumBackward {
   Matrix matrix;
-  const float* dy;
+  const T* dy;
   const std::int32_t* at;
-  float* dx;
+  T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t column) const {
     return column;
@@ -101,9 +105,9 @@ struct MaximumBackward {
 };
 
 /// One block for the columns of a tile of one outer index.
-template <typename V>
-__global__ void __launch_bounds__(kThreads) sum_middle_kernel(Columns c, std::int64_t outer, double factor,
-                                                              const float* a, const float* b, float* y) {
+template <typename V, typename T>
+__global__ void __launch_bounds__(kThreads)
+    sum_middle_kernel(Columns c, std::int64_t outer, double factor, const T* a, const T* b, T* y) {
   constexpr int kWidth = V::kWidth;
   __shared__ double shared[kWidth][kThreads];
   const Place place(c);
@@ -129,24 +133,23 @@ __global__ void __launch_bounds__(kThreads) sum_middle_kernel(Columns c, std::in
     add_row_threads<kWidth>(shared, c.tile, c.row_threads);
     if (place.active && place.row_thread == 0)
       for (int k = 0; k < kWidth; ++k)
-        y[o * c.channels + column + k] = static_cast<float>(shared[k][threadIdx.x] * factor);
+        y[o * c.channels + column + k] = narrowed<T>(static_cast<float>(shared[k][threadIdx.x] * factor));
   }
 }
 
 /// inner = 1: a group of threads per row.
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    sum_row_kernel(std::int64_t rows, std::int64_t columns, double factor, const float* a, const float* b,
-                   float* y) {
+    sum_row_kernel(std::int64_t rows, std::int64_t columns, double factor, const T* a, const T* b, T* y) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double sum = 0.0;
     for (std::int64_t m = G::thread(); m < columns; m += kGroup) {
-      const float value = a[row * columns + m];
-      sum += static_cast<double>(b == nullptr ? value : value * b[row * columns + m]);
+      const float value = widened(a[row * columns + m]);
+      sum += static_cast<double>(b == nullptr ? value : value * widened(b[row * columns + m]));
     }
     sum = G::sum(sum);
-    if (G::thread() == 0) y[row] = static_cast<float>(sum * factor);
+    if (G::thread() == 0) y[row] = narrowed<T>(static_cast<float>(sum * factor));
   });
 }
 
@@ -156,17 +159,18 @@ inline __device__ bool exceeds(float value, float best) {
 }
 
 /// inner = 1.
-template <int kGroup>
+template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
-    maximum_row_kernel(std::int64_t rows, std::int64_t columns, const float* a, float* y, std::int32_t* at) {
+    maximum_row_kernel(std::int64_t rows, std::int64_t columns, const T* a, T* y, std::int32_t* at) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
-    const float* from = a + row * columns;
+    const T* from = a + row * columns;
     // A NaN counts as infinity before the first element, so that the group's maximum finds the first one.
     Maximum best{-INFINITY, columns};
     for (std::int64_t m = G::thread(); m < columns; m += kGroup) {
-      const bool nan = from[m] != from[m];
-      const Maximum next{nan ? INFINITY : from[m], nan ? m - columns : m};
+      const float value = widened(from[m]);
+      const bool nan = value != value;
+      const Maximum next{nan ? INFINITY : value, nan ? m - columns : m};
       if (larger(next, best)) best = next;
     }
     best = G::maximum(best);
@@ -178,75 +182,101 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// A thread per column of each outer index.
+template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    maximum_kernel(BroadcastShape s, const float* a, float* y, std::int32_t* at) {
+    maximum_kernel(BroadcastShape s, const T* a, T* y, std::int32_t* at) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        column < s.outer * s.inner; column += stride) {
-    const float* from = a + column / s.inner * s.middle * s.inner + column % s.inner;
-    float best = from[0];
+    const T* from = a + column / s.inner * s.middle * s.inner + column % s.inner;
+    float best = widened(from[0]);
     std::int64_t index = 0;
     for (std::int64_t m = 1; m < s.middle; ++m)
-      if (exceeds(from[m * s.inner], best)) {
-        best = from[m * s.inner];
+      if (const float value = widened(from[m * s.inner]); exceeds(value, best)) {
+        best = value;
         index = m;
       }
-    y[column] = best;
+    y[column] = from[index * s.inner];
     if (at != nullptr) at[column] = static_cast<std::int32_t>(index);
   }
 }
 
+template <typename T, typename B>
+void multiply_typed(const Lane& lane, const BroadcastShape& s, const T* a, const B* b, T* y) {
+  if (s.middle == 1) {
+    for_each_element(lane, "multiply", s.outer * s.inner, wide_aligned(a, b, y),
+                     MultiplyElements<T, B>{a, b, y});
+    return;
+  }
+  const Matrix matrix(s);
+  map_columns(lane, "multiply", matrix.rows, matrix.columns, wide_aligned(a, y),
+              Multiply<T, B>{matrix, a, b, y});
+}
+
+template <typename T>
+void sum_typed(const Lane& lane, const BroadcastShape& s, double factor, const T* a, const T* b, T* y) {
+  if (s.outer <= 0 || s.inner <= 0) return;
+  if (s.inner == 1) {
+    launch_rows(lane, "sum", s.outer, s.middle, kMaxBlocks, sum_row_kernel<kWarp, T>,
+                sum_row_kernel<kThreads, T>, factor, a, b, y);
+    return;
+  }
+  const bool fours = s.inner % 4 == 0;
+  Columns c = cut_columns(s.middle, s.inner, fours ? 4 : 1, s.middle < 1 ? 1 : s.middle, 1);  // one chunk
+  const dim3 grid(c.tiles, 1, static_cast<unsigned int>(s.outer < 65535 ? s.outer : 65535));
+  launch(lane, "sum",
+         !fours                  ? sum_middle_kernel<Narrow, T>
+         : wide_aligned(a, b, y) ? sum_middle_kernel<Wide, T>
+                                 : sum_middle_kernel<Loose, T>,
+         grid, kThreads, c, s.outer, factor, a, b, y);
+}
+
+template <typename T>
+void maximum_typed(const Lane& lane, const BroadcastShape& s, const T* a, T* y, std::int32_t* at) {
+  if (s.outer <= 0 || s.inner <= 0) return;
+  if (s.inner == 1)
+    launch_rows(lane, "maximum", s.outer, s.middle, kMaxBlocks, maximum_row_kernel<kWarp, T>,
+                maximum_row_kernel<kThreads, T>, a, y, at);
+  else
+    launch(lane, "maximum", maximum_kernel<T>, blocks_for(s.outer * s.inner), kThreads, s, a, y, at);
+}
+
 class Broadcast final : public BroadcastKernels {
  public:
-  void multiply(const Lane& lane, const BroadcastShape& s, const float* a, const float* b,
-                float* y) const override {
-    if (s.middle == 1) {
-      for_each_element(lane, "multiply", s.outer * s.inner, wide_aligned(a, b, y), MultiplyElements{a, b, y});
-      return;
-    }
+  void multiply(const Lane& lane, const BroadcastShape& s, ConstData a, ConstData b, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      if (b.type() == dtype_of<T>)
+        multiply_typed(lane, s, a.as<T>(), b.as<T>(), y.as<T>());
+      else
+        multiply_typed(lane, s, a.as<T>(), b.f32(), y.as<T>());
+    });
+  }
+
+  void repeat(const Lane& lane, const BroadcastShape& s, float factor, ConstData b, Data y) const override {
     const Matrix matrix(s);
-    map_columns(lane, "multiply", matrix.rows, matrix.columns, wide_aligned(a, y), Multiply{matrix, a, b, y});
+    with_type(y.type(), [&]<typename T>(T) {
+      map_columns(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y.address()),
+                  Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
+    });
   }
 
-  void repeat(const Lane& lane, const BroadcastShape& s, float factor, const float* b,
-              float* y) const override {
-    const Matrix matrix(s);
-    map_columns(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y), Repeat{matrix, factor, b, y});
+  void sum(const Lane& lane, const BroadcastShape& s, double factor, ConstData a, ConstData b,
+           Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) { sum_typed(lane, s, factor, a.as<T>(), b.as<T>(), y.as<T>()); });
   }
 
-  void sum(const Lane& lane, const BroadcastShape& s, double factor, const float* a, const float* b,
-           float* y) const override {
-    if (s.outer <= 0 || s.inner <= 0) return;
-    if (s.inner == 1) {
-      launch_rows(lane, "sum", s.outer, s.middle, kMaxBlocks, sum_row_kernel<kWarp>, sum_row_kernel<kThreads>,
-                  factor, a, b, y);
-      return;
-    }
-    const bool fours = s.inner % 4 == 0;
-    Columns c = cut_columns(s.middle, s.inner, fours ? 4 : 1, s.middle < 1 ? 1 : s.middle, 1);  // one chunk
-    const dim3 grid(c.tiles, 1, static_cast<unsigned int>(s.outer < 65535 ? s.outer : 65535));
-    launch(lane, "sum",
-           !fours                  ? sum_middle_kernel<Narrow>
-           : wide_aligned(a, b, y) ? sum_middle_kernel<Wide>
-                                   : sum_middle_kernel<Loose>,
-           grid, kThreads, c, s.outer, factor, a, b, y);
-  }
-
-  void maximum(const Lane& lane, const BroadcastShape& s, const float* a, float* y,
+  void maximum(const Lane& lane, const BroadcastShape& s, ConstData a, Data y,
                std::int32_t* at) const override {
-    if (s.outer <= 0 || s.inner <= 0) return;
-    if (s.inner == 1)
-      launch_rows(lane, "maximum", s.outer, s.middle, kMaxBlocks, maximum_row_kernel<kWarp>,
-                  maximum_row_kernel<kThreads>, a, y, at);
-    else
-      launch(lane, "maximum", maximum_kernel, blocks_for(s.outer * s.inner), kThreads, s, a, y, at);
+    with_type(y.type(), [&]<typename T>(T) { maximum_typed(lane, s, a.as<T>(), y.as<T>(), at); });
   }
 
-  void maximum_backward(const Lane& lane, const BroadcastShape& s, const float* dy, const std::int32_t* at,
-                        float* dx) const override {
+  void maximum_backward(const Lane& lane, const BroadcastShape& s, ConstData dy, const std::int32_t* at,
+                        Data dx) const override {
     const Matrix matrix(s);
-    map_columns(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx),
-                MaximumBackward{matrix, dy, at, dx});
+    with_type(dx.type(), [&]<typename T>(T) {
+      map_columns(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx.address()),
+                  MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
+    });
   }
 };
 

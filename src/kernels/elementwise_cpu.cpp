@@ -107,14 +107,6 @@ inline void for_each_draw(std::int64_t n, std::int64_t features, std::uint64_t s
     }
 }
 
-/// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float.
-template <typename Body>
-inline void for_each_vector(std::int64_t count, const Body& body) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(i, Vec{});
-  for (; i < count; ++i) body(i, 0.0F);
-}
-
 class Elementwise final : public ElementwiseKernels {
  public:
   void convert(const Lane&, std::int64_t count, ConstData from, Data to) const override {
@@ -159,19 +151,11 @@ class Elementwise final : public ElementwiseKernels {
   void add_bias(const Lane&, std::int64_t rows, std::int64_t channels, const float* bias, Data y,
                 bool relu) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      T* to = y.as<T>();
-      for (std::int64_t row = 0; row < rows; ++row, to += channels) {
-        const auto sum = [=]<typename V>(std::int64_t c, V) {
-          return Lanes<V>::load(to + c) + Lanes<V>::load(bias + c);
-        };
-        if (relu)
-          for_each_vector(channels, [=]<typename V>(std::int64_t c, V tag) {
-            Lanes<V>::store(to + c, positive_part(sum(c, tag)));
-          });
-        else
-          for_each_vector(channels,
-                          [=]<typename V>(std::int64_t c, V tag) { Lanes<V>::store(to + c, sum(c, tag)); });
-      }
+      T* const to = y.as<T>();
+      if (relu)
+        add_to_rows<true>(rows, channels, bias, to);
+      else
+        add_to_rows<false>(rows, channels, bias, to);
     });
   }
 
@@ -277,6 +261,24 @@ class Elementwise final : public ElementwiseKernels {
   }
 
  private:
+  template <bool kRelu, typename T>
+  static void add_to_rows(std::int64_t rows, std::int64_t channels, const float* bias, T* y) {
+    for_each_panel(rows, channels, [=]<typename V>(const Panel& panel, V) {
+      float added[kPanelColumns];
+      gather_columns(panel, channels, bias, added);
+      const int count = pieces<V>(panel);
+      for (std::int64_t r = 0; r < panel.rows; ++r) {
+        T* const row = y + panel.offset + r * panel.stride;
+#pragma GCC unroll 16
+        for (int k = 0; k < count; ++k) {
+          T* const at = row + k * Lanes<V>::kWidth;
+          const V sum = Lanes<V>::load(at) + Lanes<V>::load(added + k * Lanes<V>::kWidth);
+          Lanes<V>::store(at, kRelu ? positive_part(sum) : sum);
+        }
+      }
+    });
+  }
+
   template <typename T>
   static void mask_and_sum(std::int64_t rows, std::int64_t channels, const T* dy, const T* y, T* g,
                            float* column_sums) {

@@ -11,26 +11,6 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-using Indices = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
-using UnalignedIndices =
-    std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t)), aligned(4), may_alias));
-
-/// Positions of a window, as the channels' inner loops see them: one per lane.
-template <typename V>
-struct Position;
-template <>
-struct Position<Vec> {
-  using Type = Indices;
-  static Indices load(const std::int32_t* p) { return *reinterpret_cast<const UnalignedIndices*>(p); }
-  static void store(std::int32_t* p, Indices v) { *reinterpret_cast<UnalignedIndices*>(p) = v; }
-};
-template <>
-struct Position<float> {
-  using Type = std::int32_t;
-  static std::int32_t load(const std::int32_t* p) { return *p; }
-  static void store(std::int32_t* p, std::int32_t v) { *p = v; }
-};
-
 /// Elements [first, last) of an axis that a window at `origin`, which may lie in the padding, has of it.
 struct Range {
   std::int64_t origin, first, last;
@@ -81,31 +61,11 @@ inline void for_each_position(const PoolSpec& s, const Window& w, const Body& bo
         body(w.in + ((d * s.in_h + h) * s.in_w + column) * s.channels, position_of(s, w, d, h, column));
 }
 
-/// Calls body(first channel, tag) with Vec tags while a vector fits, then with float tags.
-template <typename Body>
-inline void for_each_channel(std::int64_t channels, const Body& body) {
-  std::int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) body(c, Vec{});
-  for (; c < channels; ++c) body(c, 0.0F);
-}
-
-inline void zero_volume(const PoolSpec& s, std::int64_t n, float* dx) {
-  const std::int64_t size = s.in_d * s.in_h * s.in_w * s.channels;
-  for (std::int64_t i = 0; i < size; ++i) dx[n * size + i] = 0.0F;
-}
-
-/// Every element lies in one window.
-inline bool tiles(const PoolSpec& s) {
-  const auto axis = [](std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
-                       std::int64_t front) { return window == stride && front == 0 && out * stride == in; };
-  return axis(s.in_d, s.out_d, s.window_d, s.stride_d, s.pad_front) &&
-         axis(s.in_h, s.out_h, s.window_h, s.stride_h, s.pad_top) &&
-         axis(s.in_w, s.out_w, s.window_w, s.stride_w, s.pad_left);
-}
+inline std::int64_t volume_size(const PoolSpec& s) { return s.in_d * s.in_h * s.in_w * s.channels; }
 
 /// Adds to a gradient; to zero if there is nothing yet, which saves writing the zero and reading it.
-template <bool kFirst, typename V>
-inline void add_gradient(float* dx, V gradient) {
+template <bool kFirst, typename V, typename T>
+inline void add_gradient(T* dx, V gradient) {
   Lanes<V>::store(dx, (kFirst ? V{} : Lanes<V>::load(dx)) + gradient);
 }
 
@@ -113,86 +73,98 @@ inline float inverse_count(const Window& w) {
   return 1.0F / static_cast<float>((w.d.last - w.d.first) * (w.h.last - w.h.first) * (w.w.last - w.w.first));
 }
 
+template <typename T>
+void take_maxima(const PoolSpec& s, const T* x, T* y, std::int32_t* positions) {
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for_each_window(s, n, [&](const Window& w) {
+      for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V) {
+        using P = IntegerLanes<V>;
+        V best = Lanes<V>::load(x + first_element(s, w) + c);
+        typename P::Type at = typename P::Type{} + position_of(s, w, w.d.first, w.h.first, w.w.first);
+        for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
+          const V value = Lanes<V>::load(x + element + c);
+          const auto larger = (value > best) | ((value != value) & (best == best));
+          best = larger ? value : best;
+          at = larger ? typename P::Type{} + position : at;
+        });
+        Lanes<V>::store(y + w.out + c, best);
+        if (positions != nullptr) P::store(positions + w.out + c, at);
+      });
+    });
+}
+
+template <typename T>
+void take_means(const PoolSpec& s, const T* x, T* y) {
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for_each_window(s, n, [&](const Window& w) {
+      const float share = inverse_count(w);
+      for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V sum) {
+        for_each_position(
+            s, w, [&](std::int64_t element, std::int32_t) { sum += Lanes<V>::load(x + element + c); });
+        Lanes<V>::store(y + w.out + c, sum * share);
+      });
+    });
+}
+
+/// Gradients of volume n from its windows, one after the other; to sums of what is there, if elements lie in
+/// several or none. `positions`: of maxima.
+template <PoolKind kKind, bool kTiles, typename T, typename Sum>
+void spread(const PoolSpec& s, std::int64_t n, const T* dy, const std::int32_t* positions, Sum* volume) {
+  for_each_window(s, n, [&](const Window& w) {
+    const float share = kKind == PoolKind::max ? 1.0F : inverse_count(w);
+    for_each_vector(s.channels, [&]<typename V>(std::int64_t c, V zero) {
+      const V gradient = Lanes<V>::load(dy + w.out + c);
+      if constexpr (kKind == PoolKind::max) {
+        const auto at = IntegerLanes<V>::load(positions + w.out + c);
+        for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
+          const V here = at == position ? gradient : zero;
+          add_gradient<kTiles>(volume + (element - w.in) + c, here);
+        });
+      } else {
+        const V part = gradient * share;
+        for_each_position(s, w, [&](std::int64_t element, std::int32_t) {
+          add_gradient<kTiles>(volume + (element - w.in) + c, part);
+        });
+      }
+    });
+  });
+}
+
+template <PoolKind kKind, typename T>
+void spread_all(const PoolSpec& s, const T* dy, const std::int32_t* positions, T* dx, float* sums) {
+  const std::int64_t size = volume_size(s);
+  for (std::int64_t n = 0; n < s.n; ++n, dx += size) {
+    if (s.tiles()) {
+      spread<kKind, true>(s, n, dy, positions, dx);
+      continue;
+    }
+    float* volume = sums;
+    if constexpr (dtype_of<T> == DType::f32) volume = dx;
+    for (std::int64_t i = 0; i < size; ++i) volume[i] = 0.0F;
+    spread<kKind, false>(s, n, dy, positions, volume);
+    if constexpr (dtype_of<T> != DType::f32)
+      for_each_vector(
+          size, [=]<typename V>(std::int64_t i, V) { Lanes<V>::store(dx + i, Lanes<V>::load(volume + i)); });
+  }
+}
+
 class Pool final : public PoolKernels {
  public:
-  void max_forward(const PoolSpec& s, const float* x, float* y, std::int32_t* positions) const override {
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for_each_window(s, n, [&](const Window& w) {
-        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V) {
-          using P = Position<V>;
-          V best = Lanes<V>::load(x + first_element(s, w) + c);
-          typename P::Type at = typename P::Type{} + position_of(s, w, w.d.first, w.h.first, w.w.first);
-          for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
-            const V value = Lanes<V>::load(x + element + c);
-            const auto larger = (value > best) | ((value != value) & (best == best));
-            best = larger ? value : best;
-            at = larger ? typename P::Type{} + position : at;
-          });
-          Lanes<V>::store(y + w.out + c, best);
-          if (positions != nullptr) P::store(positions + w.out + c, at);
-        });
-      });
+  void max_forward(const PoolSpec& s, ConstData x, Data y, std::int32_t* positions) const override {
+    with_type(y.type(), [&]<typename T>(T) { take_maxima(s, x.as<T>(), y.as<T>(), positions); });
   }
-
-  void max_backward(const PoolSpec& s, const float* dy, const std::int32_t* positions,
-                    float* dx) const override {
-    if (tiles(s))
-      spread_maxima<true>(s, dy, positions, dx);
-    else
-      spread_maxima<false>(s, dy, positions, dx);
+  void max_backward(const PoolSpec& s, ConstData dy, const std::int32_t* positions, Data dx,
+                    float* sums) const override {
+    with_type(dx.type(),
+              [&]<typename T>(T) { spread_all<PoolKind::max>(s, dy.as<T>(), positions, dx.as<T>(), sums); });
   }
-
-  void average_forward(const PoolSpec& s, const float* x, float* y) const override {
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for_each_window(s, n, [&](const Window& w) {
-        const float share = inverse_count(w);
-        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V sum) {
-          for_each_position(
-              s, w, [&](std::int64_t element, std::int32_t) { sum += Lanes<V>::load(x + element + c); });
-          Lanes<V>::store(y + w.out + c, sum * share);
-        });
-      });
+  void average_forward(const PoolSpec& s, ConstData x, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) { take_means(s, x.as<T>(), y.as<T>()); });
   }
-
-  void average_backward(const PoolSpec& s, const float* dy, float* dx) const override {
-    if (tiles(s))
-      spread_means<true>(s, dy, dx);
-    else
-      spread_means<false>(s, dy, dx);
-  }
-
- private:
-  template <bool kTiles>
-  static void spread_maxima(const PoolSpec& s, const float* dy, const std::int32_t* positions, float* dx) {
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      if (!kTiles) zero_volume(s, n, dx);
-      for_each_window(s, n, [&](const Window& w) {
-        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V zero) {
-          const V gradient = Lanes<V>::load(dy + w.out + c);
-          const auto at = Position<V>::load(positions + w.out + c);
-          for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
-            const V here = at == position ? gradient : zero;
-            add_gradient<kTiles>(dx + element + c, here);
-          });
-        });
-      });
-    }
-  }
-
-  template <bool kTiles>
-  static void spread_means(const PoolSpec& s, const float* dy, float* dx) {
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      if (!kTiles) zero_volume(s, n, dx);
-      for_each_window(s, n, [&](const Window& w) {
-        const float share = inverse_count(w);
-        for_each_channel(s.channels, [&]<typename V>(std::int64_t c, V) {
-          const V gradient = Lanes<V>::load(dy + w.out + c) * share;
-          for_each_position(s, w, [&](std::int64_t element, std::int32_t) {
-            add_gradient<kTiles>(dx + element + c, gradient);
-          });
-        });
-      });
-    }
+  void average_backward(const PoolSpec& s, ConstData dy, Data dx, float* sums) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      spread_all<PoolKind::average>(s, dy.as<T>(), nullptr, dx.as<T>(), sums);
+    });
   }
 };
 

@@ -55,10 +55,11 @@ struct Window {
   }
 };
 
+template <typename T>
 struct MaxForward {
   PoolSpec s;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int32_t* positions;  ///< or null
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
@@ -89,10 +90,11 @@ struct MaxForward {
   }
 };
 
+template <typename T>
 struct AverageForward {
   PoolSpec s;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -114,12 +116,12 @@ struct AverageForward {
 };
 
 /// Rows are positions of the input.
-template <PoolKind kKind>
+template <PoolKind kKind, typename T>
 struct PoolBackward {
   PoolSpec s;
-  const float* dy;
+  const T* dy;
   const std::int32_t* positions;  ///< of maxima
-  float* dx;
+  T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -162,29 +164,41 @@ class CudaPool final : public PoolPrimitive {
     return static_cast<std::size_t>(outputs() * spec_.channels) * sizeof(std::int32_t);
   }
 
-  void forward(const Lane& lane, const float* x, float* y, void* saved) const override {
+  void forward(const Lane& lane, ConstData x, Data y, void* saved) const override {
+    require_types(x, y);
     std::int32_t* positions = spec_.training ? static_cast<std::int32_t*>(saved) : nullptr;
-    if (spec_.kind == PoolKind::max)
-      map_columns(lane, "max_pool", outputs(), spec_.channels, wide_aligned(x, y),
-                  MaxForward{spec_, x, y, positions});
-    else
-      map_columns(lane, "average_pool", outputs(), spec_.channels, wide_aligned(x, y),
-                  AverageForward{spec_, x, y});
+    const bool wide = wide_aligned(x.address(), y.address());
+    with_type(spec_.dtype, [&]<typename T>(T) {
+      if (spec_.kind == PoolKind::max)
+        map_columns(lane, "max_pool", outputs(), spec_.channels, wide,
+                    MaxForward<T>{spec_, x.as<T>(), y.as<T>(), positions});
+      else
+        map_columns(lane, "average_pool", outputs(), spec_.channels, wide,
+                    AverageForward<T>{spec_, x.as<T>(), y.as<T>()});
+    });
   }
 
-  void backward(const Lane& lane, const float* dy, const void* saved, float* dx) const override {
+  void backward(const Lane& lane, ConstData dy, const void* saved, Data dx) const override {
     require(spec_.training, "backward pass of a primitive made without training");
+    require_types(dy, dx);
     const auto* positions = static_cast<const std::int32_t*>(saved);
     const std::int64_t inputs = spec_.n * spec_.in_d * spec_.in_h * spec_.in_w;
-    if (spec_.kind == PoolKind::max)
-      map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide_aligned(dy, dx),
-                  PoolBackward<PoolKind::max>{spec_, dy, positions, dx});
-    else
-      map_columns(lane, "average_pool_backward", inputs, spec_.channels, wide_aligned(dy, dx),
-                  PoolBackward<PoolKind::average>{spec_, dy, nullptr, dx});
+    const bool wide = wide_aligned(dy.address(), dx.address());
+    with_type(spec_.dtype, [&]<typename T>(T) {
+      if (spec_.kind == PoolKind::max)
+        map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide,
+                    PoolBackward<PoolKind::max, T>{spec_, dy.as<T>(), positions, dx.as<T>()});
+      else
+        map_columns(lane, "average_pool_backward", inputs, spec_.channels, wide,
+                    PoolBackward<PoolKind::average, T>{spec_, dy.as<T>(), nullptr, dx.as<T>()});
+    });
   }
 
  private:
+  void require_types(ConstData from, Data to) const {
+    require(from.type() == spec_.dtype && to.type() == spec_.dtype,
+            "activations of another type than the primitive's");
+  }
   std::int64_t outputs() const { return spec_.n * spec_.out_d * spec_.out_h * spec_.out_w; }
 
   PoolSpec spec_;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolPrimitive on the CPU: checks the shape and hands it to PoolKernels; needs nothing per lane.
+// PoolPrimitive on the CPU: checks the shape and hands it to PoolKernels.
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
 #include "kernels/pool.h"
@@ -35,29 +35,42 @@ class CpuPool final : public PoolPrimitive {
     require_valid(spec);
   }
 
-  std::size_t scratch_bytes() const override { return 0; }
+  std::size_t scratch_bytes() const override {
+    if (!spec_.training || spec_.dtype == DType::f32 || spec_.tiles()) return 0;
+    return static_cast<std::size_t>(spec_.in_d * spec_.in_h * spec_.in_w * spec_.channels) * sizeof(float);
+  }
   std::size_t saved_bytes() const override {
     if (!spec_.training || spec_.kind == PoolKind::average) return 0;
     return static_cast<std::size_t>(spec_.n * spec_.out_d * spec_.out_h * spec_.out_w * spec_.channels) *
            sizeof(std::int32_t);
   }
 
-  void forward(const Lane&, const float* x, float* y, void* saved) const override {
+  void forward(const Lane&, ConstData x, Data y, void* saved) const override {
+    require_types(x, y);
     if (spec_.kind == PoolKind::max)
       kernels_.max_forward(spec_, x, y, spec_.training ? static_cast<std::int32_t*>(saved) : nullptr);
     else
       kernels_.average_forward(spec_, x, y);
   }
 
-  void backward(const Lane&, const float* dy, const void* saved, float* dx) const override {
+  void backward(const Lane& lane, ConstData dy, const void* saved, Data dx) const override {
+    require_types(dy, dx);
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "a lane with {} bytes of scratch, {} are needed",
+                   lane.scratch_bytes, scratch_bytes());
+    auto* sums = static_cast<float*>(lane.scratch);
     if (spec_.kind == PoolKind::max)
-      kernels_.max_backward(spec_, dy, static_cast<const std::int32_t*>(saved), dx);
+      kernels_.max_backward(spec_, dy, static_cast<const std::int32_t*>(saved), dx, sums);
     else
-      kernels_.average_backward(spec_, dy, dx);
+      kernels_.average_backward(spec_, dy, dx, sums);
   }
 
  private:
+  void require_types(ConstData from, Data to) const {
+    LOCKSTEP_CHECK(from.type() == spec_.dtype && to.type() == spec_.dtype, "{} and {} for a primitive of {}",
+                   name_of(from.type()), name_of(to.type()), name_of(spec_.dtype));
+  }
+
   PoolSpec spec_;
   const PoolKernels& kernels_;
 };

@@ -89,8 +89,9 @@ class PoolPrimitive {
   virtual std::size_t scratch_bytes() const = 0;
   /// Bytes that forward leaves for backward (the positions of the maxima); per microshard in flight.
   virtual std::size_t saved_bytes() const = 0;
-  virtual void forward(const Lane&, const float* x, float* y, void* saved) const = 0;
-  virtual void backward(const Lane&, const float* dy, const void* saved, float* dx) const = 0;
+  /// x, y, dy and dx are of the spec's dtype.
+  virtual void forward(const Lane&, ConstData x, Data y, void* saved) const = 0;
+  virtual void backward(const Lane&, ConstData dy, const void* saved, Data dx) const = 0;
 };
 
 class PrimitiveFactory {

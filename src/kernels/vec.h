@@ -89,6 +89,32 @@ struct Lanes<float> {
   }
 };
 
+/// An integer beside each lane.
+template <typename V>
+struct IntegerLanes;
+template <>
+struct IntegerLanes<Vec> {
+  using Type = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+  using Unaligned =
+      std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t)), aligned(4), may_alias));
+  static Type load(const std::int32_t* p) { return *reinterpret_cast<const Unaligned*>(p); }
+  static void store(std::int32_t* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
+};
+template <>
+struct IntegerLanes<float> {
+  using Type = std::int32_t;
+  static std::int32_t load(const std::int32_t* p) { return *p; }
+  static void store(std::int32_t* p, std::int32_t v) { *p = v; }
+};
+
+/// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float; v is zero.
+template <typename Body>
+inline void for_each_vector(std::int64_t count, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, Vec{});
+  for (; i < count; ++i) body(i, 0.0F);
+}
+
 /// `rows` rows of `width` columns, the first at element `offset`, `stride` elements apart. Column i belongs
 /// to channel (channel + i) % channels.
 struct Panel {

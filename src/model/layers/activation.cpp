@@ -19,6 +19,8 @@ class Relu final : public Layer {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.relu(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
   }
@@ -45,6 +47,8 @@ class ActivationLayer final : public Layer {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.activation.forward(pass.lane, activation_, pass.n * elements_, pass.inputs[0],
                                     pass.outputs[0]);

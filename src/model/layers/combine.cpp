@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-/// y = a + b + ..., from the left, then relu if fused.
+/// y = a + b + ..., from the left, each sum rounded to its type, then relu if fused.
 class Add final : public Layer {
  public:
   using Layer::Layer;
@@ -26,8 +26,10 @@ class Add final : public Layer {
     count_ = inputs.size();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
-    const float* sum = pass.inputs[0];
+    ConstData sum = pass.inputs[0];
     for (std::size_t i = 1; i < count_; ++i) {
       pass.kernels.elementwise.add(pass.lane, pass.n * elements_, sum, pass.inputs[i], pass.outputs[0],
                                    relu_ && i + 1 == count_);
@@ -93,6 +95,8 @@ class Multiply final : public Layer {
     }
     return {a};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.broadcast.multiply(pass.lane, of_samples(pass.n), pass.inputs[0], pass.inputs[1],
                                     pass.outputs[0]);

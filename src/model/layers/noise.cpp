@@ -3,7 +3,7 @@
 //
 // Random numbers while training, against overfitting: dropout, spatial_dropout, gaussian_noise. They are a
 // function of (seed, layer name, step, sample's position in the global batch, element): the same on any
-// number of ranks. In inference each is its input.
+// number of ranks, whatever the type. In inference each is its input, of which they have the type.
 #include <algorithm>
 
 #include "core/buffer.h"
@@ -22,8 +22,8 @@ constexpr ParamSpec kSpatialTable[] = {{"rate", ParamType::real, kRequired, "[0,
 constexpr ParamSpec kNoiseTable[] = {
     {"stddev", ParamType::real, kRequired, ">= 0", "standard deviation of what is added"}};
 
-void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, const float* x, float rate,
-                   float* y) {
+void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, ConstData x, float rate,
+                   Data y) {
   pass.kernels.elementwise.dropout(pass.lane, pass.n, features, x, rate, pass.seed,
                                    philox_purpose(layer.name()), static_cast<std::uint32_t>(pass.step),
                                    static_cast<std::uint32_t>(pass.first_sample), y);
@@ -40,6 +40,8 @@ class Dropout final : public Layer {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     apply_dropout(*this, pass, elements_, pass.inputs[0], rate_, pass.outputs[0]);
   }
@@ -70,6 +72,8 @@ class SpatialDropout final : public Layer {
     positions_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void prepare(const PrepareContext& context) override {
     if (is_view(context.training)) return;
     std::int64_t most = 0;
@@ -93,7 +97,7 @@ class SpatialDropout final : public Layer {
 
  private:
   static float* factors(const Pass& pass) { return static_cast<float*>(pass.saved); }
-  void multiply(const Pass& pass, const float* x, float* y) const {
+  void multiply(const Pass& pass, ConstData x, Data y) const {
     pass.kernels.broadcast.multiply(pass.lane, {pass.n, positions_, channels_}, x, factors(pass), y);
   }
   float rate_;
@@ -111,6 +115,8 @@ class GaussianNoise final : public Layer {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.gaussian_noise(pass.lane, pass.n, elements_, pass.inputs[0], stddev_, pass.seed,
                                             philox_purpose(name()), static_cast<std::uint32_t>(pass.step),

@@ -45,6 +45,8 @@ class Pool final : public Layer {
     return {spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes, channels_)};
   }
 
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void prepare(const PrepareContext& context) override {
     const auto& [d, h, w] = axes_;
     for (std::int64_t n : context.sample_counts) {
@@ -70,7 +72,8 @@ class Pool final : public Layer {
                                                    .pad_bottom = h.after,
                                                    .pad_left = w.before,
                                                    .pad_right = w.after,
-                                                   .training = context.training},
+                                                   .training = context.training,
+                                                   .dtype = context.type},
                                                   context.lanes)});
       scratch_bytes_ = std::max(scratch_bytes_, sized_.back().primitive->scratch_bytes());
     }

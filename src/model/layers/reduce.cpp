@@ -53,20 +53,23 @@ class Reduce final : public Layer {
     }
     return {Shape(extents)};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void prepare(const PrepareContext& context) override {
     if (!moves_) return;
     std::int64_t most = 0;
     for (std::int64_t n : context.sample_counts) most = std::max(most, n);
     // Behind what the kernels want of a lane's scratch.
     offset_ = (context.kernels.scratch_bytes + 63) / 64 * 64;
-    scratch_bytes_ =
-        std::max(scratch_bytes_, offset_ + static_cast<std::size_t>(most * elements_) * sizeof(float));
+    scratch_bytes_ = std::max(
+        scratch_bytes_, offset_ + static_cast<std::size_t>(most * elements_) * size_in_bytes(context.type));
   }
   void forward(const Pass& pass) override {
-    const float* x = pass.inputs[0];
+    ConstData x = pass.inputs[0];
     if (moves_) {
-      pass.kernels.layout.copy(pass.lane, together_, pass.n, x, scratch(pass));
-      x = scratch(pass);
+      const Data together = scratch(pass, x.type());
+      pass.kernels.layout.copy(pass.lane, together_, pass.n, x, together);
+      x = together;
     }
     const BroadcastShape shape = of_samples(pass.n);
     if (operation_ == "max")
@@ -77,7 +80,7 @@ class Reduce final : public Layer {
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] == nullptr) return;
-    float* dx = moves_ ? scratch(pass) : pass.dx[0].f32();
+    const Data dx = moves_ ? scratch(pass, pass.dx[0].type()) : pass.dx[0];
     const BroadcastShape shape = of_samples(pass.n);
     if (operation_ == "max")
       pass.kernels.broadcast.maximum_backward(pass.lane, shape, pass.dy[0],
@@ -111,8 +114,8 @@ class Reduce final : public Layer {
   }
   double factor() const { return operation_ == "mean" ? 1.0 / static_cast<double>(shape_.middle) : 1.0; }
   BroadcastShape of_samples(std::int64_t n) const { return {n * shape_.outer, shape_.middle, shape_.inner}; }
-  float* scratch(const Pass& pass) const {
-    return reinterpret_cast<float*>(static_cast<char*>(pass.lane.scratch) + offset_);
+  Data scratch(const Pass& pass, DType type) const {
+    return {static_cast<char*>(pass.lane.scratch) + offset_, type};
   }
 
   std::string operation_;

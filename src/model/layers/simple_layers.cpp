@@ -22,6 +22,8 @@ class GlobalAvgPool final : public Layer {
     positions_ = inputs[0].num_elements() / channels_;
     return {Shape{channels_}};
   }
+  DType input_type(std::size_t, DType type, DType) const override { return type; }
+  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.global_average(pass.lane, pass.n, positions_, channels_, pass.inputs[0],
                                             pass.outputs[0]);

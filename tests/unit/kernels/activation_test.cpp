@@ -6,8 +6,9 @@
 
 #include <limits>
 
+#include "core/error.h"
 #include "unit/kernels/activation_testing.h"
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -103,6 +104,37 @@ TEST(Activation, EveryLevelAndAddressGivesTheSameBits) {
           EXPECT_TRUE(same_bits(dx, first_dx)) << level.name << " derivative of " << name;
         }
       }
+}
+
+template <typename T>
+void expect_those_of_float32(const Level& level, const NamedActivation& named, std::int64_t count,
+                             int shift) {
+  const std::string what = fmt::format("{} {} {} shift {}", level.name, named.name, count, shift);
+  const Values inputs = hard_inputs();
+  Stored<T> x(Values(inputs.end() - count, inputs.end()), shift), dy(random_values(count, 5), shift);
+  x.data()[0] = from_float<T>(std::numeric_limits<float>::quiet_NaN());
+  const Floats wide_x = x.widened(), wide_dy = dy.widened();
+  Stored<T> y(count, shift), dx(count, shift);
+  Floats wide_y(count), wide_dx(count);
+  level.activation.forward(TestLane(), named.activation, count, x.data(), y.data());
+  level.activation.forward(TestLane(), named.activation, count, wide_x.data(), wide_y.data());
+  level.activation.backward(TestLane(), named.activation, count, dy.data(), x.data(), dx.data());
+  level.activation.backward(TestLane(), named.activation, count, wide_dy.data(), wide_x.data(),
+                            wide_dx.data());
+  expect_rounded(y, wide_y, what);
+  expect_rounded(dx, wide_dx, "derivative of " + what);
+  level.activation.forward(TestLane(), named.activation, count, x.data(), x.data());
+  expect_rounded(x, wide_y, "in place " + what);
+}
+
+TEST(Activation, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+  for (const Level& level : levels())
+    for (const NamedActivation& named : activations())
+      for (std::int64_t count : {1, 3, 17, 100, 2046})
+        for (int shift : {0, 1}) {
+          expect_those_of_float32<BFloat16>(level, named, count, shift);
+          expect_those_of_float32<Float16>(level, named, count, shift);
+        }
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 #include <limits>
 
-#include "unit/kernels/kernel_testing.h"
+#include "core/error.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -89,6 +90,50 @@ TEST(Broadcast, TheFirstOfSeveralMaximaCountsAndTheFirstNanBeforeThem) {
           EXPECT_EQ(std::memcmp(&y[c], &a[of(best)], sizeof(float)), 0);
           for (std::int64_t m = 0; m < s.middle; ++m) EXPECT_EQ(dx[of(m)], m == best ? dy[c] : 0.0F);
         }
+      }
+}
+
+template <typename T>
+void expect_those_of_float32(const Level& level, const BroadcastShape& s, int shift) {
+  const std::string what = fmt::format("{} {}x{}x{} shift {}", level.name, s.outer, s.middle, s.inner, shift);
+  const std::int64_t count = s.outer * s.middle * s.inner, small = s.outer * s.inner;
+  const BroadcastKernels& k = level.broadcast;
+  const TestLane lane;
+  const Stored<T> a(with_ties(count, true), shift), b(random_values(small, 2), shift),
+      other(random_values(count, 1), shift);
+  const Floats factors(random_values(small, 6)), wide_a = a.widened(), wide_b = b.widened(),
+                                                 wide_other = other.widened();
+  const auto compare = [&](std::int64_t size, const char* name, const auto& run) {
+    Stored<T> y(size, shift);
+    const Floats expected(size);
+    run(ConstData(a.data()), ConstData(b.data()), ConstData(other.data()), Data(y.data()));
+    run(ConstData(wide_a.data()), ConstData(wide_b.data()), ConstData(wide_other.data()),
+        Data(expected.data()));
+    expect_rounded(y, expected, fmt::format("{} {}", name, what));
+  };
+  using C = ConstData;
+  compare(count, "product", [&](C, C x, C z, Data y) { k.multiply(lane, s, z, x, y); });
+  compare(count, "product with float32",
+          [&](C, C, C z, Data y) { k.multiply(lane, s, z, factors.data(), y); });
+  compare(count, "repeated", [&](C, C x, C, Data y) { k.repeat(lane, s, 0.3F, x, y); });
+  compare(small, "sum", [&](C, C, C z, Data y) { k.sum(lane, s, 0.3, z, nullptr, y); });
+  compare(small, "sum of products", [&](C, C, C z, Data y) { k.sum(lane, s, 0.3, z, z, y); });
+  compare(small, "maximum", [&](C x, C, C, Data y) { k.maximum(lane, s, x, y, nullptr); });
+  std::vector<std::int32_t> at(static_cast<std::size_t>(small)), expected_at(at.size());
+  compare(small, "maximum and its place", [&](C x, C, C, Data y) {
+    k.maximum(lane, s, x, y, (x.type() == DType::f32 ? expected_at : at).data());
+  });
+  EXPECT_EQ(at, expected_at) << what;
+  compare(count, "gradient of the maximum",
+          [&](C, C x, C, Data y) { k.maximum_backward(lane, s, x, at.data(), y); });
+}
+
+TEST(Broadcast, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+  for (const Level& level : levels())
+    for (const BroadcastShape& s : kShapes)
+      for (int shift : {0, 1}) {
+        expect_those_of_float32<BFloat16>(level, s, shift);
+        expect_those_of_float32<Float16>(level, s, shift);
       }
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "kernels/kernel_table.h"
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -119,6 +119,44 @@ TEST(Pool, NanReachesTheOutput) {
         const Buffer saved(cpu_device(), primitive->saved_bytes());
         primitive->forward(TestLane(primitive->scratch_bytes()), x.data(), y.data(), saved.data());
         EXPECT_TRUE(std::isnan(y[0])) << channels << " channels, position " << at << ": " << y[0];
+      }
+}
+
+template <typename T>
+void expect_those_of_float32(const PoolSpec& full, int shift) {
+  PoolSpec half = full;
+  half.dtype = dtype_of<T>;
+  const std::string what = fmt::format("{} {} {}x{}x{}x{}x{} window {} shift {}", name_of(half.dtype),
+                                       full.kind == PoolKind::max ? "max" : "average", full.n, full.in_d,
+                                       full.in_h, full.in_w, full.channels, full.window_h, shift);
+  const std::int64_t xs = full.n * full.in_d * full.in_h * full.in_w * full.channels,
+                     ys = full.n * full.out_d * full.out_h * full.out_w * full.channels;
+  Values numbers = random_values(xs, 1);
+  for (double& value : numbers) value = std::round(value * 4.0);  // many ties
+  numbers[numbers.size() / 2] = std::nan("");
+  const Stored<T> x(numbers, shift), dy(random_values(ys, 2), shift);
+  const Floats wide_x = x.widened(), wide_dy = dy.widened();
+  const auto in_half = cpu_kernels().make.pool(half, 1), in_full = cpu_kernels().make.pool(full, 1);
+  const Buffer saved(cpu_device(), in_half->saved_bytes()), wide_saved(cpu_device(), in_full->saved_bytes());
+  const TestLane lane(in_half->scratch_bytes());
+  Stored<T> y(ys, shift), dx(xs, shift);
+  Floats wide_y(ys), wide_dx(xs);
+  in_half->forward(lane, x.data(), y.data(), saved.data());
+  in_half->backward(lane, dy.data(), saved.data(), dx.data());
+  in_full->forward(lane, wide_x.data(), wide_y.data(), wide_saved.data());
+  in_full->backward(lane, wide_dy.data(), wide_saved.data(), wide_dx.data());
+  expect_rounded(y, wide_y, "y " + what);
+  expect_rounded(dx, wide_dx, "dx " + what);
+  EXPECT_THROW(in_half->forward(lane, wide_x.data(), wide_y.data(), saved.data()), Error);
+  EXPECT_THROW(in_half->backward(lane, wide_dy.data(), saved.data(), wide_dx.data()), Error);
+}
+
+TEST(Pool, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+  for (PoolKind kind : {PoolKind::max, PoolKind::average})
+    for (const PoolSpec& s : pool_specs(kind))
+      for (int shift : {0, 1}) {
+        expect_those_of_float32<BFloat16>(s, shift);
+        expect_those_of_float32<Float16>(s, shift);
       }
 }
 

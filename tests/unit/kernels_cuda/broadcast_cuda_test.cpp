@@ -3,7 +3,7 @@
 #include "kernels/broadcast.h"
 
 #include "kernels/kernel_table.h"
-#include "unit/kernels_cuda/cuda_testing.h"
+#include "unit/kernels_cuda/stored_cuda_testing.h"
 
 namespace lockstep {
 namespace {
@@ -69,6 +69,62 @@ TEST_F(CudaBroadcast, SumsMatchTheCpuWithTheSameBitsAtAnyAddress) {
         if (shift == 0) first = y.host();
         expect_same(y.host(), first, "elsewhere");
       }
+    }
+}
+
+template <typename T>
+void expect_those_of_the_cpu(const BroadcastShape& s, int shift) {
+  const std::string what =
+      fmt::format("{} {}x{}x{} shift {}", name_of(dtype_of<T>), s.outer, s.middle, s.inner, shift);
+  const std::int64_t count = s.outer * s.middle * s.inner, small = s.outer * s.inner;
+  Values numbers = random_values(count, 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = i % 7 == 5 ? std::nan("") : std::round(numbers[i] * 3.0);  // ties
+  const Stored<T> a(numbers), b(random_values(small, 2)), terms(random_values(count, 3));
+  const Floats factors(random_values(small, 4)), wide_terms = terms.widened();
+  const Stored<T> y(count), scaled(count), repeated(count), largest(small), dx(count);
+  const Floats sums(small), products(small);
+  std::vector<std::int32_t> at(static_cast<std::size_t>(small));
+  const BroadcastKernels& cpu = cpu_kernels().broadcast;
+  cpu.multiply(TestLane(), s, a.data(), b.data(), y.data());
+  cpu.multiply(TestLane(), s, a.data(), factors.data(), scaled.data());
+  cpu.repeat(TestLane(), s, 0.3F, b.data(), repeated.data());
+  cpu.maximum(TestLane(), s, a.data(), largest.data(), at.data());
+  cpu.maximum_backward(TestLane(), s, b.data(), at.data(), dx.data());
+  cpu.sum(TestLane(), s, 0.25, wide_terms.data(), nullptr, sums.data());
+  cpu.sum(TestLane(), s, 0.25, wide_terms.data(), wide_terms.data(), products.data());
+
+  const CudaLane lane(0);
+  const OnDevice<T> ga = on_device(a, shift), gb = on_device(b, shift), gterms = on_device(terms, shift),
+                    gy(count, shift), gscaled(count, shift), grepeated(count, shift), glargest(small, shift),
+                    gdx(count, shift), gsums(small, shift), gproducts(small, shift);
+  const DeviceFloats gfactors(factors.values(), shift);
+  const OnDevice<std::int32_t> gat(small);
+  const BroadcastKernels& kernels = gpu().broadcast;
+  kernels.multiply(lane, s, ga.data(), gb.data(), gy.data());
+  kernels.multiply(lane, s, ga.data(), gfactors.data(), gscaled.data());
+  kernels.repeat(lane, s, 0.3F, gb.data(), grepeated.data());
+  kernels.maximum(lane, s, ga.data(), glargest.data(), gat.data());
+  kernels.maximum_backward(lane, s, gb.data(), gat.data(), gdx.data());
+  kernels.sum(lane, s, 0.25, gterms.data(), nullptr, gsums.data());
+  kernels.sum(lane, s, 0.25, gterms.data(), gterms.data(), gproducts.data());
+  expect_same(gy, y, "product " + what);
+  expect_same(gscaled, scaled, "product with float32 " + what);
+  expect_same(grepeated, repeated, "repeated " + what);
+  expect_same(glargest, largest, "maximum " + what);
+  EXPECT_EQ(gat.host(), at) << what;
+  expect_same(gdx, dx, "gradient of the maximum " + what);
+  // The terms are at most 0.25.
+  const double error = 132 * kRounding * 0.25 * static_cast<double>(s.middle);
+  expect_near_rounded(gsums, sums, error, "sum " + what);
+  expect_near_rounded(gproducts, products, error, "sum of products " + what);
+}
+
+TEST_F(CudaBroadcast, InSixteenBitsIsThatOfTheCpu) {
+  for (const BroadcastShape& s : kShapes)
+    for (int shift : {0, 1}) {
+      expect_those_of_the_cpu<BFloat16>(s, shift);
+      expect_those_of_the_cpu<Float16>(s, shift);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/kernels/activation_testing.h"
-#include "unit/kernels_cuda/cuda_testing.h"
+#include "unit/kernels_cuda/stored_cuda_testing.h"
 
 namespace lockstep {
 namespace {
@@ -33,14 +33,18 @@ PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, s
   return s;
 }
 
+std::vector<PoolSpec> pool_specs(PoolKind kind) {
+  return {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0),    pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
+          pool(kind, 3, 6, 6, 1, 2, 2, 0, 0),     pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
+          pool(kind, 1, 7, 7, 64, 3, 2, 0, 1),    pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
+          pool(kind, 2, 9, 9, 5, 2, 3, 0, 0),     pool(kind, 2, 300, 2, 5, 2, 2, 0, 0),
+          pool(kind, 1, 40, 40, 4, 20, 20, 0, 0), volume(kind, 2, 5, 4, 6, 16, 2, 2, 0),
+          volume(kind, 1, 7, 5, 5, 5, 3, 2, 1),   volume(kind, 2, 4, 1, 1, 20, 1, 1, 0)};
+}
+
 TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
-    for (const PoolSpec& s : {pool(kind, 2, 8, 8, 16, 2, 2, 0, 0), pool(kind, 1, 7, 9, 3, 3, 2, 1, 1),
-                              pool(kind, 3, 6, 6, 1, 2, 2, 0, 0), pool(kind, 2, 5, 5, 33, 3, 1, 1, 1),
-                              pool(kind, 1, 7, 7, 64, 3, 2, 0, 1), pool(kind, 1, 4, 4, 10, 4, 4, 0, 0),
-                              pool(kind, 2, 9, 9, 5, 2, 3, 0, 0), pool(kind, 2, 300, 2, 5, 2, 2, 0, 0),
-                              pool(kind, 1, 40, 40, 4, 20, 20, 0, 0), volume(kind, 2, 5, 4, 6, 16, 2, 2, 0),
-                              volume(kind, 1, 7, 5, 5, 5, 3, 2, 1), volume(kind, 2, 4, 1, 1, 20, 1, 1, 0)})
+    for (const PoolSpec& s : pool_specs(kind))
       for (int shift : {0, 1}) {
         const std::string what = fmt::format("{} {}x{}x{}x{}x{} window {} stride {} shift {}",
                                              kind == PoolKind::max ? "max" : "average", s.n, s.in_d, s.in_h,
@@ -76,6 +80,70 @@ TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
         forward_only->forward(lane, gx.data(), again.data(), nullptr);
         expect_same(again.host(), host_of(y), "inference " + what);
         EXPECT_THROW(forward_only->backward(lane, gdy.data(), nullptr, gdx.data()), Error);
+      }
+}
+
+template <typename T>
+void expect_those_of_the_cpu(PoolSpec s, int shift) {
+  s.dtype = dtype_of<T>;
+  const std::string what = fmt::format("{} {} {}x{}x{}x{}x{} window {} stride {} shift {}", name_of(s.dtype),
+                                       s.kind == PoolKind::max ? "max" : "average", s.n, s.in_d, s.in_h,
+                                       s.in_w, s.channels, s.window_h, s.stride_h, shift);
+  const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
+                     ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
+  Values numbers = random_values(xs, 1);
+  for (double& value : numbers) value = std::round(value * 4.0);  // many ties: the first takes the gradient
+  numbers[numbers.size() / 2] = std::nan("");
+  const Stored<T> x(numbers), dy(random_values(ys, 2)), y(ys), dx(xs);
+  const auto cpu = cpu_kernels().make.pool(s, 1);
+  const Buffer saved(cpu_device(), cpu->saved_bytes());
+  cpu->forward(TestLane(cpu->scratch_bytes()), x.data(), y.data(), saved.data());
+  cpu->backward(TestLane(cpu->scratch_bytes()), dy.data(), saved.data(), dx.data());
+
+  const auto primitive = gpu().make.pool(s, 1);
+  const CudaLane lane(primitive->scratch_bytes());
+  const OnDevice<unsigned char> gpu_saved(static_cast<std::int64_t>(primitive->saved_bytes()));
+  const OnDevice<T> gx = on_device(x, shift), gdy = on_device(dy, shift), gy(ys, shift), gdx(xs, shift);
+  primitive->forward(lane, gx.data(), gy.data(), gpu_saved.data());
+  primitive->backward(lane, gdy.data(), gpu_saved.data(), gdx.data());
+  expect_same(gy, y, "y " + what);
+  expect_same(gdx, dx, "dx " + what);
+  const DeviceFloats full(ys);
+  EXPECT_THROW(primitive->forward(lane, gx.data(), full.data(), gpu_saved.data()), Error);
+}
+
+TEST_F(CudaPool, InSixteenBitsHasTheBitsOfTheCpu) {
+  for (PoolKind kind : {PoolKind::max, PoolKind::average})
+    for (const PoolSpec& s : pool_specs(kind))
+      for (int shift : {0, 1}) {
+        expect_those_of_the_cpu<BFloat16>(s, shift);
+        expect_those_of_the_cpu<Float16>(s, shift);
+      }
+}
+
+template <typename T>
+void expect_those_of_float32(const NamedActivation& named, std::int64_t count, int shift) {
+  const std::string what = fmt::format("{} {} {} shift {}", named.name, name_of(dtype_of<T>), count, shift);
+  const Stored<T> x(random_values(count, 4, -8.0, 8.0)), dy(random_values(count, 5));
+  const CudaLane lane(0);
+  const DeviceFloats wide_x(x.values()), wide_dy(dy.values()), wide_y(count), wide_dx(count);
+  const OnDevice<T> gx = on_device(x, shift), gdy = on_device(dy, shift), gy(count, shift), gdx(count, shift);
+  const auto run = [&](ConstData in, ConstData gradient, Data out, Data back) {
+    gpu().activation.forward(lane, named.activation, count, in, out);
+    gpu().activation.backward(lane, named.activation, count, gradient, in, back);
+  };
+  run(wide_x.data(), wide_dy.data(), wide_y.data(), wide_dx.data());
+  run(gx.data(), gdy.data(), gy.data(), gdx.data());
+  expect_same(gy, Stored<T>(wide_y.values()), what);
+  expect_same(gdx, Stored<T>(wide_dx.values()), "derivative of " + what);
+}
+
+TEST_F(CudaActivation, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+  for (const NamedActivation& named : activations())
+    for (std::int64_t count : {1, 3, 17, 1023, 4100})
+      for (int shift : {0, 1}) {
+        expect_those_of_float32<BFloat16>(named, count, shift);
+        expect_those_of_float32<Float16>(named, count, shift);
       }
 }
 
