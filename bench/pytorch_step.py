@@ -4,7 +4,7 @@
 """The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU or a GPU.
 
     pytorch_step.py [--net NAME[,NAME]] [--batch N] [--processes P] [--seconds S] [--json FILE]
-                    [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile]
+                    [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile] [--deterministic]
     pytorch_step.py --gemm TYPE[,TYPE] [--device cuda] [--tf32] [--json FILE]
 
 One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, --batch samples in each process.
@@ -12,7 +12,7 @@ Data are synthetic and in memory; a step is forward, loss, backward, update. Med
 slowest process. On a GPU a time is that of ten steps that the host may run ahead in, divided by ten. Images are channels
 last. --amp is torch.autocast around the forward pass and the loss, with a GradScaler for float16 (on a GPU; the steps that
 the scaler leaves out at the start are before the measured ones). Attention is F.scaled_dot_product_attention where PyTorch has
-it (2.0), a masked softmax before. cuDNN may try its algorithms (cudnn.benchmark), and updates are fused where PyTorch has that. --gemm measures the rate of a large matrix
+it (2.0), a masked softmax before. cuDNN may try its algorithms (cudnn.benchmark) without --deterministic, and updates are fused where PyTorch has that. --gemm measures the rate of a large matrix
 product in each type instead. Needs torch; nothing else of the project does.
 """
 import argparse
@@ -269,7 +269,8 @@ def measure(name, batch, processes, arguments):
 
 def allow(arguments):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = not arguments.deterministic
+    torch.use_deterministic_algorithms(arguments.deterministic, warn_only=True)
 
 
 def gemm_rate(name, device):
@@ -337,6 +338,7 @@ def main():
     parser.add_argument("--tf32", action="store_true", help="on a GPU: products and convolutions may use TF32")
     parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; float32 if absent")
     parser.add_argument("--compile", action="store_true", help="torch.compile the net")
+    parser.add_argument("--deterministic", action="store_true", help="deterministic algorithms alone, where PyTorch has them")
     parser.add_argument("--gemm", help="types, with commas: the rate of a matrix product in each, and no nets")
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_args()
@@ -355,6 +357,8 @@ def main():
         parser.error(f"PyTorch {torch.__version__} has no torch.compile: it came with 2.0")
     print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} {'cpu ms':>10} "
           f"{'samples/s':>11} {'at minimum':>11}", flush=True)
+    if arguments.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with it alone
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
     if arguments.processes == 1:

@@ -5,9 +5,10 @@
 activations, and the share of the GPU's measured GEMM rate in that type that Lockstep's net reaches.
 
     bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--batch N] [--compute TYPE[,TYPE]] [--tf32]
-                         [--ways lockstep,eager,compiled] [--rounds N] [--budget SECONDS] [--json FILE]
+                         [--ways lockstep,eager,compiled,deterministic] [--rounds N] [--budget SECONDS] [--json FILE]
 
-PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast where the type has 16 bits. Rounds
+PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast where the type has 16 bits. The way
+`deterministic`, if asked for, is eager PyTorch with deterministic algorithms alone, as Lockstep has them always. Rounds
 alternate, so that what else the machine does strikes all; the table shows the medians of the rounds. In a round every net
 runs in Lockstep and eager PyTorch before the first is compiled, which may take minutes. What --budget has no time left for
 is skipped, and said so. The JSON file is written after every measurement: a run that is cut off loses only the one that it
@@ -49,7 +50,7 @@ NETS = {
     "lstm": Net([64], TYPES[:2], 50 * 2 * 2 * (128 + 128) * 512),
     "gpt2_tiny": Net([4], TYPES[:2], transformer_flops(256, 64, 2, 16)),  # only to try the script
 }
-WAYS = ("lockstep", "eager", "compiled")
+WAYS = ("lockstep", "eager", "deterministic", "compiled")
 
 
 class Problem(Exception):
@@ -103,7 +104,7 @@ class Comparison:
         return found
 
     def ways(self):
-        there = {"lockstep": True, "eager": self.torch, "compiled": self.torch and self.compiles}
+        there = {"lockstep": True, "eager": self.torch, "deterministic": self.torch, "compiled": self.torch and self.compiles}
         return [way for way in WAYS if way in self.arguments.ways and there[way]]
 
     def measure_gemm(self, types):
@@ -137,6 +138,7 @@ class Comparison:
             return [a.build / "bench" / program, *common, "--shards", 1, "--no-convolutions", "--compute", row.compute,
                     *(["--steps", 1, "--repeat", 1] if a.quick else [])]
         return [sys.executable, HERE.parent / "pytorch_step.py", *common, *(["--compile"] if way == "compiled" else []),
+                *(["--deterministic"] if way == "deterministic" else []),
                 *(["--amp", row.compute] if row.compute != "float32" else []), "--seconds", 0.01 if a.quick else 3]
 
     def measure(self, row, way, turn):
@@ -155,14 +157,14 @@ class Comparison:
             self.failed = self.failed or "failed" in str(problem)
             said = str(problem)
             self.notes[row].setdefault(way, f"round {turn + 1}: {said}")
-        print(f"round {turn + 1}  {row.net:<10} {row.batch:>5} {row.compute:<9} {way:<9} {said}", flush=True)
+        print(f"round {turn + 1}  {row.net:<10} {row.batch:>5} {row.compute:<9} {way:<13} {said}", flush=True)
         self.save()
 
     def measure_all(self):
         self.measure_gemm(sorted({row.compute for row in self.rows()}))
         self.save()
         for turn in range(self.arguments.rounds):
-            for group in (("lockstep", "eager"), ("compiled",)):
+            for group in (WAYS[:-1], WAYS[-1:]):
                 for row in self.rows():
                     for way in self.ways():
                         if way in group:
@@ -171,7 +173,7 @@ class Comparison:
     def figures(self, row):
         medians = {way: statistics.median(values) for way, values in self.speeds[row].items() if values}
         mine, rate = medians.get("lockstep"), self.gemm.get(row.compute)
-        ratio = {way: mine / medians[way] for way in ("eager", "compiled") if mine and way in medians}
+        ratio = {way: mine / medians[way] for way in WAYS[1:] if mine and way in medians}
         return medians, ratio, 3 * NETS[row.net].flops * mine / rate if mine and rate else None
 
     def save(self):
@@ -181,7 +183,7 @@ class Comparison:
         for row in self.rows():
             _, ratio, share = self.figures(row)
             rows.append({**row._asdict(), "samples_per_s": dict(self.speeds[row]), "notes": self.notes[row],
-                         "of_eager": ratio.get("eager"), "of_compiled": ratio.get("compiled"), "flop_utilisation": share})
+                         "lockstep_of": ratio, "flop_utilisation": share})
         content = {"device": self.arguments.device, "tf32": self.arguments.tf32, "torch": self.torch_version,
                    "gemm_flops": self.gemm, "gemm_source": self.gemm_source, "rows": rows}
         part = self.arguments.json.with_name(self.arguments.json.name + ".part")
@@ -189,13 +191,14 @@ class Comparison:
         part.replace(self.arguments.json)
 
     def print_table(self):
-        print(f"\n{'net':<10} {'batch':>5} {'type':<9} " + " ".join(f"{way:>10}" for way in WAYS) +
-              f" {'of eager':>9} {'of compiled':>11} {'of GEMM':>8}   samples/s, medians")
+        ways = [way for way in WAYS if way in self.arguments.ways]
+        heads = [f"of {way}" for way in ways if way != "lockstep"]
+        print(f"\n{'net':<10} {'batch':>5} {'type':<9} " + " ".join(f"{way:>13}" for way in ways) + " " +
+              " ".join(f"{head:>16}" for head in heads) + f" {'of GEMM':>8}   samples/s, medians")
         for row in self.rows():
             medians, ratio, share = self.figures(row)
-            cells = [f"{medians[way]:>10.0f}" if way in medians else f"{'-':>10}" for way in WAYS]
-            cells.append(f"{ratio['eager']:>9.2f}" if "eager" in ratio else f"{'-':>9}")
-            cells.append(f"{ratio['compiled']:>11.2f}" if "compiled" in ratio else f"{'-':>11}")
+            cells = [f"{medians[way]:>13.0f}" if way in medians else f"{'-':>13}" for way in ways]
+            cells += [f"{ratio[way]:>16.2f}" if way in ratio else f"{'-':>16}" for way in ways if way != "lockstep"]
             cells.append(f"{share:>8.1%}" if share else f"{'-':>8}")
             print(f"{row.net:<10} {row.batch:>5} {row.compute:<9} " + " ".join(cells))
             for way, note in self.notes[row].items():
@@ -209,7 +212,7 @@ def arguments_of(words):
     parser.add_argument("--net", default=",".join(name for name in NETS if name != "gpt2_tiny"), help=f"names, with commas: {names}")
     parser.add_argument("--batch", type=int, help="instead of each net's own")
     parser.add_argument("--compute", help="types of activations, with commas, instead of each net's own: " + ", ".join(TYPES))
-    parser.add_argument("--ways", default=",".join(WAYS), help="what is measured, with commas: " + ", ".join(WAYS))
+    parser.add_argument("--ways", default="lockstep,eager,compiled", help="what is measured, with commas: " + ", ".join(WAYS))
     parser.add_argument("--tf32", action="store_true", help="float32 products and convolutions may round their factors, in all ways")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, help="seconds; what does not fit into them is skipped")
