@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How close the GPU's kernels come to what the card can do: passes over memory in GB/s beside its own copy,
-// dense layers and convolutions in TFLOP/s beside a large matrix product in the same type.
+// dense layers, convolutions and attention in TFLOP/s beside a large matrix product in the same type.
 //
 //   kernel_rates [--only GROUP[,GROUP]] [--compute TYPE[,TYPE]] [--tiny] [--json FILE]
 //
-// Groups: updates, passes, sequence, gemm, dense, convolutions; all if absent. Types: float32, tf32 (of
-// matrix products and convolutions alone), bfloat16, float16; the first three if absent. Optimizer updates
-// and the loss know float32 only. Bytes are those that a pass has to read and write once; arrays are larger
-// than the card's caches. A row that fails says so, the others go on, and the exit code is 1. The JSON file
-// is whole after every row. --tiny: small arrays, one call each, for trying it.
+// Groups: updates, passes, sequence, gemm, dense, convolutions, attention; all if absent. Types: float32,
+// tf32 (of matrix products and convolutions alone), bfloat16, float16; the first three if absent. Optimizer
+// updates and the loss know float32 only. Bytes are those that a pass has to read and write once; arrays are
+// larger than the card's caches. A row that fails says so, the others go on, and the exit code is 1. The JSON
+// file is whole after every row. --tiny: small arrays, one call each, for trying it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ namespace {
 
 using namespace lockstep;
 
-constexpr std::string_view kGroups[] = {"updates", "passes", "sequence", "gemm", "dense", "convolutions"};
+constexpr std::string_view kGroups[] = {"updates", "passes",       "sequence", "gemm",
+                                        "dense",   "convolutions", "attention"};
 constexpr ComputeType kTypes[] = {{DType::f32}, {DType::f32, true}, {DType::bf16}, {DType::f16}};
 
 struct Arguments {
@@ -98,9 +99,11 @@ int run(const Arguments& arguments) {
     if (wanted("sequence") && !type.tf32) sequence_pass_rates(bench, type.dtype);
   }
   for (const ComputeType& type : arguments.types) {
-    if (wanted("gemm") || wanted("dense") || wanted("convolutions")) gemm_rate(bench, type);
+    if (wanted("gemm") || wanted("dense") || wanted("convolutions") || wanted("attention"))
+      gemm_rate(bench, type);
     if (wanted("dense")) dense_rates(bench, type);
     if (wanted("convolutions")) convolution_rates(bench, type);
+    if (wanted("attention") && !type.tf32) attention_rates(bench, type.dtype);
   }
   return bench.failures();
 }

@@ -101,5 +101,6 @@ void sequence_pass_rates(RateBench& bench, DType type);
 void gemm_rate(RateBench& bench, const ComputeType& type);
 void dense_rates(RateBench& bench, const ComputeType& type);
 void convolution_rates(RateBench& bench, const ComputeType& type);
+void attention_rates(RateBench& bench, DType type);
 
 }  // namespace lockstep
