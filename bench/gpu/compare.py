@@ -119,7 +119,8 @@ class Comparison:
             elif device == "cuda":
                 single = "tf32" if self.arguments.tf32 else "float32"
                 wanted = ",".join(name.replace("float32", single) for name in types)
-                found = run([self.arguments.build / "bench" / "kernel_rates", "--only", "gemm", "--compute", wanted], self.remaining())
+                found = run([self.arguments.build / "bench" / "kernel_rates", "--only", "gemm", "--compute", wanted,
+                             *(["--tiny"] if self.arguments.quick else [])], self.remaining())
                 self.gemm = {row["type"].replace("tf32", "float32"): 1e12 * row["value"] for row in found["rows"]}
                 self.gemm_source = "Lockstep"
         except Problem as problem:
