@@ -311,9 +311,9 @@ const BenchNet& find_net(std::string_view name) {
   std::string known;
   for (const BenchNet& net : bench_nets()) {
     if (net.name == name) return net;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", net.name);
+    known += fmt::format("\n  {:<12} {}", net.name, net.help);
   }
-  throw Error(ErrorKind::usage, fmt::format("no net '{}'", name), {}, fmt::format("Known: {}.", known));
+  throw Error(ErrorKind::usage, fmt::format("no net '{}'", name), {}, fmt::format("Known:{}", known));
 }
 
 }  // namespace lockstep
