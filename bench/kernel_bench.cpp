@@ -71,25 +71,33 @@ float* data(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 Lane lane_with(const Buffer& scratch) { return {0, nullptr, scratch.data(), scratch.size_bytes()}; }
 
+/// The same numbers in a type of activations.
+Buffer activations(std::int64_t count, DType type) {
+  const Buffer wide = floats(count);
+  Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * size_in_bytes(type));
+  cpu_kernels().elementwise.convert(Lane{}, count, data(wide), {buffer.data(), type});
+  return buffer;
+}
+
 /// Seconds of the three passes of a linear primitive.
 struct Passes {
   double forward = 0.0, backward_data = 0.0, backward_weights = 0.0, pack = 0.0, flops = 0.0;
   double all() const { return forward + backward_data + backward_weights; }
 };
 Passes measure(const LinearPrimitive& primitive, std::int64_t x_count, std::int64_t y_count,
-               std::int64_t w_count, std::int64_t out) {
-  const Buffer x = floats(x_count), y = floats(y_count), w = floats(w_count), b = floats(out),
-               dx = floats(x_count), dw = floats(w_count);
+               std::int64_t w_count, std::int64_t out, DType type = DType::f32) {
+  const Buffer x_memory = activations(x_count, type), y_memory = activations(y_count, type),
+               w = floats(w_count), b = floats(out), dx_memory = activations(x_count, type),
+               dw = floats(w_count);
+  const Data x(x_memory.data(), type), y(y_memory.data(), type), dx(dx_memory.data(), type);
   const Buffer scratch(cpu_device(), primitive.scratch_bytes()),
       packed(cpu_device(), primitive.packed_bytes());
   const Lane lane = lane_with(scratch);
   Passes p;
   p.pack = best_seconds([&] { primitive.pack(lane, data(w), packed.data()); });
-  p.forward =
-      best_seconds([&] { primitive.forward(lane, data(x), data(w), packed.data(), data(b), data(y)); });
-  p.backward_data =
-      best_seconds([&] { primitive.backward_data(lane, data(y), data(w), packed.data(), data(dx)); });
-  p.backward_weights = best_seconds([&] { primitive.backward_weights(lane, data(x), data(y), data(dw)); });
+  p.forward = best_seconds([&] { primitive.forward(lane, x, data(w), packed.data(), data(b), y); });
+  p.backward_data = best_seconds([&] { primitive.backward_data(lane, y, data(w), packed.data(), dx); });
+  p.backward_weights = best_seconds([&] { primitive.backward_weights(lane, x, y, data(dw)); });
   p.flops = primitive.flops();
   return p;
 }
@@ -169,6 +177,39 @@ void bench_convolutions() {
     report(name + ", forward and backward", static_cast<double>(n) / (forward + backward), "samples/s");
     report(name + ", packing per step", pack * 1e6, "us");
   }
+}
+
+/// Speed in the 16-bit types, as multiples of float32's; the three are measured one right behind the other.
+void bench_types() {
+  std::printf("16-bit activations, times the speed of float32\n");
+  const auto compare = [](const std::string& name, const auto& passes_in) {
+    const Passes full = passes_in(DType::f32);
+    for (const DType type : {DType::bf16, DType::f16}) {
+      const Passes half = passes_in(type);
+      const std::string of = name + " " + std::string(name_of(type));
+      report(of + " forward", full.forward / half.forward, "x");
+      report(of + " backward data", full.backward_data / half.backward_data, "x");
+      report(of + " backward weights", full.backward_weights / half.backward_weights, "x");
+    }
+  };
+  for (std::int64_t n : {64, 512})
+    compare("dense " + std::to_string(n) + " x 1024 x 1024", [n](DType type) {
+      const DenseSpec s{.n = n, .in = 1024, .out = 1024, .bias = true, .dtype = type};
+      return measure(*cpu_kernels().make.dense(s, 1), n * 1024, n * 1024, 1024 * 1024, 1024, type);
+    });
+  compare("ResNet-20 convolutions, microshard 32", [](DType type) {
+    Passes sum;
+    for (const ResnetLayer& layer : kResnet20) {
+      ConvolutionSpec s = spec_of(layer, 32);
+      s.dtype = type;
+      const Passes p = measure(*cpu_kernels().make.convolution(s, 1), s.n * s.in_h * s.in_w * s.in_c,
+                               s.n * s.out_h * s.out_w * s.out_c, 9 * s.in_c * s.out_c, s.out_c, type);
+      sum.forward += p.forward * layer.times;
+      sum.backward_weights += p.backward_weights * layer.times;
+      if (layer.in_c != 3) sum.backward_data += p.backward_data * layer.times;  // not that of the images
+    }
+    return sum;
+  });
 }
 
 double memcpy_gigabytes(std::int64_t count) {
@@ -332,6 +373,7 @@ int main(int argc, char** argv) {
   report("sgemm 1536 x 1536 x 1536 (peak)", peak_gemm(), "GFLOP/s");
   bench_dense();
   bench_convolutions();
+  bench_types();
   std::printf("batch normalisation\n");
   for (std::int64_t n : {16, 128}) {
     bench_norm(n * 32 * 32, 16);

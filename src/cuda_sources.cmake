@@ -13,6 +13,8 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/fused_attention_backward_cuda.cu
+  kernels/fused_attention_cuda.cu
   kernels/group_norm_cuda.cu
   kernels/kernel_table_cuda.cpp
   kernels/layout_cuda.cu

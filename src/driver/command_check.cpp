@@ -96,8 +96,14 @@ int command_check(const CommandLine& line) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
     for (std::size_t i = 0; i < operation.inputs.size(); ++i)
       wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
-    operation.layer->prepare(
-        {device.kernels, device.device, 1, true, sizes, {wants.get(), operation.inputs.size()}, shards});
+    operation.layer->prepare({device.kernels,
+                              device.device,
+                              1,
+                              true,
+                              sizes,
+                              {wants.get(), operation.inputs.size()},
+                              shards,
+                              model.graph->activation_type()});
   }
   const MemoryPlan memory(calls, true, sizes.back());
   const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),

@@ -177,7 +177,7 @@ constexpr ParamSpec kPrecision[] = {
      "Type in which activations and their gradients are held; variables, their gradients, statistics and "
      "losses "
      "are float32 always."},
-    {"loss_scale", string, "auto", "auto|dynamic|a power of two",
+    {"loss_scale", node, "auto", "auto|dynamic|a power of two",
      "What the loss is multiplied by before the backward pass, and the summed gradients are divided by after "
      "it. auto: dynamic for float16, else 1. dynamic: from 65536 on, halved where gradients overflow (that "
      "step's update is left out), doubled after loss_scale_growth_steps steps without."},

@@ -23,7 +23,7 @@ DType activation_type(const Config& config) {
 }
 
 LossScale loss_scale(const Config& config) {
-  const std::string& text = config.precision.string("loss_scale");
+  const std::string& text = config.precision.node("loss_scale").text;  // of a list or a map: empty
   LossScale scale;
   scale.growth_steps = config.precision.integer("loss_scale_growth_steps");
   if (text == "dynamic" || (text == "auto" && activation_type(config) == DType::f16)) {

@@ -6,11 +6,21 @@
 // to nothing has probabilities of zero, hence an output of zero; what it may not attend to is never computed
 // with, or has the probability zero. Sums run in one order per element that the shape fixes: on the CPU every
 // instruction-set level gives the same bits. Plain types only (compiled for several instruction sets).
+//
+// Activations of one call (q, k, v, y and their gradients) lie in memory in one type of core/data.h; lengths
+// are float32. Scores, the softmax and all sums are float32 or double. Besides what is stored, rounded are:
+// - On the CPU the probabilities that forward keeps, to the activations' type. They are most of what is
+//   kept, lie in [0, 1], and their one rounding moves a gradient as much as that of v or dy does. Where none
+//   are kept, backward rounds those that it computes again alike: both ways give the same bits. y comes from
+//   probabilities before their rounding.
+// - On a GPU with 16-bit activations the operands of the tensor cores: probabilities after dropout, and the
+//   gradient of the scores. Neither is in memory; a number per query is kept (fused_attention_cuda.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 // The functions below are always inlined, hence never emitted by a file of one instruction-set level (isa.h).
@@ -32,9 +42,7 @@ struct AttentionShape {
 /// Where the numbers lie. Head h of position t of sample s is head_size numbers at
 /// q + (s * queries + t) * query_stride + h * head_size, k and v alike with key_stride.
 struct AttentionInputs {
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
+  ConstData q, k, v;
   std::int64_t query_stride = 0, key_stride = 0;
   const float* lengths = nullptr;  ///< n numbers: keys that count, limited to 0 .. keys; null: all
 };
@@ -49,28 +57,32 @@ struct AttentionDropout {
 
 /// Gradients, laid out like the inputs; all of them are overwritten.
 struct AttentionGradients {
-  float* q = nullptr;
-  float* k = nullptr;
-  float* v = nullptr;
+  Data q, k, v;
 };
+
+/// Probabilities of a head that are kept for the backward pass, at most; more are computed again.
+constexpr std::int64_t kMostKeptProbabilities = 512 * 512;
 
 class AttentionKernels {
  public:
   virtual ~AttentionKernels();
 
-  /// Bytes of the lane's scratch that forward and backward need. `stored`: probabilities are given.
-  virtual std::size_t scratch_bytes(const AttentionShape& shape, bool stored, bool training) const = 0;
-  /// y = the heads' outputs side by side: n x queries x (heads * head_size). The probabilities before dropout
-  /// are left in `probabilities` unless it is null.
+  /// Bytes that forward can leave for backward with activations of `type`; 0: `kept` must be null.
+  virtual std::size_t kept_bytes(const AttentionShape& shape, DType type) const = 0;
+  /// Bytes of the lane's scratch that forward and backward need. `kept`: memory for kept_bytes() is given.
+  virtual std::size_t scratch_bytes(const AttentionShape& shape, DType type, bool kept,
+                                    bool training) const = 0;
+  /// y = the heads' outputs side by side: n x queries x (heads * head_size). `kept` (64-byte aligned,
+  /// kept_bytes()) gets what backward can use, unless it is null.
   virtual void forward(const Lane&, const AttentionShape& shape, const AttentionInputs& inputs,
-                       const AttentionDropout& dropout, float* probabilities, float* y) const = 0;
-  /// dy is laid out like y. `probabilities` are forward's; null: they are computed again.
+                       const AttentionDropout& dropout, void* kept, Data y) const = 0;
+  /// y is forward's, and dy is laid out like it. `kept` is forward's; null: all is computed again.
   virtual void backward(const Lane&, const AttentionShape& shape, const AttentionInputs& inputs,
-                        const AttentionDropout& dropout, const float* probabilities, const float* dy,
+                        const AttentionDropout& dropout, const void* kept, ConstData y, ConstData dy,
                         const AttentionGradients& gradients) const = 0;
   /// x (n x steps x width) = 0 in the rows past each sample's length.
   virtual void zero_past(const Lane&, std::int64_t n, std::int64_t steps, std::int64_t width,
-                         const float* lengths, float* x) const = 0;
+                         const float* lengths, Data x) const = 0;
 };
 
 /// A length kept as a float32, within 0 .. most.

@@ -84,29 +84,39 @@ inline void multiply(std::int64_t rows, Operand a, const float* b, std::int64_t 
 }
 
 /// to (rows x padded(columns)) = factor * from, with zeros behind.
-inline void pack(std::int64_t rows, std::int64_t columns, float factor, const float* from,
-                 std::int64_t stride, float* to) {
+template <typename T>
+inline void pack(std::int64_t rows, std::int64_t columns, float factor, const T* from, std::int64_t stride,
+                 float* to) {
   const std::int64_t width = padded(columns);
   for (std::int64_t i = 0; i < rows; ++i) {
     std::int64_t j = 0;
-    for (; j < columns; ++j) to[i * width + j] = factor * from[i * stride + j];
+    for (; j < columns; ++j) to[i * width + j] = factor * to_float(from[i * stride + j]);
     for (; j < width; ++j) to[i * width + j] = 0.0F;
   }
 }
 /// to (columns x padded(rows)) = the transpose of from, with zeros behind.
-inline void pack_transposed(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t stride,
+template <typename T>
+inline void pack_transposed(std::int64_t rows, std::int64_t columns, const T* from, std::int64_t stride,
                             float* to) {
   const std::int64_t width = padded(rows);
   for (std::int64_t first = 0; first < width; first += kPad)
     for (std::int64_t j = 0; j < columns; ++j)
       for (std::int64_t i = first; i < first + kPad; ++i)
-        to[j * width + i] = i < rows ? from[i * stride + j] : 0.0F;
+        to[j * width + i] = i < rows ? to_float(from[i * stride + j]) : 0.0F;
 }
-inline void unpack(std::int64_t rows, std::int64_t columns, float factor, const float* from, float* to,
+template <typename T>
+inline void unpack(std::int64_t rows, std::int64_t columns, float factor, const float* from, T* to,
                    std::int64_t stride) {
   const std::int64_t width = padded(columns);
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) to[i * stride + j] = factor * from[i * width + j];
+    for (std::int64_t j = 0; j < columns; ++j)
+      to[i * stride + j] = from_float<T>(factor * from[i * width + j]);
+}
+
+/// to = from in to's type; count is a multiple of kPad.
+template <typename From, typename To>
+inline void convert(std::int64_t count, const From* from, To* to) {
+  for (std::int64_t i = 0; i < count; i += kLanes) L::store(to + i, L::load(from + i));
 }
 
 /// The sum of 16 columns.
@@ -160,6 +170,7 @@ inline void softmax_backward_row(const float* p, float* dx, std::int64_t count, 
 }
 
 /// One head of one sample.
+template <typename T>
 class Head {
  public:
   Head(const AttentionShape& shape, const AttentionInputs& inputs, std::int64_t sample, std::int64_t head)
@@ -181,18 +192,18 @@ class Head {
       if (attended(i) > most) most = attended(i);
     return most;
   }
-  /// p = the probabilities. Scratch: packed q (left there), packed transposed k.
+  /// p = the probabilities, not rounded to T. Scratch: packed q (left there), packed transposed k.
   void probabilities(float* q, float* kt, float* p) const {
     const std::int64_t row = shape_.row();
     pack_q(q);
-    pack_transposed(shape_.keys, shape_.head_size, inputs_.k + k_, inputs_.key_stride, kt);
+    pack_transposed(shape_.keys, shape_.head_size, inputs_.k.template as<T>() + k_, inputs_.key_stride, kt);
     multiply(shape_.queries, {q, padded(shape_.head_size), 1}, kt, row, p, row, [&](std::int64_t i) {
       return Extent{0, shape_.head_size, padded(limit(i))};
     });
     for (std::int64_t i = 0; i < shape_.queries; ++i) softmax_row(p + i * row, attended(i), row);
   }
   void pack_q(float* q) const {
-    pack(shape_.queries, shape_.head_size, factor_, inputs_.q + q_, inputs_.query_stride, q);
+    pack(shape_.queries, shape_.head_size, factor_, inputs_.q.template as<T>() + q_, inputs_.query_stride, q);
   }
 
  private:
@@ -229,21 +240,57 @@ struct Scratch {
 
 class Attention final : public AttentionKernels {
  public:
-  std::size_t scratch_bytes(const AttentionShape& shape, bool, bool) const override {
+  std::size_t kept_bytes(const AttentionShape& shape, DType type) const override {
+    if (shape.queries * shape.keys > kMostKeptProbabilities) return 0;
+    return static_cast<std::size_t>(shape.probabilities()) * (type == DType::f32 ? 4 : 2);
+  }
+  std::size_t scratch_bytes(const AttentionShape& shape, DType, bool, bool) const override {
     return static_cast<std::size_t>(Scratch::numbers(shape)) * sizeof(float);
   }
 
   void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
-               const AttentionDropout& dropout, float* probabilities, float* y) const override {
+               const AttentionDropout& dropout, void* kept, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      forward_of(lane, shape, inputs, dropout, static_cast<T*>(kept), y.as<T>());
+    });
+  }
+
+  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                const AttentionDropout& dropout, const void* kept, ConstData, ConstData dy,
+                const AttentionGradients& gradients) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      backward_of(lane, shape, inputs, dropout, static_cast<const T*>(kept), dy.as<T>(), gradients);
+    });
+  }
+
+  void zero_past(const Lane&, std::int64_t n, std::int64_t steps, std::int64_t width, const float* lengths,
+                 Data x) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      for (std::int64_t s = 0; s < n; ++s) {
+        T* sample = x.as<T>() + s * steps * width;
+        for (std::int64_t i = length_of(lengths[s], steps) * width; i < steps * width; ++i) sample[i] = T{};
+      }
+    });
+  }
+
+ private:
+  template <typename T>
+  static void forward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                         const AttentionDropout& dropout, T* probabilities, T* y) {
     const Scratch scratch(lane, shape);
     const std::int64_t square = shape.queries * shape.row(), width = padded(shape.head_size);
+    const T* v = inputs.v.as<T>();
     for (std::int64_t s = 0; s < shape.n; ++s)
       for (std::int64_t h = 0; h < shape.heads; ++h) {
-        const Head head(shape, inputs, s, h);
-        float* p = probabilities == nullptr ? scratch.p : probabilities + (s * shape.heads + h) * square;
+        const Head<T> head(shape, inputs, s, h);
+        T* kept = probabilities == nullptr ? nullptr : probabilities + (s * shape.heads + h) * square;
+        float* p = scratch.p;
+        if constexpr (dtype_of<T> == DType::f32) p = kept == nullptr ? p : kept;
         head.probabilities(scratch.q, scratch.k, p);
+        if constexpr (dtype_of<T> != DType::f32)
+          if (kept != nullptr) convert(square, p, kept);
         const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
-        pack(shape.keys, shape.head_size, 1.0F, inputs.v + head.k(), inputs.key_stride, scratch.v);
+        pack(shape.keys, shape.head_size, 1.0F, v + head.k(), inputs.key_stride, scratch.v);
         multiply(shape.queries, {dropped, shape.row(), 1}, scratch.v, width, scratch.out, width,
                  [&](std::int64_t i) {
                    return Extent{0, head.limit(i), width};
@@ -253,21 +300,42 @@ class Attention final : public AttentionKernels {
       }
   }
 
-  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
-                const AttentionDropout& dropout, const float* probabilities, const float* dy,
-                const AttentionGradients& gradients) const override {
+  /// The probabilities that backward computes with: those that were kept, or what would have been. q is left
+  /// packed in scratch.
+  template <typename T>
+  static const float* kept_probabilities(const Head<T>& head, const Scratch& scratch, std::int64_t square,
+                                         const T* kept) {
+    if (kept == nullptr)
+      head.probabilities(scratch.q, scratch.k, scratch.p);
+    else
+      head.pack_q(scratch.q);
+    if constexpr (dtype_of<T> == DType::f32) {
+      return kept == nullptr ? scratch.p : kept;
+    } else {
+      for (std::int64_t i = 0; i < square && kept == nullptr; i += kLanes) {
+        T rounded[kLanes];
+        L::store(rounded, L::load(scratch.p + i));
+        L::store(scratch.p + i, L::load(rounded));
+      }
+      if (kept != nullptr) convert(square, kept, scratch.p);
+      return scratch.p;
+    }
+  }
+
+  template <typename T>
+  static void backward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                          const AttentionDropout& dropout, const T* probabilities, const T* dy,
+                          const AttentionGradients& gradients) {
     const Scratch scratch(lane, shape);
     const std::int64_t row = shape.row(), square = shape.queries * row, width = padded(shape.head_size);
+    const T *k = inputs.k.as<T>(), *v = inputs.v.as<T>();
+    T *dq = gradients.q.as<T>(), *dk = gradients.k.as<T>(), *dv = gradients.v.as<T>();
     for (std::int64_t s = 0; s < shape.n; ++s)
       for (std::int64_t h = 0; h < shape.heads; ++h) {
-        const Head head(shape, inputs, s, h);
-        const float* p = probabilities + (s * shape.heads + h) * square;
-        if (probabilities == nullptr) {
-          head.probabilities(scratch.q, scratch.k, scratch.p);
-          p = scratch.p;
-        } else {
-          head.pack_q(scratch.q);
-        }
+        const Head<T> head(shape, inputs, s, h);
+        const float* p = kept_probabilities(
+            head, scratch, square,
+            probabilities == nullptr ? nullptr : probabilities + (s * shape.heads + h) * square);
         const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
         pack(shape.queries, shape.head_size, 1.0F,
              dy + (s * shape.queries * shape.heads + h) * shape.head_size, shape.heads * shape.head_size,
@@ -277,9 +345,9 @@ class Attention final : public AttentionKernels {
           return Extent{shape.causal ? j : 0, shape.queries, width};
         };
         multiply(shape.keys, {dropped, 1, row}, scratch.dy, width, scratch.out, width, queries);
-        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, gradients.v + head.k(), inputs.key_stride);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dv + head.k(), inputs.key_stride);
 
-        pack_transposed(shape.keys, shape.head_size, inputs.v + head.k(), inputs.key_stride, scratch.v);
+        pack_transposed(shape.keys, shape.head_size, v + head.k(), inputs.key_stride, scratch.v);
         multiply(shape.queries, {scratch.dy, width, 1}, scratch.v, row, scratch.dp, row, [&](std::int64_t i) {
           return Extent{0, shape.head_size, padded(head.limit(i))};
         });
@@ -287,27 +355,18 @@ class Attention final : public AttentionKernels {
         for (std::int64_t i = 0; i < shape.queries; ++i)
           softmax_backward_row(p + i * row, scratch.dp + i * row, head.attended(i), row);
 
-        pack(shape.keys, shape.head_size, 1.0F, inputs.k + head.k(), inputs.key_stride, scratch.k);
+        pack(shape.keys, shape.head_size, 1.0F, k + head.k(), inputs.key_stride, scratch.k);
         multiply(shape.queries, {scratch.dp, row, 1}, scratch.k, width, scratch.out, width,
                  [&](std::int64_t i) {
                    return Extent{0, head.limit(i), width};
                  });
-        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, gradients.q + head.q(),
+        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, dq + head.q(),
                inputs.query_stride);
         multiply(shape.keys, {scratch.dp, 1, row}, scratch.q, width, scratch.out, width, queries);
-        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, gradients.k + head.k(), inputs.key_stride);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dk + head.k(), inputs.key_stride);
       }
   }
 
-  void zero_past(const Lane&, std::int64_t n, std::int64_t steps, std::int64_t width, const float* lengths,
-                 float* x) const override {
-    for (std::int64_t s = 0; s < n; ++s) {
-      float* sample = x + s * steps * width;
-      for (std::int64_t i = length_of(lengths[s], steps) * width; i < steps * width; ++i) sample[i] = 0.0F;
-    }
-  }
-
- private:
   /// x, or with dropout `to` = x dropped out.
   static const float* drop(const Lane& lane, const AttentionShape& shape, const AttentionDropout& dropout,
                            std::int64_t sample, std::int64_t head, const float* x, float* to) {

@@ -4,7 +4,9 @@
 // Attention on a GPU: products of all heads at once in tiles of shared memory, and a warp per row of
 // probabilities. A product adds in float32 in the order of the inner index, sums over a row run in double:
 // thread t adds elements t, t + 32, ..., threads are added along a tree. Tiles that a causal mask leaves
-// empty are skipped.
+// empty are skipped. 16-bit activations go to the tensor cores without probabilities in memory
+// (fused_attention_cuda.h); heads that are too large for that are done here, with probabilities and their
+// gradients in float32 scratch.
 #include "kernels/attention.h"
 
 #include <cmath>
@@ -12,14 +14,16 @@
 #include "core/philox.h"
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/fused_attention_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
-constexpr int kEdge = 32;  ///< of a tile; each thread has four elements of one row
-constexpr int kPerThread = kEdge * kEdge / kThreads;
+constexpr int kEdge = 64, kDepth = 16;      ///< of a tile of the result, and of its operands
+constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each has every 16th row and column
+static_assert(kAcross * kAcross == kThreads && kAcross * kOfThread == kEdge);
 constexpr std::int64_t kMaxHeads = 65535;  ///< of a grid; more are strided over
 
 /// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column].
@@ -32,23 +36,42 @@ struct Matrix {
   }
 };
 
+template <typename T>
+__host__ __device__ Matrix<T> transposed(const Matrix<T>& m) {
+  return {m.at, m.sample, m.head, m.column, m.row};
+}
+
 /// What a causal mask leaves of a product: all; the result's lower triangle; the inner index up to the row;
 /// from the row on.
 enum class Triangle { none, result, up_to_row, from_row };
 
+template <typename A, typename B, typename C>
 struct Product {
-  Matrix<const float> a, b;
-  Matrix<float> c;
+  Matrix<const A> a;
+  Matrix<const B> b;
+  Matrix<C> c;
   std::int64_t n, heads, rows, inner, columns;
   float factor;
   Triangle triangle;
 };
 
+/// tile[k][i] = element (first_row + i, first + k) of m, zeros from `rows` and from `last` on.
+template <typename T>
+__device__ void load_tile(const Matrix<const T>& m, std::int64_t s, std::int64_t h, std::int64_t first_row,
+                          std::int64_t rows, std::int64_t first, std::int64_t last,
+                          float (&tile)[kDepth][kEdge + 1]) {
+  for (int at = static_cast<int>(threadIdx.x); at < kEdge * kDepth; at += kThreads) {
+    // Neighbours read neighbours: along whichever axis lies so.
+    const int i = m.column == 1 ? at / kDepth : at % kEdge, k = m.column == 1 ? at % kDepth : at / kEdge;
+    tile[k][i] = first_row + i < rows && first + k < last ? widened(m(s, h, first_row + i, first + k)) : 0.0F;
+  }
+}
+
 /// c = factor * a b for every head of every sample.
-__global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
-  __shared__ float left[kEdge][kEdge + 1], right[kEdge][kEdge + 1];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / (kEdge / kPerThread), column = thread % (kEdge / kPerThread) * kPerThread;
+template <typename A, typename B, typename C>
+__global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
+  __shared__ float left[kDepth][kEdge + 1], right[kDepth][kEdge + 1];
+  const int row = static_cast<int>(threadIdx.x) / kAcross, column = static_cast<int>(threadIdx.x) % kAcross;
   const std::int64_t tiles = (p.columns + kEdge - 1) / kEdge;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) / tiles * kEdge;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) % tiles * kEdge;
@@ -58,35 +81,36 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
       p.triangle == Triangle::up_to_row && first_row + kEdge < p.inner ? first_row + kEdge : p.inner;
   for (std::int64_t batch = blockIdx.z; batch < p.n * p.heads; batch += gridDim.z) {
     const std::int64_t s = batch / p.heads, h = batch % p.heads;
-    float sums[kPerThread] = {};
-    for (std::int64_t first = begin; first < end; first += kEdge) {
+    float sums[kOfThread][kOfThread] = {};
+    for (std::int64_t first = begin; first < end; first += kDepth) {
       __syncthreads();  // the tiles before have been read
-      for (int i = thread; i < kEdge * kEdge; i += kThreads) {
-        const int x = i / kEdge, y = i % kEdge;
-        // Neighbours read neighbours: along whichever axis lies so.
-        const int ai = p.a.column == 1 ? x : y, ak = p.a.column == 1 ? y : x;
-        left[ai][ak] =
-            first_row + ai < p.rows && first + ak < end ? p.a(s, h, first_row + ai, first + ak) : 0.0F;
-        const int bk = p.b.column == 1 ? x : y, bj = p.b.column == 1 ? y : x;
-        right[bk][bj] = first + bk < end && first_column + bj < p.columns
-                            ? p.b(s, h, first + bk, first_column + bj)
-                            : 0.0F;
-      }
+      load_tile(p.a, s, h, first_row, p.rows, first, end, left);
+      load_tile(transposed(p.b), s, h, first_column, p.columns, first, end, right);
       __syncthreads();
-      for (int k = 0; k < kEdge; ++k)
-        for (int w = 0; w < kPerThread; ++w) sums[w] += left[row][k] * right[k][column + w];
+#pragma unroll
+      for (int k = 0; k < kDepth; ++k)
+#pragma unroll
+        for (int r = 0; r < kOfThread; ++r)
+#pragma unroll
+          for (int w = 0; w < kOfThread; ++w)
+            sums[r][w] += left[k][row + r * kAcross] * right[k][column + w * kAcross];
     }
-    for (int w = 0; w < kPerThread; ++w)
-      if (first_row + row < p.rows && first_column + column + w < p.columns)
-        p.c(s, h, first_row + row, first_column + column + w) = p.factor * sums[w];
+#pragma unroll
+    for (int r = 0; r < kOfThread; ++r)
+#pragma unroll
+      for (int w = 0; w < kOfThread; ++w) {
+        const std::int64_t i = first_row + row + r * kAcross, j = first_column + column + w * kAcross;
+        if (i < p.rows && j < p.columns) p.c(s, h, i, j) = narrowed<C>(p.factor * sums[r][w]);
+      }
   }
 }
 
-void multiply(const Lane& lane, const char* name, const Product& product) {
+template <typename A, typename B, typename C>
+void multiply(const Lane& lane, const char* name, const Product<A, B, C>& product) {
   const std::int64_t tiles = (product.rows + kEdge - 1) / kEdge * ((product.columns + kEdge - 1) / kEdge);
   const std::int64_t heads = product.n * product.heads;
   if (tiles <= 0 || heads <= 0) return;
-  launch(lane, name, product_kernel,
+  launch(lane, name, product_kernel<A, B, C>,
          dim3(static_cast<unsigned int>(tiles), 1,
               static_cast<unsigned int>(heads < kMaxHeads ? heads : kMaxHeads)),
          kThreads, product);
@@ -196,9 +220,10 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <typename T>
 struct ZeroPast {
   const float* lengths;
-  float* x;
+  T* x;
   std::int64_t steps;
   template <typename V>
   __device__ std::int64_t column(std::int64_t unit) const {
@@ -209,11 +234,6 @@ struct ZeroPast {
     if (row % steps >= length_of(lengths[row / steps], steps)) V::store(x + at, {});
   }
 };
-
-template <typename T>
-Matrix<T> transposed(Matrix<T> m) {
-  return {m.at, m.sample, m.head, m.column, m.row};
-}
 
 /// The layouts of a problem.
 struct Layout {
@@ -242,67 +262,106 @@ struct Layout {
 
 class Attention final : public AttentionKernels {
  public:
-  std::size_t scratch_bytes(const AttentionShape& shape, bool stored, bool training) const override {
-    const int parts = (stored ? 0 : 1) + (shape.dropout ? 1 : 0) + (training ? 1 : 0);
+  std::size_t kept_bytes(const AttentionShape& shape, DType type) const override {
+    if (is_fused(shape, type)) return fused_attention_statistics_bytes(shape);
+    if (type != DType::f32 || shape.queries * shape.keys > kMostKeptProbabilities) return 0;
+    return static_cast<std::size_t>(shape.probabilities()) * sizeof(float);
+  }
+  std::size_t scratch_bytes(const AttentionShape& shape, DType type, bool kept,
+                            bool training) const override {
+    if (is_fused(shape, type)) return training ? fused_attention_scratch_bytes(shape, kept) : 0;
+    const int parts = (kept ? 0 : 1) + (shape.dropout ? 1 : 0) + (training ? 1 : 0);
     return static_cast<std::size_t>(parts) * static_cast<std::size_t>(shape.probabilities()) * sizeof(float);
   }
 
   void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
-               const AttentionDropout& dropout, float* probabilities, float* y) const override {
+               const AttentionDropout& dropout, void* kept, Data y) const override {
+    if (is_fused(shape, y.type()))
+      fused_attention_forward(lane, shape, inputs, dropout, static_cast<float*>(kept), y);
+    else
+      with_type(y.type(), [&]<typename T>(T) {
+        forward_of(lane, shape, inputs, dropout, static_cast<float*>(kept), y.as<T>());
+      });
+  }
+
+  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                const AttentionDropout& dropout, const void* kept, ConstData y, ConstData dy,
+                const AttentionGradients& gradients) const override {
+    if (is_fused(shape, dy.type()))
+      fused_attention_backward(lane, shape, inputs, dropout, static_cast<const float*>(kept), y, dy,
+                               gradients);
+    else
+      with_type(dy.type(), [&]<typename T>(T) {
+        backward_of(lane, shape, inputs, dropout, static_cast<const float*>(kept), dy.as<T>(), gradients);
+      });
+  }
+
+  void zero_past(const Lane& lane, std::int64_t n, std::int64_t steps, std::int64_t width,
+                 const float* lengths, Data x) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      map_columns(lane, "zero_past", n * steps, width, wide_aligned(x.as<T>()),
+                  ZeroPast<T>{lengths, x.as<T>(), steps});
+    });
+  }
+
+ private:
+  static bool is_fused(const AttentionShape& shape, DType type) {
+    return type != DType::f32 && shape.head_size <= kMostFusedHeadSize;
+  }
+
+  template <typename T>
+  static void forward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                         const AttentionDropout& dropout, float* probabilities, T* y) {
     const Layout layout{shape, inputs.query_stride, inputs.key_stride};
     float* next = static_cast<float*>(lane.scratch);
     float* p = probabilities != nullptr ? probabilities : take(shape, next);
     float* dropped = shape.dropout ? take(shape, next) : nullptr;
-    make_probabilities(lane, shape, inputs, dropout, p, dropped);
-    multiply(lane, "attention_output",
-             {layout.scores<const float>(shape.dropout ? dropped : p), layout.keys(inputs.v),
-              layout.outputs(y), shape.n, shape.heads, shape.queries, shape.keys, shape.head_size, 1.0F,
-              layout.triangle(Triangle::up_to_row)});
+    make_probabilities<T>(lane, shape, inputs, dropout, p, dropped);
+    multiply<float, T, T>(
+        lane, "attention_output",
+        {layout.scores<const float>(shape.dropout ? dropped : p), layout.keys(inputs.v.as<T>()),
+         layout.outputs(y), shape.n, shape.heads, shape.queries, shape.keys, shape.head_size, 1.0F,
+         layout.triangle(Triangle::up_to_row)});
   }
 
-  void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
-                const AttentionDropout& dropout, const float* probabilities, const float* dy,
-                const AttentionGradients& gradients) const override {
+  template <typename T>
+  static void backward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
+                          const AttentionDropout& dropout, const float* probabilities, const T* dy,
+                          const AttentionGradients& gradients) {
     const Layout layout{shape, inputs.query_stride, inputs.key_stride};
     float* next = static_cast<float*>(lane.scratch);
-    const float* p = probabilities;
-    float* dropped = nullptr;
-    if (p == nullptr) {
-      float* again = take(shape, next);
-      dropped = shape.dropout ? take(shape, next) : nullptr;
-      make_probabilities(lane, shape, inputs, dropout, again, dropped);
-      p = again;
+    float* again = probabilities == nullptr ? take(shape, next) : nullptr;
+    float* dropped = shape.dropout ? take(shape, next) : nullptr;
+    const float* p = probabilities == nullptr ? again : probabilities;
+    if (probabilities == nullptr) {
+      make_probabilities<T>(lane, shape, inputs, dropout, again, dropped);
     } else if (shape.dropout) {
-      dropped = take(shape, next);
       launch(lane, "attention_dropout", drop_kernel, row_blocks(shape), kThreads,
              rows(lane, shape, inputs, dropout), p, dropped);
     }
     float* dp = take(shape, next);
     const auto used = layout.scores<const float>(shape.dropout ? dropped : p);
-    multiply(lane, "attention_dv",
-             {transposed(used), layout.outputs(dy), layout.keys(gradients.v), shape.n, shape.heads,
-              shape.keys, shape.queries, shape.head_size, 1.0F, layout.triangle(Triangle::from_row)});
-    multiply(lane, "attention_dp",
-             {layout.outputs(dy), transposed(layout.keys(inputs.v)), layout.scores(dp), shape.n, shape.heads,
-              shape.queries, shape.head_size, shape.keys, 1.0F, layout.triangle(Triangle::result)});
+    multiply<float, T, T>(
+        lane, "attention_dv",
+        {transposed(used), layout.outputs(dy), layout.keys(gradients.v.as<T>()), shape.n, shape.heads,
+         shape.keys, shape.queries, shape.head_size, 1.0F, layout.triangle(Triangle::from_row)});
+    multiply<T, T, float>(
+        lane, "attention_dp",
+        {layout.outputs(dy), transposed(layout.keys(inputs.v.as<T>())), layout.scores(dp), shape.n,
+         shape.heads, shape.queries, shape.head_size, shape.keys, 1.0F, layout.triangle(Triangle::result)});
     launch(lane, "attention_softmax_backward", probabilities_backward_kernel, row_blocks(shape), kThreads,
            rows(lane, shape, inputs, dropout), p, dp);
     const auto ds = layout.scores<const float>(dp);
-    multiply(lane, "attention_dq",
-             {ds, layout.keys(inputs.k), layout.queries(gradients.q), shape.n, shape.heads, shape.queries,
-              shape.keys, shape.head_size, factor(shape), layout.triangle(Triangle::up_to_row)});
-    multiply(
-        lane, "attention_dk",
-        {transposed(ds), layout.queries(inputs.q), layout.keys(gradients.k), shape.n, shape.heads, shape.keys,
-         shape.queries, shape.head_size, factor(shape), layout.triangle(Triangle::from_row)});
+    multiply<float, T, T>(
+        lane, "attention_dq",
+        {ds, layout.keys(inputs.k.as<T>()), layout.queries(gradients.q.as<T>()), shape.n, shape.heads,
+         shape.queries, shape.keys, shape.head_size, factor(shape), layout.triangle(Triangle::up_to_row)});
+    multiply<float, T, T>(lane, "attention_dk",
+                          {transposed(ds), layout.queries(inputs.q.as<T>()), layout.keys(gradients.k.as<T>()),
+                           shape.n, shape.heads, shape.keys, shape.queries, shape.head_size, factor(shape),
+                           layout.triangle(Triangle::from_row)});
   }
 
-  void zero_past(const Lane& lane, std::int64_t n, std::int64_t steps, std::int64_t width,
-                 const float* lengths, float* x) const override {
-    map_columns(lane, "zero_past", n * steps, width, wide_aligned(x), ZeroPast{lengths, x, steps});
-  }
-
- private:
   static float factor(const AttentionShape& shape) {
     return static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size)));
   }
@@ -318,13 +377,14 @@ class Attention final : public AttentionKernels {
                    const AttentionDropout& dropout) {
     return {shape, inputs.lengths, dropout, lane.step_word};
   }
+  template <typename T>
   static void make_probabilities(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                                  const AttentionDropout& dropout, float* p, float* dropped) {
     const Layout layout{shape, inputs.query_stride, inputs.key_stride};
-    multiply(
-        lane, "attention_scores",
-        {layout.queries(inputs.q), transposed(layout.keys(inputs.k)), layout.scores(p), shape.n, shape.heads,
-         shape.queries, shape.head_size, shape.keys, factor(shape), layout.triangle(Triangle::result)});
+    multiply<T, T, float>(lane, "attention_scores",
+                          {layout.queries(inputs.q.as<T>()), transposed(layout.keys(inputs.k.as<T>())),
+                           layout.scores(p), shape.n, shape.heads, shape.queries, shape.head_size, shape.keys,
+                           factor(shape), layout.triangle(Triangle::result)});
     launch(lane, "attention_softmax", probabilities_kernel, row_blocks(shape), kThreads,
            rows(lane, shape, inputs, dropout), p, dropped);
   }

@@ -13,7 +13,9 @@
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
-#include "kernels/linear_cpu.h"
+#include "kernels/kernel_table.h"
+#include "kernels/onednn.h"
+#include "kernels/widened_linear.h"
 
 namespace lockstep {
 namespace {
@@ -232,7 +234,8 @@ class CpuConvolution final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes) {
-  return make_in_its_type<CpuConvolution>(spec, lanes);
+  const bool native = spec.dtype == DType::bf16 && onednn::multiplies_bfloat16();
+  return make_in_its_type<CpuConvolution>(cpu_kernels().elementwise, native, spec, lanes);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,12 @@
 //
 // Padding that differs between the sides ("same" with stride 2) is written out: the input is copied into a
 // padded one in scratch. cuDNN's engines are only sure to exist for symmetric padding.
+//
+// In 16-bit types x, y and the packed weights are of that type and sums are float32. cuDNN's documented set
+// of types has the gradient of the weights in the type of the others; where a deterministic engine gives it
+// in float32, that one is taken, else it is rounded and widened again while it is transposed. y is rounded,
+// and once more with bias and relu. Where an engine is missing for a pass: float32's convolution of widened
+// numbers (widened_linear.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -14,13 +20,13 @@
 #include "kernels/cudnn_cuda.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/linear_cuda.h"
+#include "kernels/widened_linear.h"
 
 namespace lockstep::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-std::size_t float_bytes(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
 
 class CudaConvolution final : public LinearPrimitive {
  public:
@@ -28,7 +34,6 @@ class CudaConvolution final : public LinearPrimitive {
       : s_(spec),
         padded_(spec.pad_front != spec.pad_back || spec.pad_top != spec.pad_bottom ||
                 spec.pad_left != spec.pad_right) {
-    LOCKSTEP_CHECK(s_.dtype == DType::f32, "convolution of {}", name_of(s_.dtype));
     LOCKSTEP_CHECK(s_.n > 0 && s_.in_positions() > 0 && s_.in_c > 0 && s_.out_c > 0,
                    "n {} in {}x{}x{}x{} out_c {}", s_.n, s_.in_d, s_.in_h, s_.in_w, s_.in_c, s_.out_c);
     LOCKSTEP_CHECK(s_.groups > 0 && s_.in_c % s_.groups == 0 && s_.out_c % s_.groups == 0,
@@ -36,7 +41,13 @@ class CudaConvolution final : public LinearPrimitive {
     forward_ = plan(PlanSpec::Pass::forward, options);
     if (!s_.training) return;
     backward_data_ = plan(PlanSpec::Pass::backward_data, options);
-    backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
+    try {
+      backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
+    } catch (const Error&) {
+      if (s_.dtype == DType::f32) throw;
+      gradient_ = s_.dtype;
+      backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
+    }
   }
 
   std::size_t scratch_bytes() const override {
@@ -44,24 +55,24 @@ class CudaConvolution final : public LinearPrimitive {
     if (s_.training) {
       workspace = std::max(workspace, backward_data_->workspace_bytes());
       workspace = std::max(workspace, backward_weights_->workspace_bytes());
-      gradient = aligned(weights_bytes());
+      gradient = aligned(weights_bytes(gradient_));
     }
     return kAlignment + aligned(padded_bytes()) + gradient + workspace;
   }
-  std::size_t packed_bytes() const override { return weights_bytes(); }
+  std::size_t packed_bytes() const override { return weights_bytes(s_.dtype); }
   bool same_packing(const LinearPrimitive& other) const override {
     const auto* o = dynamic_cast<const CudaConvolution*>(&other);
-    return o != nullptr && o->rows() == rows() && o->s_.out_c == s_.out_c;
+    return o != nullptr && o->rows() == rows() && o->s_.out_c == s_.out_c && o->s_.dtype == s_.dtype;
   }
   void pack(const Lane& lane, const float* weights, void* packed) const override {
-    transpose(lane, rows(), s_.out_c, weights, static_cast<float*>(packed));
+    transpose(lane, rows(), s_.out_c, weights, {packed, s_.dtype});
   }
 
   void forward(const Lane& lane, ConstData x, const float*, const void* packed, const float* bias,
                Data y) const override {
     const Scratch scratch = cut(lane);
-    if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
-    forward_->run(stream_of(lane), padded_ ? scratch.padded : x.f32(), packed, y, scratch.workspace);
+    forward_->run(stream_of(lane), padded(lane, scratch, x), packed, address_in(s_.dtype, y),
+                  scratch.workspace);
     add_bias(lane, s_.n * s_.out_positions(), s_.out_c, s_.bias ? bias : nullptr, s_.relu, y);
   }
 
@@ -69,16 +80,17 @@ class CudaConvolution final : public LinearPrimitive {
                      Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
-    backward_data_->run(stream_of(lane), padded_ ? scratch.padded : dx.f32(), packed, dy, scratch.workspace);
+    void* to = address_in(s_.dtype, dx);
+    backward_data_->run(stream_of(lane), padded_ ? scratch.padded.address() : to, packed,
+                        address_in(s_.dtype, dy), scratch.workspace);
     if (padded_) spatial_kernels().crop(lane, margins(), scratch.padded, dx);
   }
 
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     const Scratch scratch = cut(lane);
-    if (padded_) spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
-    backward_weights_->run(stream_of(lane), padded_ ? scratch.padded : x.f32(), scratch.gradient, dy,
-                           scratch.workspace);
+    backward_weights_->run(stream_of(lane), padded(lane, scratch, x), scratch.gradient.address(),
+                           address_in(s_.dtype, dy), scratch.workspace);
     transpose(lane, s_.out_c, rows(), scratch.gradient, dweights);
   }
 
@@ -88,18 +100,19 @@ class CudaConvolution final : public LinearPrimitive {
 
  private:
   struct Scratch {
-    float* padded;
-    float* gradient;
+    Data padded, gradient;
     void* workspace;
   };
 
   /// Rows of the weights as a matrix rows x out_c.
   std::int64_t rows() const { return s_.kernel_rows(); }
-  std::size_t weights_bytes() const { return float_bytes(rows() * s_.out_c); }
+  std::size_t weights_bytes(DType type) const {
+    return static_cast<std::size_t>(rows() * s_.out_c) * size_in_bytes(type);
+  }
   std::size_t padded_bytes() const {
     if (!padded_) return 0;
     const PlanSpec::Axes in = padded_in();
-    return float_bytes(s_.n * in[0] * in[1] * in[2] * s_.in_c);
+    return static_cast<std::size_t>(s_.n * in[0] * in[1] * in[2] * s_.in_c) * size_in_bytes(s_.dtype);
   }
   PlanSpec::Axes padded_in() const {
     return {s_.in_d + s_.pad_front + s_.pad_back, s_.in_h + s_.pad_top + s_.pad_bottom,
@@ -124,7 +137,9 @@ class CudaConvolution final : public LinearPrimitive {
     p.kernel = {s_.kernel_d, s_.kernel_h, s_.kernel_w};
     p.stride = {s_.stride_d, s_.stride_h, s_.stride_w};
     p.dilation = {s_.dilation_d, s_.dilation_h, s_.dilation_w};
-    p.tf32 = options.allow_tf32;
+    p.tf32 = options.allow_tf32 && s_.dtype == DType::f32;
+    p.type = s_.dtype;
+    p.gradient = gradient_;
     return plan_for(p);
   }
 
@@ -133,19 +148,27 @@ class CudaConvolution final : public LinearPrimitive {
                    lane.index, lane.scratch_bytes, scratch_bytes());
     char* begin = reinterpret_cast<char*>(aligned(reinterpret_cast<std::size_t>(lane.scratch)));
     char* gradient = begin + aligned(padded_bytes());
-    char* workspace = gradient + (s_.training ? aligned(weights_bytes()) : 0);
-    return {reinterpret_cast<float*>(begin), reinterpret_cast<float*>(gradient), workspace};
+    char* workspace = gradient + (s_.training ? aligned(weights_bytes(gradient_)) : 0);
+    return {{begin, s_.dtype}, {gradient, gradient_}, workspace};
+  }
+  /// x with its padding, where that is written out.
+  const void* padded(const Lane& lane, const Scratch& scratch, ConstData x) const {
+    const void* from = address_in(s_.dtype, x);
+    if (!padded_) return from;
+    spatial_kernels().pad(lane, margins(), x, 0.0F, scratch.padded);
+    return scratch.padded.address();
   }
 
   ConvolutionSpec s_;
   bool padded_;
+  DType gradient_ = DType::f32;  ///< of the weights, as cuDNN gives it
   std::shared_ptr<const Plan> forward_, backward_data_, backward_weights_;
 };
 
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options) {
-  return std::make_unique<CudaConvolution>(spec, options);
+  return make_in_its_type<CudaConvolution>(elementwise_kernels(), true, spec, options);
 }
 
 }  // namespace lockstep::cuda

@@ -3,9 +3,9 @@
 //
 // How a plan is chosen: cuDNN's heuristic gives engines in the order of expected speed, its fallback list the
 // rest. An engine is passed over if cuDNN notes that it is not deterministic, rounds inputs or partial sums,
-// or computes by Winograd or FFT (whose errors are not those of a sum of products); without TF32 also if it
-// uses tensor cores. The first that accepts the operation is taken: nothing is timed, so every run of a
-// machine takes the same.
+// or computes by Winograd or FFT (whose errors are not those of a sum of products); in float32 without TF32
+// also if it uses tensor cores. The first that accepts the operation is taken: nothing is timed, so every run
+// of a machine takes the same.
 #include "kernels/cudnn_cuda.h"
 
 #include <cudnn.h>
@@ -101,9 +101,22 @@ std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
   return {all.end() - count, all.end()};
 }
 
-/// float32, channels last: extents and strides in cuDNN's order, which is channels second.
-Descriptor tensor(std::int64_t id, std::int64_t n, std::int64_t c, const std::vector<std::int64_t>& space,
-                  const std::string& what) {
+cudnnDataType_t native(DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDNN_DATA_FLOAT;
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    default:
+      LOCKSTEP_CHECK(false, "a convolution of {}", name_of(type));
+  }
+}
+
+/// Channels last: extents and strides in cuDNN's order, which is channels second.
+Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
+                  const std::vector<std::int64_t>& space, const std::string& what) {
   std::vector<std::int64_t> extents{n, c}, strides(2 + space.size());
   extents.insert(extents.end(), space.begin(), space.end());
   std::int64_t stride = c;
@@ -114,7 +127,7 @@ Descriptor tensor(std::int64_t id, std::int64_t n, std::int64_t c, const std::ve
   strides[0] = stride;
   strides[1] = 1;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, native(type))
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
@@ -160,9 +173,11 @@ PassNames names_of(PlanSpec::Pass pass) {
 
 Descriptor operation_graph(const PlanSpec& s, cudnnHandle_t native, const std::string& what) {
   const int count = s.spatial_axes;
-  const Descriptor x = tensor(kX, s.n, s.in_c, axes(s.in, count), what),
-                   kernel = tensor(kKernel, s.out_c, s.in_c / s.groups, axes(s.kernel, count), what),
-                   y = tensor(kY, s.n, s.out_c, axes(s.out, count), what);
+  const DType kernel_type = s.pass == PlanSpec::Pass::backward_weights ? s.gradient : s.type;
+  const Descriptor x = tensor(kX, s.type, s.n, s.in_c, axes(s.in, count), what),
+                   kernel =
+                       tensor(kKernel, kernel_type, s.out_c, s.in_c / s.groups, axes(s.kernel, count), what),
+                   y = tensor(kY, s.type, s.n, s.out_c, axes(s.out, count), what);
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
@@ -209,7 +224,7 @@ std::vector<Descriptor> engines(const Descriptor& graph, cudnnBackendHeurMode_t 
   return found;
 }
 
-bool acceptable(const Descriptor& configuration, bool tf32, const std::string& what) {
+bool acceptable(const Descriptor& configuration, bool tensor_cores, const std::string& what) {
   const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR, what);
   cudnnBackendDescriptor_t native = engine.native();
   std::int64_t count = 0;
@@ -233,7 +248,7 @@ bool acceptable(const Descriptor& configuration, bool tf32, const std::string& w
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        return !tf32;
+        return !tensor_cores;
       default:
         return false;
     }
@@ -248,7 +263,7 @@ class CudnnPlan final : public Plan {
     int passed_over = 0, refused = 0;
     for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (const Descriptor& configuration : engines(graph, mode, what_)) {
-        if (!acceptable(configuration, spec.tf32, what_))
+        if (!acceptable(configuration, spec.tf32 || spec.type != DType::f32, what_))
           ++passed_over;
         else if (accept(configuration))
           return;
@@ -257,11 +272,10 @@ class CudnnPlan final : public Plan {
       }
     throw Error(
         ErrorKind::device,
-        fmt::format(
-            "cuDNN has no deterministic float32 engine for {}: {} engines are not deterministic or not "
-            "exact, {} refused",
-            what_, passed_over, refused),
-        {}, spec.tf32 ? "" : "allowing TF32 allows more engines");
+        fmt::format("cuDNN has no deterministic engine for {}: {} engines are not deterministic or not "
+                    "exact, {} refused",
+                    what_, passed_over, refused),
+        {}, spec.tf32 || spec.type != DType::f32 ? "" : "allowing TF32 allows more engines");
   }
 
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(workspace_bytes_); }
@@ -315,9 +329,10 @@ std::string PlanSpec::describe() const {
     return fmt::format("{}", fmt::join(axes(all, spatial_axes), "x"));
   };
   return fmt::format(
-      "a {} convolution of {}x{}x{} to {}x{} ({}), padding {}, stride {}, dilation {}, {} group(s){}",
-      text(kernel), n, text(in), in_c, text(out), out_c, name, text(padding), text(stride), text(dilation),
-      groups, tf32 ? ", TF32" : "");
+      "a {} convolution of {}x{}x{} to {}x{} ({}) in {}{}, padding {}, stride {}, dilation {}, {} group(s){}",
+      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type),
+      pass == Pass::backward_weights && gradient != type ? fmt::format(" to {}", name_of(gradient)) : "",
+      text(padding), text(stride), text(dilation), groups, tf32 ? ", TF32" : "");
 }
 
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {

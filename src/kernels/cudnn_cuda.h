@@ -13,10 +13,13 @@
 #include <memory>
 #include <string>
 
+#include "core/dtype.h"
+
 namespace lockstep::cuda {
 
-/// A convolution with symmetric padding, channels last, float32; the kernel is out x kernel x in/groups. Axes
-/// in order depth, height, width; with two spatial axes the depth is of one element everywhere.
+/// A convolution with symmetric padding, channels last, with float32 sums; the kernel is out x kernel x
+/// in/groups. Axes in order depth, height, width; with two spatial axes the depth is of one element
+/// everywhere.
 struct PlanSpec {
   enum class Pass { forward, backward_data, backward_weights } pass = Pass::forward;
   using Axes = std::array<std::int64_t, 3>;
@@ -24,6 +27,8 @@ struct PlanSpec {
   std::int64_t n = 0, in_c = 0, out_c = 0, groups = 1;
   Axes in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
   bool tf32 = false;
+  DType type = DType::f32;      ///< of x and y, and of the kernel where it is read
+  DType gradient = DType::f32;  ///< of the kernel where it is written
   std::string describe() const;
 };
 

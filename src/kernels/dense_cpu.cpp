@@ -16,7 +16,9 @@
 
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
-#include "kernels/linear_cpu.h"
+#include "kernels/kernel_table.h"
+#include "kernels/onednn.h"
+#include "kernels/widened_linear.h"
 
 namespace lockstep {
 namespace {
@@ -150,7 +152,8 @@ class CpuDense final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes) {
-  return make_in_its_type<CpuDense>(spec, lanes);
+  const bool native = spec.dtype == DType::bf16 && onednn::multiplies_bfloat16();
+  return make_in_its_type<CpuDense>(cpu_kernels().elementwise, native, spec, lanes);
 }
 
 }  // namespace lockstep

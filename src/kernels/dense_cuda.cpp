@@ -13,6 +13,12 @@
 // ReLU is not an epilogue of the product: CUBLASLT_EPILOGUE_RELU is max(x, 0), which is 0 for NaN on a GPU,
 // and a broken weight would go on unseen. It is one pass of our own, together with the bias; a bias alone is
 // the epilogue.
+//
+// In 16-bit types the operands are of that type (the pack has the rounded weights, as they lie), sums and
+// scales are float32, and so is the gradient of the weights. The epilogue would take a bias of y's type only,
+// so a bias is the pass of our own there: y is rounded, and once more with the bias. That costs 6 bytes of
+// memory traffic per element; to leave a float32 y in scratch and round once would cost 10. Where cuBLASLt
+// has no algorithm for a product: float32's products of widened numbers (widened_linear.h).
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -26,6 +32,7 @@
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/linear_cuda.h"
+#include "kernels/widened_linear.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -53,14 +60,31 @@ cublasLtHandle_t handle() {
   return found;
 }
 
-/// A column-major product d (m x n) = op(a) op(b) (+ bias[m]).
+cudaDataType_t native(DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      LOCKSTEP_CHECK(false, "a product of {}", name_of(type));
+  }
+}
+
+/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], with float32 only).
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
   std::uint32_t alignment = kAlignment;
-  auto key() const { return std::tuple(m, n, k, transposed_a, transposed_b, bias, tf32, alignment); }
+  DType from = DType::f32, to = DType::f32;  ///< of a and b; of d
+  auto key() const {
+    return std::tuple(m, n, k, transposed_a, transposed_b, bias, tf32, alignment, from, to);
+  }
   std::string describe() const {
-    return fmt::format("a float32 product of {} x {} x {}{}{}{}{}", m, n, k,
+    return fmt::format("a {} product of {} x {} x {}{}{}{}{}{}", name_of(from), m, n, k,
+                       to != from ? fmt::format(" in {}", name_of(to)) : "",
                        transposed_a ? ", a transposed" : "", transposed_b ? ", b transposed" : "",
                        bias ? ", bias" : "", tf32 ? ", TF32" : "");
   }
@@ -70,9 +94,9 @@ class Product {
  public:
   Product(const ProductShape& shape, int lanes) : shape_(shape), what_(shape.describe()) {
     const ProductShape& s = shape_;
-    a_ = layout(s.transposed_a ? s.k : s.m, s.transposed_a ? s.m : s.k);
-    b_ = layout(s.transposed_b ? s.n : s.k, s.transposed_b ? s.k : s.n);
-    d_ = layout(s.m, s.n);
+    a_ = layout(s.from, s.transposed_a ? s.k : s.m, s.transposed_a ? s.m : s.k);
+    b_ = layout(s.from, s.transposed_b ? s.n : s.k, s.transposed_b ? s.k : s.n);
+    d_ = layout(s.to, s.m, s.n);
     for (int lane = 0; lane < lanes; ++lane) operations_.push_back(operation());
     choose_algorithm();
   }
@@ -88,7 +112,7 @@ class Product {
     return algorithm_.workspaceSize == 0 ? 0 : algorithm_.workspaceSize + kWorkspaceAlignment;
   }
 
-  void run(const Lane& lane, const float* a, const float* b, const float* bias, float* d) const {
+  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < static_cast<int>(operations_.size()), "lane {} of {}",
                    lane.index, operations_.size());
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
@@ -109,9 +133,9 @@ class Product {
   }
 
  private:
-  cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns) const {
+  cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t columns) const {
     cublasLtMatrixLayout_t made = nullptr;
-    check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+    check(cublasLtMatrixLayoutCreate(&made, native(type), static_cast<std::uint64_t>(rows),
                                      static_cast<std::uint64_t>(columns), rows),
           "cublasLtMatrixLayoutCreate", what_);
     return made;
@@ -187,19 +211,24 @@ class Product {
 
 class CudaDense final : public LinearPrimitive {
  public:
-  CudaDense(const DenseSpec& spec, int lanes, const CudaOptions& options) : spec_(spec) {
-    LOCKSTEP_CHECK(spec.dtype == DType::f32, "dense of {}", name_of(spec.dtype));
+  CudaDense(const DenseSpec& spec, int lanes, const CudaOptions& options)
+      : spec_(spec), bias_in_product_(spec.bias && !spec.relu && spec.dtype == DType::f32) {
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
-    const bool tf32 = options.allow_tf32;
-    const std::uint32_t alignment = spec.aligned ? kAlignment : sizeof(float);
-    forward_.emplace(
-        ProductShape{spec.out, spec.n, spec.in, false, false, spec.bias && !spec.relu, tf32, alignment},
-        lanes);
+    ProductShape shape{spec.out, spec.n, spec.in};
+    shape.tf32 = options.allow_tf32 && spec.dtype == DType::f32;
+    shape.from = shape.to = spec.dtype;
+    if (!spec.aligned) shape.alignment = static_cast<std::uint32_t>(size_in_bytes(spec.dtype));
+    const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+      shape.m = m, shape.n = n, shape.k = k;
+      return shape;
+    };
+    shape.bias = bias_in_product_;
+    forward_.emplace(product(spec.out, spec.n, spec.in), lanes);
     if (!spec.training) return;
-    backward_data_.emplace(ProductShape{spec.in, spec.n, spec.out, true, false, false, tf32, alignment},
-                           lanes);
-    backward_weights_.emplace(ProductShape{spec.out, spec.in, spec.n, false, true, false, tf32, alignment},
-                              lanes);
+    shape.bias = false, shape.transposed_a = true;
+    backward_data_.emplace(product(spec.in, spec.n, spec.out), lanes);
+    shape.transposed_a = false, shape.transposed_b = true, shape.to = DType::f32;
+    backward_weights_.emplace(product(spec.out, spec.in, spec.n), lanes);
   }
 
   std::size_t scratch_bytes() const override {
@@ -208,39 +237,50 @@ class CudaDense final : public LinearPrimitive {
       if (product->has_value()) bytes = std::max(bytes, (*product)->scratch_bytes());
     return bytes;
   }
-  std::size_t packed_bytes() const override { return 0; }
+  std::size_t packed_bytes() const override {
+    return packs() ? static_cast<std::size_t>(spec_.in * spec_.out) * size_in_bytes(spec_.dtype) : 0;
+  }
   bool same_packing(const LinearPrimitive& other) const override {
-    return dynamic_cast<const CudaDense*>(&other) != nullptr;
+    const auto* o = dynamic_cast<const CudaDense*>(&other);
+    return o != nullptr && o->spec_.dtype == spec_.dtype && o->packed_bytes() == packed_bytes();
   }
-  void pack(const Lane&, const float*, void*) const override {}
+  void pack(const Lane& lane, const float* weights, void* packed) const override {
+    if (packs()) elementwise_kernels().convert(lane, spec_.in * spec_.out, weights, {packed, spec_.dtype});
+  }
 
-  void forward(const Lane& lane, ConstData x, const float* weights, const void*, const float* bias,
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
-    forward_->run(lane, weights, x, spec_.bias && !spec_.relu ? bias : nullptr, y);
-    if (spec_.relu) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, true, y);
+    forward_->run(lane, used(weights, packed), address_in(spec_.dtype, x), bias_in_product_ ? bias : nullptr,
+                  address_in(spec_.dtype, y));
+    if (!bias_in_product_) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, spec_.relu, y);
   }
-  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void*,
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
-    backward_data_->run(lane, weights, dy, nullptr, dx);
+    backward_data_->run(lane, used(weights, packed), address_in(spec_.dtype, dy), nullptr,
+                        address_in(spec_.dtype, dx));
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
-    backward_weights_->run(lane, dy, x, nullptr, dweights);
+    backward_weights_->run(lane, address_in(spec_.dtype, dy), address_in(spec_.dtype, x), nullptr, dweights);
   }
   double flops() const override {
     return 2.0 * static_cast<double>(spec_.n * spec_.in) * static_cast<double>(spec_.out);
   }
 
  private:
+  bool packs() const { return spec_.dtype != DType::f32; }
+  const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
+
   DenseSpec spec_;
+  bool bias_in_product_;
   std::optional<Product> forward_, backward_data_, backward_weights_;
 };
 
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options) {
-  return std::make_unique<CudaDense>(spec, lanes, options);
+  return make_in_its_type<CudaDense>(elementwise_kernels(), true, spec, lanes, options);
 }
 
 std::string dense_library_version() {

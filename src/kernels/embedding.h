@@ -4,13 +4,15 @@
 // Rows of a table by number: gather, and the gradient of it. An id is a float32 whole number in [0, rows);
 // rows < 2^24. The gradient is made in two stages, so that it can be a dense table or stay (rows, values):
 // first the positions are grouped by row, then each row adds its positions in ascending order. No atomics, no
-// decision by anything but the ids: the same bits twice, on each instruction-set level, and on a GPU. Plain
-// types only (compiled for several instruction sets).
+// decision by anything but the ids: the same bits twice, on each instruction-set level, and on a GPU. What is
+// gathered, and its gradient, lie in memory in any type of core/data.h; ids, table and the table's gradient
+// are float32. Plain types only (compiled for several instruction sets).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "core/data.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -39,7 +41,7 @@ class EmbeddingKernels {
   /// names no row is NaN. Returns the first such position, or -1; a GPU, which would have to be waited for,
   /// always returns -1.
   virtual std::int64_t gather(const Lane&, std::int64_t positions, std::int64_t rows, std::int64_t units,
-                              const float* ids, std::int64_t padding, const float* table, float* y) const = 0;
+                              const float* ids, std::int64_t padding, const float* table, Data y) const = 0;
 
   /// Bytes of workspace that group_by_row needs.
   virtual std::size_t group_bytes(std::int64_t positions) const = 0;
@@ -50,7 +52,7 @@ class EmbeddingKernels {
   /// positions, double across. `dense`: into values[rows[k]] instead, of a table whose other rows the caller
   /// has set to zero. No aliasing.
   virtual void accumulate(const Lane&, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
-                          const float* dy, bool dense, float* values) const = 0;
+                          ConstData dy, bool dense, float* values) const = 0;
 };
 
 }  // namespace lockstep

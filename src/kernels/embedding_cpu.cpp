@@ -23,9 +23,9 @@ inline std::int32_t row_of(float id, std::int64_t rows) {
 }
 
 /// Adds the rows of dy that order[first .. last) names, columns [column, column + width), in order.
-template <typename V, int kPieces>
+template <typename V, int kPieces, typename T>
 inline void add_rows(const std::int32_t* order, std::int64_t first, std::int64_t last, std::int64_t units,
-                     const float* dy, float* to) {
+                     const T* dy, float* to) {
   using L = Lanes<V>;
   V sum[kPieces] = {};
   double totals[kPieces * L::kWidth] = {};
@@ -33,7 +33,7 @@ inline void add_rows(const std::int32_t* order, std::int64_t first, std::int64_t
     const std::int64_t end = begin + kBlock < last ? begin + kBlock : last;
     for (int k = 0; k < kPieces; ++k) sum[k] = V{};
     for (std::int64_t i = begin; i < end; ++i) {
-      const float* from = dy + static_cast<std::int64_t>(order[i]) * units;
+      const T* from = dy + static_cast<std::int64_t>(order[i]) * units;
 #pragma GCC unroll 16
       for (int k = 0; k < kPieces; ++k) sum[k] += L::load(from + k * L::kWidth);
     }
@@ -48,23 +48,51 @@ inline void add_rows(const std::int32_t* order, std::int64_t first, std::int64_t
     for (int i = 0; i < kPieces * L::kWidth; ++i) to[i] = static_cast<float>(totals[i]);
 }
 
+template <typename T>
+inline std::int64_t gather_rows(std::int64_t positions, std::int64_t rows, std::int64_t units,
+                                const float* ids, std::int64_t padding, const float* table, T* y) {
+  std::int64_t bad = -1;
+  for (std::int64_t p = 0; p < positions; ++p) {
+    const std::int32_t row = row_of(ids[p], rows);
+    T* to = y + p * units;
+    if (row < 0 || row == padding) {
+      const T value = from_float<T>(row < 0 ? __builtin_nanf("") : 0.0F);
+      for (std::int64_t u = 0; u < units; ++u) to[u] = value;
+      if (row < 0 && bad < 0) bad = p;
+      continue;
+    }
+    const float* from = table + row * units;
+    std::int64_t u = 0;
+    for (; u + kLanes <= units; u += kLanes) Lanes<Vec>::store(to + u, Lanes<Vec>::load(from + u));
+    for (; u < units; ++u) to[u] = from_float<T>(from[u]);
+  }
+  return bad;
+}
+
+template <typename T>
+inline void add_touched(std::int64_t units, const TouchedRows& touched, const T* dy, bool dense,
+                        float* values) {
+  constexpr int kPieces = kPanelColumns / kLanes;
+  for (std::int32_t k = 0; k < *touched.count; ++k) {
+    float* to = values + static_cast<std::int64_t>(dense ? touched.rows[k] : k) * units;
+    const std::int64_t first = touched.starts[k], last = touched.starts[k + 1];
+    std::int64_t u = 0;
+    for (; u + kPanelColumns <= units; u += kPanelColumns)
+      add_rows<Vec, kPieces>(touched.order, first, last, units, dy + u, to + u);
+    for (; u + kLanes <= units; u += kLanes)
+      add_rows<Vec, 1>(touched.order, first, last, units, dy + u, to + u);
+    for (; u < units; ++u) add_rows<float, 1>(touched.order, first, last, units, dy + u, to + u);
+  }
+}
+
 class Embedding final : public EmbeddingKernels {
  public:
   std::int64_t gather(const Lane&, std::int64_t positions, std::int64_t rows, std::int64_t units,
-                      const float* ids, std::int64_t padding, const float* table, float* y) const override {
+                      const float* ids, std::int64_t padding, const float* table, Data y) const override {
     std::int64_t bad = -1;
-    for (std::int64_t p = 0; p < positions; ++p) {
-      const std::int32_t row = row_of(ids[p], rows);
-      float* to = y + p * units;
-      if (row < 0 || row == padding) {
-        const float value = row < 0 ? __builtin_nanf("") : 0.0F;
-        for (std::int64_t u = 0; u < units; ++u) to[u] = value;
-        if (row < 0 && bad < 0) bad = p;
-        continue;
-      }
-      const float* from = table + row * units;
-      for (std::int64_t u = 0; u < units; ++u) to[u] = from[u];
-    }
+    with_type(y.type(), [&]<typename T>(T) {
+      bad = gather_rows(positions, rows, units, ids, padding, table, y.as<T>());
+    });
     return bad;
   }
 
@@ -118,19 +146,9 @@ class Embedding final : public EmbeddingKernels {
     *touched.count = count;
   }
 
-  void accumulate(const Lane&, std::int64_t, std::int64_t units, const TouchedRows& touched, const float* dy,
+  void accumulate(const Lane&, std::int64_t, std::int64_t units, const TouchedRows& touched, ConstData dy,
                   bool dense, float* values) const override {
-    constexpr int kPieces = kPanelColumns / kLanes;
-    for (std::int32_t k = 0; k < *touched.count; ++k) {
-      float* to = values + static_cast<std::int64_t>(dense ? touched.rows[k] : k) * units;
-      const std::int64_t first = touched.starts[k], last = touched.starts[k + 1];
-      std::int64_t u = 0;
-      for (; u + kPanelColumns <= units; u += kPanelColumns)
-        add_rows<Vec, kPieces>(touched.order, first, last, units, dy + u, to + u);
-      for (; u + kLanes <= units; u += kLanes)
-        add_rows<Vec, 1>(touched.order, first, last, units, dy + u, to + u);
-      for (; u < units; ++u) add_rows<float, 1>(touched.order, first, last, units, dy + u, to + u);
-    }
+    with_type(dy.type(), [&]<typename T>(T) { add_touched(units, touched, dy.as<T>(), dense, values); });
   }
 };
 

@@ -32,10 +32,11 @@ inline std::int64_t padded(std::int64_t positions) {
 }
 
 /// Rows are positions, columns are units.
+template <typename T>
 struct Gather {
   const float* ids;
   const float* table;
-  float* y;
+  T* y;
   std::int64_t rows, units, padding;
   template <typename V>
   __device__ std::int64_t column(std::int64_t unit) const {
@@ -143,9 +144,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Rows are touched rows, columns are units.
+template <typename T>
 struct Accumulate {
   TouchedRows touched;
-  const float* dy;
+  const T* dy;
   float* values;
   std::int64_t units;
   bool dense;
@@ -177,9 +179,11 @@ struct Accumulate {
 class Embedding final : public EmbeddingKernels {
  public:
   std::int64_t gather(const Lane& lane, std::int64_t positions, std::int64_t rows, std::int64_t units,
-                      const float* ids, std::int64_t padding, const float* table, float* y) const override {
-    map_columns(lane, "gather_rows", positions, units, wide_aligned(table, y),
-                Gather{ids, table, y, rows, units, padding});
+                      const float* ids, std::int64_t padding, const float* table, Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      map_columns(lane, "gather_rows", positions, units, wide_aligned(table, y.as<T>()),
+                  Gather<T>{ids, table, y.as<T>(), rows, units, padding});
+    });
     return -1;
   }
 
@@ -207,9 +211,11 @@ class Embedding final : public EmbeddingKernels {
   }
 
   void accumulate(const Lane& lane, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
-                  const float* dy, bool dense, float* values) const override {
-    map_columns(lane, "accumulate_rows", positions, units, wide_aligned(dy, values),
-                Accumulate{touched, dy, values, units, dense});
+                  ConstData dy, bool dense, float* values) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      map_columns(lane, "accumulate_rows", positions, units, wide_aligned(dy.as<T>(), values),
+                  Accumulate<T>{touched, dy.as<T>(), values, units, dense});
+    });
   }
 };
 

@@ -10,8 +10,9 @@ namespace {
 constexpr int kSide = 32;  ///< of the square that a block transposes, through shared memory
 constexpr int kSideRows = kThreads / kSide;
 
+template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
-    transpose_kernel(std::int64_t rows, std::int64_t columns, const float* from, float* to) {
+    transpose_kernel(std::int64_t rows, std::int64_t columns, const From* from, To* to) {
   __shared__ float square[kSide][kSide + 1];  // one more: no two rows in the same memory bank
   const int x = static_cast<int>(threadIdx.x) % kSide, first = static_cast<int>(threadIdx.x) / kSide;
   const std::int64_t squares_across = (columns + kSide - 1) / kSide;
@@ -19,10 +20,12 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t s = blockIdx.x; s < squares; s += gridDim.x) {
     const std::int64_t row = s / squares_across * kSide, column = s % squares_across * kSide;
     for (int y = first; y < kSide; y += kSideRows)
-      if (row + y < rows && column + x < columns) square[y][x] = from[(row + y) * columns + column + x];
+      if (row + y < rows && column + x < columns)
+        square[y][x] = widened(from[(row + y) * columns + column + x]);
     __syncthreads();
     for (int y = first; y < kSide; y += kSideRows)
-      if (column + y < columns && row + x < rows) to[(column + y) * rows + row + x] = square[x][y];
+      if (column + y < columns && row + x < rows)
+        to[(column + y) * rows + row + x] = narrowed<To>(square[x][y]);
     __syncthreads();
   }
 }
@@ -58,12 +61,20 @@ struct ReluInPlace {
 
 }  // namespace
 
-void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, const float* from, float* to) {
+void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, ConstData from, Data to) {
   if (rows <= 0 || columns <= 0) return;
   const std::int64_t squares = ((rows + kSide - 1) / kSide) * ((columns + kSide - 1) / kSide);
-  launch(lane, "transpose", transpose_kernel,
-         static_cast<unsigned int>(squares < kMaxBlocks ? squares : kMaxBlocks), kThreads, rows, columns,
-         from, to);
+  const auto blocks = static_cast<unsigned int>(squares < kMaxBlocks ? squares : kMaxBlocks);
+  if (from.type() == DType::f32)
+    with_type(to.type(), [&]<typename T>(T) {
+      launch(lane, "transpose", transpose_kernel<float, T>, blocks, kThreads, rows, columns, from.f32(),
+             to.as<T>());
+    });
+  else
+    with_type(from.type(), [&]<typename T>(T) {
+      launch(lane, "transpose", transpose_kernel<T, float>, blocks, kThreads, rows, columns, from.as<T>(),
+             to.f32());
+    });
 }
 
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,

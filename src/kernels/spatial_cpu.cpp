@@ -10,14 +10,29 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-inline void fill(std::int64_t count, float value, float* to) {
+template <typename T>
+inline void fill(std::int64_t count, T value, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = value;
 }
-inline void copy(std::int64_t count, const float* from, float* to) {
+template <typename T>
+inline void copy(std::int64_t count, const T* from, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
-inline void add(std::int64_t count, const float* from, float* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+
+/// to[c] = sum of share * from[c] over what gather(add) gives to add(share, from), in that order, from zero
+/// on in float32. It is called again for each kColumns channels.
+template <typename T, typename Gather>
+inline void weighted_sum(std::int64_t channels, T* to, const Gather& gather) {
+  constexpr std::int64_t kColumns = 64;
+  for (std::int64_t first = 0; first < channels; first += kColumns) {
+    const std::int64_t width = channels - first < kColumns ? channels - first : kColumns;
+    float sum[kColumns];
+    fill(width, 0.0F, sum);
+    gather([&](float share, const T* from) {
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += share * to_float(from[first + c]);
+    });
+    for (std::int64_t c = 0; c < width; ++c) to[first + c] = from_float<T>(sum[c]);
+  }
 }
 
 /// Two elements of an axis and how much of the second.
@@ -65,110 +80,145 @@ struct Axis {
   }
 };
 
-class Spatial final : public SpatialKernels {
- public:
-  void pad(const Lane&, const MarginSpec& s, const float* inner, float value, float* outer) const override {
-    const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
-                       right = s.after[2] * s.channels, outer_row = left + row + right,
-                       plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      fill(s.before[0] * plane, value, outer);
-      outer += s.before[0] * plane;
-      for (std::int64_t d = 0; d < s.inner[0]; ++d) {
-        fill(s.before[1] * outer_row, value, outer);
-        outer += s.before[1] * outer_row;
-        for (std::int64_t h = 0; h < s.inner[1]; ++h, outer += outer_row, inner += row) {
-          fill(left, value, outer);
-          copy(row, inner, outer + left);
-          fill(right, value, outer + left + row);
-        }
-        fill(s.after[1] * outer_row, value, outer);
-        outer += s.after[1] * outer_row;
+template <typename T>
+inline void pad(const MarginSpec& s, const T* inner, T value, T* outer) {
+  const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
+                     right = s.after[2] * s.channels, outer_row = left + row + right,
+                     plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    fill(s.before[0] * plane, value, outer);
+    outer += s.before[0] * plane;
+    for (std::int64_t d = 0; d < s.inner[0]; ++d) {
+      fill(s.before[1] * outer_row, value, outer);
+      outer += s.before[1] * outer_row;
+      for (std::int64_t h = 0; h < s.inner[1]; ++h, outer += outer_row, inner += row) {
+        fill(left, value, outer);
+        copy(row, inner, outer + left);
+        fill(right, value, outer + left + row);
       }
-      fill(s.after[0] * plane, value, outer);
-      outer += s.after[0] * plane;
+      fill(s.after[1] * outer_row, value, outer);
+      outer += s.after[1] * outer_row;
     }
+    fill(s.after[0] * plane, value, outer);
+    outer += s.after[0] * plane;
   }
+}
 
-  void crop(const Lane&, const MarginSpec& s, const float* outer, float* inner) const override {
-    const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
-                       outer_row = left + row + s.after[2] * s.channels,
-                       plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
-    for (std::int64_t n = 0; n < s.n; ++n) {
-      outer += s.before[0] * plane;
-      for (std::int64_t d = 0; d < s.inner[0]; ++d, outer += plane)
-        for (std::int64_t h = 0; h < s.inner[1]; ++h, inner += row)
-          copy(row, outer + (s.before[1] + h) * outer_row + left, inner);
-      outer += s.after[0] * plane;
-    }
+template <typename T>
+inline void crop(const MarginSpec& s, const T* outer, T* inner) {
+  const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
+                     outer_row = left + row + s.after[2] * s.channels,
+                     plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    outer += s.before[0] * plane;
+    for (std::int64_t d = 0; d < s.inner[0]; ++d, outer += plane)
+      for (std::int64_t h = 0; h < s.inner[1]; ++h, inner += row)
+        copy(row, outer + (s.before[1] + h) * outer_row + left, inner);
+    outer += s.after[0] * plane;
   }
+}
 
-  void upsample_nearest(const Lane&, const UpsampleSpec& s, const float* x, float* y) const override {
-    const std::int64_t out_row = s.in[2] * s.factor[2] * s.channels, rows = s.in[1] * s.factor[1];
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t d = 0; d < s.in[0]; ++d) {
-        const float* plane = y;
-        for (std::int64_t h = 0; h < s.in[1]; ++h) {
-          const float* row = y;
-          for (std::int64_t w = 0; w < s.in[2]; ++w, x += s.channels)
-            for (std::int64_t k = 0; k < s.factor[2]; ++k, y += s.channels) copy(s.channels, x, y);
-          for (std::int64_t k = 1; k < s.factor[1]; ++k, y += out_row) copy(out_row, row, y);
-        }
-        for (std::int64_t k = 1; k < s.factor[0]; ++k, y += rows * out_row) copy(rows * out_row, plane, y);
+template <typename T>
+inline void upsample_nearest(const UpsampleSpec& s, const T* x, T* y) {
+  const std::int64_t out_row = s.in[2] * s.factor[2] * s.channels, rows = s.in[1] * s.factor[1];
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t d = 0; d < s.in[0]; ++d) {
+      const T* plane = y;
+      for (std::int64_t h = 0; h < s.in[1]; ++h) {
+        const T* row = y;
+        for (std::int64_t w = 0; w < s.in[2]; ++w, x += s.channels)
+          for (std::int64_t k = 0; k < s.factor[2]; ++k, y += s.channels) copy(s.channels, x, y);
+        for (std::int64_t k = 1; k < s.factor[1]; ++k, y += out_row) copy(out_row, row, y);
       }
-  }
+      for (std::int64_t k = 1; k < s.factor[0]; ++k, y += rows * out_row) copy(rows * out_row, plane, y);
+    }
+}
 
-  void upsample_nearest_backward(const Lane&, const UpsampleSpec& s, const float* dy,
-                                 float* dx) const override {
-    const std::int64_t out_h = s.in[1] * s.factor[1], out_w = s.in[2] * s.factor[2];
-    for (std::int64_t nd = 0; nd < s.n * s.in[0]; ++nd)
-      for (std::int64_t h = 0; h < s.in[1]; ++h)
-        for (std::int64_t w = 0; w < s.in[2]; ++w, dx += s.channels) {
-          fill(s.channels, 0.0F, dx);
+template <typename T>
+inline void upsample_nearest_backward(const UpsampleSpec& s, const T* dy, T* dx) {
+  const std::int64_t out_h = s.in[1] * s.factor[1], out_w = s.in[2] * s.factor[2];
+  for (std::int64_t nd = 0; nd < s.n * s.in[0]; ++nd)
+    for (std::int64_t h = 0; h < s.in[1]; ++h)
+      for (std::int64_t w = 0; w < s.in[2]; ++w, dx += s.channels) {
+        weighted_sum(s.channels, dx, [&](const auto& add) {
           for (std::int64_t kd = 0; kd < s.factor[0]; ++kd)
             for (std::int64_t kh = 0; kh < s.factor[1]; ++kh) {
               const std::int64_t row = (nd * s.factor[0] + kd) * out_h + h * s.factor[1] + kh;
-              const float* from = dy + (row * out_w + w * s.factor[2]) * s.channels;
-              for (std::int64_t kw = 0; kw < s.factor[2]; ++kw) add(s.channels, from + kw * s.channels, dx);
+              const T* from = dy + (row * out_w + w * s.factor[2]) * s.channels;
+              for (std::int64_t kw = 0; kw < s.factor[2]; ++kw) add(1.0F, from + kw * s.channels);
             }
-        }
-  }
+        });
+      }
+}
 
-  void upsample_bilinear(const Lane&, const UpsampleSpec& s, const float* x, float* y) const override {
-    const Axis height(s, 1), width(s, 2);
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t oh = 0; oh < height.out; ++oh) {
-        const Between h = height.at(oh);
-        const float* upper = x + (n * height.in + h.first) * width.in * s.channels;
-        const float* lower = x + (n * height.in + h.second) * width.in * s.channels;
-        for (std::int64_t ow = 0; ow < width.out; ++ow, y += s.channels) {
-          const Between w = width.at(ow);
-          const std::int64_t left = w.first * s.channels, right = w.second * s.channels;
-          for (std::int64_t c = 0; c < s.channels; ++c) {
-            const float above = (1.0F - w.share) * upper[left + c] + w.share * upper[right + c];
-            const float below = (1.0F - w.share) * lower[left + c] + w.share * lower[right + c];
-            y[c] = (1.0F - h.share) * above + h.share * below;
-          }
+template <typename T>
+inline void upsample_bilinear(const UpsampleSpec& s, const T* x, T* y) {
+  const Axis height(s, 1), width(s, 2);
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t oh = 0; oh < height.out; ++oh) {
+      const Between h = height.at(oh);
+      const T* upper = x + (n * height.in + h.first) * width.in * s.channels;
+      const T* lower = x + (n * height.in + h.second) * width.in * s.channels;
+      for (std::int64_t ow = 0; ow < width.out; ++ow, y += s.channels) {
+        const Between w = width.at(ow);
+        const std::int64_t left = w.first * s.channels, right = w.second * s.channels;
+        for (std::int64_t c = 0; c < s.channels; ++c) {
+          const float above =
+              (1.0F - w.share) * to_float(upper[left + c]) + w.share * to_float(upper[right + c]);
+          const float below =
+              (1.0F - w.share) * to_float(lower[left + c]) + w.share * to_float(lower[right + c]);
+          y[c] = from_float<T>((1.0F - h.share) * above + h.share * below);
         }
       }
-  }
+    }
+}
 
-  void upsample_bilinear_backward(const Lane&, const UpsampleSpec& s, const float* dy,
-                                  float* dx) const override {
-    const Axis height(s, 1), width(s, 2);
-    for (std::int64_t n = 0; n < s.n; ++n)
-      for (std::int64_t h = 0; h < height.in; ++h)
-        for (std::int64_t w = 0; w < width.in; ++w, dx += s.channels) {
-          fill(s.channels, 0.0F, dx);
+template <typename T>
+inline void upsample_bilinear_backward(const UpsampleSpec& s, const T* dy, T* dx) {
+  const Axis height(s, 1), width(s, 2);
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t h = 0; h < height.in; ++h)
+      for (std::int64_t w = 0; w < width.in; ++w, dx += s.channels) {
+        weighted_sum(s.channels, dx, [&](const auto& add) {
           for (std::int64_t oh = height.first_of(h); oh < height.last_of(h); ++oh) {
             const float down = height.at(oh).weight(h);
-            for (std::int64_t ow = width.first_of(w); ow < width.last_of(w); ++ow) {
-              const float share = down * width.at(ow).weight(w);
-              const float* from = dy + ((n * height.out + oh) * width.out + ow) * s.channels;
-              for (std::int64_t c = 0; c < s.channels; ++c) dx[c] += share * from[c];
-            }
+            for (std::int64_t ow = width.first_of(w); ow < width.last_of(w); ++ow)
+              add(down * width.at(ow).weight(w), dy + ((n * height.out + oh) * width.out + ow) * s.channels);
           }
-        }
+        });
+      }
+}
+
+class Spatial final : public SpatialKernels {
+ public:
+  void pad(const Lane&, const MarginSpec& spec, ConstData inner, float value, Data outer) const override {
+    with_type(inner.type(), [&]<typename T>(T) {
+      lockstep::LOCKSTEP_ISA::pad(spec, inner.as<T>(), from_float<T>(value), outer.as<T>());
+    });
+  }
+  void crop(const Lane&, const MarginSpec& spec, ConstData outer, Data inner) const override {
+    with_type(outer.type(),
+              [&]<typename T>(T) { lockstep::LOCKSTEP_ISA::crop(spec, outer.as<T>(), inner.as<T>()); });
+  }
+  void upsample_nearest(const Lane&, const UpsampleSpec& spec, ConstData x, Data y) const override {
+    with_type(x.type(),
+              [&]<typename T>(T) { lockstep::LOCKSTEP_ISA::upsample_nearest(spec, x.as<T>(), y.as<T>()); });
+  }
+  void upsample_nearest_backward(const Lane&, const UpsampleSpec& spec, ConstData dy,
+                                 Data dx) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      lockstep::LOCKSTEP_ISA::upsample_nearest_backward(spec, dy.as<T>(), dx.as<T>());
+    });
+  }
+  void upsample_bilinear(const Lane&, const UpsampleSpec& spec, ConstData x, Data y) const override {
+    with_type(x.type(),
+              [&]<typename T>(T) { lockstep::LOCKSTEP_ISA::upsample_bilinear(spec, x.as<T>(), y.as<T>()); });
+  }
+  void upsample_bilinear_backward(const Lane&, const UpsampleSpec& spec, ConstData dy,
+                                  Data dx) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      lockstep::LOCKSTEP_ISA::upsample_bilinear_backward(spec, dy.as<T>(), dx.as<T>());
+    });
   }
 };
 

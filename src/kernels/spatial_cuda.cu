@@ -24,13 +24,13 @@ inline __device__ std::int64_t row_of(const Point& p, const std::int64_t* extent
 }
 
 /// Rows are positions of the outer volume (kPad), or of the inner one.
-template <bool kPad>
+template <bool kPad, typename T>
 struct MoveVolume {
   MarginSpec s;
   std::int64_t outer[3];
   float value;
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -53,8 +53,8 @@ struct MoveVolume {
     }
   }
 };
-template <bool kPad>
-MoveVolume<kPad> move_volume(const MarginSpec& s, float value, const float* from, float* to) {
+template <bool kPad, typename T>
+MoveVolume<kPad, T> move_volume(const MarginSpec& s, float value, const T* from, T* to) {
   return {s,
           {s.before[0] + s.inner[0] + s.after[0], s.before[1] + s.inner[1] + s.after[1],
            s.before[2] + s.inner[2] + s.after[2]},
@@ -64,11 +64,12 @@ MoveVolume<kPad> move_volume(const MarginSpec& s, float value, const float* from
 }
 
 /// Rows are positions of the output.
+template <typename T>
 struct Nearest {
   UpsampleSpec s;
   std::int64_t out[3];
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -82,11 +83,12 @@ struct Nearest {
 };
 
 /// Rows are positions of the input.
+template <typename T>
 struct NearestBackward {
   UpsampleSpec s;
   std::int64_t out[3];
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -150,11 +152,12 @@ struct Axis {
 };
 
 /// Rows are positions of the output.
+template <typename T>
 struct Bilinear {
   Axis height, width;
   std::int64_t channels;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -179,11 +182,12 @@ struct Bilinear {
 };
 
 /// Rows are positions of the input.
+template <typename T>
 struct BilinearBackward {
   Axis height, width;
   std::int64_t channels;
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -211,41 +215,55 @@ std::int64_t positions(std::int64_t n, const std::int64_t* extents) {
 
 class Spatial final : public SpatialKernels {
  public:
-  void pad(const Lane& lane, const MarginSpec& s, const float* inner, float value,
-           float* outer) const override {
-    const auto body = move_volume<true>(s, value, inner, outer);
-    map_columns(lane, "pad", positions(s.n, body.outer), s.channels, wide_aligned(inner, outer), body);
+  void pad(const Lane& lane, const MarginSpec& s, ConstData inner, float value, Data outer) const override {
+    with_type(inner.type(), [&]<typename T>(T) {
+      const auto body = move_volume<true>(s, value, inner.as<T>(), outer.as<T>());
+      map_columns(lane, "pad", positions(s.n, body.outer), s.channels, wide(inner, outer), body);
+    });
   }
 
-  void crop(const Lane& lane, const MarginSpec& s, const float* outer, float* inner) const override {
-    map_columns(lane, "crop", positions(s.n, s.inner), s.channels, wide_aligned(inner, outer),
-                move_volume<false>(s, 0.0F, outer, inner));
+  void crop(const Lane& lane, const MarginSpec& s, ConstData outer, Data inner) const override {
+    with_type(outer.type(), [&]<typename T>(T) {
+      map_columns(lane, "crop", positions(s.n, s.inner), s.channels, wide(outer, inner),
+                  move_volume<false>(s, 0.0F, outer.as<T>(), inner.as<T>()));
+    });
   }
 
-  void upsample_nearest(const Lane& lane, const UpsampleSpec& s, const float* x, float* y) const override {
-    const Nearest body{s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, x, y};
-    map_columns(lane, "upsample_nearest", positions(s.n, body.out), s.channels, wide_aligned(x, y), body);
+  void upsample_nearest(const Lane& lane, const UpsampleSpec& s, ConstData x, Data y) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      const Nearest<T> body{
+          s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, x.as<T>(), y.as<T>()};
+      map_columns(lane, "upsample_nearest", positions(s.n, body.out), s.channels, wide(x, y), body);
+    });
   }
 
-  void upsample_nearest_backward(const Lane& lane, const UpsampleSpec& s, const float* dy,
-                                 float* dx) const override {
-    const NearestBackward body{
-        s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, dy, dx};
-    map_columns(lane, "upsample_nearest_backward", positions(s.n, s.in), s.channels, wide_aligned(dy, dx),
-                body);
+  void upsample_nearest_backward(const Lane& lane, const UpsampleSpec& s, ConstData dy,
+                                 Data dx) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      const NearestBackward<T> body{
+          s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, dy.as<T>(), dx.as<T>()};
+      map_columns(lane, "upsample_nearest_backward", positions(s.n, s.in), s.channels, wide(dy, dx), body);
+    });
   }
 
-  void upsample_bilinear(const Lane& lane, const UpsampleSpec& s, const float* x, float* y) const override {
-    const Bilinear body{Axis(s, 1), Axis(s, 2), s.channels, x, y};
-    map_columns(lane, "upsample_bilinear", s.n * body.height.out * body.width.out, s.channels,
-                wide_aligned(x, y), body);
+  void upsample_bilinear(const Lane& lane, const UpsampleSpec& s, ConstData x, Data y) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      const Bilinear<T> body{Axis(s, 1), Axis(s, 2), s.channels, x.as<T>(), y.as<T>()};
+      map_columns(lane, "upsample_bilinear", s.n * body.height.out * body.width.out, s.channels, wide(x, y),
+                  body);
+    });
   }
 
-  void upsample_bilinear_backward(const Lane& lane, const UpsampleSpec& s, const float* dy,
-                                  float* dx) const override {
-    map_columns(lane, "upsample_bilinear_backward", positions(s.n, s.in), s.channels, wide_aligned(dy, dx),
-                BilinearBackward{Axis(s, 1), Axis(s, 2), s.channels, dy, dx});
+  void upsample_bilinear_backward(const Lane& lane, const UpsampleSpec& s, ConstData dy,
+                                  Data dx) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      map_columns(lane, "upsample_bilinear_backward", positions(s.n, s.in), s.channels, wide(dy, dx),
+                  BilinearBackward<T>{Axis(s, 1), Axis(s, 2), s.channels, dy.as<T>(), dx.as<T>()});
+    });
   }
+
+ private:
+  static bool wide(ConstData from, Data to) { return wide_aligned(from.address(), to.address()); }
 };
 
 }  // namespace

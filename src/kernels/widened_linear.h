@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "core/error.h"
 #include "kernels/elementwise.h"
 #include "kernels/primitives.h"
 
@@ -25,5 +26,24 @@ LinearSizes sizes_of(const DenseSpec& spec);
 std::unique_ptr<LinearPrimitive> make_widened_linear(const ElementwiseKernels& kernels,
                                                      std::unique_ptr<LinearPrimitive> inner, DType type,
                                                      const LinearSizes& sizes);
+
+/// Primitive(spec, arguments...) where the device's library has it in the spec's type; else the float32 one
+/// on widened numbers. `native`: it is worth trying, if the type is not float32.
+template <typename Primitive, typename Spec, typename... Arguments>
+std::unique_ptr<LinearPrimitive> make_in_its_type(const ElementwiseKernels& kernels, bool native,
+                                                  const Spec& spec, const Arguments&... arguments) {
+  if (spec.dtype == DType::f32) return std::make_unique<Primitive>(spec, arguments...);
+  if (native) {
+    try {
+      return std::make_unique<Primitive>(spec, arguments...);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;  // device: the library has none for this shape
+    }
+  }
+  Spec wide = spec;
+  wide.dtype = DType::f32;
+  return make_widened_linear(kernels, std::make_unique<Primitive>(wide, arguments...), spec.dtype,
+                             sizes_of(spec));
+}
 
 }  // namespace lockstep

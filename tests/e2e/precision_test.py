@@ -80,9 +80,9 @@ class PrecisionTest(LockstepTest):
         self.assertIn("features as bfloat16", record)
 
     def test_mistakes_are_named(self):
-        for setting, words in (("precision.compute=float8", "Use float32, bfloat16 or float16"),
+        for setting, words in (("precision.compute=float8", "not one of float32, bfloat16, float16"),
                                ("precision.loss_scale=1000", "a power of two"), ("precision.loss_scale=0.5", "a power of two"),
-                               ("precision.loss_scale=much", "a power of two"),
+                               ("precision.loss_scale=much", "a power of two"), ("precision.loss_scale=[2]", "a power of two"),
                                ("precision.loss_scale_growth_steps=0", "loss_scale_growth_steps")):
             result = self.lockstep("check", DIGITS, "--set", setting, code=2)
             self.assertIn(words, str(result), setting)

@@ -13,9 +13,6 @@ namespace lockstep {
 
 namespace {
 
-/// Probabilities of a head that are kept for the backward pass, at most; more are computed again.
-constexpr std::int64_t kMostStored = 512 * 512;
-
 constexpr ParamSpec kTable[] = {
     {"units", ParamType::integer, kRequired, ">= 1", "width of the output, and of all heads together"},
     {"heads", ParamType::integer, "1", ">= 1", "number of heads; units is a multiple of it"},
@@ -87,6 +84,11 @@ class Attention final : public Layer {
     return {Shape{query[0], units_}};
   }
 
+  DType input_type(std::size_t input, DType type, DType /*given*/) const override {
+    return static_cast<int>(input) == lengths_input_ ? DType::f32 : type;
+  }
+  DType output_type(DType type, DType /*given*/) const override { return type; }
+
   void declare(VariableStore& variables) override {
     into_.declare(variables, name() + (crosses() ? "/query" : "/qkv"), kernel_initializer_,
                   bias_initializer_);
@@ -96,20 +98,30 @@ class Attention final : public Layer {
 
   void prepare(const PrepareContext& context) override {
     on_host_ = context.device.is_host();
-    into_.prepare(context);
-    if (crosses()) memory_.prepare(context);
-    output_.prepare(context);
+    type_ = context.type;
+    kernels_ = &context.kernels.attention;
+    into_.prepare(context, type_);
+    if (crosses()) memory_.prepare(context, type_);
+    output_.prepare(context, type_);
     for (std::int64_t n : context.sample_counts) {
       const AttentionShape shape = shape_for(n, context.training);
       Scratch forward, backward;
       if (!context.training) (void)Kept(*this, forward, n, false);
       (void)Gradients(*this, backward, n);
       const std::size_t own = std::max(forward.used_bytes(), context.training ? backward.used_bytes() : 0);
-      const std::size_t others = std::max(
-          {context.kernels.attention.scratch_bytes(shape, context.training && stored(), context.training),
-           into_.scratch_bytes(), memory_.scratch_bytes(), output_.scratch_bytes()});
+      const bool kept = context.training && kernels_->kept_bytes(shape, type_) > 0;
+      const std::size_t others =
+          std::max({kernels_->scratch_bytes(shape, type_, kept, context.training), into_.scratch_bytes(),
+                    memory_.scratch_bytes(), output_.scratch_bytes()});
       scratch_bytes_ = std::max(scratch_bytes_, own + others);
     }
+  }
+
+  void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
+                       bool /*training*/) override {
+    into_.refresh(lane, variables);
+    if (crosses()) memory_.refresh(lane, variables);
+    output_.refresh(lane, variables);
   }
 
   void forward(const Pass& pass) override {
@@ -121,7 +133,7 @@ class Attention final : public Layer {
     into_.forward(pass, lane, pass.inputs[0], kept.into);
     if (crosses()) memory_.forward(pass, lane, pass.inputs[memory_input_], kept.memory);
     pass.kernels.attention.forward(lane, shape_for(pass.n, pass.training), inputs_of(pass, kept),
-                                   dropout_of(pass), kept.probabilities, kept.heads);
+                                   dropout_of(pass), kept.attention, kept.heads);
     output_.forward(pass, lane, kept.heads, pass.outputs[0]);
     zero_past(pass, pass.outputs[0]);
   }
@@ -132,13 +144,13 @@ class Attention final : public Layer {
     const Gradients gradients(*this, scratch, pass.n);
     const Lane lane = scratch.rest_of(pass.lane);
     // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-    float* dy = pass.dy[0].writable();
+    const Data dy = pass.dy[0].writable();
     zero_past(pass, dy);
     output_.backward(pass, lane, kept.heads, dy, gradients.heads);
-    const float* memory = crosses() ? gradients.memory : gradients.into + units_;
-    pass.kernels.attention.backward(
-        lane, shape_for(pass.n, true), inputs_of(pass, kept), dropout_of(pass), kept.probabilities,
-        gradients.heads, {gradients.into, const_cast<float*>(memory), const_cast<float*>(memory) + units_});
+    const Data memory = crosses() ? gradients.memory : gradients.into.offset(units_);
+    pass.kernels.attention.backward(lane, shape_for(pass.n, true), inputs_of(pass, kept), dropout_of(pass),
+                                    kept.attention, kept.heads, gradients.heads,
+                                    {gradients.into, memory, memory.offset(units_)});
     into_.backward(pass, lane, pass.inputs[0], gradients.into, pass.dx[0]);
     if (crosses())
       memory_.backward(pass, lane, pass.inputs[memory_input_], gradients.memory, pass.dx[memory_input_]);
@@ -155,34 +167,37 @@ class Attention final : public Layer {
   double flops_per_sample() const override { return flops_; }
 
  private:
-  /// What forward leaves for backward; in inference it lies in scratch, without the probabilities.
+  static Data take(Scratch& scratch, DType type, std::int64_t count) {
+    return {scratch.take<std::byte>(count * static_cast<std::int64_t>(size_in_bytes(type))), type};
+  }
+
+  /// What forward leaves for backward; in inference it lies in scratch, without what the kernels keep.
   struct Kept {
     Kept(const Attention& layer, Scratch& memory_of, std::int64_t n, bool training)
-        : into(memory_of.take<float>(n * layer.shape_.queries * layer.into_width())),
-          memory(memory_of.take<float>(layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
-          heads(memory_of.take<float>(n * layer.shape_.queries * layer.units_)) {
-      if (training && layer.stored())
-        probabilities = memory_of.take<float>(layer.shape_for(n, true).probabilities());
+        : into(take(memory_of, layer.type_, n * layer.shape_.queries * layer.into_width())),
+          memory(
+              take(memory_of, layer.type_, layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
+          heads(take(memory_of, layer.type_, n * layer.shape_.queries * layer.units_)) {
+      const std::size_t bytes =
+          training ? layer.kernels_->kept_bytes(layer.shape_for(n, true), layer.type_) : 0;
+      if (bytes > 0) attention = memory_of.take<std::byte>(static_cast<std::int64_t>(bytes));
     }
-    float* into;    ///< q, k and v side by side; q alone if keys come from a memory
-    float* memory;  ///< k and v side by side
-    float* heads;   ///< their outputs side by side
-    float* probabilities = nullptr;
+    Data into;                  ///< q, k and v side by side; q alone if keys come from a memory
+    Data memory;                ///< k and v side by side
+    Data heads;                 ///< their outputs side by side
+    void* attention = nullptr;  ///< what the kernels keep
   };
   /// Gradients of what Kept holds.
   struct Gradients {
     Gradients(const Attention& layer, Scratch& scratch, std::int64_t n)
-        : into(scratch.take<float>(n * layer.shape_.queries * layer.into_width())),
-          memory(scratch.take<float>(layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
-          heads(scratch.take<float>(n * layer.shape_.queries * layer.units_)) {}
-    float* into;
-    float* memory;
-    float* heads;
+        : into(take(scratch, layer.type_, n * layer.shape_.queries * layer.into_width())),
+          memory(take(scratch, layer.type_, layer.crosses() ? n * layer.shape_.keys * 2 * layer.units_ : 0)),
+          heads(take(scratch, layer.type_, n * layer.shape_.queries * layer.units_)) {}
+    Data into, memory, heads;
   };
 
   bool crosses() const { return memory_input_ != 0; }
   std::int64_t into_width() const { return (crosses() ? 1 : 3) * units_; }
-  bool stored() const { return shape_.queries * shape_.keys <= kMostStored; }
   AttentionShape shape_for(std::int64_t n, bool training) const {
     AttentionShape shape = shape_;
     shape.n = n;
@@ -190,13 +205,13 @@ class Attention final : public Layer {
     return shape;
   }
   AttentionInputs inputs_of(const Pass& pass, const Kept& kept) const {
-    const float* memory = crosses() ? kept.memory : kept.into + units_;
+    const Data memory = crosses() ? kept.memory : kept.into.offset(units_);
     return {.q = kept.into,
             .k = memory,
-            .v = memory + units_,
+            .v = memory.offset(units_),
             .query_stride = into_width(),
             .key_stride = crosses() ? 2 * units_ : into_width(),
-            .lengths = lengths_input_ < 0 ? nullptr : pass.inputs[lengths_input_]};
+            .lengths = lengths_input_ < 0 ? nullptr : pass.inputs[lengths_input_].f32()};
   }
   AttentionDropout dropout_of(const Pass& pass) const {
     return {.rate = rate_,
@@ -205,7 +220,7 @@ class Attention final : public Layer {
             .step = static_cast<std::uint32_t>(pass.step),
             .first_sample = static_cast<std::uint32_t>(pass.first_sample)};
   }
-  void zero_past(const Pass& pass, float* x) const {
+  void zero_past(const Pass& pass, Data x) const {
     if (lengths_input_ >= 0 && !crosses())
       pass.kernels.attention.zero_past(pass.lane, pass.n, shape_.queries, units_, pass.inputs[lengths_input_],
                                        x);
@@ -214,6 +229,8 @@ class Attention final : public Layer {
   std::int64_t units_;
   bool causal_, bias_, on_host_ = true;
   float rate_;
+  DType type_ = DType::f32;  ///< of activations
+  const AttentionKernels* kernels_ = nullptr;
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
   AttentionShape shape_;  ///< n is that of a pass
   int memory_input_ = 0, lengths_input_ = -1;

@@ -42,7 +42,8 @@ ConvolutionSpec ConvolutionLayer::spec_of(const WindowAxes& axes, const PrepareC
           .pad_left = w.before,
           .pad_right = w.after,
           .groups = groups_,
-          .training = context.training};
+          .training = context.training,
+          .dtype = context.type};
 }
 
 Shape ConvolutionLayer::kernel_of(std::int64_t in, std::int64_t out) const {

@@ -27,7 +27,7 @@ class ConvolutionLayer : public LinearLayer {
  protected:
   /// Checks the input, and that channels and filters are multiples of the groups. Returns its channels.
   std::int64_t check_input(std::span<const Shape> inputs) const;
-  /// Geometry, groups, training; channels, n, bias and relu are the caller's.
+  /// Geometry, groups, training, type; channels, n, bias and relu are the caller's.
   ConvolutionSpec spec_of(const WindowAxes& axes, const PrepareContext& context) const;
   /// kernel x `in` x `out`.
   Shape kernel_of(std::int64_t in, std::int64_t out) const;

@@ -51,7 +51,8 @@ class Dense final : public LinearLayer {
                                        .out = units_,
                                        .bias = bias_,
                                        .relu = relu_,
-                                       .training = context.training},
+                                       .training = context.training,
+                                       .dtype = context.type},
                                       context.lanes);
   }
 

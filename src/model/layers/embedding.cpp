@@ -47,6 +47,9 @@ class Embedding final : public Layer {
     return {Shape(extents)};
   }
 
+  /// Ids stay float32: a 16-bit type would not hold them.
+  DType output_type(DType type, DType /*given*/) const override { return type; }
+
   void declare(VariableStore& variables) override {
     table_id_ = variables.declare_table(name() + "/embeddings", Shape{rows_, units_}, initializer_,
                                         {.per_sample = positions_});
@@ -70,8 +73,8 @@ class Embedding final : public Layer {
           ErrorKind::data,
           fmt::format("layer {}: sample {} of the global batch has the id {} at position {}, but ids are "
                       "0 to {}",
-                      name(), pass.first_sample + bad / positions_, static_cast<double>(pass.inputs[0][bad]),
-                      bad % positions_, rows_ - 1),
+                      name(), pass.first_sample + bad / positions_,
+                      static_cast<double>(pass.inputs[0].f32()[bad]), bad % positions_, rows_ - 1),
           {}, "give the layer as many rows as the data has ids");
   }
 

@@ -22,6 +22,8 @@ class LinearLayer : public Layer {
         kernel_initializer_(std::move(kernel_initializer)),
         bias_initializer_(std::move(bias_initializer)) {}
 
+  DType input_type(std::size_t /*input*/, DType type, DType /*given*/) const override { return type; }
+  DType output_type(DType type, DType /*given*/) const override { return type; }
   void declare(VariableStore& variables) override;
   void prepare(const PrepareContext& context) override;
   void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,

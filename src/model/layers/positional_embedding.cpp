@@ -49,6 +49,9 @@ class PositionalEmbedding final : public Layer {
     return {shape_};
   }
 
+  DType input_type(std::size_t, DType type, DType /*given*/) const override { return type; }
+  DType output_type(DType type, DType /*given*/) const override { return type; }
+
   void declare(VariableStore& variables) override {
     if (learned_) table_id_ = variables.declare(name() + "/embeddings", shape_, initializer_);
   }

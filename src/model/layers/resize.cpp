@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that change the size of sequences, images and volumes without variables: upsample, pad, crop.
+// Layers that change the size of sequences, images and volumes without variables: upsample, pad, crop. Values
+// that are moved stay of the type in which they come.
 #include "model/layers/entries.h"
 #include "model/layers/window.h"
 
@@ -44,6 +45,8 @@ class Upsample final : public Layer {
     spec_.channels = inputs[0].last();
     return {spatial_shape(out, axes, spec_.channels)};
   }
+  DType input_type(std::size_t, DType type, DType given) const override { return bilinear_ ? type : given; }
+  DType output_type(DType type, DType given) const override { return bilinear_ ? type : given; }
   void forward(const Pass& pass) override {
     const SpatialKernels& spatial = pass.kernels.spatial;
     if (bilinear_)
@@ -109,6 +112,8 @@ class MarginLayer final : public Layer {
     spec_.channels = inputs[0].last();
     return {spatial_shape(out, axes, spec_.channels)};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     if (pads_)
       pass.kernels.spatial.pad(pass.lane, spec(pass), pass.inputs[0], value_, pass.outputs[0]);

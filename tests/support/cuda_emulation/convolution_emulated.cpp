@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for convolution_cuda.cpp (cuDNN) where the GPU is emulated: plain loops, queued on the lane's
-// stream. The packed weights are a copy of the plain ones, and only the pack is read: forgetting to pack is
-// seen.
+// stream. The packed weights are a copy of the plain ones in the type of the activations, and only the pack
+// is read: forgetting to pack is seen. As there, bias and relu are a pass behind the rounded product in
+// 16-bit types.
 #include <vector>
 
 #include "core/error.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/linear_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -41,54 +43,61 @@ class EmulatedConvolution final : public LinearPrimitive {
 
   /// Some, so that a lane that brings too little is found.
   std::size_t scratch_bytes() const override { return 4096; }
-  std::size_t packed_bytes() const override { return static_cast<std::size_t>(weights()) * sizeof(float); }
+  std::size_t packed_bytes() const override {
+    return static_cast<std::size_t>(weights()) * size_in_bytes(s_.dtype);
+  }
   bool same_packing(const LinearPrimitive& other) const override {
     const auto* o = dynamic_cast<const EmulatedConvolution*>(&other);
-    return o != nullptr && o->weights() == weights();
+    return o != nullptr && o->packed_bytes() == packed_bytes() && o->s_.dtype == s_.dtype;
   }
   void pack(const Lane& lane, const float* weights_in, void* packed) const override {
-    check(cudaMemcpyAsync(packed, weights_in, packed_bytes(), cudaMemcpyDeviceToDevice, stream_of(lane)),
-          "packing weights");
+    elementwise_kernels().convert(lane, weights(), weights_in, {packed, s_.dtype});
   }
 
   void forward(const Lane& lane, ConstData x, const float*, const void* packed, const float* bias,
                Data y) const override {
-    const auto* w = static_cast<const float*>(packed);
     const float* added = s_.bias ? bias : nullptr;
-    queue(lane, [s = s_, x, w, added, y] {
-      std::vector<double> sums(static_cast<std::size_t>(s.n * s.out_positions() * s.out_c));
-      for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-        sums[static_cast<std::size_t>(out)] += static_cast<double>(x[in]) * static_cast<double>(w[k]);
+    const bool apart = s_.dtype != DType::f32;
+    with_type(s_.dtype, [&]<typename T>(T) {
+      queue(lane, [s = s_, x = x.as<T>(), w = static_cast<const T*>(packed),
+                   in_product = apart ? nullptr : added, y = y.as<T>()] {
+        std::vector<double> sums(static_cast<std::size_t>(s.n * s.out_positions() * s.out_c));
+        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          sums[static_cast<std::size_t>(out)] += product(x[in], w[k]);
+        });
+        if (in_product != nullptr)
+          for (std::size_t i = 0; i < sums.size(); ++i)
+            sums[i] += static_cast<double>(in_product[i % static_cast<std::size_t>(s.out_c)]);
+        store(sums, y);
       });
-      for (std::size_t i = 0; i < sums.size(); ++i)
-        y[i] = static_cast<float>(
-            sums[i] +
-            (added == nullptr ? 0.0 : static_cast<double>(added[i % static_cast<std::size_t>(s.out_c)])));
     });
-    if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out_positions() * s_.out_c, y, y);
+    add_bias(lane, s_.n * s_.out_positions(), s_.out_c, apart ? added : nullptr, s_.relu, y);
   }
 
   void backward_data(const Lane& lane, ConstData dy, const float*, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
-    const auto* w = static_cast<const float*>(packed);
-    queue(lane, [s = s_, dy, w, dx] {
-      std::vector<double> sums(static_cast<std::size_t>(s.n * s.in_positions() * s.in_c));
-      for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-        sums[static_cast<std::size_t>(in)] += static_cast<double>(dy[out]) * static_cast<double>(w[k]);
+    with_type(s_.dtype, [&]<typename T>(T) {
+      queue(lane, [s = s_, dy = dy.as<T>(), w = static_cast<const T*>(packed), dx = dx.as<T>()] {
+        std::vector<double> sums(static_cast<std::size_t>(s.n * s.in_positions() * s.in_c));
+        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          sums[static_cast<std::size_t>(in)] += product(dy[out], w[k]);
+        });
+        store(sums, dx);
       });
-      for (std::size_t i = 0; i < sums.size(); ++i) dx[i] = static_cast<float>(sums[i]);
     });
   }
 
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
-    queue(lane, [s = s_, count = weights(), x, dy, dweights] {
-      std::vector<double> sums(static_cast<std::size_t>(count));
-      for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-        sums[static_cast<std::size_t>(k)] += static_cast<double>(x[in]) * static_cast<double>(dy[out]);
+    with_type(s_.dtype, [&]<typename T>(T) {
+      queue(lane, [s = s_, count = weights(), x = x.as<T>(), dy = dy.as<T>(), dweights] {
+        std::vector<double> sums(static_cast<std::size_t>(count));
+        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          sums[static_cast<std::size_t>(k)] += product(x[in], dy[out]);
+        });
+        store(sums, dweights);
       });
-      for (std::size_t i = 0; i < sums.size(); ++i) dweights[i] = static_cast<float>(sums[i]);
     });
   }
 
@@ -98,6 +107,14 @@ class EmulatedConvolution final : public LinearPrimitive {
   }
 
  private:
+  template <typename T>
+  static double product(T a, T b) {
+    return static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
+  }
+  template <typename T>
+  static void store(const std::vector<double>& sums, T* to) {
+    for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<T>(static_cast<float>(sums[i]));
+  }
   std::int64_t weights() const { return s_.kernel_rows() * s_.out_c; }
 
   template <typename F>

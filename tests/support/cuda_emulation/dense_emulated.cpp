@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for dense_cuda.cpp (cuBLASLt) where the GPU is emulated: plain loops, queued on the lane's
-// stream.
+// stream. As there, the weights of 16-bit products are packed, and a bias or relu is a pass behind the
+// rounded product.
 #include "core/error.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/linear_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -16,53 +18,80 @@ class EmulatedDense final : public LinearPrimitive {
 
   /// Some, so that a lane that brings too little is found.
   std::size_t scratch_bytes() const override { return 4096; }
-  std::size_t packed_bytes() const override { return 0; }
+  std::size_t packed_bytes() const override {
+    return packs() ? static_cast<std::size_t>(s_.in * s_.out) * size_in_bytes(s_.dtype) : 0;
+  }
   bool same_packing(const LinearPrimitive& other) const override {
-    return dynamic_cast<const EmulatedDense*>(&other) != nullptr;
+    const auto* o = dynamic_cast<const EmulatedDense*>(&other);
+    return o != nullptr && o->s_.dtype == s_.dtype && o->packed_bytes() == packed_bytes();
   }
-  void pack(const Lane&, const float*, void*) const override {}
+  void pack(const Lane& lane, const float* weights, void* packed) const override {
+    if (packs()) elementwise_kernels().convert(lane, s_.in * s_.out, weights, {packed, s_.dtype});
+  }
 
-  void forward(const Lane& lane, ConstData x, const float* weights, const void*, const float* bias,
+  void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
-    product(lane, s_.n, s_.out, s_.in, x, s_.in, 1, weights, s_.out, 1, s_.bias ? bias : nullptr, y);
-    if (s_.relu) elementwise_kernels().relu(lane, s_.n * s_.out, y, y);
+    const float* added = s_.bias ? bias : nullptr;
+    product(lane, s_.n, s_.out, s_.in, {address_in(s_.dtype, x), s_.in, 1},
+            {used(weights, packed), s_.out, 1}, packs() ? nullptr : added,
+            {address_in(s_.dtype, y), s_.dtype});
+    add_bias(lane, s_.n, s_.out, packs() ? added : nullptr, s_.relu, y);
   }
-  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void*,
+  void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
-    product(lane, s_.n, s_.in, s_.out, dy, s_.out, 1, weights, 1, s_.out, nullptr, dx);
+    product(lane, s_.n, s_.in, s_.out, {address_in(s_.dtype, dy), s_.out, 1},
+            {used(weights, packed), 1, s_.out}, nullptr, {address_in(s_.dtype, dx), s_.dtype});
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
-    product(lane, s_.in, s_.out, s_.n, x, 1, s_.in, dy, s_.out, 1, nullptr, dweights);
+    product(lane, s_.in, s_.out, s_.n, {address_in(s_.dtype, x), 1, s_.in},
+            {address_in(s_.dtype, dy), s_.out, 1}, nullptr, dweights);
   }
   double flops() const override {
     return 2.0 * static_cast<double>(s_.n * s_.in) * static_cast<double>(s_.out);
   }
 
  private:
-  /// c (m x n) = a b + bias; element (i, l) of a is a[i * row_a + l * column_a], b likewise.
-  void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
-               std::int64_t row_a, std::int64_t column_a, const float* b, std::int64_t row_b,
-               std::int64_t column_b, const float* bias, float* c) const {
+  /// Element (i, l) lies at i * row + l * column.
+  struct Operand {
+    const void* address;
+    std::int64_t row, column;
+  };
+  bool packs() const { return s_.dtype != DType::f32; }
+  const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
+
+  /// c (m x n) = a b + bias; a and b of the spec's type.
+  void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a,
+               const Operand& b, const float* bias, Data c) const {
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
                    lane.index, lane.scratch_bytes, scratch_bytes());
-    const auto addresses = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
-                           reinterpret_cast<std::uintptr_t>(c) | reinterpret_cast<std::uintptr_t>(bias);
-    LOCKSTEP_CHECK(addresses % (s_.aligned ? 16 : sizeof(float)) == 0,
+    const auto addresses =
+        reinterpret_cast<std::uintptr_t>(a.address) | reinterpret_cast<std::uintptr_t>(b.address) |
+        reinterpret_cast<std::uintptr_t>(c.address()) | reinterpret_cast<std::uintptr_t>(bias);
+    LOCKSTEP_CHECK(addresses % (s_.aligned ? 16 : size_in_bytes(s_.dtype)) == 0,
                    "an operand is not aligned as the spec says");
-    check(emulation::enqueue(stream_of(lane),
-                             [=] {
-                               for (std::int64_t i = 0; i < m; ++i)
-                                 for (std::int64_t j = 0; j < n; ++j) {
-                                   double sum = bias == nullptr ? 0.0 : static_cast<double>(bias[j]);
-                                   for (std::int64_t l = 0; l < k; ++l)
-                                     sum += static_cast<double>(a[i * row_a + l * column_a]) *
-                                            static_cast<double>(b[l * row_b + j * column_b]);
-                                   c[i * n + j] = static_cast<float>(sum);
-                                 }
-                             }),
-          "an emulated matrix product");
+    with_type(s_.dtype, [&]<typename From>(From) {
+      with_type(c.type(), [&]<typename To>(To) {
+        check(emulation::enqueue(stream_of(lane), [=] { multiply<From>(m, n, k, a, b, bias, c.as<To>()); }),
+              "an emulated matrix product");
+      });
+    });
+  }
+
+  template <typename From, typename To>
+  static void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a, const Operand& b,
+                       const float* bias, To* c) {
+    const auto* from_a = static_cast<const From*>(a.address);
+    const auto* from_b = static_cast<const From*>(b.address);
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = bias == nullptr ? 0.0 : static_cast<double>(bias[j]);
+        for (std::int64_t l = 0; l < k; ++l)
+          sum += static_cast<double>(to_float(from_a[i * a.row + l * a.column])) *
+                 static_cast<double>(to_float(from_b[l * b.row + j * b.column]));
+        c[i * n + j] = from_float<To>(static_cast<float>(sum));
+      }
   }
 
   DenseSpec s_;

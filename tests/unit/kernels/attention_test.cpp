@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What layer cases do not see of attention: equal bits of the levels, of a sample alone and among others, and
-// of stored and recomputed probabilities; what is masked out is never read into a result.
+// of stored and recomputed probabilities; what is masked out is never read into a result; what 16-bit
+// activations round.
 #include "kernels/attention.h"
 
 #include "kernel_testing.h"
+#include "stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -15,28 +17,37 @@ struct Problem {
   std::vector<float> lengths = {};
 };
 
+constexpr AttentionDropout kDropout{0.25F, 5, 6, 7, 100};
+
+/// q, k and v interleaved as a projection leaves them.
+template <typename T>
+AttentionInputs inputs_of(const Problem& problem, const T* qkv) {
+  const std::int64_t units = problem.shape.heads * problem.shape.head_size;
+  return {.q = qkv,
+          .k = qkv + units,
+          .v = qkv + 2 * units,
+          .query_stride = 3 * units,
+          .key_stride = 3 * units,
+          .lengths = problem.lengths.empty() ? nullptr : problem.lengths.data()};
+}
+
 struct Outcome {
   Floats y, gradients;
 };
 
-/// q, k and v interleaved as a projection leaves them.
 Outcome run(const AttentionKernels& kernels, const Problem& problem, const Floats& qkv, const Floats& dy,
             bool stored) {
   const AttentionShape& shape = problem.shape;
   const std::int64_t units = shape.heads * shape.head_size, stride = 3 * units;
-  const TestLane lane(kernels.scratch_bytes(shape, stored, true));
-  const AttentionInputs inputs{qkv.data(),
-                               qkv.data() + units,
-                               qkv.data() + 2 * units,
-                               stride,
-                               stride,
-                               problem.lengths.empty() ? nullptr : problem.lengths.data()};
-  const AttentionDropout dropout{0.25F, 5, 6, 7, 100};
+  const TestLane lane(kernels.scratch_bytes(shape, DType::f32, stored, true));
+  const AttentionInputs inputs = inputs_of<float>(problem, qkv.data());
   const Floats probabilities(shape.probabilities());
+  EXPECT_EQ(kernels.kept_bytes(shape, DType::f32), probabilities.size() * sizeof(float));
+  void* kept = stored ? probabilities.data() : nullptr;
   Outcome result{Floats(shape.n * shape.queries * units), Floats(shape.n * shape.queries * stride)};
-  kernels.forward(lane, shape, inputs, dropout, stored ? probabilities.data() : nullptr, result.y.data());
+  kernels.forward(lane, shape, inputs, kDropout, kept, result.y.data());
   float* gradient = result.gradients.data();
-  kernels.backward(lane, shape, inputs, dropout, stored ? probabilities.data() : nullptr, dy.data(),
+  kernels.backward(lane, shape, inputs, kDropout, kept, result.y.data(), dy.data(),
                    {gradient, gradient + units, gradient + 2 * units});
   return result;
 }
@@ -114,6 +125,62 @@ TEST(AttentionKernels, RowsPastALengthAreCleared) {
     for (std::size_t i = 0; i < 60; ++i) {
       const bool past = (i < 20 && i >= 10) || (i >= 20 && i < 40);
       EXPECT_EQ(x[i] == 0.0F, past) << i;
+    }
+  }
+}
+
+/// In T: y is the float32 kernel's from the same numbers, rounded; so are the probabilities that are kept,
+/// and the gradients that float32 gets with these.
+template <typename T>
+void expect_stored(const Level& level, const Problem& problem, int shift) {
+  const AttentionKernels& kernels = level.attention;
+  const AttentionShape& shape = problem.shape;
+  const std::int64_t units = shape.heads * shape.head_size, count = shape.n * shape.queries * units;
+  const std::string what = level.name + " " + std::string(name_of(dtype_of<T>)) + " " +
+                           std::to_string(shape.queries) + " shift " + std::to_string(shift);
+  const Stored<T> qkv(random_values(3 * count, 1, -2, 2), shift), dy(random_values(count, 2), shift);
+  const Floats wide_qkv = qkv.widened(), wide_dy = dy.widened();
+  const TestLane lane(kernels.scratch_bytes(shape, dtype_of<T>, false, true));
+  const AttentionInputs inputs = inputs_of<T>(problem, qkv.data()),
+                        wide = inputs_of<float>(problem, wide_qkv.data());
+
+  Stored<T> y(count, shift), kept(shape.probabilities());
+  Floats exact_y(count), exact_kept(shape.probabilities());
+  EXPECT_EQ(kernels.kept_bytes(shape, dtype_of<T>), kept.size() * sizeof(T));
+  kernels.forward(lane, shape, inputs, kDropout, kept.data(), y.data());
+  kernels.forward(lane, shape, wide, kDropout, exact_kept.data(), exact_y.data());
+  expect_rounded(y, exact_y, what + " y");
+  expect_rounded(kept, exact_kept, what + " probabilities");
+
+  const Floats rounded = kept.widened();
+  const Stored<T> gradients(3 * count, shift), again(3 * count, shift);
+  Floats exact(3 * count);
+  const auto at = [units](auto* g) { return AttentionGradients{g, g + units, g + 2 * units}; };
+  kernels.backward(lane, shape, inputs, kDropout, kept.data(), y.data(), dy.data(), at(gradients.data()));
+  kernels.backward(lane, shape, wide, kDropout, rounded.data(), exact_y.data(), wide_dy.data(),
+                   at(exact.data()));
+  kernels.backward(lane, shape, inputs, kDropout, nullptr, y.data(), dy.data(), at(again.data()));
+  expect_rounded(gradients, exact, what + " gradients");
+  EXPECT_TRUE(same_bits(gradients.widened(), again.widened())) << what << " without what forward kept";
+}
+
+TEST(AttentionKernels, In16BitsWhatIsStoredIsFloat32RoundedOnce) {
+  for (const Level& level : levels())
+    for (const Problem& problem : problems())
+      for (int shift : {0, 1}) {
+        expect_stored<BFloat16>(level, problem, shift);
+        expect_stored<Float16>(level, problem, shift);
+      }
+}
+
+TEST(AttentionKernels, RowsPastALengthAreClearedIn16Bits) {
+  for (const Level& level : levels()) {
+    const Stored<BFloat16> x(random_values(3 * 4 * 5, 1, 1, 2));
+    const std::vector<float> lengths{2, 0, 9};
+    level.attention.zero_past(TestLane(), 3, 4, 5, lengths.data(), x.data());
+    for (std::size_t i = 0; i < 60; ++i) {
+      const bool past = (i < 20 && i >= 10) || (i >= 20 && i < 40);
+      EXPECT_EQ(x.values()[i] == 0.0, past) << i;
     }
   }
 }

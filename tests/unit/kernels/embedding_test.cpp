@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kernel_testing.h"
+#include "stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -118,6 +119,39 @@ TEST(EmbeddingKernels, AccumulatesRowsTheSameOnEveryLevelSparseAndDense) {
         EXPECT_TRUE(same_bits(dense, first)) << level.name << " " << units;
       }
     }
+}
+
+/// Rows in T are the float32 rows, rounded; the table's gradient has the bits of the float32 kernel's from
+/// the same numbers.
+template <typename T>
+void expect_stored(const Level& level, std::int64_t units, int shift) {
+  const std::string what = level.name + " " + std::string(name_of(dtype_of<T>)) + " " + std::to_string(units);
+  const EmbeddingKernels& kernels = level.embedding;
+  const std::int64_t rows = 40, positions = 700;  // several blocks of 64 for some rows
+  const Floats ids(some_ids(positions, rows, true)), table(random_values(rows * units, 2));
+  Floats exact(positions * units);
+  const Stored<T> y(positions * units, shift), dy(random_values(positions * units, 3), shift);
+  EXPECT_EQ(kernels.gather(TestLane(), positions, rows, units, ids.data(), 2, table.data(), y.data()),
+            kernels.gather(TestLane(), positions, rows, units, ids.data(), 2, table.data(), exact.data()));
+  expect_rounded(y, exact, what);
+  const Grouped grouped = group(kernels, ids, rows, 2);
+  for (bool dense : {true, false}) {
+    const std::int64_t count = dense ? rows * units : positions * units;
+    Floats gradient(count), expected(count);
+    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), dense, gradient.data());
+    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.widened().data(), dense,
+                       expected.data());
+    EXPECT_TRUE(same_bits(gradient, expected)) << what << " dense " << dense;
+  }
+}
+
+TEST(EmbeddingKernels, RowsIn16BitsAreRoundedOnceAndTheTablesGradientHasTheBitsOfFloat32) {
+  for (const Level& level : levels())
+    for (std::int64_t units : {1, 3, 17, 64, 130})
+      for (int shift : {0, 1, 5}) {
+        expect_stored<BFloat16>(level, units, shift);
+        expect_stored<Float16>(level, units, shift);
+      }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -100,6 +100,54 @@ TEST(Upsample, ForwardAndBackwardMatchTheReferenceWithTheSameBitsAtEachLevel) {
         EXPECT_TRUE(same_bits(dx_data, first[1])) << level.name << " " << what;
       }
     }
+}
+
+/// Values of 16 bits: float32's results on the same numbers, rounded once.
+template <typename T>
+class SpatialHalf : public testing::Test {};
+using Types = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(SpatialHalf, Types);
+
+TYPED_TEST(SpatialHalf, PadAndCropMoveEveryNumber) {
+  const MarginSpec s{.n = 3, .inner = {2, 3, 1}, .channels = 17, .before = {1, 0, 3}, .after = {2, 1, 1}};
+  for (const Level& level : levels())
+    for (const int shift : {0, 1}) {
+      const Stored<TypeParam> inner(random_values(inner_count(s), 1), shift), back(inner_count(s), shift);
+      const Values expected = reference::pad(s, inner.values(), 0.1);
+      const Stored<TypeParam> outer(static_cast<std::int64_t>(expected.size()), shift);
+      level.spatial.pad({}, s, inner.data(), 0.1F, outer.data());
+      level.spatial.crop({}, s, outer.data(), back.data());
+      expect_rounded(outer, Floats(expected), level.name + " pad");
+      expect_rounded(back, inner.widened(), level.name + " crop");
+    }
+}
+
+TYPED_TEST(SpatialHalf, UpsamplingIsFloat32RoundedOnce) {
+  for (const bool bilinear : {false, true})
+    for (UpsampleSpec s : specs(bilinear))
+      for (const std::int64_t channels : {s.channels, std::int64_t{70}})
+        for (const Level& level : levels()) {
+          s.channels = channels;
+          const std::string what = level.name + (bilinear ? " bilinear " : " nearest ") + describe(s);
+          const Stored<TypeParam> x(random_values(in_count(s), 1), 1), dy(random_values(out_count(s), 2), 1),
+              y(out_count(s), 1), dx(in_count(s), 1);
+          const Floats full_y(out_count(s)), full_dx(in_count(s)), wide_x = x.widened(),
+                                                                   wide_dy = dy.widened();
+          const SpatialKernels& k = level.spatial;
+          if (bilinear) {
+            k.upsample_bilinear({}, s, x.data(), y.data());
+            k.upsample_bilinear({}, s, wide_x.data(), full_y.data());
+            k.upsample_bilinear_backward({}, s, dy.data(), dx.data());
+            k.upsample_bilinear_backward({}, s, wide_dy.data(), full_dx.data());
+          } else {
+            k.upsample_nearest({}, s, x.data(), y.data());
+            k.upsample_nearest({}, s, wide_x.data(), full_y.data());
+            k.upsample_nearest_backward({}, s, dy.data(), dx.data());
+            k.upsample_nearest_backward({}, s, wide_dy.data(), full_dx.data());
+          }
+          expect_rounded(y, full_y, what + " y");
+          expect_rounded(dx, full_dx, what + " dx");
+        }
 }
 
 }  // namespace

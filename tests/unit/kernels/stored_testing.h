@@ -13,8 +13,8 @@ namespace lockstep {
 /// Half the distance from 1 to T's next number: the largest relative error of one rounding to T (of numbers
 /// that are not subnormal in T).
 template <typename T>
-inline constexpr double kRoundingOf = dtype_of<T> == DType::bf16  ? 0x1p-9
-                                      : dtype_of<T> == DType::f16 ? 0x1p-12
+inline constexpr double kRoundingOf = dtype_of<T> == DType::bf16  ? 0x1p-8
+                                      : dtype_of<T> == DType::f16 ? 0x1p-11
                                                                   : kRounding;
 
 /// Numbers of T in 64-byte aligned memory, or `shift` elements behind that.

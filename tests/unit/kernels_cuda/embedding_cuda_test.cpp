@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding.h"
 
+#include "unit/kernels/stored_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -65,6 +66,44 @@ TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
           for (std::int32_t i = 0; i < expected.starts[count]; ++i)
             ASSERT_EQ(grouped.order[i], expected.order[i]) << what;
         }
+}
+
+template <typename T>
+void expect_stored(std::int64_t units, int shift) {
+  const std::string what = fmt::format("{} {} units shift {}", name_of(dtype_of<T>), units, shift);
+  const EmbeddingKernels &cpu = cpu_kernels().embedding, &kernels = gpu().embedding;
+  const std::int64_t rows = 40, positions = 513;
+  const Values ids = some_ids(positions, rows), table = random_values(rows * units, 2);
+  const Stored<T> dy(random_values(positions * units, 3));
+  const Floats cids(ids), ctable(table);
+  const Stored<T> cy(positions * units);
+  Floats cgradient(rows * units);
+  std::vector<std::int32_t> memory(static_cast<std::size_t>(TouchedRows::words(positions)));
+  std::vector<std::int64_t> workspace(cpu.group_bytes(positions) / sizeof(std::int64_t) + 1);
+  const TouchedRows grouped = TouchedRows::carve(memory.data(), positions);
+  cpu.gather(TestLane(), positions, rows, units, cids.data(), 1, ctable.data(), cy.data());
+  cpu.group_by_row(TestLane(), positions, rows, cids.data(), 1, workspace.data(), grouped);
+  cpu.accumulate(TestLane(), positions, units, grouped, dy.data(), true, cgradient.data());
+
+  const CudaLane lane;
+  const DeviceFloats dids(ids), dtable(table), gradient(Values(static_cast<std::size_t>(rows * units)));
+  const OnDevice<T> ddy(dy.host(), shift), y(positions * units, shift);
+  const OnDevice<std::int32_t> device_memory(memory);
+  const TouchedRows touched = TouchedRows::carve(device_memory.data(), positions);
+  kernels.gather(lane, positions, rows, units, dids.data(), 1, dtable.data(), y.data());
+  kernels.accumulate(lane, positions, units, touched, ddy.data(), true, gradient.data());
+  std::vector<float> wide;
+  for (const T value : y.host()) wide.push_back(to_float(value));
+  expect_same(wide, host_of(cy.widened()), "rows in " + what);
+  expect_same(gradient.host(), host_of(cgradient), "gradient from " + what);
+}
+
+TEST_F(CudaEmbedding, In16BitsHasTheBitsOfTheCpu) {
+  for (std::int64_t units : {1, 5, 36})
+    for (int shift : {0, 1}) {
+      expect_stored<BFloat16>(units, shift);
+      expect_stored<Float16>(units, shift);
+    }
 }
 
 }  // namespace

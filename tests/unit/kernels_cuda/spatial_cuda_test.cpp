@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_table.h"
+#include "unit/kernels/stored_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -31,7 +32,7 @@ TEST_F(CudaSpatial, PadAndCropHaveTheBitsOfTheCpu) {
 }
 
 TEST_F(CudaSpatial, UpsamplingHasTheBitsOfTheCpu) {
-  using Forward = void (SpatialKernels::*)(const Lane&, const UpsampleSpec&, const float*, float*) const;
+  using Forward = void (SpatialKernels::*)(const Lane&, const UpsampleSpec&, ConstData, Data) const;
   struct Method {
     const char* name;
     Forward forward, backward;
@@ -61,6 +62,52 @@ TEST_F(CudaSpatial, UpsamplingHasTheBitsOfTheCpu) {
         expect_same(gy.host(), host_of(y), std::string("y ") + method.name);
         expect_same(gdx.host(), host_of(dx), std::string("dx ") + method.name);
       }
+}
+
+template <typename T>
+std::vector<float> widened(const std::vector<T>& numbers) {
+  std::vector<float> wide;
+  for (const T number : numbers) wide.push_back(to_float(number));
+  return wide;
+}
+
+/// Values of 16 bits have the bits of the CPU, too.
+template <typename T>
+void check_halves(int shift) {
+  const MarginSpec m{.n = 3, .inner = {2, 3, 1}, .channels = 20, .before = {1, 0, 3}, .after = {2, 1, 1}};
+  const Stored<T> inner(random_values(3 * 2 * 3 * 20, 1)), outer(3 * 5 * 4 * 5 * 20);
+  const CudaLane lane;
+  const OnDevice<T> ginner(inner.host(), shift), gouter(3 * 5 * 4 * 5 * 20, shift),
+      back(3 * 2 * 3 * 20, shift);
+  cpu_kernels().spatial.pad({}, m, inner.data(), 0.1F, outer.data());
+  gpu().spatial.pad(lane, m, ginner.data(), 0.1F, gouter.data());
+  gpu().spatial.crop(lane, m, gouter.data(), back.data());
+  expect_same(widened(gouter.host()), host_of(outer.widened()), "padded");
+  expect_same(widened(back.host()), host_of(inner.widened()), "cropped");
+  for (const std::int64_t channels : {3, 20})
+    for (const bool bilinear : {false, true}) {
+      const UpsampleSpec s{.n = 1, .in = {1, 7, 9}, .channels = channels, .factor = {1, 3, 5}};
+      const std::int64_t in = 7 * 9 * channels, out = in * 15;
+      const Stored<T> x(random_values(in, 1)), dy(random_values(out, 2)), y(out), dx(in);
+      const OnDevice<T> gx(x.host(), shift), gdy(dy.host(), shift), gy(out, shift), gdx(in, shift);
+      const auto run = [&](const SpatialKernels& k, const Lane& on, ConstData from, Data to,
+                           ConstData gradient, Data result) {
+        bilinear ? k.upsample_bilinear(on, s, from, to) : k.upsample_nearest(on, s, from, to);
+        bilinear ? k.upsample_bilinear_backward(on, s, gradient, result)
+                 : k.upsample_nearest_backward(on, s, gradient, result);
+      };
+      run(cpu_kernels().spatial, {}, x.data(), y.data(), dy.data(), dx.data());
+      run(gpu().spatial, lane, gx.data(), gy.data(), gdy.data(), gdx.data());
+      expect_same(widened(gy.host()), host_of(y.widened()), "y");
+      expect_same(widened(gdx.host()), host_of(dx.widened()), "dx");
+    }
+}
+
+TEST_F(CudaSpatial, ValuesOfSixteenBitsHaveTheBitsOfTheCpu) {
+  for (const int shift : {0, 1}) {
+    check_halves<BFloat16>(shift);
+    check_halves<Float16>(shift);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,340 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution and dense primitives of 16-bit activations, at the level that LOCKSTEP_ISA allows: where the
+// processor multiplies bfloat16, oneDNN's; elsewhere, and in float16, those on widened numbers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/cpu.h"
+#include "core/error.h"
+#include "kernels/kernel_table.h"
+#include "kernels/transposed_convolution.h"
+#include "unit/kernels/linear_testing.h"
+#include "unit/kernels/stored_testing.h"
+
+namespace lockstep {
+namespace {
+
+template <typename T>
+class LinearHalf : public testing::Test {};
+using Types = testing::Types<BFloat16, Float16>;
+struct TypeNames {
+  template <typename T>
+  static std::string GetName(int) {
+    return std::string(name_of(dtype_of<T>));
+  }
+};
+TYPED_TEST_SUITE(LinearHalf, Types, TypeNames);
+
+/// Largest relative error of a rounding to T: bfloat16 has 8 significant bits, float16 has 11.
+template <typename T>
+constexpr double kRoundingTo = dtype_of<T> == DType::bf16 ? 0x1p-8 : 0x1p-11;
+
+template <typename Spec, typename T>
+std::unique_ptr<LinearPrimitive> make(Spec s, T, int lanes = 1) {
+  s.dtype = dtype_of<T>;
+  if constexpr (std::is_same_v<Spec, ConvolutionSpec>)
+    return cpu_kernels().make.convolution(s, lanes);
+  else
+    return cpu_kernels().make.dense(s, lanes);
+}
+
+/// What a primitive computes from x, dy, weights, bias; scratch and pack are full of NaN before.
+template <typename T>
+struct Results {
+  Stored<T> y, dx;
+  Floats dw;
+};
+void fill(void* memory, std::size_t bytes) { std::memset(memory, 0xFF, bytes); }
+template <typename T>
+Results<T> run(const LinearPrimitive& primitive, const Stored<T>& x, const Stored<T>& dy, const Floats& w,
+               const Floats& b, int lane_index = 0, bool training = true) {
+  const TestLane lane(primitive.scratch_bytes(), lane_index);
+  const Buffer packed(cpu_device(), primitive.packed_bytes());
+  const Lane& used = lane;
+  fill(used.scratch, used.scratch_bytes);
+  fill(packed.data(), packed.size_bytes());
+  Results<T> r{Stored<T>(static_cast<std::int64_t>(dy.size())),
+               Stored<T>(static_cast<std::int64_t>(x.size())), Floats(static_cast<std::int64_t>(w.size()))};
+  primitive.pack(lane, w.data(), packed.data());
+  fill(used.scratch, used.scratch_bytes);
+  primitive.forward(lane, x.data(), nullptr, packed.data(), b.data(), r.y.data());
+  if (!training) return r;
+  fill(used.scratch, used.scratch_bytes);
+  primitive.backward_data(lane, dy.data(), nullptr, packed.data(), r.dx.data());
+  fill(used.scratch, used.scratch_bytes);
+  primitive.backward_weights(lane, x.data(), dy.data(), r.dw.data());
+  return r;
+}
+
+template <typename T>
+Values rounded(Values values) {
+  for (double& value : values) value = to_float(from_float<T>(static_cast<float>(value)));
+  return values;
+}
+
+/// Whole numbers from -3 to 3: all sums of products of them are exact in float32, in any order.
+Values whole_numbers(std::int64_t count, std::uint32_t stream) {
+  Values values = random_values(count, stream, -3.5, 3.5);
+  for (double& value : values) value = std::round(value);
+  return values;
+}
+/// Numbers that are not T's but, rounded to T, those whole numbers.
+template <typename T>
+Values almost(Values values) {
+  for (double& value : values) value *= 1.0 + kRoundingTo<T> / 2.0;
+  return values;
+}
+
+void expect_equal(const Floats& actual, const Values& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(static_cast<double>(actual[i]), expected[i]) << what << ", element " << i;
+}
+
+/// Results of one primitive against `exact` ones, whose x, dy and weights are numbers of T.
+struct Exact {
+  Values y, dx, dw;
+};
+
+template <typename T>
+void expect_exact(const Results<T>& r, const Exact& exact, const std::string& what) {
+  expect_rounded(r.y, Floats(exact.y), "y " + what);
+  expect_rounded(r.dx, Floats(exact.dx), "dx " + what);
+  expect_equal(r.dw, exact.dw, "dw " + what);
+}
+
+Exact exact_of(const ConvolutionSpec& s, const Values& x, const Values& dy, const Values& w,
+               const Values& b) {
+  return {reference::convolution(s, x, w, s.bias ? b : Values{}),
+          reference::convolution_backward_data(s, dy, w), reference::convolution_backward_weights(s, x, dy)};
+}
+Exact exact_of(const DenseSpec& s, const Values& x, const Values& dy, const Values& w, const Values& b) {
+  return {reference::dense(s, x, w, s.bias ? b : Values{}), reference::dense_backward_data(s, dy, w),
+          reference::dense_backward_weights(s, x, dy)};
+}
+std::int64_t x_count(const DenseSpec& s) { return s.n * s.in; }
+std::int64_t y_count(const DenseSpec& s) { return s.n * s.out; }
+std::int64_t w_count(const DenseSpec& s) { return s.in * s.out; }
+std::int64_t channels_of(const ConvolutionSpec& s) { return s.out_c; }
+std::int64_t channels_of(const DenseSpec& s) { return s.out; }
+/// Products in an element of y, dx and dw.
+struct Lengths {
+  std::int64_t y, dx, dw;
+};
+Lengths lengths_of(const ConvolutionSpec& s) {
+  return {s.kernel_rows(), s.kernel_d * s.kernel_h * s.kernel_w * s.out_c / s.groups,
+          s.n * s.out_positions()};
+}
+Lengths lengths_of(const DenseSpec& s) { return {s.in, s.out, s.n}; }
+std::string describe(const DenseSpec& s) {
+  return fmt::format("{}x{}x{} bias {} relu {} packed {}", s.n, s.in, s.out, s.bias, s.relu, s.packed);
+}
+
+/// With and without bias and relu.
+template <typename Spec>
+std::vector<Spec> variants(const std::vector<Spec>& specs) {
+  std::vector<Spec> all;
+  for (Spec s : specs)
+    for (auto [bias, relu] : {std::pair{false, false}, {true, false}, {true, true}, {false, true}}) {
+      s.bias = bias, s.relu = relu;
+      all.push_back(s);
+    }
+  return all;
+}
+
+template <typename T, typename Spec>
+void check_whole_numbers(const Spec& s) {
+  const Values x = whole_numbers(x_count(s), 1), w = whole_numbers(w_count(s), 2),
+               dy = whole_numbers(y_count(s), 3), b = whole_numbers(channels_of(s), 4);
+  // A bias that T does not have: it must not be rounded to T by itself.
+  Values fine = b;
+  for (double& value : fine) value += 0x1p-8;
+  const Results<T> r = run<T>(*make(s, T{}), Stored<T>(x), Stored<T>(dy), Floats(almost<T>(w)), Floats(fine));
+  expect_exact(r, exact_of(s, x, dy, w, fine), describe(s));
+}
+
+TYPED_TEST(LinearHalf, ConvolutionsOfWholeNumbersAreExactAndRoundedOnce) {
+  for (const ConvolutionSpec& s : variants(convolution_specs())) check_whole_numbers<TypeParam>(s);
+}
+TYPED_TEST(LinearHalf, DenseProductsOfWholeNumbersAreExactAndRoundedOnce) {
+  for (const DenseSpec& s : variants(dense_specs())) check_whole_numbers<TypeParam>(s);
+}
+
+/// A rounding to T of numbers that may be subnormal in it.
+template <typename T>
+constexpr double kLeastRounding = dtype_of<T> == DType::f16 ? 0x1p-25 : 0x1p-126;
+
+template <typename T, typename Spec>
+void check_against_reference(const Spec& s) {
+  const Values x = rounded<T>(random_values(x_count(s), 1)), dy = rounded<T>(random_values(y_count(s), 3)),
+               w = random_values(w_count(s), 2), b = random_values(channels_of(s), 4);
+  const auto primitive = make(s, T{});
+  const Results<T> r = run<T>(*primitive, Stored<T>(x), Stored<T>(dy), Floats(w), Floats(b));
+  const Exact exact = exact_of(s, x, dy, rounded<T>(w), b);
+  Spec linear = s;
+  linear.relu = false;
+  const Exact magnitude = exact_of(linear, absolute(x), absolute(dy), absolute(rounded<T>(w)), absolute(b));
+  const Lengths length = lengths_of(s);
+  // The sum's error, then one rounding of what is at most the magnitude plus that error.
+  const auto stored = [](std::int64_t k) { return dot_error(k) + kRoundingTo<T> * (1.0 + dot_error(k)); };
+  expect_close(r.y.values(), exact.y, magnitude.y, stored(length.y + 1), kLeastRounding<T>,
+               "y " + describe(s));
+  expect_close(r.dx.values(), exact.dx, magnitude.dx, stored(length.dx), kLeastRounding<T>,
+               "dx " + describe(s));
+  expect_close(r.dw.values(), exact.dw, magnitude.dw, dot_error(length.dw), 0.0, "dw " + describe(s));
+  EXPECT_EQ(primitive->flops(), 2.0 * static_cast<double>(y_count(s)) * static_cast<double>(length.y));
+}
+
+TYPED_TEST(LinearHalf, ConvolutionsMatchTheReference) {
+  for (const ConvolutionSpec& s : variants(convolution_specs())) check_against_reference<TypeParam>(s);
+}
+TYPED_TEST(LinearHalf, DenseProductsMatchTheReference) {
+  for (const DenseSpec& s : variants(dense_specs())) check_against_reference<TypeParam>(s);
+}
+
+/// The product is rounded, then bias and relu are a pass of their own.
+TYPED_TEST(LinearHalf, TransposedConvolutionsOfWholeNumbersAreExact) {
+  using T = TypeParam;
+  for (ConvolutionSpec s : variants(convolution_specs())) {
+    s.dtype = dtype_of<T>;
+    const Values x = whole_numbers(y_count(s), 1), w = whole_numbers(w_count(s), 2),
+                 dy = whole_numbers(x_count(s), 3), b = whole_numbers(s.in_c, 4);
+    const Results<T> r = run<T>(*make_transposed_convolution(cpu_kernels(), s, 1), Stored<T>(x),
+                                Stored<T>(dy), Floats(almost<T>(w)), Floats(b));
+    Exact exact{rounded<T>(reference::convolution_backward_data(s, x, w)), {}, {}};
+    for (std::size_t i = 0; i < exact.y.size(); ++i) {
+      if (s.bias) exact.y[i] += b[i % b.size()];
+      if (s.relu) exact.y[i] = std::max(exact.y[i], 0.0);
+    }
+    ConvolutionSpec plain = s;
+    plain.relu = false;
+    exact.dx = reference::convolution(plain, dy, w, {});
+    exact.dw = reference::convolution_backward_weights(s, dy, x);
+    expect_exact(r, exact, "transposed " + describe(s));
+  }
+}
+
+template <typename T, typename Spec>
+void check_lanes(Spec s) {
+  s.bias = s.relu = true;
+  const auto primitive = make(s, T{}, 2), alone = make(s, T{});
+  const Stored<T> x(random_values(x_count(s), 1)), dy(random_values(y_count(s), 3));
+  const Floats w(random_values(w_count(s), 2)), b(random_values(channels_of(s), 4));
+  EXPECT_TRUE(primitive->same_packing(*alone));
+  const Results<T> expected = run<T>(*alone, x, dy, w, b);
+  const auto same = [](const Stored<T>& one, const Stored<T>& other) {
+    return std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0;
+  };
+  const auto work = [&](int lane) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const Results<T> r = run<T>(*primitive, x, dy, w, b, lane);
+      EXPECT_TRUE(same(r.y, expected.y)) << describe(s);
+      EXPECT_TRUE(same(r.dx, expected.dx)) << describe(s);
+      EXPECT_TRUE(same_bits(r.dw, expected.dw)) << describe(s);
+    }
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  s.training = false;
+  const Results<T> inference = run<T>(*make(s, T{}), x, dy, w, b, 0, false);
+  EXPECT_TRUE(same(inference.y, expected.y)) << "inference " << describe(s);
+}
+
+TYPED_TEST(LinearHalf, SameBitsOnEveryLaneAndRunAndInInference) {
+  for (const ConvolutionSpec& s : convolution_specs()) check_lanes<TypeParam>(s);
+  for (const DenseSpec& s : dense_specs()) check_lanes<TypeParam>(s);
+}
+
+/// Where two primitives say that their packs are the same, one's pack serves the other.
+TYPED_TEST(LinearHalf, APackServesWhoeverSaysThatItDoes) {
+  using T = TypeParam;
+  const DType type = dtype_of<T>;
+  const Values w = whole_numbers(40 * 24, 2);
+  int shared = 0;
+  for (const std::int64_t n : {1, 4, 64})
+    for (const std::int64_t other : {2, 5, 64}) {
+      const DenseSpec owner{.n = n, .in = 40, .out = 24, .dtype = type};
+      const DenseSpec user{.n = other, .in = 40, .out = 24, .dtype = type},
+          plain{.n = n, .in = 40, .out = 24};
+      const auto packing = cpu_kernels().make.dense(owner, 1), using_it = cpu_kernels().make.dense(user, 1);
+      EXPECT_GT(packing->packed_bytes(), 0U);
+      EXPECT_FALSE(packing->same_packing(*cpu_kernels().make.dense(plain, 1)));
+      if (!using_it->same_packing(*packing)) continue;
+      ++shared;
+      const Values x = whole_numbers(other * 40, 1), dy = whole_numbers(other * 24, 3);
+      const TestLane lane(std::max(packing->scratch_bytes(), using_it->scratch_bytes()));
+      const Buffer packed(cpu_device(), packing->packed_bytes());
+      packing->pack(lane, Floats(w).data(), packed.data());
+      const Stored<T> from(x), gradient(dy), y(other * 24), dx(other * 40);
+      using_it->forward(lane, from.data(), nullptr, packed.data(), nullptr, y.data());
+      using_it->backward_data(lane, gradient.data(), nullptr, packed.data(), dx.data());
+      expect_rounded(y, Floats(reference::dense(user, x, w, {})), "y");
+      expect_rounded(dx, Floats(reference::dense_backward_data(user, dy, w)), "dx");
+    }
+  EXPECT_GE(shared, 1);
+}
+
+TYPED_TEST(LinearHalf, NanAndInfinityReachTheOutput) {
+  using T = TypeParam;
+  ConvolutionSpec c = convolution(1, 4, 4, 16, 16, 1, 1, 0);
+  DenseSpec d;
+  d.n = 16, d.in = 16, d.out = 16;
+  for (bool relu : {false, true}) {
+    c.relu = d.relu = relu;
+    const Stored<T> x(random_values(16 * 16, 1)), dy(random_values(16 * 16, 3));
+    const Floats w(random_values(16 * 16, 2)), none(16);
+    x.data()[3] = from_float<T>(std::nanf(""));
+    x.data()[16 + 5] = from_float<T>(HUGE_VALF);
+    w[5 * 16 + 2] = 1.0F;
+    const auto check = [&](const LinearPrimitive& primitive, const char* what) {
+      const Values y = run<T>(primitive, x, dy, w, none).y.values();
+      EXPECT_TRUE(std::isnan(y[0])) << what << relu;
+      EXPECT_EQ(y[16 + 2], HUGE_VAL) << what << relu;
+    };
+    check(*make(c, T{}), "convolution, relu ");
+    check(*make(d, T{}), "dense, relu ");
+  }
+}
+
+/// Nothing is widened then: the scratch has no room for it.
+TEST(LinearBfloat16, IsTheLibrarysOwnWhereTheProcessorMultipliesIt) {
+#if defined(__x86_64__)
+  if (isa_level() != IsaLevel::avx512 || __builtin_cpu_supports("avx512bf16") == 0)
+    GTEST_SKIP() << "this processor, or LOCKSTEP_ISA, has no AVX-512 BF16";
+  const auto dense = make(DenseSpec{.n = 64, .in = 1024, .out = 1024}, BFloat16{});
+  EXPECT_LT(dense->scratch_bytes(), 64 * 1024 * sizeof(float));
+  for (const ConvolutionSpec& s : {convolution(32, 16, 16, 32, 32, 3, 1, 1), volume(32, 16, 16, 1)})
+    EXPECT_LT(make(s, BFloat16{})->scratch_bytes(), static_cast<std::size_t>(x_count(s)) * sizeof(float))
+        << describe(s);
+#else
+  GTEST_SKIP() << "not x86-64";
+#endif
+}
+
+TYPED_TEST(LinearHalf, ActivationsOfAnotherTypeAreABug) {
+  using T = TypeParam;
+  const DenseSpec d{.n = 16, .in = 16, .out = 16};
+  const Stored<T> narrow(256);
+  const Floats wide(256);
+  for (const auto& primitive : {make(d, T{}), make(convolution(1, 4, 4, 16, 16, 1, 1, 0), T{})}) {
+    const TestLane lane(primitive->scratch_bytes());
+    const Buffer packed(cpu_device(), primitive->packed_bytes());
+    primitive->pack(lane, wide.data(), packed.data());
+    EXPECT_THROW(primitive->forward(lane, wide.data(), nullptr, packed.data(), nullptr, narrow.data()),
+                 Error);
+    EXPECT_THROW(primitive->forward(lane, narrow.data(), nullptr, packed.data(), nullptr, wide.data()),
+                 Error);
+    EXPECT_THROW(primitive->backward_data(lane, wide.data(), nullptr, packed.data(), narrow.data()), Error);
+    EXPECT_THROW(primitive->backward_data(lane, narrow.data(), nullptr, packed.data(), wide.data()), Error);
+    EXPECT_THROW(primitive->backward_weights(lane, wide.data(), narrow.data(), wide.data()), Error);
+    EXPECT_THROW(primitive->backward_weights(lane, narrow.data(), wide.data(), wide.data()), Error);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention on a GPU beside attention in double, in each type of activations. The bounds below follow the
+// roundings one by one: of the operands of the tensor cores, of sums in float32, of what is stored.
+#include "kernels/attention.h"
+
+#include "unit/kernels/stored_testing.h"
+#include "unit/kernels_cuda/cuda_testing.h"
+
+namespace lockstep {
+namespace {
+
+class CudaAttention : public GpuTest {};
+
+constexpr AttentionDropout kDropout{0.25F, 5, 6, 7, 100};
+
+struct Problem {
+  AttentionShape shape;
+  std::vector<float> lengths = {};
+
+  std::int64_t units() const { return shape.heads * shape.head_size; }
+  std::int64_t queries() const { return shape.n * shape.queries * units(); }  ///< numbers of q, y, dy
+  std::int64_t keys() const { return shape.n * shape.keys * 2 * units(); }    ///< of k and v side by side
+  float length(std::int64_t s) const {
+    return lengths.empty() ? static_cast<float>(shape.keys) : lengths[static_cast<std::size_t>(s)];
+  }
+};
+
+std::string describe(const Problem& p) {
+  return fmt::format("{} x {} heads of {}, {} queries, {} keys{}{}", p.shape.n, p.shape.heads,
+                     p.shape.head_size, p.shape.queries, p.shape.keys, p.shape.causal ? ", causal" : "",
+                     p.shape.dropout ? ", dropout" : "");
+}
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> list{
+      {{.n = 2, .heads = 3, .head_size = 5, .queries = 17, .keys = 17}},
+      {{.n = 1, .heads = 2, .head_size = 32, .queries = 150, .keys = 150, .causal = true}},
+      {{.n = 2, .heads = 1, .head_size = 64, .queries = 70, .keys = 70, .causal = true, .dropout = true},
+       {20, 70}},
+      {{.n = 2, .heads = 2, .head_size = 16, .queries = 9, .keys = 9, .dropout = true}, {0, 4}},
+      {{.n = 2, .heads = 2, .head_size = 40, .queries = 66, .keys = 140, .self = false}, {65, 140}},
+      {{.n = 1, .heads = 1, .head_size = 128, .queries = 80, .keys = 80, .causal = true, .dropout = true}},
+      {{.n = 1, .heads = 2, .head_size = 130, .queries = 20, .keys = 20, .causal = true}},  // too large to
+                                                                                            // fuse
+  };
+  return list;
+}
+
+/// Numbers and how far off they may be.
+struct Bounded {
+  explicit Bounded(std::int64_t count) : value(static_cast<std::size_t>(count)), error(value) {}
+  void add(std::int64_t at, double v, double e) {
+    value[static_cast<std::size_t>(at)] += v;
+    error[static_cast<std::size_t>(at)] += e;
+  }
+  Values value, error;
+};
+struct Expected {
+  explicit Expected(const Problem& p) : y(p.queries()), dq(p.queries()), dkv(p.keys()) {}
+  Bounded y, dq, dkv;
+};
+
+double kept(const Problem& p, std::int64_t s, std::int64_t h, std::int64_t i, std::int64_t j) {
+  if (!p.shape.dropout) return 1.0;
+  const auto element = static_cast<std::uint32_t>(i * p.shape.row() + j);
+  const PhiloxBlock words =
+      philox_words(kDropout.seed, kDropout.purpose + static_cast<std::uint32_t>(h), kDropout.step,
+                   kDropout.first_sample + static_cast<std::uint32_t>(s), element / 4);
+  return philox_uniform(words[element % 4]) >= kDropout.rate ? 1.0 / (1.0 - 0.25) : 0.0;
+}
+
+/// In double; `rounding` is the type's, `tiny` half its least number.
+Expected expected(const Problem& p, const Values& q, const Values& kv, const Values& dy, double rounding,
+                  double tiny) {
+  Expected result(p);
+  const std::int64_t units = p.units(), size = p.shape.head_size, Q = p.shape.queries, K = p.shape.keys;
+  const double factor = 1.0 / std::sqrt(static_cast<double>(size));
+  // A sum of m products in float32, on tensor cores perhaps cut off instead of rounded.
+  const auto sum_error = [](std::int64_t m) { return static_cast<double>(m + 4) * 2 * kRounding; };
+  const auto at = [](const Values& v, std::int64_t i) { return v[static_cast<std::size_t>(i)]; };
+  for (std::int64_t s = 0; s < p.shape.n; ++s)
+    for (std::int64_t h = 0; h < p.shape.heads; ++h) {
+      const std::int64_t length = length_of(p.length(s), K);
+      const auto query = [&](std::int64_t i, std::int64_t c) { return (s * Q + i) * units + h * size + c; };
+      const auto key = [&](std::int64_t j, std::int64_t c) { return (s * K + j) * 2 * units + h * size + c; };
+      const auto value = [&](std::int64_t j, std::int64_t c) { return key(j, c) + units; };
+      for (std::int64_t i = 0; i < Q; ++i) {
+        const std::int64_t count = attended(p.shape, length, i);
+        std::vector<double> x(static_cast<std::size_t>(count)), dx = x;
+        double largest = -INFINITY, most = 0.0, sum = 0.0;
+        for (std::int64_t j = 0; j < count; ++j) {
+          double score = 0.0, size_of_score = 0.0;
+          for (std::int64_t c = 0; c < size; ++c) {
+            score += factor * at(q, query(i, c)) * at(kv, key(j, c));
+            size_of_score += factor * std::abs(at(q, query(i, c)) * at(kv, key(j, c)));
+          }
+          x[static_cast<std::size_t>(j)] = score;
+          largest = std::max(largest, score);
+          most = std::max(most, size_of_score);
+        }
+        for (double& score : x) sum += score = std::exp(score - largest);
+        // Of a probability: two scores' (its own, the logarithm's) and the exponential's.
+        const double relative = 2 * most * sum_error(size) + (2 * most + 16) * kRounding;
+        for (std::int64_t j = 0; j < count; ++j) {
+          const double used = (x[static_cast<std::size_t>(j)] /= sum) * kept(p, s, h, i, j);
+          const double error = used * (rounding + relative + sum_error(count)) + tiny;
+          for (std::int64_t c = 0; c < size; ++c)
+            result.y.add(query(i, c), used * at(kv, value(j, c)), error * std::abs(at(kv, value(j, c))));
+          for (std::int64_t c = 0; c < size; ++c)
+            result.dkv.add(
+                value(j, c), used * at(dy, query(i, c)),
+                (used * (rounding + relative + sum_error(Q)) + tiny) * std::abs(at(dy, query(i, c))));
+        }
+        double delta = 0.0, delta_error = 0.0;
+        for (std::int64_t c = 0; c < size; ++c) {
+          const auto o = static_cast<std::size_t>(query(i, c));
+          result.y.error[o] += rounding * std::abs(result.y.value[o]) + tiny;
+          delta += dy[o] * result.y.value[o];
+          delta_error +=
+              std::abs(dy[o]) * (result.y.error[o] + sum_error(size) * std::abs(result.y.value[o]));
+        }
+        for (std::int64_t j = 0; j < count; ++j) {
+          double dp = 0.0, size_of_dp = 0.0;
+          for (std::int64_t c = 0; c < size; ++c) {
+            const double term = kept(p, s, h, i, j) * at(dy, query(i, c)) * at(kv, value(j, c));
+            dp += term;
+            size_of_dp += std::abs(term);
+          }
+          const double probability = x[static_cast<std::size_t>(j)], ds = probability * (dp - delta);
+          const double error = probability * (delta_error + size_of_dp * sum_error(size)) +
+                               std::abs(ds) * (rounding + relative + sum_error(std::max(Q, K))) + tiny;
+          for (std::int64_t c = 0; c < size; ++c) {
+            result.dq.add(query(i, c), factor * ds * at(kv, key(j, c)),
+                          factor * error * std::abs(at(kv, key(j, c))));
+            result.dkv.add(key(j, c), factor * ds * at(q, query(i, c)),
+                           factor * error * std::abs(at(q, query(i, c))));
+          }
+        }
+      }
+    }
+  for (Bounded* gradient : {&result.dq, &result.dkv})
+    for (std::size_t i = 0; i < gradient->value.size(); ++i)
+      gradient->error[i] += (rounding + 2 * kRounding) * std::abs(gradient->value[i]) + tiny;
+  return result;
+}
+
+void expect_within(const Values& actual, const Bounded& bounded, const std::string& what) {
+  expect_close(actual, bounded.value, bounded.error, 1.0, 0.0, what);
+}
+
+template <typename T>
+struct Outcome {
+  std::vector<T> y, dq, dkv;
+};
+
+template <typename T>
+Outcome<T> run(const Problem& p, const std::vector<T>& q, const std::vector<T>& kv, const std::vector<T>& dy,
+               int shift, bool keep) {
+  const AttentionKernels& kernels = gpu().attention;
+  const std::int64_t units = p.units();
+  const OnDevice<T> dq(q, shift), dkv(kv, shift), ddy(dy, shift), y(p.queries(), shift),
+      gradient(p.queries(), shift), key_gradients(p.keys(), shift);
+  const DeviceFloats lengths(p.lengths);
+  const auto bytes = static_cast<std::int64_t>(kernels.kept_bytes(p.shape, dtype_of<T>));
+  const OnDevice<unsigned char> memory(bytes);
+  void* kept = keep && bytes > 0 ? memory.data() : nullptr;
+  const CudaLane lane(
+      std::max(cuda::kScratchBytes, kernels.scratch_bytes(p.shape, dtype_of<T>, kept != nullptr, true)));
+  const AttentionInputs inputs{.q = dq.data(),
+                               .k = dkv.data(),
+                               .v = dkv.data() + units,
+                               .query_stride = units,
+                               .key_stride = 2 * units,
+                               .lengths = p.lengths.empty() ? nullptr : lengths.data()};
+  kernels.forward(lane, p.shape, inputs, kDropout, kept, y.data());
+  kernels.backward(lane, p.shape, inputs, kDropout, kept, y.data(), ddy.data(),
+                   {gradient.data(), key_gradients.data(), key_gradients.data() + units});
+  (void)memory.host();  // nothing behind it was written
+  return {y.host(), gradient.host(), key_gradients.host()};
+}
+
+template <typename T>
+Values wide(const std::vector<T>& numbers) {
+  Values values;
+  for (const T number : numbers) values.push_back(static_cast<double>(to_float(number)));
+  return values;
+}
+
+template <typename T>
+bool same_bits(const Outcome<T>& a, const Outcome<T>& b) {
+  const auto same = [](const std::vector<T>& x, const std::vector<T>& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+  };
+  return same(a.y, b.y) && same(a.dq, b.dq) && same(a.dkv, b.dkv);
+}
+
+template <typename T>
+void expect_attention(const Problem& p) {
+  const std::string what = fmt::format("{}: {}", name_of(dtype_of<T>), describe(p));
+  const std::vector<T> q = Stored<T>(random_values(p.queries(), 1, -2, 2)).host(),
+                       kv = Stored<T>(random_values(p.keys(), 2, -2, 2)).host(),
+                       dy = Stored<T>(random_values(p.queries(), 3)).host();
+  const Expected exact = expected(p, wide(q), wide(kv), wide(dy), kRoundingOf<T>,
+                                  dtype_of<T> == DType::f16 ? 0x1p-25 : 0x1p-140);
+  const Outcome<T> first = run(p, q, kv, dy, 0, true);
+  expect_within(wide(first.y), exact.y, what + ": y");
+  expect_within(wide(first.dq), exact.dq, what + ": dq");
+  expect_within(wide(first.dkv), exact.dkv, what + ": dk and dv");
+  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, true), first)) << what << ", again";
+  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 1, true), first)) << what << ", elsewhere";
+  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, false), first)) << what << ", with nothing kept";
+}
+
+TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInFloat32) {
+  for (const Problem& problem : problems()) expect_attention<float>(problem);
+}
+TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInBfloat16) {
+  for (const Problem& problem : problems()) expect_attention<BFloat16>(problem);
+}
+TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInFloat16) {
+  for (const Problem& problem : problems()) expect_attention<Float16>(problem);
+}
+
+TEST_F(CudaAttention, In16BitsWhatLiesPastALengthIsNeverComputedWith) {
+  const Problem p{{.n = 1, .heads = 1, .head_size = 16, .queries = 70, .keys = 70}, {21}};
+  Values q = random_values(p.queries(), 1), kv = random_values(p.keys(), 2),
+         dy = random_values(p.queries(), 3);
+  std::fill(q.begin() + 21 * 16, q.end(), std::nan(""));
+  std::fill(kv.begin() + 21 * 32, kv.end(), std::nan(""));
+  const auto in = [](const Values& values) { return Stored<BFloat16>(values).host(); };
+  const Outcome<BFloat16> result = run(p, in(q), in(kv), in(dy), 0, true);
+  for (const auto* part : {&result.y, &result.dq, &result.dkv})
+    for (std::size_t i = 0; i < part->size(); ++i) {
+      const bool past = i >= part->size() / 70 * 21;
+      ASSERT_TRUE(std::isfinite(to_float((*part)[i]))) << i;
+      ASSERT_EQ(to_float((*part)[i]) == 0.0F, past) << i;
+    }
+  kv[5] = std::nan("");  // a key that counts
+  EXPECT_TRUE(std::isnan(to_float(run(p, in(q), in(kv), in(dy), 0, true).y[0])));
+}
+
+}  // namespace
+}  // namespace lockstep
