@@ -219,23 +219,36 @@ std::string tiny_norm() {
   return text + "- dense: {units: 10}\n";
 }
 
-/// Four blocks of attention and a feed-forward net, the mean over all steps to a class.
 /// A table of which a step of 64 samples touches at most 3,200 rows.
 std::string words() {
   return "- embedding: {rows: 100000, units: 128}\n- reduce: {operation: mean, axes: [0]}\n- dense: {units: "
          "10}\n";
 }
-std::string transformer() {
-  std::string text = "- embedding: {rows: 65, units: 128}\n- positional_embedding: {name: x0}\n";
-  for (int block = 0; block < 4; ++block)
+/// Pre-norm blocks of causal attention and a feed-forward net four times as wide, behind learned positions.
+struct TransformerShape {
+  int words, width, heads, blocks;
+  bool approximate_gelu, head_bias;
+};
+std::string transformer(const TransformerShape& s) {
+  std::string text = fmt::format(
+      "- embedding: {{rows: {}, units: {}}}\n- positional_embedding: {{name: x0}}\n", s.words, s.width);
+  for (int block = 0; block < s.blocks; ++block)
     text += fmt::format(
-        "- layer_norm: {{inputs: [x{0}]}}\n- attention: {{name: a{0}, units: 128, heads: 4, causal: true}}\n"
+        "- layer_norm: {{inputs: [x{0}]}}\n- attention: {{name: a{0}, units: {2}, heads: {3}, causal: "
+        "true}}\n"
         "- add: {{name: y{0}, inputs: [x{0}, a{0}]}}\n"
-        "- layer_norm\n- dense: {{units: 512}}\n- gelu\n- dense: {{name: f{0}, units: 128}}\n"
+        "- layer_norm\n- dense: {{units: {4}}}\n- gelu: {{approximate: {5}}}\n"
+        "- dense: {{name: f{0}, units: {2}}}\n"
         "- add: {{name: x{1}, inputs: [y{0}, f{0}]}}\n",
-        block, block + 1);
-  return text + "- layer_norm\n- dense: {units: 65}\n";
+        block, block + 1, s.width, s.heads, 4 * s.width, s.approximate_gelu);
+  return text + fmt::format("- layer_norm\n- dense: {{units: {}, bias: {}}}\n", s.words, s.head_bias);
 }
+std::string transformer() { return transformer({65, 128, 4, 4, false, true}); }
+/// Radford et al. 2019, the smallest of table 2, with a head of its own instead of the embedding's table.
+constexpr int kGpt2Words = 50304, kGpt2Steps = 1024;
+std::string gpt2() { return transformer({kGpt2Words, 768, 12, 12, true, false}); }
+constexpr int kTinyWords = 256, kTinySteps = 16;
+std::string gpt2_tiny() { return transformer({kTinyWords, 64, 4, 2, true, false}); }
 
 constexpr std::string_view kMomentum = "momentum: {learning_rate: 0.001, momentum: 0.9}";
 constexpr std::string_view kAdam = "adam: {learning_rate: 0.0001}";
@@ -273,6 +286,12 @@ std::span<const BenchNet> bench_nets() {
       {"transformer",
        "embedding of 65 x 128, 4 blocks of causal attention (4 heads) and 128-512-128, 128 steps; Adam",
        Shape{128}, 65, 16, transformer, kAdam, 65, nullptr, 128},
+      {"gpt2",
+       "GPT-2 (small): 12 pre-norm blocks of 768, 12 heads, 1,024 tokens of 50,304 words, GELU; Adam (for "
+       "GPUs)",
+       Shape{kGpt2Steps}, kGpt2Words, 8, gpt2, kAdam, kGpt2Words, nullptr, kGpt2Steps},
+      {"gpt2_tiny", "gpt2 with 2 blocks of 64, 4 heads, 16 tokens of 256 words: to try what takes gpt2",
+       Shape{kTinySteps}, kTinyWords, 4, gpt2_tiny, kAdam, kTinyWords, nullptr, kTinySteps},
       {"cosmo", "the net of examples/cosmo_conv3d.yaml on 32 x 32 x 32 x 1, momentum",
        Shape{kCosmoSize, kCosmoSize, kCosmoSize, 1}, 4, 16, cosmo, kMomentum, 0, cosmo_convolutions},
       {"unet", "the net of examples/unet.yaml on 64 x 64 x 3, a class per pixel, Adam",
@@ -292,9 +311,9 @@ const BenchNet& find_net(std::string_view name) {
   std::string known;
   for (const BenchNet& net : bench_nets()) {
     if (net.name == name) return net;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", net.name);
+    known += fmt::format("\n  {:<12} {}", net.name, net.help);
   }
-  throw Error(ErrorKind::usage, fmt::format("no net '{}'", name), {}, fmt::format("Known: {}.", known));
+  throw Error(ErrorKind::usage, fmt::format("no net '{}'", name), {}, fmt::format("Known:{}", known));
 }
 
 }  // namespace lockstep

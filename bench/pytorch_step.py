@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU.
+"""The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU or a GPU.
 
     pytorch_step.py [--net NAME[,NAME]] [--batch N] [--processes P] [--seconds S] [--json FILE]
-                    [--device cuda] [--tf32] [--compile]
+                    [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile] [--deterministic]
+    pytorch_step.py --gemm TYPE[,TYPE] [--device cuda] [--tf32] [--json FILE]
 
 One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, --batch samples in each process.
 Data are synthetic and in memory; a step is forward, loss, backward, update. Median and minimum over the steps, of the
-slowest process. On a GPU a time is that of ten steps that the host may run ahead in, divided by ten. Needs torch; nothing
-else of the project does.
+slowest process. On a GPU a time is that of ten steps that the host may run ahead in, divided by ten. Images are channels
+last. --amp is torch.autocast around the forward pass and the loss, with a GradScaler for float16 (on a GPU; the steps that
+the scaler leaves out at the start are before the measured ones). Attention is F.scaled_dot_product_attention where PyTorch has
+it (2.0), a masked softmax before. cuDNN may try its algorithms (cudnn.benchmark) without --deterministic, and updates are fused where PyTorch has that. --gemm measures the rate of a large matrix
+product in each type instead. Needs torch; nothing else of the project does.
 """
 import argparse
+import inspect
 import json
 import os
 import statistics
@@ -120,39 +125,69 @@ def lstm_alone():
 
 def gru_alone():
     return Recurrent(nn.GRU, 0)
-class TransformerBlock(nn.Module):
-    """Causal attention with 4 heads and a feed-forward net, each added to what goes in."""
 
-    def __init__(self):
+
+class Attention(nn.Module):
+    """Causal self-attention with its projections."""
+
+    def __init__(self, width, heads):
         super().__init__()
-        self.attention = nn.MultiheadAttention(128, 4, batch_first=True)
-        self.norms = nn.ModuleList([nn.LayerNorm(128), nn.LayerNorm(128)])
-        self.feed_forward = nn.Sequential(nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128))
-        self.register_buffer("mask", torch.triu(torch.ones(128, 128, dtype=torch.bool), 1))
+        self.heads = heads
+        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
-        y = self.norms[0](x)
-        x = x + self.attention(y, y, y, attn_mask=self.mask, need_weights=False)[0]
+        samples, steps, width = x.shape
+        q, k, v = self.into(x).view(samples, steps, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        if hasattr(F, "scaled_dot_product_attention"):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            mask = torch.ones(steps, steps, dtype=torch.bool, device=x.device).triu(1)
+            scores = (q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5
+            y = scores.masked_fill(mask, float("-inf")).softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(samples, steps, width))
+
+
+class TransformerBlock(nn.Module):
+    """Pre-norm: attention and a feed-forward net, each added to what goes in."""
+
+    def __init__(self, width, heads, gelu):
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+        self.feed_forward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate=gelu), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norms[0](x))
         return x + self.feed_forward(self.norms[1](x))
 
 
 class Transformer(nn.Module):
-    def __init__(self):
+    def __init__(self, words, width, heads, blocks, steps, gelu="tanh", head_bias=False):
         super().__init__()
-        self.embedding = nn.Embedding(65, 128)
-        self.positions = nn.Parameter(torch.rand(128, 128))
-        self.blocks = nn.Sequential(*[TransformerBlock() for _ in range(4)])
-        self.norm = nn.LayerNorm(128)
-        self.dense = nn.Linear(128, 65)
+        self.embedding = nn.Embedding(words, width)
+        self.positions = nn.Parameter(torch.rand(steps, width))
+        self.blocks = nn.Sequential(*[TransformerBlock(width, heads, gelu) for _ in range(blocks)])
+        self.norm = nn.LayerNorm(width)
+        self.dense = nn.Linear(width, words, bias=head_bias)
 
     def forward(self, x):
         return self.dense(self.norm(self.blocks(self.embedding(x) + self.positions))).flatten(0, 1)
 
 
 def transformer():
-    return Transformer()
+    return Transformer(65, 128, 4, 4, 128, "none", True)
 
 
+def gpt2():
+    return Transformer(50304, 768, 12, 12, 1024)
+
+
+def gpt2_tiny():
+    return Transformer(256, 64, 4, 2, 16)
+
+
+# Nets of words: how many there are.
+WORDS = {"lstm": 10000, "transformer": 65, "gpt2": 50304, "gpt2_tiny": 256}
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
     "resnet20": (resnet20, (3, 32, 32), 32, False),
@@ -165,7 +200,17 @@ NETS = {
     "lstm_alone": (lstm_alone, (50, 128), 64, False),
     "gru_alone": (gru_alone, (50, 128), 64, False),
     "transformer": (transformer, (128,), 16, True),
+    "gpt2": (gpt2, (1024,), 8, True),
+    "gpt2_tiny": (gpt2_tiny, (16,), 4, True),
 }
+
+
+def loss_scaler(arguments):
+    """Scales the loss where gradients are float16, and does nothing elsewhere."""
+    wanted = arguments.amp == "float16"
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler(arguments.device, enabled=wanted)
+    return torch.cuda.amp.GradScaler(enabled=wanted)
 
 
 def measure(name, batch, processes, arguments):
@@ -174,26 +219,32 @@ def measure(name, batch, processes, arguments):
     on_gpu = arguments.device == "cuda"
     model = make().to(arguments.device)
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
-    if name == "lstm":
-        x = torch.randint(0, 10000, (batch, *shape), device=arguments.device)
-    if name == "transformer":
-        x = torch.randint(0, 65, (batch, *shape), device=arguments.device)
-        y = torch.randint(0, 65, (batch * shape[0],), device=arguments.device)
+    if name in WORDS:
+        x = torch.randint(0, WORDS[name], (batch, *shape), device=arguments.device)
+    if make in (transformer, gpt2, gpt2_tiny):  # a label per step
+        y = torch.randint(0, WORDS[name], (batch * shape[0],), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if processes > 1:
         model = nn.parallel.DistributedDataParallel(model)
-    parameters = model.parameters()
-    optimizer = torch.optim.Adam(parameters, 1e-4) if adam else torch.optim.SGD(parameters, 1e-3, momentum=0.9)
+    kind, options = (torch.optim.Adam, {"lr": 1e-4}) if adam else (torch.optim.SGD, {"lr": 1e-3, "momentum": 0.9})
+    if on_gpu and "fused" in inspect.signature(kind).parameters:
+        options["fused"] = True
+    optimizer = kind(model.parameters(), **options)
 
     if arguments.compile:
         model = torch.compile(model)
+    scaler = loss_scaler(arguments)
+    amp_type = getattr(torch, arguments.amp or "bfloat16")
 
     def step():
         for _ in range(10 if on_gpu else 1):
             optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
+            with torch.autocast(arguments.device, dtype=amp_type, enabled=arguments.amp is not None):
+                loss = F.cross_entropy(model(x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
         if on_gpu:
             torch.cuda.synchronize()
 
@@ -216,16 +267,52 @@ def measure(name, batch, processes, arguments):
     return times.tolist(), statistics.median(processor)
 
 
+def allow(arguments):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
+    torch.backends.cudnn.benchmark = not arguments.deterministic
+    torch.use_deterministic_algorithms(arguments.deterministic, warn_only=True)
+
+
+def gemm_rate(name, device):
+    """FLOP/s of a large square product: the best of several measurements of some products each."""
+    size, times = (8192, 10) if device == "cuda" else (512, 1)
+    a, b = (torch.rand(size, size, device=device).to(getattr(torch, name)) for _ in range(2))
+    best = 0.0
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(times):
+            a @ b
+        if device == "cuda":
+            torch.cuda.synchronize()
+        best = max(best, 2.0 * times * size ** 3 / (time.perf_counter() - start))
+    return best
+
+
+def write_json(path, content):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"torch": torch.__version__, "compiles": hasattr(torch, "compile"), **content}, file, indent=2)
+        file.write("\n")
+
+
+def gemm(arguments):
+    rates = {}
+    for name in arguments.gemm.split(","):
+        rates[name] = gemm_rate(name, arguments.device)
+        print(f"{name:<10} {1e-12 * rates[name]:>10.2f} TFLOP/s", flush=True)
+    if arguments.json:
+        write_json(arguments.json, {"gemm_flops": rates})
+
+
 def work(process, processes, arguments):
     torch.set_num_threads(1)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arguments.tf32
+    allow(arguments)
     if processes > 1:
         dist.init_process_group("gloo", rank=process, world_size=processes)
     rows = []
     for name in arguments.net.split(","):
         batch = arguments.batch or NETS[name][2]
         times, processor = measure(name, batch, processes, arguments)
-        row = {"net": name, "batch": batch * processes, "processes": processes, "steps": len(times),
+        row = {"net": name, "compute": arguments.amp or "float32", "batch": batch * processes, "processes": processes, "steps": len(times),
                "step_median_s": statistics.median(times), "step_minimum_s": min(times), "step_processor_s": processor}
         row["samples_per_s"] = row["batch"] / row["step_median_s"]
         row["samples_per_s_at_minimum"] = row["batch"] / row["step_minimum_s"]
@@ -235,35 +322,50 @@ def work(process, processes, arguments):
                   f"{1e3 * row['step_minimum_s']:>10.3f} {1e3 * processor:>10.3f} {row['samples_per_s']:>11.0f} "
                   f"{row['samples_per_s_at_minimum']:>11.0f}", flush=True)
     if process == 0 and arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, "rows": rows}, file, indent=2)
-            file.write("\n")
+        write_json(arguments.json, {"rows": rows})
     if processes > 1:
         dist.destroy_process_group()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--net", default=",".join(name for name in NETS if name != "resnet50"), help="names, with commas: " + ", ".join(NETS))
+    parser.add_argument("--net", default=",".join(name for name in NETS if name not in ("resnet50", "gpt2", "gpt2_tiny")),
+                        help="names, with commas: " + ", ".join(NETS))
     parser.add_argument("--batch", type=int, help="samples per process; the net's own if absent")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3, help="how long each net is measured")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--tf32", action="store_true", help="on a GPU: products and convolutions may use TF32")
+    parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; float32 if absent")
     parser.add_argument("--compile", action="store_true", help="torch.compile the net")
+    parser.add_argument("--deterministic", action="store_true", help="deterministic algorithms alone, where PyTorch has them")
+    parser.add_argument("--gemm", help="types, with commas: the rate of a matrix product in each, and no nets")
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_args()
+    if arguments.gemm:
+        for name in arguments.gemm.split(","):
+            if name not in ("float32", "bfloat16", "float16"):
+                parser.error(f"--gemm: '{name}' is none of float32, bfloat16, float16")
+        allow(arguments)
+        return gemm(arguments)
     for name in arguments.net.split(","):
         if name not in NETS:
             parser.error(f"no net '{name}'; known: {', '.join(NETS)}")
+    if arguments.amp == "float16" and arguments.device == "cpu":
+        parser.error("--amp float16 wants a GPU: on a CPU PyTorch's autocast takes bfloat16")
+    if arguments.compile and not hasattr(torch, "compile"):
+        parser.error(f"PyTorch {torch.__version__} has no torch.compile: it came with 2.0")
     print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} {'cpu ms':>10} "
           f"{'samples/s':>11} {'at minimum':>11}", flush=True)
+    if arguments.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with it alone
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
     if arguments.processes == 1:
         work(0, 1, arguments)
     else:
         mp.spawn(work, args=(arguments.processes, arguments), nprocs=arguments.processes)
+    return None
 
 
 if __name__ == "__main__":

@@ -17,6 +17,13 @@ std::int64_t number(std::string_view text, std::int64_t least) {
     throw Error(ErrorKind::usage, fmt::format("'{}' is not a whole number of at least {}", text, least));
   return value;
 }
+
+DType activation_type(std::string_view name) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    if (name_of(type) == name) return type;
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a type of activations", name), {},
+              "float32, bfloat16, float16");
+}
 }  // namespace
 
 StepArguments step_arguments(int argc, char** argv) {
@@ -43,6 +50,8 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.json = value;
     else if (name == "--device")
       arguments.device = value;
+    else if (name == "--compute")
+      arguments.compute = activation_type(value);
     else if (name == "--batch")
       arguments.batch = number(value, 1);
     else if (name == "--shards")
@@ -60,10 +69,13 @@ StepArguments step_arguments(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32");
+                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32, "
+                  "--compute float32|bfloat16|float16");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
                    "--parts wants one thread: the passes of several overlap");
+  LOCKSTEP_REQUIRE(!arguments.parts || arguments.compute != DType::f16, ErrorKind::usage,
+                   "--parts knows no loss scale, which float16 wants");
   return arguments;
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/dtype.h"
+
 namespace lockstep {
 
 struct StepArguments {
@@ -19,6 +21,7 @@ struct StepArguments {
   double sparse_below = 0.5;  ///< as comm.sparse_below
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
+  DType compute = DType::f32;  ///< of activations: precision.compute
 };
 
 /// Throws Error(usage).

@@ -8,8 +8,11 @@
 //   [--scale K]
 //                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
 //                                           [--sparse-below SHARE] [--json FILE] [--device cpu|cuda] [--tf32]
+//                                           [--compute float32|bfloat16|float16]
 //
 // --device cuda is for step_bench_gpu, the same program with GPUs, each rank on one of its own.
+// --compute is the type of activations; with float16 the loss is scaled as in a run (loss_scaled_steps.h).
+// The primitives alone are measured in float32 only.
 // --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
 // core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
 // over all steps (other work on a machine only ever slows a step down), and
@@ -37,6 +40,7 @@
 #ifdef LOCKSTEP_BENCH_GPU
 #include "kernels/backend_cuda.h"
 #endif
+#include "loss_scaled_steps.h"
 #include "nets.h"
 #include "recurrent_alone.h"
 #include "step_arguments.h"
@@ -115,7 +119,11 @@ struct Result {
   std::string net;
   std::int64_t batch, shards;
   int ranks, threads;
-  std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes;
+  DType compute;
+  double loss_scale;     ///< at the end; 1: none
+  std::size_t left_out;  ///< of the measured steps those whose gradients overflowed, without an update
+  std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes,
+      device_peak_bytes;
   std::int64_t sent_bytes;   ///< by a rank in a step
   Times step, convolutions;  ///< or matrix products, alone; median 0: not measured
   StepParts parts;
@@ -140,7 +148,8 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                 .batch = (arguments.batch > 0 ? arguments.batch : net.batch) * arguments.scale,
                 .shards = arguments.shards * arguments.scale,
                 .ranks = world.size(),
-                .threads = static_cast<int>(arguments.threads)};
+                .threads = static_cast<int>(arguments.threads),
+                .compute = arguments.compute};
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
                    result.ranks, result.batch);
@@ -151,6 +160,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   VariableStore variables;
   Heads heads(make_loss(Node::scalar("softmax_cross_entropy")));
   heads.add_outputs(graph);
+  graph.hold_activations_as(arguments.compute);
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
   // --parts times the dense sums alone
@@ -177,6 +187,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                                 static_cast<int>(result.shards),
                                 1};
   TrainerOptions options;
+  options.scales_loss = arguments.compute == DType::f16;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
   workers.grow_scratch(trainer.scratch_bytes());
 
@@ -186,7 +197,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   const bool recurrent = net.name == "lstm" || net.name == "lstm_alone";
   const bool transformer = net.name == "transformer";
   if ((net.convolutions != nullptr || recurrent || transformer) && arguments.convolutions &&
-      place.device.is_host()) {
+      place.device.is_host() && arguments.compute == DType::f32) {
     LOCKSTEP_REQUIRE(
         result.batch % result.shards == 0, ErrorKind::usage,
         "{} shards do not divide the batch of {}, which the primitives alone want: add --no-convolutions",
@@ -200,14 +211,16 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
     else
       convolutions = std::make_unique<ConvolutionsAlone>(workers, net.convolutions(), n, own.size());
   }
+  LossScaledSteps training(trainer);
   Record warm_up, steps, passes;
-  for (int i = 0; i < 3; ++i) trainer.step();
-  for (int i = 0; i < 5; ++i) warm_up.time([&] { trainer.step(); });
+  for (int i = 0; i < 3; ++i) training.step();
+  for (int i = 0; i < 5; ++i) warm_up.time([&] { training.step(); });
   const auto count = static_cast<int>(
       arguments.steps > 0 ? arguments.steps
                           : std::clamp(static_cast<int>(0.5 / warm_up.summary(world).median), 5, 2000));
+  const std::size_t left_out_before = training.left_out();
   for (std::int64_t r = 0; r < arguments.repeat; ++r) {
-    for (int i = 0; i < count; ++i) steps.time([&] { trainer.step(); });
+    for (int i = 0; i < count; ++i) steps.time([&] { training.step(); });
     // In turn with the steps, so that what else the machine does strikes both.
     for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
     for (int i = 0; products && i < count; ++i) passes.time([&] { products->run(); });
@@ -215,6 +228,8 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   }
   result.steps = steps.size();
   result.step = steps.summary(world);
+  result.loss_scale = training.scale();
+  result.left_out = training.left_out() - left_out_before;
   if (convolutions || products || dense) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
@@ -223,6 +238,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   result.scratch_bytes = workers.scratch_bytes();
   result.variable_bytes = variables.trainable_values().size_bytes() * (1 + optimizer->slot_names().size());
   result.peak_bytes = peak_resident_bytes();
+  result.device_peak_bytes = place.device.is_host() ? 0 : place.device.peak_bytes();
   if (arguments.parts)
     result.parts = measure_parts(context, *gradients, *control, dataset, plan, *optimizer, workers, count);
   return result;
@@ -230,20 +246,24 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
 
 void print_head(const Communicator& world) {
   fmt::print(
-      "{}, {} ranks\n{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8} {:>7} {:>7}\n",
-      processor_name(), world.size(), "net", "batch", "shards", "ranks", "thr", "median ms", "minimum",
-      "cpu ms", "samples/s", "at minimum", "us/layer", "act MB", "peak MB");
+      "{}, {} ranks\n{:<11} {:<8} {:>6} {:>6} {:>5}x{:<4} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8} {:>7} "
+      "{:>7}\n",
+      processor_name(), world.size(), "net", "type", "batch", "shards", "ranks", "thr", "median ms",
+      "minimum", "cpu ms", "samples/s", "at minimum", "us/layer", "act MB", "peak MB");
 }
 
 void print(const Result& r) {
   const auto batch = static_cast<double>(r.batch);
   fmt::print(
-      "{:<11} {:>6} {:>6} {:>5}x{:<4} {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f} {:>8.2f} {:>7.1f} "
-      "{:>7.1f}\n",
-      r.net, r.batch, r.shards, r.ranks, r.threads, 1e3 * r.step.median, 1e3 * r.step.minimum,
-      1e3 * r.step.processor, batch / r.step.median, batch / r.step.minimum,
+      "{:<11} {:<8} {:>6} {:>6} {:>5}x{:<4} {:>10.3f} {:>10.3f} {:>10.3f} {:>11.0f} {:>11.0f} {:>8.2f} "
+      "{:>7.1f} {:>7.1f}\n",
+      r.net, name_of(r.compute), r.batch, r.shards, r.ranks, r.threads, 1e3 * r.step.median,
+      1e3 * r.step.minimum, 1e3 * r.step.processor, batch / r.step.median, batch / r.step.minimum,
       1e6 * r.step.median / static_cast<double>(r.layers), 1e-6 * static_cast<double>(r.activation_bytes),
       1e-6 * static_cast<double>(r.peak_bytes));
+  if (r.loss_scale != 1)
+    fmt::print("  loss scale {:.0f} at the end; steps without an update, as gradients overflowed: {} of {}\n",
+               r.loss_scale, r.left_out, r.steps);
   if (r.sent_bytes > 0 || r.net.starts_with("words"))
     fmt::print("  gradients: {:.2f} MB of memory, {:.3f} MB sent in a step\n",
                1e-6 * static_cast<double>(r.gradient_bytes), 1e-6 * static_cast<double>(r.sent_bytes));
@@ -272,6 +292,9 @@ nlohmann::json to_json(const Result& r) {
                         {"shards", r.shards},
                         {"ranks", r.ranks},
                         {"threads", r.threads},
+                        {"compute", name_of(r.compute)},
+                        {"loss_scale", r.loss_scale},
+                        {"steps_without_update", r.left_out},
                         {"steps", r.steps},
                         {"layers", r.layers},
                         {"step_median_s", r.step.median},
@@ -289,6 +312,7 @@ nlohmann::json to_json(const Result& r) {
     row.update({{"convolutions_median_s", r.convolutions.median},
                 {"convolutions_minimum_s", r.convolutions.minimum},
                 {"convolutions_processor_s", r.convolutions.processor}});
+  if (r.device_peak_bytes > 0) row["device_peak_bytes"] = r.device_peak_bytes;
   if (r.parts.forward > 0)
     row["parts_s"] = {{"refresh", r.parts.refresh},   {"forward", r.parts.forward},
                       {"backward", r.parts.backward}, {"reduction", r.parts.reduction},

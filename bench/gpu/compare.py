@@ -1,104 +1,246 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch (where installed) and Lockstep in turn on the same GPU: samples per second of each net, and the share of the
-GPU's measured GEMM rate that Lockstep's net reaches.
+"""PyTorch (where installed) and Lockstep in turn on the same GPU: samples per second of each net, batch and type of
+activations, and the share of the GPU's measured GEMM rate in that type that Lockstep's net reaches.
 
-    bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--tf32] [--rounds N] [--json FILE]
+    bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--batch N] [--compute TYPE[,TYPE]] [--tf32]
+                         [--ways lockstep,eager,compiled,deterministic] [--rounds N] [--budget SECONDS] [--json FILE]
 
-Both run float32, channels last. Rounds alternate, so that what else the machine does strikes both; the table shows the
-medians of the rounds. PyTorch runs eager and, from 2.0 on, with torch.compile.
+PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast where the type has 16 bits. The way
+`deterministic`, if asked for, is eager PyTorch with deterministic algorithms alone, as Lockstep has them always. Rounds
+alternate, so that what else the machine does strikes all; the table shows the medians of the rounds. In a round every net
+runs in Lockstep and eager PyTorch before the first is compiled, which may take minutes. What --budget has no time left for
+is skipped, and said so. The JSON file is written after every measurement: a run that is cut off loses only the one that it
+is at. A measurement that fails is shown as failed, the others go on, and the exit code is 1.
+
+FLOP utilisation counts the multiplications and additions of matrix products and convolutions, the backward pass as twice
+the forward pass, and of causal attention the half that a causal mask leaves.
 """
 import argparse
+import collections
+import importlib.util
 import json
+import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# name: (batches, multiplications and additions of a sample's forward pass, in millions; backward takes twice that)
-NETS = {"mlp": ([128], 1.34), "resnet20": ([128], 82.0), "resnet50": ([64, 256], 8180.0)}
+TYPES = ("float32", "bfloat16", "float16")
+Net = collections.namedtuple("Net", "batches types flops")  # flops: of a sample's forward pass
+Row = collections.namedtuple("Row", "net batch compute")
 
 
-def run(command):
-    """The JSON that a benchmark writes, or None with its message if it cannot run here."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        done = subprocess.run([str(word) for word in [*command, "--json", file.name]], capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}{done.stdout}")
-        return json.loads(pathlib.Path(file.name).read_text(encoding="utf-8"))
+def transformer_flops(words, width, blocks, steps):
+    dense = blocks * 2 * 12 * width * width + 2 * width * words
+    attention = blocks * 2 * 2 * width * steps / 2
+    return steps * (dense + attention)
 
 
-def lockstep(program, device, net, batch, tf32):
-    flags = ["--tf32"] if tf32 else []
-    found = run([program, "--device", device, "--net", net, "--batch", batch, "--shards", 1, "--no-convolutions", *flags])
-    return batch / found["rows"][0]["step_median_s"]
+NETS = {
+    "mlp": Net([128], TYPES[:2], 1.34e6),
+    "resnet20": Net([128], TYPES[:2], 82.0e6),
+    "resnet50": Net([64, 256], ["bfloat16"], 8180.0e6),
+    "gpt2": Net([8], ["bfloat16"], transformer_flops(50304, 768, 12, 1024)),
+    "lstm": Net([64], TYPES[:2], 50 * 2 * 2 * (128 + 128) * 512),
+    "gpt2_tiny": Net([4], TYPES[:2], transformer_flops(256, 64, 2, 16)),  # only to try the script
+}
+WAYS = ("lockstep", "eager", "deterministic", "compiled")
 
 
-def pytorch(device, net, batch, tf32, compiled):
-    flags = [flag for flag, wanted in (("--tf32", tf32), ("--compile", compiled)) if wanted]
-    found = run([sys.executable, HERE.parent / "pytorch_step.py", "--device", device, "--net", net, "--batch", batch, *flags])
-    return found["rows"][0]["samples_per_s"]
+class Problem(Exception):
+    """Why there is no figure: it stands in the table."""
 
 
-def gemm_rate(device, tf32):
-    """FLOP/s of a large product by PyTorch, and whether it can compile; None without it."""
-    try:
-        import torch
-    except ImportError:
-        return None, False
-    import time
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    size = 8192 if device == "cuda" else 1024
-    a, b = (torch.rand(size, size, device=device) for _ in range(2))
-    best = 0.0
-    for _ in range(20):
-        start = time.perf_counter()
-        a @ b
-        if device == "cuda":
-            torch.cuda.synchronize()
-        best = max(best, 2.0 * size ** 3 / (time.perf_counter() - start))
-    return best, hasattr(torch, "compile")
+def run(command, limit):
+    """The JSON that a benchmark writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "result.json"
+        words = [str(word) for word in [*command, "--json", result]]
+        # Its own session: torch.compile's workers end with it.
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+            try:
+                output, _ = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise Problem("cut off, no time left") from None
+        if process.returncode != 0:
+            print(f"{' '.join(words)} ended with {process.returncode}:\n{output}", file=sys.stderr, flush=True)
+            raise Problem(f"failed with {process.returncode}")
+        return json.loads(result.read_text(encoding="utf-8"))
+
+
+class Comparison:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.start = time.monotonic()
+        self.torch = importlib.util.find_spec("torch") is not None
+        self.gemm = {}  # FLOP/s by type
+        self.gemm_source = ""
+        self.torch_version = None
+        self.compiles = False
+        self.speeds = collections.defaultdict(lambda: collections.defaultdict(list))  # [row][way]
+        self.notes = collections.defaultdict(dict)
+        self.durations = {}  # of the last measurement of (row, way)
+        self.failed = False
+
+    def remaining(self):
+        if self.arguments.budget is None:
+            return None
+        return self.arguments.budget - (time.monotonic() - self.start)
+
+    def rows(self):
+        found = []
+        for net in self.arguments.net:
+            for batch in [self.arguments.batch] if self.arguments.batch else NETS[net].batches:
+                for compute in self.arguments.compute or NETS[net].types:
+                    found.append(Row(net, batch, compute))
+        return found
+
+    def ways(self):
+        there = {"lockstep": True, "eager": self.torch, "deterministic": self.torch, "compiled": self.torch and self.compiles}
+        return [way for way in WAYS if way in self.arguments.ways and there[way]]
+
+    def measure_gemm(self, types):
+        """Through PyTorch, or through Lockstep's own products where there is none."""
+        device, flags = self.arguments.device, ["--tf32"] if self.arguments.tf32 else []
+        try:
+            if self.torch:
+                found = run([sys.executable, HERE.parent / "pytorch_step.py", "--device", device, "--gemm", ",".join(types), *flags],
+                            self.remaining())
+                self.torch_version, self.compiles = found["torch"], found["compiles"]
+                self.gemm, self.gemm_source = found["gemm_flops"], "PyTorch"
+            elif device == "cuda":
+                single = "tf32" if self.arguments.tf32 else "float32"
+                wanted = ",".join(name.replace("float32", single) for name in types)
+                found = run([self.arguments.build / "bench" / "kernel_rates", "--only", "gemm", "--compute", wanted,
+                             *(["--tiny"] if self.arguments.quick else [])], self.remaining())
+                self.gemm = {row["type"].replace("tf32", "float32"): 1e12 * row["value"] for row in found["rows"]}
+                self.gemm_source = "Lockstep"
+        except Problem as problem:
+            self.failed = self.failed or "failed" in str(problem)
+            print(f"GEMM rate: {problem}", flush=True)
+        for name, rate in self.gemm.items():
+            tf32 = " (TF32)" if self.arguments.tf32 and name == "float32" else ""
+            print(f"GEMM rate by {self.gemm_source}, {name}{tf32}: {rate / 1e12:.2f} TFLOP/s")
+        print(f"PyTorch {self.torch_version}" if self.torch else "PyTorch is not installed: Lockstep runs alone", flush=True)
+
+    def command(self, row, way):
+        a = self.arguments
+        common = ["--device", a.device, "--net", row.net, "--batch", row.batch, *(["--tf32"] if a.tf32 else [])]
+        if way == "lockstep":
+            program = "step_bench_gpu" if a.device == "cuda" else "step_bench"
+            return [a.build / "bench" / program, *common, "--shards", 1, "--no-convolutions", "--compute", row.compute,
+                    *(["--steps", 1, "--repeat", 1] if a.quick else [])]
+        return [sys.executable, HERE.parent / "pytorch_step.py", *common, *(["--compile"] if way == "compiled" else []),
+                *(["--deterministic"] if way == "deterministic" else []),
+                *(["--amp", row.compute] if row.compute != "float32" else []), "--seconds", 0.01 if a.quick else 3]
+
+    def measure(self, row, way, turn):
+        """One measurement; or a note of why there is none."""
+        remaining = self.remaining()
+        expected = self.durations.get((row, way), 0.0)
+        try:
+            if remaining is not None and remaining <= expected:
+                raise Problem("skipped, no time left")
+            start = time.monotonic()
+            found = run(self.command(row, way), remaining)["rows"][0]
+            self.durations[row, way] = time.monotonic() - start
+            self.speeds[row][way].append(row.batch / found["step_median_s"])
+            said = f"{self.speeds[row][way][-1]:.0f} samples/s, in {self.durations[row, way]:.0f} s"
+        except Problem as problem:
+            self.failed = self.failed or "failed" in str(problem)
+            said = str(problem)
+            self.notes[row].setdefault(way, f"round {turn + 1}: {said}")
+        print(f"round {turn + 1}  {row.net:<10} {row.batch:>5} {row.compute:<9} {way:<13} {said}", flush=True)
+        self.save()
+
+    def measure_all(self):
+        self.measure_gemm(sorted({row.compute for row in self.rows()}))
+        self.save()
+        for turn in range(self.arguments.rounds):
+            for group in (WAYS[:-1], WAYS[-1:]):
+                for row in self.rows():
+                    for way in self.ways():
+                        if way in group:
+                            self.measure(row, way, turn)
+
+    def figures(self, row):
+        medians = {way: statistics.median(values) for way, values in self.speeds[row].items() if values}
+        mine, rate = medians.get("lockstep"), self.gemm.get(row.compute)
+        ratio = {way: mine / medians[way] for way in WAYS[1:] if mine and way in medians}
+        return medians, ratio, 3 * NETS[row.net].flops * mine / rate if mine and rate else None
+
+    def save(self):
+        if not self.arguments.json:
+            return
+        rows = []
+        for row in self.rows():
+            _, ratio, share = self.figures(row)
+            rows.append({**row._asdict(), "samples_per_s": dict(self.speeds[row]), "notes": self.notes[row],
+                         "lockstep_of": ratio, "flop_utilisation": share})
+        content = {"device": self.arguments.device, "tf32": self.arguments.tf32, "torch": self.torch_version,
+                   "gemm_flops": self.gemm, "gemm_source": self.gemm_source, "rows": rows}
+        part = self.arguments.json.with_name(self.arguments.json.name + ".part")
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        part.replace(self.arguments.json)
+
+    def print_table(self):
+        ways = [way for way in WAYS if way in self.arguments.ways]
+        heads = [f"of {way}" for way in ways if way != "lockstep"]
+        print(f"\n{'net':<10} {'batch':>5} {'type':<9} " + " ".join(f"{way:>13}" for way in ways) + " " +
+              " ".join(f"{head:>16}" for head in heads) + f" {'of GEMM':>8}   samples/s, medians")
+        for row in self.rows():
+            medians, ratio, share = self.figures(row)
+            cells = [f"{medians[way]:>13.0f}" if way in medians else f"{'-':>13}" for way in ways]
+            cells += [f"{ratio[way]:>16.2f}" if way in ratio else f"{'-':>16}" for way in ways if way != "lockstep"]
+            cells.append(f"{share:>8.1%}" if share else f"{'-':>8}")
+            print(f"{row.net:<10} {row.batch:>5} {row.compute:<9} " + " ".join(cells))
+            for way, note in self.notes[row].items():
+                print(f"    {way}: {note}")
+
+
+def arguments_of(words):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = ", ".join(NETS)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder, with bench/step_bench_gpu")
+    parser.add_argument("--net", default=",".join(name for name in NETS if name != "gpt2_tiny"), help=f"names, with commas: {names}")
+    parser.add_argument("--batch", type=int, help="instead of each net's own")
+    parser.add_argument("--compute", help="types of activations, with commas, instead of each net's own: " + ", ".join(TYPES))
+    parser.add_argument("--ways", default="lockstep,eager,compiled", help="what is measured, with commas: " + ", ".join(WAYS))
+    parser.add_argument("--tf32", action="store_true", help="float32 products and convolutions may round their factors, in all ways")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--budget", type=float, help="seconds; what does not fit into them is skipped")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: only to try the script")
+    parser.add_argument("--quick", action="store_true", help="a few steps of each: only to try the script")
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args(words)
+    for option, known in (("net", NETS), ("compute", TYPES), ("ways", WAYS)):
+        chosen = getattr(arguments, option)
+        if chosen is None:
+            continue
+        setattr(arguments, option, chosen.split(","))
+        for name in chosen.split(","):
+            if name not in known:
+                parser.error(f"--{option}: '{name}' is none of {', '.join(known)}")
+    program = arguments.build / "bench" / ("step_bench_gpu" if arguments.device == "cuda" else "step_bench")
+    if not program.exists():
+        parser.error(f"{program} is not there: build with -DLOCKSTEP_CUDA=ON and -DLOCKSTEP_BENCH=ON")
+    return arguments
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder, with bench/step_bench_gpu")
-    parser.add_argument("--net", default=",".join(NETS), help="names, with commas: " + ", ".join(NETS))
-    parser.add_argument("--batch", type=int, help="instead of each net's own")
-    parser.add_argument("--tf32", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: only to try the script")
-    parser.add_argument("--json", type=pathlib.Path)
-    arguments = parser.parse_args()
-    program = arguments.build / "bench" / ("step_bench_gpu" if arguments.device == "cuda" else "step_bench")
-    if not program.exists():
-        sys.exit(f"{program} is not there: build with -DLOCKSTEP_CUDA=ON and -DLOCKSTEP_BENCH=ON")
-    rate, compiles = gemm_rate(arguments.device, arguments.tf32)
-    ways = ["Lockstep", *(["PyTorch"] if rate else []), *(["compiled"] if compiles else [])]
-    print("GEMM rate: " + ("not measured, PyTorch is not installed" if rate is None else f"{rate / 1e12:.2f} TFLOP/s"))
-    print(f"{'net':<10} {'batch':>6} " + " ".join(f"{way:>12}" for way in ways) + f" {'of PyTorch':>11} {'of GEMM':>8}")
-    rows = []
-    for net in arguments.net.split(","):
-        if net not in NETS:
-            parser.error(f"no net '{net}'; known: {', '.join(NETS)}")
-        batches, mflop = NETS[net]
-        for batch in [arguments.batch] if arguments.batch else batches:
-            speeds = {way: [] for way in ways}
-            for _ in range(arguments.rounds):
-                for way in ways:
-                    speeds[way].append(lockstep(program, arguments.device, net, batch, arguments.tf32) if way == "Lockstep" else
-                                       pytorch(arguments.device, net, batch, arguments.tf32, way == "compiled"))
-            medians = {way: statistics.median(values) for way, values in speeds.items()}
-            rows.append({"net": net, "batch": batch, "samples_per_s": speeds, "gemm_flops": rate})
-            ratio = f"{medians['Lockstep'] / medians['PyTorch']:>11.2f}" if rate else f"{'-':>11}"
-            share = f"{3e6 * mflop * medians['Lockstep'] / rate:>8.1%}" if rate else f"{'-':>8}"
-            print(f"{net:<10} {batch:>6} " + " ".join(f"{medians[way]:>12.0f}" for way in ways) + f" {ratio} {share}", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    comparison = Comparison(arguments_of(sys.argv[1:]))
+    comparison.measure_all()
+    comparison.print_table()
+    return 1 if comparison.failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

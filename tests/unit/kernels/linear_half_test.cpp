@@ -196,6 +196,41 @@ TYPED_TEST(LinearHalf, DenseProductsMatchTheReference) {
   for (const DenseSpec& s : variants(dense_specs())) check_against_reference<TypeParam>(s);
 }
 
+/// Small shapes of every kind: a library's kernels differ by channels, strides and padding.
+std::vector<ConvolutionSpec> random_shapes(int count) {
+  std::vector<ConvolutionSpec> all;
+  for (std::uint32_t i = 0; static_cast<int>(all.size()) < count; ++i) {
+    std::uint32_t next = 0;
+    const auto draw = [&](std::int64_t first, std::int64_t last) {
+      const PhiloxBlock words = philox_words(11, i, 0, 0, next++);
+      return first + static_cast<std::int64_t>(words[0] % static_cast<std::uint32_t>(last - first + 1));
+    };
+    ConvolutionSpec s;
+    s.n = draw(1, 3);
+    constexpr std::int64_t kChannels[] = {1, 2, 3, 5, 8, 16, 17, 32};
+    s.in_c = kChannels[draw(0, 7)], s.out_c = kChannels[draw(0, 7)];
+    const bool volume = draw(0, 1) == 1;
+    bool fits = true;
+    const auto axis = [&](std::int64_t& in, std::int64_t& out, std::int64_t& kernel, std::int64_t& stride,
+                          std::int64_t& dilation, std::int64_t& before, std::int64_t& after) {
+      in = draw(1, 7), kernel = draw(1, 3), stride = draw(1, 3), dilation = draw(0, 3) == 0 ? 2 : 1;
+      const std::int64_t span = (kernel - 1) * dilation + 1;
+      before = draw(0, span - 1), after = draw(0, span - 1);
+      fits = fits && in + before + after >= span;
+      out = (in + before + after - span) / stride + 1;
+    };
+    if (volume) axis(s.in_d, s.out_d, s.kernel_d, s.stride_d, s.dilation_d, s.pad_front, s.pad_back);
+    axis(s.in_h, s.out_h, s.kernel_h, s.stride_h, s.dilation_h, s.pad_top, s.pad_bottom);
+    axis(s.in_w, s.out_w, s.kernel_w, s.stride_w, s.dilation_w, s.pad_left, s.pad_right);
+    if (fits) all.push_back(s);
+  }
+  return all;
+}
+
+TYPED_TEST(LinearHalf, ConvolutionsOfAnyShapeAreExactForWholeNumbers) {
+  for (const ConvolutionSpec& s : random_shapes(400)) check_whole_numbers<TypeParam>(s);
+}
+
 /// The product is rounded, then bias and relu are a pass of their own.
 TYPED_TEST(LinearHalf, TransposedConvolutionsOfWholeNumbersAreExact) {
   using T = TypeParam;

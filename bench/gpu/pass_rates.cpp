@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes over activations of an image net: ResNet-50's first stage at batch 64. A stream is one array of that
+// size read or written.
+#include <fmt/format.h>
+
+#include "gpu/rate_bench.h"
+
+namespace lockstep {
+
+namespace {
+float* floats(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+}  // namespace
+
+void pass_rates(RateBench& bench, DType type) {
+  const std::int64_t samples = bench.tiny() ? 1 : 64, size = bench.tiny() ? 8 : 56,
+                     channels = bench.tiny() ? 16 : 256, rows = samples * size * size,
+                     count = rows * channels;
+  const Buffer x_memory = bench.filled(count, type), r_memory = bench.filled(count, type),
+               y_memory = bench.filled(count, type), dy_memory = bench.filled(count, type),
+               dx_memory = bench.filled(count, type), per_channel = bench.filled(channels),
+               sums_memory = bench.filled(4 * channels + 4), column_sums = bench.filled(channels);
+  const Data x(x_memory.data(), type), r(r_memory.data(), type), y(y_memory.data(), type),
+      dy(dy_memory.data(), type), dx(dx_memory.data(), type);
+  const float* const p = floats(per_channel);
+  // Of doubles; moments want one more.
+  auto* const sums = static_cast<double*>(sums_memory.data());
+  const KernelTable& k = bench.kernels();
+  const std::string shape = fmt::format("{} x {}", rows, channels);
+  const auto report = [&](const char* name, int streams, RateBench::Call call) {
+    const auto size_of_one = static_cast<double>(size_in_bytes(type));
+    bench.bandwidth(name, shape, type, static_cast<double>(count) * streams * size_of_one, call);
+  };
+
+  report("norm moments", 1, [&](const Lane& lane) { k.norm.moments(lane, rows, channels, x, sums); });
+  report("norm normalize + relu", 2,
+         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, nullptr, true, y); });
+  report("norm normalize + residual + relu", 3,
+         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, r, true, y); });
+  NormKernels::Gradient from_y{.dy = dy, .y = y, .x = x, .scale = p, .shift = p, .mean = p, .inverse_std = p};
+  NormKernels::Gradient from_x = from_y;
+  from_x.y = nullptr;
+  from_x.mask_from_x = true;
+  report("norm backward_sums, mask from x", 2, [&](const Lane& lane) {
+    k.norm.backward_sums(lane, rows, channels, from_x, nullptr, sums, sums + channels);
+  });
+  report("norm backward_sums, mask from y, g written", 4, [&](const Lane& lane) {
+    k.norm.backward_sums(lane, rows, channels, from_y, dx, sums, sums + channels);
+  });
+  report("norm backward_apply, mask from x", 3,
+         [&](const Lane& lane) { k.norm.backward_apply(lane, rows, channels, from_x, p, p, p, dx); });
+  report("add + relu", 3, [&](const Lane& lane) { k.elementwise.add(lane, count, x, r, y, true); });
+  report("relu backward", 3, [&](const Lane& lane) { k.elementwise.relu_backward(lane, count, dy, y, dx); });
+  report("accumulate", 3, [&](const Lane& lane) { k.elementwise.accumulate(lane, count, dx, dy); });
+  report("bias + relu", 2,
+         [&](const Lane& lane) { k.elementwise.add_bias(lane, rows, channels, p, y, true); });
+  report("mask and sum rows", 3, [&](const Lane& lane) {
+    k.elementwise.mask_and_sum_rows(lane, rows, channels, dy, y, dx, floats(column_sums));
+  });
+  report("dropout", 2, [&](const Lane& lane) {
+    k.elementwise.dropout(lane, samples, count / samples, x, 0.1F, 1, 2, 3, 0, y);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Passes over activations of a transformer: GPT-2's widths, 64 samples of 1,024 tokens (8 for what is as wide
+// as the vocabulary).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu/rate_bench.h"
+
+namespace lockstep {
+
+namespace {
+
+float* floats(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
+
+// The loss is computed in float32 whatever the type of activations.
+void cross_entropy_rate(RateBench& bench) {
+  const std::int64_t rows = bench.tiny() ? 8 : 8 * 1024, classes = bench.tiny() ? 50 : 50304;
+  const Buffer x = bench.filled(rows * classes), dx = bench.filled(rows * classes),
+               sums = Buffer::pinned(bench.device(), 16);
+  std::vector<std::int32_t> values(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(classes));
+  const Buffer labels = bench.uploaded(values.data(), values.size() * sizeof(std::int32_t));
+  auto* const loss = static_cast<double*>(sums.data());
+  auto* const correct = static_cast<std::int64_t*>(sums.data()) + 1;
+  bench.bandwidth("softmax cross-entropy and gradient", fmt::format("{} x {}", rows, classes), DType::f32,
+                  static_cast<double>(rows * classes) * 2 * sizeof(float), [&](const Lane& lane) {
+                    bench.kernels().loss.softmax_cross_entropy(
+                        lane, rows, classes, floats(x), static_cast<const std::int32_t*>(labels.data()), 1.0F,
+                        floats(dx), loss, correct);
+                  });
+}
+
+void embedding_rates(RateBench& bench, DType type) {
+  const std::int64_t positions = bench.tiny() ? 40 : 64 * 1024, rows = bench.tiny() ? 20 : 50304,
+                     units = bench.tiny() ? 16 : 768;
+  std::vector<float> ids(static_cast<std::size_t>(positions));
+  std::vector<char> seen(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::size_t id = i * 2654435761U % seen.size();
+    ids[i] = static_cast<float>(id);
+    seen[id] = 1;
+  }
+  const auto touched = static_cast<double>(std::count(seen.begin(), seen.end(), 1));
+  const EmbeddingKernels& embedding = bench.kernels().embedding;
+  const Buffer id_memory = bench.uploaded(ids.data(), ids.size() * sizeof(float)),
+               table = bench.filled(rows * units), y_memory = bench.filled(positions * units, type),
+               words = bench.filled(TouchedRows::words(positions)),
+               workspace(bench.device(), embedding.group_bytes(positions));
+  const Data y(y_memory.data(), type);
+  const TouchedRows groups = TouchedRows::carve(static_cast<std::int32_t*>(words.data()), positions);
+  const std::string shape = fmt::format("{} of {} x {}", positions, rows, units);
+  const auto rows_bytes = static_cast<double>(positions * units),
+             one = static_cast<double>(size_in_bytes(type));
+  bench.bandwidth("embedding gather", shape, type, rows_bytes * (sizeof(float) + one), [&](const Lane& lane) {
+    embedding.gather(lane, positions, rows, units, floats(id_memory), -1, floats(table), y);
+  });
+  bench.bandwidth(
+      "embedding gradient, grouping included", shape, type,
+      rows_bytes * one + touched * static_cast<double>(units) * sizeof(float), [&](const Lane& lane) {
+        embedding.group_by_row(lane, positions, rows, floats(id_memory), -1, workspace.data(), groups);
+        embedding.accumulate(lane, positions, units, groups, y, true, floats(table));
+      });
+}
+
+void row_rates(RateBench& bench, DType type) {
+  const std::int64_t rows = bench.tiny() ? 24 : 64 * 1024, width = bench.tiny() ? 48 : 768,
+                     count = rows * width;
+  const KernelTable& k = bench.kernels();
+  const GroupNormShape norm{.samples = rows, .width = width};
+  bench.grow_scratch(k.group_norm.scratch_bytes(norm));
+  const Buffer x_memory = bench.filled(count, type), y_memory = bench.filled(count, type),
+               dy_memory = bench.filled(count, type), dx_memory = bench.filled(count, type),
+               gamma = bench.filled(width), beta = bench.filled(width), dgamma = bench.filled(width),
+               dbeta = bench.filled(width), statistics = bench.filled(2 * rows), single = bench.filled(count);
+  const Data x(x_memory.data(), type), y(y_memory.data(), type), dy(dy_memory.data(), type),
+      dx(dx_memory.data(), type);
+  const std::string shape = fmt::format("{} x {}", rows, width);
+  const auto one = static_cast<double>(size_in_bytes(type)), elements = static_cast<double>(count);
+  const auto report = [&](const char* name, int streams, RateBench::Call call) {
+    bench.bandwidth(name, shape, type, elements * streams * one, call);
+  };
+  report("layer_norm forward", 2, [&](const Lane& lane) {
+    k.group_norm.forward(lane, norm, x, 1e-5, floats(gamma), floats(beta), floats(statistics), y);
+  });
+  report("layer_norm backward", 3, [&](const Lane& lane) {
+    k.group_norm.backward(lane, norm, x, dy, floats(gamma), floats(statistics), dx, floats(dgamma),
+                          floats(dbeta));
+  });
+  for (const auto& [name, kind] :
+       {std::pair{"gelu", ActivationKind::gelu_erf}, {"gelu approximate", ActivationKind::gelu_tanh}}) {
+    report(fmt::format("{} forward", name).c_str(), 2,
+           [&, which = kind](const Lane& lane) { k.activation.forward(lane, {which}, count, x, y); });
+    report(fmt::format("{} backward", name).c_str(), 3,
+           [&, which = kind](const Lane& lane) { k.activation.backward(lane, {which}, count, dy, x, dx); });
+  }
+  if (type != DType::f32)
+    bench.bandwidth("convert from float32", shape, type, elements * (sizeof(float) + one),
+                    [&](const Lane& lane) {
+                      k.elementwise.convert(lane, count, static_cast<const float*>(floats(single)), y);
+                    });
+}
+
+}  // namespace
+
+void sequence_pass_rates(RateBench& bench, DType type) {
+  row_rates(bench, type);
+  embedding_rates(bench, type);
+  if (type == DType::f32) cross_entropy_rate(bench);
+}
+
+}  // namespace lockstep
