@@ -82,7 +82,7 @@ void Session::connect_devices() {
 std::vector<NamedText> Session::environment() const {
   return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
           {"instruction set", name_of(isa_level())},
-          {"oneDNN", primitive_library_version()},
+          {"oneDNN", primitive_library_version(activation_type(config_))},
           {"device", device_->is_gpu() ? device_->description.name : "cpu"},
           {"activations", std::string(name_of(activation_type(config_)))},
           {"MPI library", mpi_library_version()},

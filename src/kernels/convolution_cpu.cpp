@@ -252,7 +252,7 @@ struct WindowAxis {
 
 // oneDNN 2.6.3's bfloat16 convolutions of other shapes write beside their memory, leave parts of the weights'
 // gradient as they were, or read a number behind the last one: about one in a hundred of random small shapes,
-// volumes and channels that are no multiple of 16 above all. Of 6,000 random shapes like these none did
+// volumes and channels that are no multiple of 16 above all. Of 3,000 random shapes like these none did
 // (tests/unit/kernels/linear_half_test.cpp has some hundreds).
 bool right_in_bfloat16(const ConvolutionSpec& s) {
   constexpr std::int64_t kChannels = 16;

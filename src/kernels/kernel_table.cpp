@@ -100,8 +100,9 @@ const KernelTable& cpu_kernels() {
   return table;
 }
 
-std::string primitive_library_version() {
-  return fmt::format("oneDNN {} ({})", onednn::version(), name_of(isa_level()));
+std::string primitive_library_version(DType activations) {
+  return fmt::format("oneDNN {} ({}{})", onednn::version(), name_of(isa_level()),
+                     activations == DType::bf16 && onednn::multiplies_bfloat16() ? ", AVX-512 BF16" : "");
 }
 
 }  // namespace lockstep

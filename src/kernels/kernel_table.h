@@ -52,7 +52,8 @@ struct KernelTable {
 /// The kernels of this process's processor, at core/cpu.h's isa_level().
 const KernelTable& cpu_kernels();
 
-/// "oneDNN 2.6.3 (avx512)": the library behind the primitives, and the level it uses.
-std::string primitive_library_version();
+/// "oneDNN 2.6.3 (avx512)": the library behind the primitives, and the level it uses. For bfloat16 also
+/// whether the processor multiplies it, on which the bits depend: ", AVX-512 BF16" in the brackets.
+std::string primitive_library_version(DType activations = DType::f32);
 
 }  // namespace lockstep

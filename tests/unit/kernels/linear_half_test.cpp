@@ -361,6 +361,9 @@ TEST(LinearBfloat16, IsTheLibrarysOwnWhereTheProcessorMultipliesIt) {
   EXPECT_LT(dense->scratch_bytes(), 64 * 1024 * sizeof(float));
   const ConvolutionSpec s = convolution(32, 16, 16, 32, 32, 3, 1, 1);
   EXPECT_LT(make(s, BFloat16{})->scratch_bytes(), static_cast<std::size_t>(x_count(s)) * sizeof(float));
+  // The start-up check compares this text between ranks.
+  EXPECT_NE(primitive_library_version(DType::bf16), primitive_library_version());
+  EXPECT_EQ(primitive_library_version(DType::f16), primitive_library_version());
 #else
   GTEST_SKIP() << "not x86-64";
 #endif
