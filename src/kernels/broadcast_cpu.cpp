@@ -16,7 +16,7 @@ void row_maximum(std::int64_t count, const T* x, T* y, std::int32_t* at) {
   std::int32_t index = 0;
   for (std::int64_t m = 1; m < count; ++m) {
     const float value = to_float(x[m]);
-    if (value > best || (value != value && best == best)) {
+    if (value > best || (value != value && best == best)) {  // as where_larger
       best = value;
       index = static_cast<std::int32_t>(m);
     }
@@ -60,6 +60,12 @@ void repeat_typed(const BroadcastShape& s, float factor, const T* b, T* y) {
     if (s.inner == 1) {
       const T value = from_float<T>(factor * to_float(b[o]));
       for (std::int64_t m = 0; m < s.middle; ++m) y[row + m] = value;
+    } else if (s.inner < kPanelColumns) {  // short rows: a register's columns, down the middle
+      for_each_vector(s.inner, [&]<typename V>(std::int64_t i, V) {
+        const V value = Lanes<V>::load(b + o * s.inner + i) * factor;
+        for (std::int64_t at = row; at < row + s.middle * s.inner; at += s.inner)
+          Lanes<V>::store(y + at + i, value);
+      });
     } else {
       for (std::int64_t at = row; at < row + s.middle * s.inner; at += s.inner)
         scale_elements(s.inner, factor, b + o * s.inner, y + at);
@@ -90,13 +96,10 @@ void maximum_of_row(std::int64_t count, std::int32_t m, const T* row, T* best, s
   for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
     using Indices = IntegerLanes<V>;
     const V value = Lanes<V>::load(row + i), old = Lanes<V>::load(best + i);
-    // The first NaN is larger than all, and stays.
-    const V larger = value <= old ? old : value;
-    Lanes<V>::store(best + i, old == old ? larger : old);
+    Lanes<V>::store(best + i, where_larger(value, old, value, old));
     if constexpr (kIndices) {
-      const auto before = Indices::load(index + i);
-      const auto at = value <= old ? before : typename Indices::Type{} + m;
-      Indices::store(index + i, old == old ? at : before);
+      const auto here = typename Indices::Type{} + m;
+      Indices::store(index + i, where_larger(value, old, here, Indices::load(index + i)));
     }
   });
 }

@@ -83,9 +83,8 @@ void take_maxima(const PoolSpec& s, const T* x, T* y, std::int32_t* positions) {
         typename P::Type at = typename P::Type{} + position_of(s, w, w.d.first, w.h.first, w.w.first);
         for_each_position(s, w, [&](std::int64_t element, std::int32_t position) {
           const V value = Lanes<V>::load(x + element + c);
-          const auto larger = (value > best) | ((value != value) & (best == best));
-          best = larger ? value : best;
-          at = larger ? typename P::Type{} + position : at;
+          at = where_larger(value, best, typename P::Type{} + position, at);
+          best = where_larger(value, best, value, best);
         });
         Lanes<V>::store(y + w.out + c, best);
         if (positions != nullptr) P::store(positions + w.out + c, at);

@@ -107,6 +107,13 @@ struct IntegerLanes<float> {
   static void store(std::int32_t* p, std::int32_t v) { *p = v; }
 };
 
+/// `next` where value is larger than best, else `now`; the first NaN is larger than all, and stays.
+template <typename V, typename W>
+inline W where_larger(V value, V best, W next, W now) {
+  const W larger = value <= best ? now : next;
+  return best == best ? larger : now;
+}
+
 /// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float; v is zero.
 template <typename Body>
 inline void for_each_vector(std::int64_t count, const Body& body) {

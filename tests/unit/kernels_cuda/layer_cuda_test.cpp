@@ -101,8 +101,9 @@ TEST_P(LayerOnGpu, IsTheCpusWithinRoundingAndHasTheSameBitsTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerOnGpu, testing::ValuesIn(gpu_cases()), [](const auto& one) {
-  const std::string type = one.param.type == DType::f32 ? "" : "_" + std::string(name_of(one.param.type));
-  return one.param.layer.name + type;
+  const GpuCase& test = one.param;
+  return test.type == DType::f32 ? test.layer.name
+                                 : fmt::format("{}_{}", test.layer.name, name_of(test.type));
 });
 
 }  // namespace
