@@ -63,8 +63,8 @@ TEST(FunctionLayer, ComputesEachSampleOfAMicroshard) {
   EXPECT_EQ(graph.nodes()[0].outputs[0], Shape({2}));
   const float x[] = {1, 2, 3, 4, 5, 6, 7, 8};
   float y[4] = {};
-  const float* inputs[] = {x};
-  float* outputs[] = {y};
+  const ConstData inputs[] = {x};
+  const Data outputs[] = {y};
   VariableStore variables;
   Lane lane;
   Pass pass{cpu_kernels(), lane,    variables, true,    2,       0,       0,       0, 0,
