@@ -200,9 +200,9 @@ TEST(Split, AnOutputThatNobodyReadsCountsAsZeros) {
   const VariableStore variables;
   const Lane lane;
   const float read[] = {1, 2, 3, 4};
-  const float* const dy[] = {nullptr, read};
+  const ConstData dy[] = {nullptr, read};
   float gradient[6] = {9, 9, 9, 9, 9, 9};
-  float* const dx[] = {gradient};
+  const Data dx[] = {gradient};
   layer->backward({.kernels = cpu_kernels(),
                    .lane = lane,
                    .variables = variables,
