@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/command_check.h"
-#include "driver/hook_table.h"
 
 #include <algorithm>
 
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
 #include "driver/compute_device.h"
+#include "driver/hook_table.h"
 #include "driver/model_setup.h"
 #include "driver/trainer.h"
 #include "driver/workers.h"
@@ -17,15 +17,22 @@ namespace lockstep {
 
 namespace {
 
-void print_layers(const Model& model) {
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}\n", "layer", "kind", "output", "parameters", "MFLOP/sample");
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}\n", "features", "", model.graph->features().to_string(), "",
-             "");
-  for (const Graph::Node& node : model.graph->nodes()) {
+/// Where activations are held in 16 bits, with the type of each layer's.
+void print_layers(const Model& model, const Graph::Calls& calls) {
+  const bool typed = model.graph->activation_type() != DType::f32;
+  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "layer", "kind", "output", "parameters",
+             "MFLOP/sample", typed ? "  type" : "");
+  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "features", "", model.graph->features().to_string(),
+             "", "", typed ? "  float32" : "");
+  const std::span<const Graph::Node> nodes = model.graph->nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Graph::Node& node = nodes[i];
     std::string kind = node.layer->kind();
     if (node.fused_into >= 0) kind += " (fused)";
-    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n", node.layer->name(), kind,
-               node.outputs[0].to_string(), node.parameters, node.layer->flops_per_sample() / 1e6);
+    const auto value = static_cast<std::size_t>(calls.node_values[i].front());
+    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}{}\n", node.layer->name(), kind,
+               node.outputs[0].to_string(), node.parameters, node.layer->flops_per_sample() / 1e6,
+               typed ? fmt::format("  {}", name_of(calls.values[value].type)) : "");
   }
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(),
              model.graph->flops_per_sample() / 1e6);
@@ -88,10 +95,9 @@ int command_check(const CommandLine& line) {
                        .seed = 0,
                        .shuffle = false,
                        .drop_remainder = config.train.boolean("drop_remainder")});
-  print_layers(model);
-
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->calls(true);
+  print_layers(model, calls);
   for (const Graph::Operation& operation : calls.operations) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
     for (std::size_t i = 0; i < operation.inputs.size(); ++i)
@@ -113,6 +119,11 @@ int command_check(const CommandLine& line) {
   const auto optimizer = make_optimizer(config.optimizer);
   fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(),
              name_of(train->feature_dtype()));
+  if (!calls.casts.empty()) {
+    std::vector<std::string> names;
+    for (const auto& cast : calls.casts) names.push_back(cast->name());
+    fmt::print("casts             {}\n", fmt::join(names, ", "));
+  }
   if (eval) fmt::print("evaluation set    {} samples\n", eval->size());
   fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards,
              plan.steps_per_epoch());

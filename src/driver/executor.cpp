@@ -190,6 +190,7 @@ void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
   loss_->begin(batch.count);
   if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
   set_step(batch.step);
+  look_up_labels(batch);
   count_labels(batch);
   for (std::size_t p = 0; p < phases_.size(); ++p) {
     const Phase& phase = phases_[p];

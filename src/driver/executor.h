@@ -162,6 +162,7 @@ class Executor {
   void add_shared_gradients(int owner, const Pass& pass, const Slot& slot);
   void run_phases(const BatchView& batch, GradientReducer* reducer);
   void fetch(const BatchView& batch, const Microshard& microshard, int thread, Slot& slot);
+  void look_up_labels(const BatchView& batch);
   void count_labels(const BatchView& batch);
   void loss(const BatchView& batch, const Microshard& microshard, const Lane& lane, Slot& slot);
   void finish(const BatchView& batch);

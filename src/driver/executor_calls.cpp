@@ -28,6 +28,19 @@ void Executor::fetch(const BatchView& batch, const Microshard& microshard, int t
   slot.host_labels = stage_->host_labels(microshard.shard);
 }
 
+// Where the loss is behind a meeting, its phase may run by itself while the one that fetches is launched from
+// a recording, which sets nothing here.
+void Executor::look_up_labels(const BatchView& batch) {
+  if (stage_ == nullptr || !per_shard_slots_) return;
+  for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard) {
+    Slot& slot = slot_of(0, shard);
+    slot.microshard = batch.extent(shard);
+    if (slot.microshard.n == 0) continue;
+    slot.labels = stage_->labels(shard);
+    slot.host_labels = stage_->host_labels(shard);
+  }
+}
+
 // On a device the stage has done it with the samples. Else, where ranks agree on the counts, labels are
 // looked at once more, ahead of all.
 void Executor::count_labels(const BatchView& batch) {

@@ -54,12 +54,34 @@ class GpuTest(LockstepTest):
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
 
+    def test_16_bit_activations_have_the_same_bits_on_any_number_of_ranks_and_come_close_to_the_cpu(self):
+        for kind in ("bfloat16", "float16"):
+            # The loss scale changes behind recorded steps: they must not be launched with the old one.
+            sets = [f"precision.compute={kind}", "precision.loss_scale_growth_steps=2"]
+            self.on_gpu(f"{kind}1", sets=sets)
+            for ranks, gpus in ((2, 1), (4, 1), *(((3, 4),) if EMULATED else ())):
+                self.on_gpu(f"{kind}{ranks}", ranks=ranks, gpus=gpus, sets=sets)
+                self.assert_same_run(f"{kind}1", f"{kind}{ranks}", f"{kind}, {ranks} ranks")
+            self.on_gpu(f"{kind}cpu", sets=sets, device="cpu", steps=3)
+            losses = [[record["loss"] for record in records(self.folder / f"{kind}{where}")[:3]] for where in ("1", "cpu")]
+            for gpu, cpu in zip(*losses):
+                self.assertAlmostEqual(gpu, cpu, delta=0.02)
+            self.on_gpu(f"{kind}parts", steps=STEPS // 2, sets=sets)
+            self.on_gpu(f"{kind}parts", steps=STEPS, ranks=2, sets=sets)
+            self.assertEqual(self.digest(f"{kind}1"), self.digest(f"{kind}parts"))
+        scales = [record["loss_scale"] for record in records(self.folder / "float161")]
+        self.assertGreater(len(set(scales)), 2)
+
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
     def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
         self.on_gpu("late")
         for ranks, gpus in ((1, 1), (2, 1), (3, 4)):
             self.on_gpu(f"early{ranks}", ranks=ranks, gpus=gpus, LOCKSTEP_EMULATED_RUN_AHEAD="1")
             self.assert_same_run("late", f"early{ranks}", f"{ranks} ranks")
+        half = ["precision.compute=float16"]
+        self.on_gpu("late16", sets=half)
+        self.on_gpu("early16", sets=half, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+        self.assert_same_run("late16", "early16", "float16")
 
     def test_same_bits_without_a_thread_for_communication(self):
         self.assertIn("communication overlapped", self.on_gpu("with", ranks=2).err)
@@ -82,6 +104,14 @@ class GpuTest(LockstepTest):
         self.on_gpu("whole", steps=STEPS)
         self.on_gpu("parts", steps=STEPS // 2)
         self.on_gpu("parts", steps=STEPS, ranks=2)
+        self.assertEqual(self.digest("whole"), self.digest("parts"))
+
+    def test_a_loss_whose_divisor_depends_on_labels_is_computed_behind_recorded_phases(self):
+        # Its phase is never recorded. A resumed run begins with steps that are not recorded at all.
+        sets = ["model.loss={softmax_cross_entropy: {ignore_index: 3}}"]
+        self.on_gpu("whole", steps=STEPS, sets=sets)
+        self.on_gpu("parts", steps=STEPS - 2, sets=sets)
+        self.on_gpu("parts", steps=STEPS, ranks=2, sets=sets)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
     def test_a_gpu_run_that_is_killed_goes_on_on_cpus_and_back_on_a_gpu(self):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activations held in 16 bits: what is learned, the same bits on any number of ranks and threads, the loss scale, resume."""
 import json
+import re
 import unittest
 
 from lockstep_run import DIGITS, LockstepTest, main, records
@@ -78,6 +79,17 @@ class PrecisionTest(LockstepTest):
         self.lockstep("replay", self.folder / "run", "--step", "3")
         record = next((self.folder / "run" / "records").glob("*.json")).read_text()
         self.assertIn("features as bfloat16", record)
+
+    def test_check_says_which_layers_hold_what(self):
+        plain = self.lockstep("check", DIGITS).out
+        half = self.lockstep("check", DIGITS, "--set", "precision.compute=bfloat16").out
+        self.assertNotIn("float", plain.split("training set")[0])
+        self.assertRegex(half, r"conv1 +conv2d .* bfloat16\n")
+        self.assertIn("casts             features as bfloat16, logits as float32", half)
+
+        def megabytes(text):
+            return float(re.search(r"([0-9.]+) MB per microshard", text).group(1))
+        self.assertLess(megabytes(half), 0.7 * megabytes(plain))
 
     def test_mistakes_are_named(self):
         for setting, words in (("precision.compute=float8", "not one of float32, bfloat16, float16"),

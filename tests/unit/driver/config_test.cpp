@@ -58,7 +58,7 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error_of("checkpoint:\n  keep: -1\n"),
               StartsWith("a.yaml:8:9: section checkpoint, keep: must be >= 0"));
   EXPECT_THAT(error_of("eval: 3\n"), StartsWith("a.yaml:7:7: section eval must be a map"));
-  EXPECT_THAT(error_of("precision: {compute: bfloat16}\n"), HasSubstr("'bfloat16' is not available"));
+  EXPECT_THAT(error_of("precision: {compute: bfloat15}\n"), HasSubstr("Did you mean 'bfloat16'?"));
   EXPECT_THAT(error_of("", {"train.batch_sizes=4"}),
               StartsWith("--set train.batch_sizes=4: unknown key 'batch_sizes' in section train\n  Did you "
                          "mean 'batch_size'?"));

@@ -41,7 +41,8 @@ TEST(Elementwise, EachElementIsRoundedOnce) {
 
 /// Numbers of every size, with what no 16-bit type has among them.
 std::vector<float> numbers_to_convert() {
-  std::vector<float> values{0.0F, -0.0F, 65519.0F, 65520.0F, 0x1p-25F, 0x1.8p-25F, 0x1p-130F, INFINITY, -INFINITY};
+  std::vector<float> values{0.0F,       -0.0F,     65519.0F, 65520.0F, 0x1p-25F,
+                            0x1.8p-25F, 0x1p-130F, INFINITY, -INFINITY};
   values.push_back(std::numeric_limits<float>::quiet_NaN());
   for (std::uint32_t bits = 0; bits < 0xFF000000U; bits += 0x000FF731U)
     values.push_back(std::bit_cast<float>(bits));

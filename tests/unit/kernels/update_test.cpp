@@ -102,7 +102,8 @@ TEST(Update, LeavesNeighboursAlone) {
 }
 
 TEST(Update, UnscaleMultipliesAndFindsWhatIsNotFinite) {
-  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   for (const Level& level : levels())
     for (std::int64_t count : {0, 1, 5, 16, 67}) {
       const Values values = random_values(count, 1);

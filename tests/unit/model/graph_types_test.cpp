@@ -49,8 +49,7 @@ std::vector<std::pair<std::string, DType>> operations(const std::vector<Draft>& 
                                                       Graph::Calls* out = nullptr) {
   Graph graph(Shape{3});
   graph.hold_activations_as(type);
-  for (const Draft& draft : drafts)
-    graph.add(std::make_unique<Typed>(draft.name, draft.takes), draft.inputs);
+  for (const Draft& draft : drafts) graph.add(std::make_unique<Typed>(draft.name, draft.takes), draft.inputs);
   VariableStore variables;
   graph.finish(variables);
   const Graph::Calls calls = graph.calls(true);
@@ -80,13 +79,11 @@ TEST(GraphTypes, CastsStandWhereTypesDifferAndBeforeTheLoss) {
 
 TEST(GraphTypes, AValueIsCastOnceForAllWhoWantIt) {
   Graph::Calls calls;
-  EXPECT_THAT(operations({{"a", kModels},
-                          {"b", kFloat, {"a"}},
-                          {"c", kFloat, {"a"}},
-                          {"d", kFloat, {"b", "c", "a"}}},
-                         bf16, &calls),
-              ElementsAre(Pair("features as bfloat16", bf16), Pair("a", bf16), Pair("a as float32", f32),
-                          Pair("b", f32), Pair("c", f32), Pair("d", f32)));
+  EXPECT_THAT(
+      operations({{"a", kModels}, {"b", kFloat, {"a"}}, {"c", kFloat, {"a"}}, {"d", kFloat, {"b", "c", "a"}}},
+                 bf16, &calls),
+      ElementsAre(Pair("features as bfloat16", bf16), Pair("a", bf16), Pair("a as float32", f32),
+                  Pair("b", f32), Pair("c", f32), Pair("d", f32)));
   const Graph::Value& cast = calls.values[3];
   EXPECT_THAT(cast.consumers, ElementsAre(3, 4, 5));
   EXPECT_TRUE(cast.wants_gradient);
