@@ -23,7 +23,7 @@ std::vector<InfoRow> build_info() {
       {"lockstep", std::string(kVersion)},
       {"build", std::string(kBuild)},
       {"MPI", mpi_library_version()},
-      {"primitives", primitive_library_version()},
+      {"primitives", primitive_library_version(DType::bf16)},
       {"HDF5", hdf5_library_version()},
       {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
       {"host", host_name()},
@@ -33,7 +33,8 @@ std::vector<InfoRow> build_info() {
                    name_of(isa_level()))},
       {"cores", fmt::format("{} may be used by this process", cores)},
       {"memory", fmt::format("{:.1f} GiB on this host", static_cast<double>(physical_memory_bytes()) / kGiB)},
-      {"devices", fmt::format("{}: {} core{}, float32", cpu_device().name(), cores, cores == 1 ? "" : "s")},
+      {"devices", fmt::format("{}: {} core{}; float32, bfloat16, float16", cpu_device().name(), cores,
+                              cores == 1 ? "" : "s")},
   };
   if (const std::string why_not = load_gpu_module(); !why_not.empty()) rows.emplace_back("GPUs", why_not);
   for (Backend* backend : backends()) {

@@ -18,6 +18,7 @@
 #include "driver/hooks/record_hook.h"
 #include "driver/hooks/step_clock_hook.h"
 #include "driver/launch.h"
+#include "driver/loss_scale.h"
 #include "driver/monitored_session.h"
 #include "driver/run_reports.h"
 #include "driver/run_vocabulary.h"
@@ -158,7 +159,8 @@ class TrainingRun {
       return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
     };
     const std::string mpi = mpi_library_version();
-    log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(),
+    const DType type = activation_type(config_);
+    log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(type),
              mpi.substr(0, mpi.find(',')));
     log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(ranks, "rank"),
              session_.ranks_on_host(), host_name(), counted(threads, "thread"),
@@ -169,6 +171,10 @@ class TrainingRun {
       log_warning(
           "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
           "rank per GPU.");
+    if (!session_.device().is_gpu() && type != DType::f32 &&
+        primitive_library_version(type) == primitive_library_version())
+      log_info("this processor multiplies no {}: products are those of float32, and the run is no faster",
+               name_of(type));
     if (!session_.device().is_gpu() && host_has_gpus())
       log_info("this host has GPUs, which are not used: device is cpu");
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",

@@ -91,6 +91,11 @@ class PrecisionTest(LockstepTest):
             return float(re.search(r"([0-9.]+) MB per microshard", text).group(1))
         self.assertLess(megabytes(half), 0.7 * megabytes(plain))
 
+    def test_a_run_says_where_16_bits_save_no_time(self):
+        words = "this processor multiplies no float16: products are those of float32"
+        self.assertIn(words, self.train("run", config=DIGITS, sets=self.sets("float16"), steps=1).err)
+        self.assertNotIn("this processor multiplies no", self.train("plain", config=DIGITS, steps=1).err)
+
     def test_mistakes_are_named(self):
         for setting, words in (("precision.compute=float8", "not one of float32, bfloat16, float16"),
                                ("precision.loss_scale=1000", "a power of two"), ("precision.loss_scale=0.5", "a power of two"),
