@@ -2,16 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/loss_scale.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/scalar.h"
 
 namespace lockstep {
-
-namespace {
-constexpr double kInitial = 0x1p16;
-}  // namespace
 
 DType activation_type(const Config& config) {
   const std::string& compute = config.precision.string("compute");
@@ -22,13 +19,27 @@ DType activation_type(const Config& config) {
                                "Use float32, bfloat16 or float16.");
 }
 
+void LossScaleState::finite(const LossScale& options) {
+  good_steps += 1;
+  if (good_steps < static_cast<double>(options.growth_steps)) return;
+  scale = std::min(2 * scale, LossScale::kMost);
+  good_steps = 0;
+}
+
+bool LossScaleState::overflowed() {
+  good_steps = 0;
+  if (scale <= 1) return false;
+  scale /= 2;
+  return true;
+}
+
 LossScale loss_scale(const Config& config) {
   const std::string& text = config.precision.node("loss_scale").text;  // of a list or a map: empty
   LossScale scale;
   scale.growth_steps = config.precision.integer("loss_scale_growth_steps");
   if (text == "dynamic" || (text == "auto" && activation_type(config) == DType::f16)) {
     scale.dynamic = true;
-    scale.initial = kInitial;
+    scale.initial = LossScale::kDynamicInitial;
   } else if (text != "auto") {
     const auto number = parse_real(text);
     int exponent = 0;

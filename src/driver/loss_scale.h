@@ -19,12 +19,22 @@ namespace lockstep {
 DType activation_type(const Config& config);
 
 struct LossScale {
+  static constexpr double kDynamicInitial = 0x1p16;
   bool dynamic = false;
   double initial = 1;                ///< a power of two
   std::int64_t growth_steps = 2000;  ///< doubled after so many steps with finite gradients
   static constexpr double kMost = 0x1p60;
   /// Gradients are divided by it, and looked at.
   bool used() const { return dynamic || initial != 1; }
+};
+
+/// How a dynamic scale moves: halved by gradients that are not finite, doubled after growth_steps steps on
+/// end with finite ones. Both numbers are what a run must keep.
+struct LossScaleState {
+  double scale = 1, good_steps = 0;
+  void finite(const LossScale& options);
+  /// False: the scale is 1 and cannot be halved.
+  bool overflowed();
 };
 
 /// From precision.loss_scale: auto, dynamic or a number. Throws Error(config) for a number that is no power

@@ -23,7 +23,7 @@ class LossScaleHook : public Hook {
  private:
   LossScale options_;
   GuardAction on_nan_;
-  double scale_, good_steps_ = 0;
+  LossScaleState state_;
 };
 
 }  // namespace lockstep
