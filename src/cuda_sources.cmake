@@ -13,6 +13,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/fingerprint_cuda.cu
   kernels/fused_attention_backward_cuda.cu
   kernels/fused_attention_cuda.cu
   kernels/group_norm_cuda.cu

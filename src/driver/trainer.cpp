@@ -38,7 +38,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
-      sums_(control, context.shards, 0, report_.width()) {
+      sums_(control, context.shards, 0, report_.width()),
+      fingerprint_(context) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
     sparse_ = std::make_unique<SparseGradients>(control, context.pool, context.variables, context.shards,
@@ -154,7 +155,10 @@ bool Trainer::unscale() {
 }
 
 void Trainer::apply(bool update) {
-  if (update)
+  const Lane& lane = context_.lanes.front();
+  if (update) {
+    if (read_ != nullptr) read_->stream_wait(lane.stream);
+    read_ = nullptr;
     context_.pool.run([&](int t) {
       const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
       const Traced traced("update", optimizer_.kind());
@@ -168,9 +172,9 @@ void Trainer::apply(bool update) {
                                context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
       }
     });
-  else
-    context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),
-                         held_.size_bytes());
+  } else {
+    context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+  }
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);

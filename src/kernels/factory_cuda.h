@@ -13,6 +13,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/fingerprint.h"
 #include "kernels/group_norm.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/layout.h"
@@ -43,6 +44,7 @@ const EmbeddingKernels& embedding_kernels();
 const AttentionKernels& attention_kernels();
 const SamplingKernels& sampling_kernels();
 const SpatialKernels& spatial_kernels();
+const FingerprintKernels& fingerprint_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

@@ -25,6 +25,7 @@ RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
 SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+FingerprintKernels::~FingerprintKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
 AttentionKernels::~AttentionKernels() = default;
 SamplingKernels::~SamplingKernels() = default;
@@ -77,6 +78,7 @@ KernelTable table_of(IsaLevel level) {
     level::attention_kernels(),   \
     level::sampling_kernels(),    \
     level::spatial_kernels(),     \
+    cpu_fingerprint_kernels(),    \
     factory                       \
   }
   // clang-format on

@@ -15,6 +15,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/fingerprint.h"
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
@@ -45,6 +46,7 @@ struct KernelTable {
   const AttentionKernels& attention;
   const SamplingKernels& sampling;
   const SpatialKernels& spatial;
+  const FingerprintKernels& fingerprint;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };
