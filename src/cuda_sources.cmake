@@ -22,6 +22,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
+  kernels/metric_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
