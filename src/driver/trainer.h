@@ -101,6 +101,7 @@ class Trainer {
   std::int64_t bytes_sent_per_step() const {
     return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
   }
+  Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
   /// Waiting for other ranks in steps (and in what else uses `control`), so far.
   double communication_seconds() const {

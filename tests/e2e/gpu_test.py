@@ -100,6 +100,22 @@ class GpuTest(LockstepTest):
         result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
         self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
 
+    @unittest.skipUnless(EMULATED, "a profiler is emulated")
+    def test_a_profile_tells_the_gpus_profiler_where_it_begins_and_ends(self):
+        self.on_gpu("plain")
+        result = self.on_gpu("run", sets=["hooks=[{profile: {first_step: 2, last_step: 3}}]"], LOCKSTEP_EMULATED_PROFILER="1")
+        self.assertEqual(re.findall(r"^emulated profiler: (\w+)$", result.err, re.M), ["start", "stop"])
+        self.assert_same_run("plain", "run")
+
+    def test_a_checkpoint_taken_while_the_gpu_goes_on_is_that_of_a_run_that_ended_there(self):
+        sets = ["checkpoint.every_steps=1", "checkpoint.keep=100"]
+        self.on_gpu("long", ranks=2, sets=sets)
+        found = {self.header(path)["global_step"]: path for path in checkpoints(self.folder / "long")}
+        self.assertGreater(len(found), 2)  # one in flight lets others wait
+        for step in sorted(found)[:3]:
+            self.on_gpu(f"to{step}", steps=step)
+            self.assertEqual(self.header(found[step])["digest"], self.digest(f"to{step}"), f"step {step}")
+
     def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(self):
         self.on_gpu("whole", steps=STEPS)
         self.on_gpu("parts", steps=STEPS // 2)
