@@ -13,16 +13,16 @@
 #
 # Needs patchelf (installed if missing).
 set -euo pipefail
+caller="$PWD"
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in -h | --help) print_help; exit 0 ;; esac
 [ $# -eq 2 ] || fail "needs BUILD and FOLDER; see --help"
-build="$(realpath "$1")" folder="$2"
+build="$(cd "$caller" && realpath "$1")" folder="$(cd "$caller" && realpath -m "$2")"
 [ -e "$build/bin/liblockstep_cuda.so" ] || fail "$build has no bin/liblockstep_cuda.so: configure with -DLOCKSTEP_CUDA=ON and build it"
 [ ! -e "$folder" ] || fail "$folder is there already"
 command -v patchelf >/dev/null || as_root apt-get install -q -y --no-install-recommends patchelf
 mkdir -p "$folder"/{bin,bench,lib,source/tests,source/bench}
-folder="$(realpath "$folder")"
 
 tests=(cuda_kernels_test cuda_layers_test cuda_driver_test)
 benches=(step_bench_gpu kernel_rates tree_rates)
@@ -65,9 +65,9 @@ find "$folder" -type f \( -perm -u+x -o -name '*.so*' \) -print0 | while IFS= re
 done
 
 say "Scripts"
-cp -r "$root"/{examples,data} "$folder/source/"
-cp -r "$root/tests/e2e" "$root/tests/support" "$folder/source/tests/"
-cp -r "$root"/bench/{gpu,*.py} "$folder/source/bench/"
-cp "$root/scripts/run_gpu_checks.sh" "$folder/run.sh"
-git -C "$root" rev-parse HEAD > "$folder/commit" 2>/dev/null || true
+cp -r examples data "$folder/source/"
+cp -r tests/e2e tests/support "$folder/source/tests/"
+cp -r bench/gpu bench/*.py "$folder/source/bench/"
+cp scripts/run_gpu_checks.sh "$folder/run.sh"
+git rev-parse HEAD > "$folder/commit" 2>/dev/null || true
 say "$(du -sh "$folder" | cut -f1) in $folder; run $folder/run.sh on the machine with the GPU"

@@ -16,7 +16,7 @@
 # Exit code: 0 if every part that ran has passed, else 1.
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-seconds= only= output=gpu_checks
+seconds='' only='' output=gpu_checks
 while [ $# -gt 0 ]; do
   case "$1" in
     --seconds) seconds="$2"; shift ;;
