@@ -13,6 +13,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
+#include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -32,6 +33,7 @@ namespace lockstep {
 struct KernelTable {
   const ActivationKernels& activation;
   const BroadcastKernels& broadcast;
+  const ClipKernels& clip;
   const ElementwiseKernels& elementwise;
   const GroupNormKernels& group_norm;
   const LayoutKernels& layout;
