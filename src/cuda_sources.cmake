@@ -10,6 +10,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
   kernels/broadcast_cuda.cu
+  kernels/clip_cuda.cu
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu

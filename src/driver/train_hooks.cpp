@@ -89,6 +89,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::make_unique<NanGuardHook>(on_nan));
   if (const LossScale scale = loss_scale(config); scale.used())
     session.add(std::make_unique<LossScaleHook>(scale, on_nan));
+  else if (clip_rule(config).clips_norm())
+    session.add(std::make_unique<GradientGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
   const double straggler_factor =
       config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;

@@ -46,6 +46,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                                                 *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
+  if (options.clip.clips() || options.clip.measures())
+    clip_ = std::make_unique<GradientClip>(options.clip, context_);
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.others_bytes());
@@ -102,6 +104,7 @@ StepResult Trainer::compute() {
   const bool finite = unscale();
   const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
                                                  context_.variables, reducer_.result());
+  if (clip_) clip_->measure(reducer_.result(), sparse_.get());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
   const Cursor next = plan_.advance(cursor_);
@@ -160,14 +163,21 @@ void Trainer::apply(bool update) {
     if (read_ != nullptr) read_->stream_wait(lane.stream);
     read_ = nullptr;
     context_.pool.run([&](int t) {
-      const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
       const Traced traced("update", optimizer_.kind());
-      if (part.size() > 0)
-        optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
-                          reducer_.result() + part.first, part, step_);
+      const bool clips = clip_ && clip_->rule().clips();
+      const auto move = [&](Range part) {
+        if (part.size() > 0)
+          optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
+                            reducer_.result() + part.first, part, step_);
+      };
+      if (clips)
+        clip_->clip_dense(t, reducer_.result(), move);
+      else
+        move(part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024));
       for (const VariableId id : context_.variables.sparse()) {
         const Variable& table = context_.variables[id];
         const Range rows = part_of(table.shape[0], t, context_.pool.size());
+        if (clips) clip_->clip_rows(t, table, sparse_->total(table.sparse_index), rows);
         optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
                                context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
       }

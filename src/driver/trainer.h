@@ -11,6 +11,7 @@
 #include "comm/gradient_reducer.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
+#include "driver/gradient_clip.h"
 #include "driver/loss_report.h"
 #include "driver/regularizer.h"
 #include "driver/variable_fingerprint.h"
@@ -36,6 +37,7 @@ struct StepResult {
 struct TrainerOptions {
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
+  ClipRule clip;
   bool scales_loss = false;  ///< set_loss_scale() is going to be called
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
@@ -89,13 +91,16 @@ class Trainer {
   /// The gradient summed over the global batch, flat as in the variable store, of its dense_elements();
   /// between compute() and the next one.
   const float* summed_gradients() { return reducer_.result(); }
-  /// The rest of it: those of sparse tables; null if there are none.
+  /// Before clipping, which apply() does. The rest of it: those of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
+  /// Null if the options neither clip nor record a norm.
+  GradientClip* gradient_clip() { return clip_.get(); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   std::size_t gradient_bytes() const {
-    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0);
+    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0) +
+           (clip_ ? clip_->memory_bytes() : 0);
   }
   /// Of sparse tables as of the last step.
   std::int64_t bytes_sent_per_step() const {
@@ -129,6 +134,7 @@ class Trainer {
   double loss_scale_ = 1;
   Buffer not_finite_;                        ///< pinned: a word per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
+  std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   Buffer held_;                              ///< running statistics before the step, on the device
   std::int64_t step_ = 0;
   Cursor cursor_;

@@ -11,6 +11,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
+#include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fingerprint.h"
@@ -32,6 +33,7 @@ namespace lockstep::cuda {
 
 const ActivationKernels& activation_kernels();
 const BroadcastKernels& broadcast_kernels();
+const ClipKernels& clip_kernels();
 const ElementwiseKernels& elementwise_kernels();
 const GroupNormKernels& group_norm_kernels();
 const LayoutKernels& layout_kernels();

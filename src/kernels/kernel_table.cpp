@@ -14,6 +14,7 @@ namespace lockstep {
 // every processor (isa.h).
 ActivationKernels::~ActivationKernels() = default;
 BroadcastKernels::~BroadcastKernels() = default;
+ClipKernels::~ClipKernels() = default;
 ElementwiseKernels::~ElementwiseKernels() = default;
 GroupNormKernels::~GroupNormKernels() = default;
 LayoutKernels::~LayoutKernels() = default;
@@ -66,6 +67,7 @@ KernelTable table_of(IsaLevel level) {
   {                               \
     level::activation_kernels(),  \
     level::broadcast_kernels(),   \
+    level::clip_kernels(),        \
     level::elementwise_kernels(), \
     level::group_norm_kernels(),  \
     level::layout_kernels(),      \

@@ -13,6 +13,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
+#include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fingerprint.h"
@@ -34,6 +35,7 @@ namespace lockstep {
 struct KernelTable {
   const ActivationKernels& activation;
   const BroadcastKernels& broadcast;
+  const ClipKernels& clip;
   const ElementwiseKernels& elementwise;
   const GroupNormKernels& group_norm;
   const LayoutKernels& layout;

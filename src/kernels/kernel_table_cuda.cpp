@@ -30,6 +30,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
   // clang-format off
   return {cuda::activation_kernels(),
           cuda::broadcast_kernels(),
+          cuda::clip_kernels(),
           cuda::elementwise_kernels(),
           cuda::group_norm_kernels(),
           cuda::layout_kernels(),

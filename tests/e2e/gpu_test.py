@@ -72,6 +72,23 @@ class GpuTest(LockstepTest):
         scales = [record["loss_scale"] for record in records(self.folder / "float161")]
         self.assertGreater(len(set(scales)), 2)
 
+    def test_clipped_gradients_have_the_same_bits_on_any_number_of_ranks_and_nearly_the_norms_of_the_cpu(self):
+        for kind, limit in (("clip_global_norm", 0.5), ("clip_norm", 0.2), ("clip_value", 0.02)):
+            sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]
+            self.on_gpu(f"{kind}1", sets=sets)
+            for ranks, gpus in ((2, 1), (4, 1), *(((3, 4),) if EMULATED else ())):
+                self.on_gpu(f"{kind}{ranks}", ranks=ranks, gpus=gpus, sets=sets)
+                self.assert_same_run(f"{kind}1", f"{kind}{ranks}", f"{kind}, {ranks} ranks")
+            if EMULATED:
+                self.on_gpu(f"{kind}early", sets=sets, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+                self.assert_same_run(f"{kind}1", f"{kind}early", f"{kind}, early")
+            self.on_gpu(f"{kind}cpu", sets=sets, device="cpu", steps=4)
+            gpu, cpu = ([record["gradient_norm"] for record in records(self.folder / f"{kind}{where}")[:4]]
+                        for where in ("1", "cpu"))
+            for one, other in zip(gpu, cpu):
+                self.assertAlmostEqual(one, other, delta=1e-3 * other)
+        self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
+
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
     def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
         self.on_gpu("late")

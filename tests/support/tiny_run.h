@@ -23,6 +23,7 @@ struct TinyRunOptions {
   std::int64_t samples = 60, batch_size = 16;
   int shards = 4, threads = 1, classes = 3;
   bool overlap = false, dense_labels = false;
+  ClipRule clip = {};
   std::int64_t ids = 0;  ///< features are whole numbers below it; 0: any numbers
   Device* device = &cpu_device();
   const KernelTable* kernels = &cpu_kernels();  ///< the device's
@@ -81,6 +82,7 @@ class TinyRun {
     optimizer_->create_slots(device_, variables_);
     TrainerOptions trainer;
     trainer.reducer.overlap = options.overlap;
+    trainer.clip = options.clip;
     trainer.bucket_first_bytes = 1 << 10;
     trainer.bucket_bytes = 1 << 12;
     shards_ = options.shards;
