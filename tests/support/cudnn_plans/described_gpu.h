@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans of the real cuDNN for a GPU that is not there (cuDNN 9.8 and later: "deviceless" planning): an H200
+// is described to it, and the program's own code (kernels/cudnn_plan_cuda.h) asks for engines and plans. No
+// driver is needed, and nothing can be executed. What a card adds when such a plan is made there, loading the
+// engine's kernels, is not seen here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/cudnn_cuda.h"
+
+namespace lockstep {
+
+struct PlanFacts {
+  std::size_t workspace_bytes = 0;
+  std::int64_t engine = 0;                      ///< cuDNN's number of it, per kind of operation
+  std::string numerical_notes, behavior_notes;  ///< as cuDNN calls them, without the common beginning
+};
+
+/// The plan that the program would take on an H200. Throws as cuda::find_plan does.
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec);
+
+}  // namespace lockstep
