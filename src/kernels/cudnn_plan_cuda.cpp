@@ -12,8 +12,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::int64_t kMaxEngines = 64;             ///< that a list of engines is asked for
-constexpr std::int64_t kX = 1, kKernel = 2, kY = 3;  // names of the operands in a plan
+constexpr std::int64_t kMaxEngines = 64;  ///< that a list of engines is asked for
 
 /// The last `count` axes.
 std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
@@ -93,10 +92,10 @@ PassNames names_of(PlanSpec::Pass pass) {
 Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const std::string& what) {
   const int count = s.spatial_axes;
   const DType kernel_type = s.pass == PlanSpec::Pass::backward_weights ? s.gradient : s.type;
-  const Descriptor x = tensor(kX, s.type, s.n, s.in_c, axes(s.in, count), what),
-                   kernel =
-                       tensor(kKernel, kernel_type, s.out_c, s.in_c / s.groups, axes(s.kernel, count), what),
-                   y = tensor(kY, s.type, s.n, s.out_c, axes(s.out, count), what);
+  const Descriptor x = tensor(kPlanX, s.type, s.n, s.in_c, axes(s.in, count), what),
+                   kernel = tensor(kPlanKernel, kernel_type, s.out_c, s.in_c / s.groups,
+                                   axes(s.kernel, count), what),
+                   y = tensor(kPlanY, s.type, s.n, s.out_c, axes(s.out, count), what);
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
@@ -241,7 +240,7 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,
                         const std::string& what) {
   const void* addresses[] = {x, kernel, y};
-  const std::int64_t names[] = {kX, kKernel, kY};
+  const std::int64_t names[] = {kPlanX, kPlanKernel, kPlanY};
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, what);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, addresses, 3)
       .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, names, 3)

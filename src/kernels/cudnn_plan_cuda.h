@@ -89,6 +89,8 @@ struct FoundPlan {
   std::int64_t workspace_bytes = 0;
 };
 
+/// Names of the operands in a plan and in what it is executed with.
+inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;
 /// What every operand's address is a multiple of.
 inline constexpr std::int64_t kPlanAlignment = 16;
 

@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/error.h"
 #include "kernels/cudnn_plan_cuda.h"
 
 namespace lockstep {
@@ -64,6 +67,60 @@ std::string names(const std::vector<Note>& notes) {
   return text;
 }
 
+/// The last axes of three.
+cuda::PlanSpec::Axes axes_of(const nlohmann::json& values, std::size_t first, cuda::PlanSpec::Axes all) {
+  LOCKSTEP_CHECK(values.size() >= first && values.size() - first <= all.size(), "{} axes", values.size());
+  std::copy(values.begin() + static_cast<std::ptrdiff_t>(first), values.end(),
+            all.end() - static_cast<std::ptrdiff_t>(values.size() - first));
+  return all;
+}
+
+PlannedOperand operand_of(const nlohmann::json& graph, const std::string& name) {
+  for (const auto& tensor : graph.at("tensors")) {
+    if (tensor.at("name") != name) continue;
+    const auto& extents = tensor.at("dim");
+    const auto& strides = tensor.at("stride");
+    const std::string type = tensor.at("dataType");
+    return {type == "CUDNN_DATA_FLOAT"  ? DType::f32
+            : type == "CUDNN_DATA_HALF" ? DType::f16
+                                        : DType::bf16,
+            extents.at(0),
+            extents.at(1),
+            strides.at(0),
+            strides.at(1),
+            axes_of(extents, 2, {1, 1, 1}),
+            axes_of(strides, 2, {0, 0, 0})};
+  }
+  LOCKSTEP_CHECK(false, "cuDNN knows no operand {}", name);
+}
+
+/// From cuDNN's own account of the plan.
+PlannedOperation operation_of(const cuda::FoundPlan& found) {
+  const auto text =
+      found.plan.get<char>(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 1 << 16);
+  const auto graph = nlohmann::json::parse(text.begin(), text.end()).at("operationGraph");
+  const auto& node = graph.at("nodes").at(0);
+  LOCKSTEP_CHECK(node.at("mode") == "CUDNN_CROSS_CORRELATION" && node.at("mathPrec") == "CUDNN_DATA_FLOAT" &&
+                     node.at("alpha") == 1.0 && node.at("beta") == 0.0,
+                 "not a plain convolution: {}", node.dump());
+  const auto operand = [&](std::int64_t id, const char* read, const char* written) {
+    const std::string name = node.at(node.contains(read) ? read : written);
+    LOCKSTEP_CHECK(name == std::to_string(id), "operand {} is called {}", id, name);
+    return operand_of(graph, name);
+  };
+  using Pass = cuda::PlanSpec::Pass;
+  return {node.contains("dX")   ? Pass::backward_data
+          : node.contains("dW") ? Pass::backward_weights
+                                : Pass::forward,
+          operand(cuda::kPlanX, "X", "dX"),
+          operand(cuda::kPlanKernel, "W", "dW"),
+          operand(cuda::kPlanY, "Y", "dY"),
+          axes_of(node.at("pad"), 0, {0, 0, 0}),
+          axes_of(node.at("stride"), 0, {1, 1, 1}),
+          axes_of(node.at("dilation"), 0, {1, 1, 1}),
+          node.value("groupCount", std::int64_t{1})};
+}
+
 }  // namespace
 
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
@@ -72,7 +129,7 @@ PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
   // Operands at addresses that are as aligned as the program's.
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
   cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
-  return {static_cast<std::size_t>(found.workspace_bytes),
+  return {operation_of(found), static_cast<std::size_t>(found.workspace_bytes),
           found.engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0),
           names(found.engine.get<cudnnBackendNumericalNote_t>(
               CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)),

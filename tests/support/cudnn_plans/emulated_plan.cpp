@@ -21,31 +21,33 @@ std::vector<PlannedConvolution>& planned() {
   return all;
 }
 
-/// Calls f(index in x, index in the kernel, index in y) for every product; all lie channels last, the kernel
-/// as out x kernel x in/groups.
+std::int64_t at(const PlannedOperand& o, std::int64_t n, std::int64_t c, const cuda::PlanSpec::Axes& space) {
+  return n * o.n_stride + c * o.c_stride + space[0] * o.space_strides[0] + space[1] * o.space_strides[1] +
+         space[2] * o.space_strides[2];
+}
+std::int64_t positions(const cuda::PlanSpec::Axes& space) { return space[0] * space[1] * space[2]; }
+cuda::PlanSpec::Axes position(std::int64_t index, const cuda::PlanSpec::Axes& space) {
+  return {index / (space[1] * space[2]), index / space[2] % space[1], index % space[2]};
+}
+
+/// Calls f(index in x, index in the kernel, index in y) for every product.
 template <typename F>
-void for_each_product(const cuda::PlanSpec& s, const F& f) {
-  const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
-  const auto& [od, oh, ow] = s.out;
-  const auto& [kd, kh, kw] = s.kernel;
-  const std::int64_t window = kd * kh * kw, positions = od * oh * ow;
-  for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t out = 0; out < positions; ++out)
-      for (std::int64_t k = 0; k < window; ++k) {
-        const std::int64_t o[] = {out / (oh * ow), out / ow % oh, out % ow};
-        const std::int64_t at[] = {k / (kh * kw), k / kw % kh, k % kw};
-        std::int64_t x = n;
+void for_each_product(const PlannedOperation& p, const F& f) {
+  const std::int64_t group_in = p.kernel.c, group_out = p.kernel.n / p.groups;
+  for (std::int64_t n = 0; n < p.y.n; ++n)
+    for (std::int64_t out = 0; out < positions(p.y.space); ++out)
+      for (std::int64_t k = 0; k < positions(p.kernel.space); ++k) {
+        const auto to = position(out, p.y.space), window = position(k, p.kernel.space);
+        cuda::PlanSpec::Axes from{};
         bool inside = true;
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-          const std::int64_t i = o[axis] * s.stride[axis] - s.padding[axis] + at[axis] * s.dilation[axis];
-          inside = inside && i >= 0 && i < s.in[axis];
-          x = x * s.in[axis] + i;
+        for (std::size_t axis = 0; axis < from.size(); ++axis) {
+          from[axis] = to[axis] * p.stride[axis] - p.padding[axis] + window[axis] * p.dilation[axis];
+          inside = inside && from[axis] >= 0 && from[axis] < p.x.space[axis];
         }
         if (!inside) continue;
-        for (std::int64_t c = 0; c < s.out_c; ++c)
+        for (std::int64_t c = 0; c < p.y.c; ++c)
           for (std::int64_t i = 0; i < group_in; ++i)
-            f(x * s.in_c + c / group_out * group_in + i, (c * window + k) * group_in + i,
-              (n * positions + out) * s.out_c + c);
+            f(at(p.x, n, c / group_out * group_in + i, from), at(p.kernel, c, i, window), at(p.y, n, c, to));
       }
 }
 
@@ -54,33 +56,28 @@ double product(A a, B b) {
   return static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
 }
 
-/// `to` has the sums of the products of the other two.
-template <typename T, typename Gradient>
-void convolve(const cuda::PlanSpec& s, void* x, void* kernel, void* y) {
+/// `written` has the sums of the products of the other two, which are of type T.
+template <typename T, typename To>
+void convolve(const PlannedOperation& p, void* x, void* kernel, void* y) {
   using Pass = cuda::PlanSpec::Pass;
-  const std::int64_t window = s.kernel[0] * s.kernel[1] * s.kernel[2];
-  std::vector<double> sums(
-      static_cast<std::size_t>(s.pass == Pass::forward ? s.n * s.out[0] * s.out[1] * s.out[2] * s.out_c
-                               : s.pass == Pass::backward_data ? s.n * s.in[0] * s.in[1] * s.in[2] * s.in_c
-                                                               : s.out_c * window * (s.in_c / s.groups)));
-  auto *tx = static_cast<T*>(x), *tk = static_cast<T*>(kernel), *ty = static_cast<T*>(y);
-  const auto store = [&](auto* to) {
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      to[i] = from_float<std::remove_pointer_t<decltype(to)>>(static_cast<float>(sums[i]));
-  };
-  for_each_product(s, [&](std::int64_t ix, std::int64_t ik, std::int64_t iy) {
-    if (s.pass == Pass::forward) sums[static_cast<std::size_t>(iy)] += product(tx[ix], tk[ik]);
-    if (s.pass == Pass::backward_data) sums[static_cast<std::size_t>(ix)] += product(tk[ik], ty[iy]);
-    if (s.pass == Pass::backward_weights) sums[static_cast<std::size_t>(ik)] += product(tx[ix], ty[iy]);
+  const PlannedOperand& written = p.pass == Pass::forward         ? p.y
+                                  : p.pass == Pass::backward_data ? p.x
+                                                                  : p.kernel;
+  std::vector<double> sums(static_cast<std::size_t>(written.n * written.c * positions(written.space)));
+  const auto *tx = static_cast<const T*>(x), *tk = static_cast<const T*>(kernel),
+             *ty = static_cast<const T*>(y);
+  for_each_product(p, [&](std::int64_t ix, std::int64_t ik, std::int64_t iy) {
+    if (p.pass == Pass::forward) sums.at(static_cast<std::size_t>(iy)) += product(tx[ix], tk[ik]);
+    if (p.pass == Pass::backward_data) sums.at(static_cast<std::size_t>(ix)) += product(tk[ik], ty[iy]);
+    if (p.pass == Pass::backward_weights) sums.at(static_cast<std::size_t>(ik)) += product(tx[ix], ty[iy]);
   });
-  if (s.pass == Pass::forward) store(ty);
-  if (s.pass == Pass::backward_data) store(tx);
-  if (s.pass == Pass::backward_weights) store(static_cast<Gradient*>(kernel));
+  auto* to = static_cast<To*>(p.pass == Pass::forward ? y : p.pass == Pass::backward_data ? x : kernel);
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<To>(static_cast<float>(sums[i]));
 }
 
 class EmulatedPlan final : public cuda::Plan {
  public:
-  explicit EmulatedPlan(const cuda::PlanSpec& spec) : spec_(spec), facts_(plan_on_described_gpu(spec)) {}
+  explicit EmulatedPlan(const cuda::PlanSpec& spec) : facts_(plan_on_described_gpu(spec)) {}
 
   const PlanFacts& facts() const { return facts_; }
   std::size_t workspace_bytes() const override { return facts_.workspace_bytes; }
@@ -89,21 +86,25 @@ class EmulatedPlan final : public cuda::Plan {
            void* workspace) const override {
     for (const void* address : {x, kernel, y})
       LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % 16 == 0, "an operand is not aligned");
-    cuda::check(emulation::enqueue(stream,
-                                   [s = spec_, bytes = facts_.workspace_bytes, x = const_cast<void*>(x),
-                                    kernel = const_cast<void*>(kernel), y = const_cast<void*>(y), workspace] {
-                                     if (bytes > 0) std::memset(workspace, 0xFF, bytes);
-                                     with_type(s.type, [&]<typename T>(T) {
-                                       with_type(s.gradient,
-                                                 [&]<typename G>(G) { convolve<T, G>(s, x, kernel, y); });
-                                     });
-                                     if (bytes > 0) std::memset(workspace, 0xFF, bytes);
-                                   }),
-                "an emulated plan");
+    const PlannedOperation& p = facts_.operation;
+    const DType read = p.pass == cuda::PlanSpec::Pass::forward ? p.x.type : p.y.type;
+    const DType written = p.pass == cuda::PlanSpec::Pass::forward         ? p.y.type
+                          : p.pass == cuda::PlanSpec::Pass::backward_data ? p.x.type
+                                                                          : p.kernel.type;
+    cuda::check(
+        emulation::enqueue(stream,
+                           [p, read, written, bytes = facts_.workspace_bytes, x = const_cast<void*>(x),
+                            kernel = const_cast<void*>(kernel), y = const_cast<void*>(y), workspace] {
+                             if (bytes > 0) std::memset(workspace, 0xFF, bytes);
+                             with_type(read, [&]<typename T>(T) {
+                               with_type(written, [&]<typename To>(To) { convolve<T, To>(p, x, kernel, y); });
+                             });
+                             if (bytes > 0) std::memset(workspace, 0xFF, bytes);
+                           }),
+        "an emulated plan");
   }
 
  private:
-  cuda::PlanSpec spec_;
   PlanFacts facts_;
 };
 

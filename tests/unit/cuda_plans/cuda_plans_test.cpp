@@ -54,6 +54,9 @@ void expect_good(const std::vector<PlannedConvolution>& plans, const Arithmetic&
     const std::string what = p.spec.describe();
     EXPECT_EQ(p.spec.type, a.type) << what << ": cuDNN has none in the wanted type";
     EXPECT_LE(static_cast<std::int64_t>(p.facts.workspace_bytes), most_workspace(p.spec)) << what;
+    // No note that is not one of these: not deterministic, inexact, by Winograd or FFT.
+    const std::string& notes = p.facts.numerical_notes;
+    EXPECT_TRUE(notes.empty() || notes == "tensor cores" || notes == "strict NaN") << what << ": " << notes;
     EXPECT_TRUE(a.type != DType::f32 || a.tf32 || !on_tensor_cores(p)) << what << ": rounds float32 numbers";
   }
 }
