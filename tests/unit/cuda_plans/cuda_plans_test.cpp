@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real cuDNN is asked for the plans of an H200 that is not there (support/cudnn_plans), by the program's
+// The real cuDNN is asked for the plans of an H200 that is not there (support/cuda_libraries), by the program's
 // own code: it must take every descriptor and have an engine of the wanted kind for every convolution of the
 // layer tests, the benchmarks and the examples, in each type. LOCKSTEP_PRINT_PLANS=1 prints them all.
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "kernels/backend_cuda.h"
 #include "kernels/transposed_convolution.h"
 #include "nets.h"
-#include "support/cudnn_plans/emulated_plan.h"
+#include "support/cuda_libraries/emulated_plan.h"
 #include "unit/kernels/linear_testing.h"
 #include "unit/model/model_testing.h"
 
