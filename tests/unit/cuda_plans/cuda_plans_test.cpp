@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real cuDNN is asked for the plans of an H200 that is not there (support/cuda_libraries), by the program's
-// own code: it must take every descriptor and have an engine of the wanted kind for every convolution of the
-// layer tests, the benchmarks and the examples, in each type. LOCKSTEP_PRINT_PLANS=1 prints them all.
+// The real cuDNN is asked for the plans of an H200 that is not there (support/cuda_libraries), by the
+// program's own code: it must take every descriptor and have an engine of the wanted kind for every
+// convolution of the layer tests, the benchmarks and the examples, in each type. LOCKSTEP_PRINT_PLANS=1
+// prints them all.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -13,6 +14,7 @@
 #include "kernels/backend_cuda.h"
 #include "kernels/transposed_convolution.h"
 #include "nets.h"
+#include "support/cuda_libraries/described_product.h"
 #include "support/cuda_libraries/emulated_plan.h"
 #include "unit/kernels/linear_testing.h"
 #include "unit/model/model_testing.h"
@@ -154,6 +156,31 @@ TEST(CudaPlans, LargeBatchesInFloat32DoNotFallToTheLastEngine) {
     s.pass = pass;
     EXPECT_GT(plan_on_described_gpu(s).workspace_bytes, std::size_t{900} << 20) << s.describe();
   }
+}
+
+/// All that is asked of cuBLASLt before it looks for an algorithm, which it does on a GPU alone.
+TEST(CudaPlans, CublasLtUnderstandsTheProductsAsTheyAreMeant) {
+  cuda::ProductShape s{.m = 50304, .n = 8 * 1024, .k = 768};  // GPT-2's last
+  for (const Arithmetic& a : kAll)
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true})
+        for (const std::uint32_t alignment : {16, 4}) {
+          s.transposed_a = transposed_a, s.transposed_b = transposed_b, s.alignment = alignment;
+          s.from = a.type, s.tf32 = a.tf32;
+          s.bias = a.type == DType::f32 && !transposed_a;
+          s.to = transposed_b ? DType::f32 : a.type;
+          const ProductAccount p = account_of(s);
+          const std::string what = s.describe();
+          EXPECT_EQ(p.tf32, s.tf32) << what;
+          EXPECT_EQ(p.bias, s.bias) << what;
+          EXPECT_EQ(p.alignment, alignment) << what;
+          EXPECT_EQ(std::pair(p.a.type, p.b.type), std::pair(a.type, a.type)) << what;
+          EXPECT_EQ(p.d.type, s.to) << what;
+          EXPECT_EQ(std::pair(p.transposed_a, p.transposed_b), std::pair(transposed_a, transposed_b)) << what;
+          EXPECT_EQ(std::pair(p.d.rows, p.d.columns), std::pair(s.m, s.n)) << what;
+          EXPECT_EQ(transposed_a ? p.a.columns : p.a.rows, s.m) << what;
+          EXPECT_EQ(transposed_b ? p.b.rows : p.b.columns, s.n) << what;
+        }
 }
 
 TEST(CudaPlans, ARefusalSaysWhatCudnnSays) {
