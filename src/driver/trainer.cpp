@@ -41,8 +41,9 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       sums_(control, context.shards, 0, report_.width()) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-    sparse_ = std::make_unique<SparseGradients>(control, context.pool, context.variables, context.shards,
-                                                *std::max_element(sizes.begin(), sizes.end()));
+    sparse_ = std::make_unique<SparseGradients>(
+        DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
+        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
   if (options.scales_loss)
