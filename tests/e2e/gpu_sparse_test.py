@@ -88,6 +88,15 @@ class GpuSparseTest(GpuRunTest):
             losses = [[record["loss"] for record in records(self.folder / f"{model}-{how}")] for how in ("eager", "lazy1")]
             self.assertEqual(losses[0][0], losses[1][0])
 
+    def test_ranks_with_several_nodes_of_the_tree_and_microshards_without_samples(self):
+        # 7 shards on 2 and 3 ranks; an epoch's last batch has 4 samples.
+        config = self.config("nce", ADAM % LAZY)
+        self.train_groups("uneven", config, sets=["shards=7"], groups=((1, 1), (2, 1), *(((3, 4),) if EMULATED else ())))
+        config = self.config("nce", ADAM % "")
+        self.on_gpu("dense", config=config, sets=["shards=7", "comm.sparse_below=0"])
+        self.on_gpu("sparse", config=config, sets=["shards=7"], ranks=2)
+        self.assert_same_run("dense", "sparse")
+
     def test_lazy_updates_come_close_to_the_cpus(self):
         config = self.config("nce", ADAM % LAZY)
         for device in ("cuda", "cpu"):
