@@ -113,6 +113,7 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   std::int32_t before = 0;  // rows of the chunks before
   for (std::int64_t first = 0; first < positions; first += kThreads) {
+    const bool nothing_behind = keys[first] == kNoRow;  // for all threads alike
     const std::int64_t i = first + thread;
     const Key key = i < positions ? keys[i] : kNoRow;
     const bool head = key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
@@ -136,6 +137,7 @@ __global__ void __launch_bounds__(kThreads)
       touched.starts[number + 1] = static_cast<std::int32_t>(i);
     if (i == positions - 1 && key != kNoRow)
       touched.starts[number + 1] = static_cast<std::int32_t>(positions);
+    if (nothing_behind) break;
     __syncthreads();
   }
   if (thread == 0) {
