@@ -243,6 +243,9 @@ def measure(name, batch, processes, arguments):
             with torch.autocast(arguments.device, dtype=amp_type, enabled=arguments.amp is not None):
                 loss = F.cross_entropy(model(x), y)
             scaler.scale(loss).backward()
+            if arguments.clip is not None:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), arguments.clip)
             scaler.step(optimizer)
             scaler.update()
         if on_gpu:
@@ -337,6 +340,7 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--tf32", action="store_true", help="on a GPU: products and convolutions may use TF32")
     parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; float32 if absent")
+    parser.add_argument("--clip", type=float, help="limit of the norm of all gradients")
     parser.add_argument("--compile", action="store_true", help="torch.compile the net")
     parser.add_argument("--deterministic", action="store_true", help="deterministic algorithms alone, where PyTorch has them")
     parser.add_argument("--gemm", help="types, with commas: the rate of a matrix product in each, and no nets")

@@ -58,6 +58,8 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.shards = number(value, 1);
     else if (name == "--sparse-below")
       arguments.sparse_below = std::stod(std::string(value));
+    else if (name == "--clip")
+      arguments.clip = std::stod(std::string(value));
     else if (name == "--threads")
       arguments.threads = number(value, 1);
     else if (name == "--scale")
@@ -69,7 +71,7 @@ StepArguments step_arguments(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --no-convolutions, --json FILE, --device cpu|cuda, --tf32, "
+                  "--sparse-below, --clip, --no-convolutions, --json FILE, --device cpu|cuda, --tf32, "
                   "--compute float32|bfloat16|float16");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,

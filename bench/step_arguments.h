@@ -19,6 +19,7 @@ struct StepArguments {
   std::int64_t batch = 0, shards = 2, threads = 1, scale = 1, steps = 0,
                repeat = 5;    // batch 0: the net's own
   double sparse_below = 0.5;  ///< as comm.sparse_below
+  double clip = 0;            ///< as gradients.clip_global_norm; 0: none
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
   DType compute = DType::f32;  ///< of activations: precision.compute

@@ -9,10 +9,13 @@
 //                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
 //                                           [--sparse-below SHARE] [--json FILE] [--device cpu|cuda] [--tf32]
 //                                           [--compute float32|bfloat16|float16]
+//                                           [--clip LIMIT]
 //
 // --device cuda is for step_bench_gpu, the same program with GPUs, each rank on one of its own.
 // --compute is the type of activations; with float16 the loss is scaled as in a run (loss_scaled_steps.h).
 // The primitives alone are measured in float32 only.
+// --clip limits the norm of all gradients: one far below it shows what clipping takes, one far above what
+// looking at it takes.
 // --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
 // core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
 // over all steps (other work on a machine only ever slows a step down), and
@@ -186,6 +189,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                                 static_cast<int>(result.shards),
                                 1};
   TrainerOptions options;
+  if (arguments.clip > 0) options.clip = {.by = ClipRule::By::global_norm, .limit = arguments.clip};
   options.scales_loss = arguments.compute == DType::f16;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
   workers.grow_scratch(trainer.scratch_bytes());

@@ -10,9 +10,11 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
   kernels/broadcast_cuda.cu
+  kernels/clip_cuda.cu
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/fingerprint_cuda.cu
   kernels/fused_attention_backward_cuda.cu
   kernels/fused_attention_cuda.cu
   kernels/group_norm_cuda.cu
@@ -21,6 +23,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
+  kernels/metric_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu

@@ -50,7 +50,7 @@ SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, s
                      most_here = (shards + communicator.size() - 1) / communicator.size();
   const std::int64_t own_rows = rounded(most_here * leaf_rows_), ranks = communicator.size(),
                      total_rows = std::min(table_rows_, shards * leaf_rows_);
-  leaf_counts_ = numbers(shards_here + 1);
+  leaf_counts_ = numbers(shards_here + 1, device);
   if (device == nullptr) leaf_memory_ = numbers(shards_here * rounded(leaf_rows_) * (1 + width_));
   auto* at = leaf_memory_.as<float>().data();
   for (std::int64_t i = 0; i < (device == nullptr ? shards_here : 0); ++i) {

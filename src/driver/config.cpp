@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "driver/config_tables.h"
+#include "driver/gradient_clip.h"
 #include "driver/loss_scale.h"
 #include "driver/yaml_node.h"
 
@@ -30,6 +31,7 @@ void check_together(const Config& config) {
         "Give one of them: it says when training ends.");
   activation_type(config);
   loss_scale(config);
+  clip_rule(config);
 }
 
 Config checked(Node root, std::string path, const std::filesystem::path& folder,
@@ -46,10 +48,10 @@ Config checked(Node root, std::string path, const std::filesystem::path& folder,
       config.general.has("base_directory") ? folder / config.general.string("base_directory") : folder;
   config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
   for (auto [section, name] :
-       {std::pair(&config.train, "train"), std::pair(&config.eval, "eval"),
-        std::pair(&config.checkpoint, "checkpoint"), std::pair(&config.warm_start, "warm_start"),
-        std::pair(&config.summary, "summary"), std::pair(&config.comm, "comm"),
-        std::pair(&config.precision, "precision")})
+       {std::pair(&config.train, "train"), std::pair(&config.gradients, "gradients"),
+        std::pair(&config.eval, "eval"), std::pair(&config.checkpoint, "checkpoint"),
+        std::pair(&config.warm_start, "warm_start"), std::pair(&config.summary, "summary"),
+        std::pair(&config.comm, "comm"), std::pair(&config.precision, "precision")})
     *section = read_section(config.general, name);
   config.data = config.general.node("data");
   config.model = config.general.node("model");

@@ -19,7 +19,7 @@ struct Config {
   Node root;                   ///< as written, with overrides applied
   std::string path;            ///< the file; empty if the text came from elsewhere
   std::string base_directory;  ///< absolute; where relative paths in the configuration begin
-  Params general, train, eval, checkpoint, warm_start, summary, comm, precision;
+  Params general, train, gradients, eval, checkpoint, warm_start, summary, comm, precision;
   Node data, model, optimizer, hooks;
 };
 

@@ -30,6 +30,7 @@ constexpr ParamSpec kGeneral[] = {
     {"model", node, kRequired, "", "What to learn: see the layers."},
     {"optimizer", node, kRequired, "", "How variables move: see the optimizers."},
     {"train", node, "null", "", "The training loop."},
+    {"gradients", node, "null", "", "Clipping of gradients, and their norm."},
     {"eval", node, "null", "", "Evaluation during and after training."},
     {"checkpoint", node, "null", "", "Checkpoints."},
     {"warm_start", node, "null", "", "Initial values from another run."},
@@ -51,7 +52,8 @@ constexpr ParamSpec kTrain[] = {
     {"drop_remainder", boolean, "false", "",
      "Leave out an epoch's last batch if it is smaller than the others."},
     {"on_nan", string, "error", "error|stop|skip|warn",
-     "What to do when the loss is NaN or infinite. error: end with exit code 1; the last checkpoint before "
+     "What to do when the loss, or the norm of gradients that are clipped by it, is NaN or infinite. error: "
+     "end with exit code 1; the last checkpoint before "
      "it is kept. "
      "stop: end in order. skip: leave out this step's update. warn: say it and go on."},
     {"max_recoveries", integer, "3", ">= 0",
@@ -70,6 +72,23 @@ constexpr ParamSpec kTrain[] = {
      "After so many jobs in a row that gained no step, exit code 1 in place of 75: a run that does not get "
      "ahead is not "
      "queued again for ever."},
+};
+
+constexpr ParamSpec kGradients[] = {
+    {"clip_global_norm", real, "null", "> 0 or null",
+     "Limit of the norm of all gradients together: where it is above, all of them are multiplied by limit / "
+     "norm."},
+    {"clip_norm", real, "null", "> 0 or null", "The same, for each variable's gradient by itself."},
+    {"clip_average_norm", real, "null", "> 0 or null",
+     "The same, of a variable's norm divided by the number of its elements."},
+    {"clip_value", reals, "null", "or null",
+     "Limit of each number: c for [-c, c], or [low, high] with low <= 0 <= high. Of this and the other "
+     "limits "
+     "only one may be given."},
+    {"record_norm", boolean, "false", "",
+     "Record the norm of all gradients together as gradient_norm, before clipping. Where norms are limited "
+     "it "
+     "always is."},
 };
 
 constexpr ParamSpec kEval[] = {
@@ -190,6 +209,7 @@ constexpr ParamSpec kPrecision[] = {
 constexpr ConfigSection kSections[] = {
     {"", "Keys at the top level.", kGeneral},
     {"train", "The training loop.", kTrain},
+    {"gradients", "Clipping of gradients, and their norm.", kGradients},
     {"eval", "Evaluation: exact metrics over the whole evaluation set.", kEval},
     {"checkpoint", "Checkpoints, written by the chief.", kCheckpoint},
     {"warm_start",

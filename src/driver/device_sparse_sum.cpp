@@ -46,7 +46,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
   values_ = words(device, own_.size() * leaf_rows_ * width_);
   sum_rows_ = words(device, sum_rows);
   sum_values_ = words(device, sum_rows * width_);
-  const auto counts = own_.size() + static_cast<std::int64_t>(subtrees.size());
+  const auto counts = own_.size() + static_cast<std::int64_t>(subtrees.size()) + 1;
   counts_ = words(device, counts);
   host_counts_ = Buffer::pinned(device, static_cast<std::size_t>(counts) * sizeof(std::int32_t));
 
@@ -68,7 +68,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
     at += most_rows(subtree.size());
   }
   if (communicator.size() == 1) {
-    total_ = nodes_.front().sum;
+    total_ = total_on_device_ = nodes_.front().sum;
     total_.count = host_counts_.as<std::int32_t>().data() + (total_.count - count);
     return;
   }
@@ -76,6 +76,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
   total_rows_ = words(device, most_rows(shards));
   total_values_ = words(device, most_rows(shards) * width_);
   total_ = {host_->total().count, total_rows_.as<std::int32_t>().data(), total_values_.as<float>().data()};
+  total_on_device_ = {count + counts - 1, total_.rows, total_.values};
 }
 
 void DeviceSparseSum::clear() { place_.device.zero(place_.stream, counts_.data(), counts_.size_bytes()); }
@@ -134,6 +135,7 @@ void DeviceSparseSum::exchange(const char* what) {
   if (!host_) return;
   host_->reduce_nodes(what);
   const SparseRows& sum = host_->total();
+  place_.device.upload(place_.stream, total_on_device_.count, sum.count, sizeof(std::int32_t));
   if (*sum.count == 0) return;
   const auto bytes = static_cast<std::size_t>(*sum.count) * sizeof(float);
   place_.device.upload(place_.stream, total_.rows, sum.rows, bytes);

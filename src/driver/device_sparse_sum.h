@@ -52,6 +52,8 @@ class DeviceSparseSum {
   /// Rows and values on the device, for what enters the stream; the count in host memory. Until the next
   /// add().
   const SparseRows& total() const { return total_; }
+  /// The same with the count on the device, for kernels.
+  const SparseRows& total_on_device() const { return total_on_device_; }
 
   /// What this rank sent in the last exchange().
   std::int64_t bytes_sent() const { return host_ ? host_->bytes_sent() : 0; }
@@ -72,11 +74,11 @@ class DeviceSparseSum {
   Buffer rows_, values_;          ///< of the leaves, one behind the other
   Buffer sum_rows_, sum_values_;  ///< of nodes of more than one leaf
   Buffer total_rows_, total_values_;
-  Buffer counts_;       ///< leaves, then nodes
+  Buffer counts_;       ///< leaves, then nodes, then the total of several ranks
   Buffer host_counts_;  ///< the same, pinned
   std::vector<SparseRows> leaves_;
   std::vector<Node> nodes_;
-  SparseRows total_;
+  SparseRows total_, total_on_device_;
   std::optional<SparseSum> host_;  ///< nothing for one rank
 };
 

@@ -41,6 +41,11 @@ class SparseGradients {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total();
   }
+  /// The same for kernels that read the count themselves: it lies on the device, too.
+  const SparseRows& total_on_device(int index) const {
+    const auto i = static_cast<std::size_t>(index);
+    return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total_on_device();
+  }
 
   std::size_t memory_bytes() const;
   /// What this rank sent in the last step.

@@ -89,6 +89,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::make_unique<NanGuardHook>(on_nan));
   if (const LossScale scale = loss_scale(config); scale.used())
     session.add(std::make_unique<LossScaleHook>(scale, on_nan));
+  else if (clip_rule(config).clips_norm())
+    session.add(std::make_unique<GradientGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
   const double straggler_factor =
       config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;
@@ -114,7 +116,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = to_yaml(resolved_config(config)),
                                           .meet_seconds = meet_seconds(config),
-                                          .pool = &parts.pool}));
+                                          .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet) session.add(std::make_unique<ProgressHook>(total_steps(config, parts.plan), epochs));
 }

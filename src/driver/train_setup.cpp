@@ -20,6 +20,7 @@ StepPlanSpec step_plan_spec(const Session& session) {
 TrainerOptions trainer_options(Session& session) {
   TrainerOptions options;
   options.regularization = session.model().regularization;
+  options.clip = clip_rule(session.config());
   options.scales_loss = loss_scale(session.config()).used();
   const Params& comm = session.config().comm;
   options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast

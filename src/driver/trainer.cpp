@@ -38,7 +38,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
-      sums_(control, context.shards, 0, report_.width()) {
+      sums_(control, context.shards, 0, report_.width()),
+      fingerprint_(context) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
     sparse_ = std::make_unique<SparseGradients>(
@@ -46,6 +47,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
         context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
+  if (options.clip.clips() || options.clip.measures())
+    clip_ = std::make_unique<GradientClip>(options.clip, context_);
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.others_bytes());
@@ -102,6 +105,7 @@ StepResult Trainer::compute() {
   const bool finite = unscale();
   const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
                                                  context_.variables, reducer_.result());
+  if (clip_) clip_->measure(reducer_.result(), sparse_.get());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
   const Cursor next = plan_.advance(cursor_);
@@ -155,23 +159,33 @@ bool Trainer::unscale() {
 }
 
 void Trainer::apply(bool update) {
-  if (update)
+  const Lane& lane = context_.lanes.front();
+  if (update) {
+    if (read_ != nullptr) read_->stream_wait(lane.stream);
+    read_ = nullptr;
     context_.pool.run([&](int t) {
-      const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
       const Traced traced("update", optimizer_.kind());
-      if (part.size() > 0)
-        optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
-                          reducer_.result() + part.first, part, step_);
+      const bool clips = clip_ && clip_->rule().clips();
+      const auto move = [&](Range part) {
+        if (part.size() > 0)
+          optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
+                            reducer_.result() + part.first, part, step_);
+      };
+      if (clips)
+        clip_->clip_dense(t, reducer_.result(), move);
+      else
+        move(part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024));
       for (const VariableId id : context_.variables.sparse()) {
         const Variable& table = context_.variables[id];
         const Range rows = part_of(table.shape[0], t, context_.pool.size());
+        if (clips) clip_->clip_rows(t, table, *sparse_, rows);
         optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
                                context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
       }
     });
-  else
-    context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),
-                         held_.size_bytes());
+  } else {
+    context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+  }
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);

@@ -11,8 +11,10 @@
 #include "comm/gradient_reducer.h"
 #include "driver/batch_source.h"
 #include "driver/executor.h"
+#include "driver/gradient_clip.h"
 #include "driver/loss_report.h"
 #include "driver/regularizer.h"
+#include "driver/variable_fingerprint.h"
 #include "io/step_plan.h"
 #include "optim/optimizer.h"
 
@@ -35,6 +37,7 @@ struct StepResult {
 struct TrainerOptions {
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
+  ClipRule clip;
   bool scales_loss = false;  ///< set_loss_scale() is going to be called
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
@@ -66,6 +69,11 @@ class Trainer {
   /// Ends the step: moves the variables (or not, if `update` is false), the step and the cursor. All ranks
   /// alike.
   void apply(bool update);
+  /// The next update of the variables comes behind `event`, which somebody waits for who reads them on the
+  /// device; null: nobody. It lives until then.
+  void hold_update(const DeviceEvent* event) { read_ = event; }
+  /// Of the variables as they are now; waits for the device.
+  VariableFingerprint::Result fingerprint() { return fingerprint_.take(); }
 
   /// Words that each rank sends along with the step's exchange (SmallSum::set_rank_words).
   SmallSum& exchange() { return sums_; }
@@ -83,18 +91,22 @@ class Trainer {
   /// The gradient summed over the global batch, flat as in the variable store, of its dense_elements();
   /// between compute() and the next one.
   const float* summed_gradients() { return reducer_.result(); }
-  /// The rest of it: those of sparse tables; null if there are none.
+  /// Before clipping, which apply() does. The rest of it: those of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
+  /// Null if the options neither clip nor record a norm.
+  GradientClip* gradient_clip() { return clip_.get(); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   std::size_t gradient_bytes() const {
-    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0);
+    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0) +
+           (clip_ ? clip_->memory_bytes() : 0);
   }
   /// Of sparse tables as of the last step.
   std::int64_t bytes_sent_per_step() const {
     return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
   }
+  Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
   /// Waiting for other ranks in steps (and in what else uses `control`), so far.
   double communication_seconds() const {
@@ -117,9 +129,12 @@ class Trainer {
   std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
+  VariableFingerprint fingerprint_;
+  const DeviceEvent* read_ = nullptr;  ///< the variables may be written when it has happened
   double loss_scale_ = 1;
   Buffer not_finite_;                        ///< pinned: a word per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
+  std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   Buffer held_;                              ///< running statistics before the step, on the device
   std::int64_t step_ = 0;
   Cursor cursor_;

@@ -21,6 +21,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
+#include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -39,6 +40,7 @@
   namespace lockstep::level {                      \
   const ActivationKernels& activation_kernels();   \
   const BroadcastKernels& broadcast_kernels();     \
+  const ClipKernels& clip_kernels();               \
   const ElementwiseKernels& elementwise_kernels(); \
   const GroupNormKernels& group_norm_kernels();    \
   const LayoutKernels& layout_kernels();           \

@@ -14,6 +14,7 @@ namespace lockstep {
 // every processor (isa.h).
 ActivationKernels::~ActivationKernels() = default;
 BroadcastKernels::~BroadcastKernels() = default;
+ClipKernels::~ClipKernels() = default;
 ElementwiseKernels::~ElementwiseKernels() = default;
 GroupNormKernels::~GroupNormKernels() = default;
 LayoutKernels::~LayoutKernels() = default;
@@ -25,6 +26,8 @@ RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
 SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+FingerprintKernels::~FingerprintKernels() = default;
+MetricKernels::~MetricKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
 AttentionKernels::~AttentionKernels() = default;
 SamplingKernels::~SamplingKernels() = default;
@@ -64,6 +67,7 @@ KernelTable table_of(IsaLevel level) {
   {                               \
     level::activation_kernels(),  \
     level::broadcast_kernels(),   \
+    level::clip_kernels(),        \
     level::elementwise_kernels(), \
     level::group_norm_kernels(),  \
     level::layout_kernels(),      \
@@ -77,6 +81,8 @@ KernelTable table_of(IsaLevel level) {
     level::attention_kernels(),   \
     level::sampling_kernels(),    \
     level::spatial_kernels(),     \
+    cpu_fingerprint_kernels(),    \
+    cpu_metric_kernels(),         \
     factory                       \
   }
   // clang-format on

@@ -30,6 +30,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
   // clang-format off
   return {cuda::activation_kernels(),
           cuda::broadcast_kernels(),
+          cuda::clip_kernels(),
           cuda::elementwise_kernels(),
           cuda::group_norm_kernels(),
           cuda::layout_kernels(),
@@ -43,6 +44,8 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::attention_kernels(),
           cuda::sampling_kernels(),
           cuda::spatial_kernels(),
+          cuda::fingerprint_kernels(),
+          cuda::metric_kernels(),
           factory,
           cuda::kScratchBytes};
   // clang-format on

@@ -122,6 +122,15 @@ class GpuSparseTest(GpuRunTest):
         self.assertTrue(any(a > b for a, b in zip(scales, scales[1:])), scales)
         self.train_groups("lazy", self.config("dense", ADAM % LAZY), sets=sets, steps=10, groups=((1, 1), (2, 1)))
 
+    def test_clipped_rows_and_their_norm_have_the_bits_of_dense_gradients(self):
+        for kind, limit in (("clip_global_norm", 0.05), ("clip_norm", 0.05), ("clip_value", 0.01)):
+            config = self.config("nce", ADAM % "")
+            sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]
+            self.on_gpu(f"{kind}-dense", config=config, sets=[*sets, "comm.sparse_below=0"])
+            self.train_groups(f"{kind}-sparse", config, f"{kind}-dense", sets=sets, groups=GROUPS[::2])
+            shares = [record.get("clipped", 1) for record in records(self.folder / f"{kind}-dense")]
+            self.assertGreater(max(shares), 0)
+
     def test_a_resumed_run_has_the_bits_of_one_that_never_stopped_in_either_form(self):
         config = self.config("nce", MOMENTUM % "")
         self.on_gpu("whole", config=config, steps=9)

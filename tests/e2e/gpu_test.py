@@ -50,6 +50,23 @@ class GpuTest(GpuRunTest):
         scales = [record["loss_scale"] for record in records(self.folder / "float161")]
         self.assertGreater(len(set(scales)), 2)
 
+    def test_clipped_gradients_have_the_same_bits_on_any_number_of_ranks_and_nearly_the_norms_of_the_cpu(self):
+        for kind, limit in (("clip_global_norm", 0.5), ("clip_norm", 0.2), ("clip_value", 0.02)):
+            sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]
+            self.on_gpu(f"{kind}1", sets=sets)
+            for ranks, gpus in ((2, 1), (4, 1), *(((3, 4),) if EMULATED else ())):
+                self.on_gpu(f"{kind}{ranks}", ranks=ranks, gpus=gpus, sets=sets)
+                self.assert_same_run(f"{kind}1", f"{kind}{ranks}", f"{kind}, {ranks} ranks")
+            if EMULATED:
+                self.on_gpu(f"{kind}early", sets=sets, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+                self.assert_same_run(f"{kind}1", f"{kind}early", f"{kind}, early")
+            self.on_gpu(f"{kind}cpu", sets=sets, device="cpu", steps=4)
+            gpu, cpu = ([record["gradient_norm"] for record in records(self.folder / f"{kind}{where}")[:4]]
+                        for where in ("1", "cpu"))
+            for one, other in zip(gpu, cpu):
+                self.assertAlmostEqual(one, other, delta=1e-3 * other)
+        self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
+
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
     def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
         self.on_gpu("late")
@@ -77,6 +94,22 @@ class GpuTest(GpuRunTest):
     def test_an_error_of_nccl_ends_all_ranks_with_one_message(self):
         result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
         self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
+
+    @unittest.skipUnless(EMULATED, "a profiler is emulated")
+    def test_a_profile_tells_the_gpus_profiler_where_it_begins_and_ends(self):
+        self.on_gpu("plain")
+        result = self.on_gpu("run", sets=["hooks=[{profile: {first_step: 2, last_step: 3}}]"], LOCKSTEP_EMULATED_PROFILER="1")
+        self.assertEqual(re.findall(r"^emulated profiler: (\w+)$", result.err, re.M), ["start", "stop"])
+        self.assert_same_run("plain", "run")
+
+    def test_a_checkpoint_taken_while_the_gpu_goes_on_is_that_of_a_run_that_ended_there(self):
+        sets = ["checkpoint.every_steps=1", "checkpoint.keep=100"]
+        self.on_gpu("long", ranks=2, sets=sets)
+        found = {self.header(path)["global_step"]: path for path in checkpoints(self.folder / "long")}
+        self.assertGreater(len(found), 2)  # one in flight lets others wait
+        for step in sorted(found)[:3]:
+            self.on_gpu(f"to{step}", steps=step)
+            self.assertEqual(self.header(found[step])["digest"], self.digest(f"to{step}"), f"step {step}")
 
     def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(self):
         self.on_gpu("whole", steps=STEPS)

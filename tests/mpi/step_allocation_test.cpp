@@ -180,18 +180,22 @@ TEST_F(StepAllocation, OnlyTheLibrarysOwnWithRecurrentLayers) {
 
 TEST_F(StepAllocation, OnlyTheLibrarysOwnWithSparseGradientsAndAttention) {
   for (const int threads : {1, 2}) {
-    const TinyRunOptions options{.layers = R"(
+    TinyRunOptions options{.layers = R"(
 - embedding: {rows: 500, units: 8}
 - layer_norm
 - attention: {units: 8, heads: 2, causal: true, dropout: 0.1}
 - reduce: {operation: max, axes: [0]}
 - dense: {units: 3}
 )",
-                                 .features = {6},
-                                 .threads = threads,
-                                 .ids = 500};
+                           .features = {6},
+                           .threads = threads,
+                           .ids = 500};
     EXPECT_EQ(TinyRun(test_world(), options).variables().sparse().size(), 1U);
     EXPECT_EQ(counted_steps(options).own, 0) << threads << " threads" << first_own();
+    for (const ClipRule::By by : {ClipRule::By::global_norm, ClipRule::By::norm, ClipRule::By::value}) {
+      options.clip = {.by = by, .limit = 0.01, .low = -0.01F, .high = 0.01F, .record_norm = true};
+      EXPECT_EQ(counted_steps(options).own, 0) << threads << " threads, clipped" << first_own();
+    }
   }
 }
 

@@ -32,13 +32,19 @@ std::string variable_text(const VariableStore& variables, const Variable& variab
                      std::sqrt(squares));
 }
 
-std::string number_text(const std::string& name, const StepResult& result,
-                        std::span<const std::string> part_names) {
+std::string norm_text(GradientClip& clip) {  // none before this job's first step
+  const std::optional<ClipTotals> totals = clip.totals();
+  return totals ? fmt::format("{:.6g}", totals->norm) : "unknown";
+}
+
+std::string number_text(const std::string& name, const StepResult& result, Trainer& trainer) {
+  const std::span<const std::string> part_names = trainer.part_names();
   const auto part = static_cast<std::size_t>(std::ranges::find(part_names, name) - part_names.begin());
   if (part < part_names.size())  // a step that another job did has left its total alone
     return part < result.parts.size() ? fmt::format("{:.6g}", result.parts[part]) : "unknown";
   if (name == "loss") return fmt::format("{:.6g}", result.loss);
   if (name == "accuracy") return fmt::format("{:.6g}", result.accuracy);
+  if (name == "gradient_norm") return norm_text(*trainer.gradient_clip());
   if (name == "learning_rate") return fmt::format("{:.6g}", result.learning_rate);
   return fmt::format("{}", result.epoch + 1);
 }
@@ -51,11 +57,14 @@ LoggingTensorHook::LoggingTensorHook(std::vector<std::string> tensors, HookTimer
 void LoggingTensorHook::begin(MonitoredSession& session) {
   const VariableStore& variables = session.variables();
   const std::span<const std::string> parts = session.trainer().part_names();
+  GradientClip* clip = session.trainer().gradient_clip();
+  const bool measures = clip != nullptr && clip->rule().measures();
   for (const std::string& name : tensors_) {
-    if (std::ranges::find(kNumbers, name) != std::end(kNumbers) ||
+    if (std::ranges::find(kNumbers, name) != std::end(kNumbers) || (measures && name == "gradient_norm") ||
         find_variable(variables, name) != nullptr || std::ranges::find(parts, name) != parts.end())
       continue;
     std::string known = fmt::format("{}", fmt::join(kNumbers, ", "));
+    if (measures) known += ", gradient_norm";
     for (const std::string& part : parts) known += ", " + part;
     for (const Variable& variable : variables.variables()) known += ", " + variable.name;
     throw Error(ErrorKind::config, fmt::format("there is no tensor '{}'", name), "",
@@ -79,10 +88,9 @@ void LoggingTensorHook::log(MonitoredSession& session) {
   const VariableStore& variables = session.variables();
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Variable* variable = find_variable(variables, tensors_[i]);
-    line +=
-        fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i],
-                    variable != nullptr ? variable_text(variables, *variable)
-                                        : number_text(tensors_[i], last_, session.trainer().part_names()));
+    line += fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i],
+                        variable != nullptr ? variable_text(variables, *variable)
+                                            : number_text(tensors_[i], last_, session.trainer()));
   }
   if (logged_step_ >= 0) line += fmt::format(" ({:.3f} s)", since_.seconds());
   session.reports().note(line);

@@ -44,6 +44,20 @@ Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult&
                "learning rate.");
 }
 
+Verdict GradientGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
+  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
+  GradientClip& clip = *session.trainer().gradient_clip();
+  if (clip.must_wait() && (action_ == GuardAction::error || action_ == GuardAction::warn))
+    return Verdict::update;
+  const double norm = clip.totals().value().norm;
+  if (std::isfinite(norm)) return Verdict::update;
+  return guard(
+      session, action_,
+      fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step, norm),
+      "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
+      "learning rate.");
+}
+
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)
     : Hook("loss_spike"),
       factor_(factor),

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loss that is NaN or infinite, and a loss that jumps: seen before the variables move.
+// A loss that is NaN or infinite, gradients that are, and a loss that jumps: seen before the variables move.
 #pragma once
 
 #include <string>
@@ -23,6 +23,18 @@ Verdict guard(MonitoredSession& session, GuardAction action, const std::string& 
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
+  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  GuardAction action_;
+};
+
+/// Judges the norm of the gradients, which is the same on all ranks, where they are clipped by norms: one
+/// that is not finite makes them NaN everywhere. On a GPU the host would have to wait for the norm in each
+/// step. It does so where not to update is the point (stop, skip); else it is the next loss that is NaN.
+class GradientGuardHook : public Hook {
+ public:
+  explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}
   Verdict before_update(MonitoredSession& session, const StepResult& result) override;
 
  private:

@@ -26,6 +26,11 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
     if (session.parts().reports_part(names[i])) values.push_back({names[i], result.parts[i]});
   values.push_back({"learning_rate", result.learning_rate});
   if (session.trainer().scales_loss()) values.push_back({"loss_scale", result.loss_scale});
+  if (GradientClip* clip = session.trainer().gradient_clip(); clip != nullptr)
+    if (const std::optional<ClipTotals> totals = clip->totals()) {
+      values.push_back({"gradient_norm", totals->norm});
+      if (clip->rule().clips_norm()) values.push_back({"clipped", totals->clipped});
+    }
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

@@ -113,6 +113,7 @@ struct Level {
   const AttentionKernels& attention;
   const SamplingKernels& sampling;
   const SpatialKernels& spatial;
+  const ClipKernels& clip;
 };
 
 /// The levels that this processor can run, baseline first.
@@ -131,7 +132,8 @@ inline std::vector<Level> levels() {
    level::recurrent_kernels(),   \
    level::attention_kernels(),   \
    level::sampling_kernels(),    \
-   level::spatial_kernels()}
+   level::spatial_kernels(),     \
+   level::clip_kernels()}
   std::vector<Level> list{LOCKSTEP_LEVEL(baseline)};
 #if defined(__x86_64__)
   __builtin_cpu_init();
