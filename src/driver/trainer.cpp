@@ -42,8 +42,9 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       fingerprint_(context) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-    sparse_ = std::make_unique<SparseGradients>(control, context.pool, context.variables, context.shards,
-                                                *std::max_element(sizes.begin(), sizes.end()));
+    sparse_ = std::make_unique<SparseGradients>(
+        DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
+        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
   if (options.clip.clips() || options.clip.measures())
@@ -177,7 +178,7 @@ void Trainer::apply(bool update) {
       for (const VariableId id : context_.variables.sparse()) {
         const Variable& table = context_.variables[id];
         const Range rows = part_of(table.shape[0], t, context_.pool.size());
-        if (clips) clip_->clip_rows(t, table, sparse_->total(table.sparse_index), rows);
+        if (clips) clip_->clip_rows(t, table, *sparse_, rows);
         optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
                                context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
       }

@@ -2,40 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole program on GPUs: the same bits from run to run and on 1, 2, 3 and 4 ranks, resumed and killed, on a GPU and on
 CPUs in turn. Runs on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real one where there is one."""
-import os
 import re
 import unittest
 
 import lockstep_run
-from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+from gpu_run import EMULATED, GpuRunTest
+from lockstep_run import checkpoints, main, records, wait_until
 
-EMULATED = os.environ.get("LOCKSTEP_EMULATED") == "1"
 STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
 
 
-def why_no_gpu():
-    """None if there is one."""
-    info = lockstep_run.subprocess.run([lockstep_run.PROGRAM, "info"], capture_output=True, text=True, check=True).stdout
-    if re.search(r"^cuda:0 ", info, re.M):
-        return None
-    found = re.search(r"^GPUs +(.*)$", info, re.M)
-    return "no GPU: " + (found.group(1) if found else "this program was built without GPUs")
-
-
-NO_GPU = why_no_gpu()
-if NO_GPU and os.environ.get("LOCKSTEP_REQUIRE_GPU") == "1":
-    raise SystemExit(f"LOCKSTEP_REQUIRE_GPU=1, but there is {NO_GPU}")
-
-
-@unittest.skipIf(NO_GPU, NO_GPU)
-class GpuTest(LockstepTest):
-    def on_gpu(self, run_dir, ranks=1, steps=STEPS, gpus=1, sets=(), code=0, device="cuda", more=(), limit=300, **variables):
-        arguments = self.train_arguments(run_dir, steps=steps, more=more, threads=None,
-                                         sets=[f"device={device}", "shards=4", *sets])
-        environment = {"LOCKSTEP_EMULATED_GPUS": str(gpus), **variables}
-        result = self.start(*arguments, ranks=ranks, variables=environment).wait(limit)
-        self.assertEqual(result.code, code, str(result))
-        return result
+class GpuTest(GpuRunTest):
+    STEPS = STEPS
 
     def test_same_bits_from_run_to_run_and_on_1_2_3_and_4_ranks_that_share_a_gpu(self):
         first = self.on_gpu("first")
