@@ -8,11 +8,10 @@
 // Padding that differs between the sides ("same" with stride 2) is written out: the input is copied into a
 // padded one in scratch. cuDNN's engines are only sure to exist for symmetric padding.
 //
-// In 16-bit types x, y and the packed weights are of that type and sums are float32. cuDNN's documented set
-// of types has the gradient of the weights in the type of the others; where a deterministic engine gives it
-// in float32, that one is taken, else it is rounded and widened again while it is transposed. y is rounded,
-// and once more with bias and relu. Where an engine is missing for a pass: float32's convolution of widened
-// numbers (widened_linear.h).
+// In 16-bit types x, y and the packed weights are of that type and sums are float32. The gradient of the
+// weights is of that type, too: cuDNN 9.19 has no engine that gives it in float32, on A100, H200 or B200. It
+// is rounded there and widened while it is transposed. y is rounded, and once more with bias and relu. Where
+// an engine is missing for a pass: float32's convolution of widened numbers (widened_linear.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -41,13 +40,7 @@ class CudaConvolution final : public LinearPrimitive {
     forward_ = plan(PlanSpec::Pass::forward, options);
     if (!s_.training) return;
     backward_data_ = plan(PlanSpec::Pass::backward_data, options);
-    try {
-      backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
-    } catch (const Error&) {
-      if (s_.dtype == DType::f32) throw;
-      gradient_ = s_.dtype;
-      backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
-    }
+    backward_weights_ = plan(PlanSpec::Pass::backward_weights, options);
   }
 
   std::size_t scratch_bytes() const override {
@@ -55,7 +48,7 @@ class CudaConvolution final : public LinearPrimitive {
     if (s_.training) {
       workspace = std::max(workspace, backward_data_->workspace_bytes());
       workspace = std::max(workspace, backward_weights_->workspace_bytes());
-      gradient = aligned(weights_bytes(gradient_));
+      gradient = aligned(weights_bytes(s_.dtype));
     }
     return kAlignment + aligned(padded_bytes()) + gradient + workspace;
   }
@@ -139,7 +132,6 @@ class CudaConvolution final : public LinearPrimitive {
     p.dilation = {s_.dilation_d, s_.dilation_h, s_.dilation_w};
     p.tf32 = options.allow_tf32 && s_.dtype == DType::f32;
     p.type = s_.dtype;
-    p.gradient = gradient_;
     return plan_for(p);
   }
 
@@ -148,8 +140,8 @@ class CudaConvolution final : public LinearPrimitive {
                    lane.index, lane.scratch_bytes, scratch_bytes());
     char* begin = reinterpret_cast<char*>(aligned(reinterpret_cast<std::size_t>(lane.scratch)));
     char* gradient = begin + aligned(padded_bytes());
-    char* workspace = gradient + (s_.training ? aligned(weights_bytes(gradient_)) : 0);
-    return {{begin, s_.dtype}, {gradient, gradient_}, workspace};
+    char* workspace = gradient + (s_.training ? aligned(weights_bytes(s_.dtype)) : 0);
+    return {{begin, s_.dtype}, {gradient, s_.dtype}, workspace};
   }
   /// x with its padding, where that is written out.
   const void* padded(const Lane& lane, const Scratch& scratch, ConstData x) const {
@@ -161,7 +153,6 @@ class CudaConvolution final : public LinearPrimitive {
 
   ConvolutionSpec s_;
   bool padded_;
-  DType gradient_ = DType::f32;  ///< of the weights, as cuDNN gives it
   std::shared_ptr<const Plan> forward_, backward_data_, backward_weights_;
 };
 

@@ -27,8 +27,7 @@ struct PlanSpec {
   std::int64_t n = 0, in_c = 0, out_c = 0, groups = 1;
   Axes in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
   bool tf32 = false;
-  DType type = DType::f32;      ///< of x and y, and of the kernel where it is read
-  DType gradient = DType::f32;  ///< of the kernel where it is written
+  DType type = DType::f32;  ///< of all operands
   std::string describe() const;
 };
 

@@ -91,10 +91,9 @@ PassNames names_of(PlanSpec::Pass pass) {
 
 Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const std::string& what) {
   const int count = s.spatial_axes;
-  const DType kernel_type = s.pass == PlanSpec::Pass::backward_weights ? s.gradient : s.type;
   const Descriptor x = tensor(kPlanX, s.type, s.n, s.in_c, axes(s.in, count), what),
-                   kernel = tensor(kPlanKernel, kernel_type, s.out_c, s.in_c / s.groups,
-                                   axes(s.kernel, count), what),
+                   kernel =
+                       tensor(kPlanKernel, s.type, s.out_c, s.in_c / s.groups, axes(s.kernel, count), what),
                    y = tensor(kPlanY, s.type, s.n, s.out_c, axes(s.out, count), what);
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
@@ -257,10 +256,9 @@ std::string PlanSpec::describe() const {
     return fmt::format("{}", fmt::join(axes(all, spatial_axes), "x"));
   };
   return fmt::format(
-      "a {} convolution of {}x{}x{} to {}x{} ({}) in {}{}, padding {}, stride {}, dilation {}, {} group(s){}",
-      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type),
-      pass == Pass::backward_weights && gradient != type ? fmt::format(" to {}", name_of(gradient)) : "",
-      text(padding), text(stride), text(dilation), groups, tf32 ? ", TF32" : "");
+      "a {} convolution of {}x{}x{} to {}x{} ({}) in {}, padding {}, stride {}, dilation {}, {} group(s){}",
+      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type), text(padding), text(stride),
+      text(dilation), groups, tf32 ? ", TF32" : "");
 }
 
 }  // namespace lockstep::cuda

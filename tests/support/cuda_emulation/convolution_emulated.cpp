@@ -3,8 +3,8 @@
 //
 // Stands in for convolution_cuda.cpp (cuDNN) where the GPU is emulated: plain loops, queued on the lane's
 // stream. The packed weights are a copy of the plain ones in the type of the activations, and only the pack
-// is read: forgetting to pack is seen. As there, bias and relu are a pass behind the rounded product in
-// 16-bit types.
+// is read: forgetting to pack is seen. As there, in 16-bit types bias and relu are a pass behind the rounded
+// product, and the gradient of the weights has been rounded.
 #include <vector>
 
 #include "core/error.h"
@@ -96,7 +96,8 @@ class EmulatedConvolution final : public LinearPrimitive {
         for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
           sums[static_cast<std::size_t>(k)] += product(x[in], dy[out]);
         });
-        store(sums, dweights);
+        for (std::size_t i = 0; i < sums.size(); ++i)
+          dweights[i] = to_float(from_float<T>(static_cast<float>(sums[i])));  // cuDNN gives them in T
       });
     });
   }
