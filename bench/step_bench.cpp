@@ -167,8 +167,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
   // --parts times the dense sums alone
-  if (place.device.is_host() && !arguments.parts)
-    choose_sparse(variables, result.batch, arguments.sparse_below);
+  if (!arguments.parts) choose_sparse(variables, result.batch, arguments.sparse_below);
   variables.commit(place.device);
   variables.initialize(1);
   heads.prepare(graph, place.device);

@@ -14,6 +14,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/cuda_launch.cpp
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/fingerprint_cuda.cu
   kernels/fused_attention_backward_cuda.cu
   kernels/fused_attention_cuda.cu
   kernels/group_norm_cuda.cu
@@ -22,6 +23,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/linear_cuda.cu
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
+  kernels/metric_cuda.cu
   kernels/norm_cuda.cu
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
@@ -33,6 +35,9 @@ set(LOCKSTEP_CUDA_SOURCES
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
   kernels/convolution_cuda.cpp
   kernels/cudnn_cuda.cpp
+  kernels/cudnn_plan_cuda.cpp
+  kernels/cublaslt_cuda.cpp
+  kernels/cublaslt_product_cuda.cpp
   kernels/dense_cuda.cpp)
 set(LOCKSTEP_NCCL_SOURCES
   comm/nccl_communicator.cpp)

@@ -4,6 +4,8 @@
 // Optimizer updates, over as many variables as GPT-2 has.
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "gpu/rate_bench.h"
 
 namespace lockstep {
@@ -31,6 +33,23 @@ void update_rates(RateBench& bench) {
   report("unscale", 2, [&](const Lane& lane) {
     update.unscale(lane, count, 1.0F, at(g), static_cast<std::int32_t*>(flag.data()));
   });
+
+  // The same numbers as a table of which a step touches every 64th row: all rows move, or those alone.
+  const std::int64_t width = bench.tiny() ? 10 : 128, table_rows = count / width;
+  std::vector<std::int32_t> touched;
+  for (std::int64_t row = 0; row < table_rows; row += 64) touched.push_back(static_cast<std::int32_t>(row));
+  const Buffer rows(bench.device(), touched.size() * sizeof(std::int32_t));
+  bench.device().copy_from_host(rows.data(), touched.data(), rows.size_bytes());
+  const auto given = static_cast<std::int64_t>(touched.size());
+  for (const bool others : {true, false})
+    bench.bandwidth(others ? "adam_rows" : "adam_rows, lazy",
+                    fmt::format("{} of {} rows of {}", given, table_rows, width), DType::f32,
+                    static_cast<double>(((others ? table_rows : given) * 6 + given) * width) * sizeof(float),
+                    [&](const Lane& lane) {
+                      update.adam_rows(
+                          lane, {0, table_rows, width, given, rows.as<std::int32_t>().data(), at(g), others},
+                          at(w), at(m), at(v), 1e-9F, 0.9F, 0.999F, 1e-8F);
+                    });
 }
 
 }  // namespace lockstep

@@ -17,7 +17,10 @@ constexpr std::int64_t kGrain = 16;  ///< gathered pieces begin at multiples of 
 
 std::int64_t rounded(std::int64_t count) { return (count + kGrain - 1) / kGrain * kGrain; }
 
-Buffer numbers(std::int64_t count) { return {cpu_device(), static_cast<std::size_t>(count) * sizeof(float)}; }
+Buffer numbers(std::int64_t count, Device* device = nullptr) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+  return device == nullptr ? Buffer(cpu_device(), bytes) : Buffer::pinned(*device, bytes);
+}
 
 std::uint64_t key(std::int32_t row, std::size_t input) {
   return static_cast<std::uint64_t>(row) << 32U | static_cast<std::uint64_t>(input);
@@ -28,7 +31,7 @@ std::size_t input_of(std::uint64_t key) { return static_cast<std::size_t>(key & 
 }  // namespace
 
 SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, std::int64_t table_rows,
-                     std::int64_t width, std::int64_t leaf_rows)
+                     std::int64_t width, std::int64_t leaf_rows, Device* device)
     : communicator_(communicator),
       pool_(pool),
       shards_(shards),
@@ -36,6 +39,7 @@ SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, s
       width_(width),
       leaf_rows_(std::min(leaf_rows, table_rows)),
       own_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
+  LOCKSTEP_CHECK(device == nullptr || communicator.size() > 1, "one rank's device needs no help");
   for (const Range& shards_of : shards_of_all_ranks(communicator.size(), shards)) {
     all_nodes_.push_back(
         maximal_subtrees(static_cast<int>(shards_of.first), static_cast<int>(shards_of.last), shards));
@@ -46,21 +50,21 @@ SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, s
                      most_here = (shards + communicator.size() - 1) / communicator.size();
   const std::int64_t own_rows = rounded(most_here * leaf_rows_), ranks = communicator.size(),
                      total_rows = std::min(table_rows_, shards * leaf_rows_);
-  leaf_counts_ = numbers(shards_here + 1);
-  leaf_memory_ = numbers(shards_here * rounded(leaf_rows_) * (1 + width_));
+  leaf_counts_ = numbers(shards_here + 1, device);
+  if (device == nullptr) leaf_memory_ = numbers(shards_here * rounded(leaf_rows_) * (1 + width_));
   auto* at = leaf_memory_.as<float>().data();
-  for (std::int64_t i = 0; i < shards_here; ++i) {
+  for (std::int64_t i = 0; i < (device == nullptr ? shards_here : 0); ++i) {
     leaves_.push_back({leaf_counts_.as<std::int32_t>().data() + i, reinterpret_cast<std::int32_t*>(at),
                        at + rounded(leaf_rows_)});
     at += rounded(leaf_rows_) * (1 + width_);
   }
-  total_memory_ = numbers(rounded(total_rows) * (1 + width_));
+  total_memory_ = numbers(rounded(total_rows) * (1 + width_), device);
   at = total_memory_.as<float>().data();
   total_ = {leaf_counts_.as<std::int32_t>().data() + shards_here, reinterpret_cast<std::int32_t*>(at),
             at + rounded(total_rows)};
   if (ranks > 1) {
-    own_rows_ = numbers(own_rows);
-    own_values_ = numbers(own_rows * width_);
+    own_rows_ = numbers(own_rows, device);
+    own_values_ = numbers(own_rows * width_, device);
     all_rows_ = numbers(ranks * own_rows);
     all_values_ = numbers(ranks * own_rows * width_);
   }
@@ -180,6 +184,10 @@ void SparseSum::reduce(const char* what) {
     own_counts_[k] = count;
     before += count;
   }
+  reduce_nodes(what);
+}
+
+void SparseSum::reduce_nodes(const char* what) {
   exchange(what);
   combine(inputs_, {0, shards_}, total_);
 }

@@ -6,7 +6,8 @@
 // there adds nothing, so the result is that of the dense sum (but for the sign of a zero).
 //
 // Each rank sums its own microshards, the ranks gather one another's rows, and each sums all of them: what
-// moves is rows that were touched, not the table.
+// moves is rows that were touched, not the table. Where microshards' rows lie on a device, the device sums a
+// rank's own, as far as its nodes of the tree go, and this goes on from there.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,10 @@ class SparseSum {
  public:
   /// Of a table with `table_rows` rows of `width` numbers, in host memory. A microshard brings up to
   /// `leaf_rows` rows. All ranks, with the same arguments; `pool` helps adding.
+  /// `device`, if not null, brings its own nodes' rows (own_rows() and so on) instead of leaves; they and the
+  /// total lie in memory pinned for it.
   SparseSum(Communicator& communicator, ThreadPool& pool, int shards, std::int64_t table_rows,
-            std::int64_t width, std::int64_t leaf_rows);
+            std::int64_t width, std::int64_t leaf_rows, Device* device = nullptr);
 
   /// Where an own shard's rows go, for the next reduce(), which uses up the memory. Different shards may be
   /// filled by different threads.
@@ -35,11 +38,20 @@ class SparseSum {
   void clear();
   /// All ranks, outside pool.run(). No allocation.
   void reduce(const char* what);
-  /// Valid until leaves are written for the next reduce().
+
+  /// Where a device's rows go, for the next reduce_nodes(), which uses up the memory: how many each node of
+  /// maximal_subtrees() of the own shards has, and the rows and values of all of them, one behind the other.
+  std::int64_t* own_counts() { return own_counts_.data(); }
+  std::int32_t* own_rows() const { return own_rows_.as<std::int32_t>().data(); }
+  float* own_values() const { return own_values_.as<float>().data(); }
+  /// All ranks, more than one of them, outside pool.run(). No allocation.
+  void reduce_nodes(const char* what);
+
+  /// Valid until the next reduction.
   const SparseRows& total() const { return total_; }
 
   std::int64_t width() const { return width_; }
-  /// What this rank sent in the last reduce().
+  /// What this rank sent in the last reduction.
   std::int64_t bytes_sent() const { return bytes_sent_; }
   std::size_t memory_bytes() const;
 

@@ -77,6 +77,7 @@ class CpuDevice final : public Device {
   void abandon_recording(void*) noexcept override {}
   void launch(void*, void*) override { throw_no_recording(); }
   void destroy_graph(void*) noexcept override {}
+  void mark_profile(bool) override {}
 
  private:
   static void throw_no_recording() { LOCKSTEP_CHECK(false, "the CPU does its work when it is called"); }

@@ -65,6 +65,10 @@ class Device {
   virtual void abandon_recording(void* stream) noexcept = 0;
   virtual void launch(void* graph, void* stream) = 0;
   virtual void destroy_graph(void* graph) noexcept = 0;
+
+  /// A profile of the device's work begins or ends here, for a profiler of its maker's that waits to be told.
+  /// Waits until all work of the device is done.
+  virtual void mark_profile(bool begins) = 0;
 };
 
 Device& cpu_device();

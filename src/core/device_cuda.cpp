@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device_cuda.h"
 
+#include <cuda_profiler_api.h>
+
 #include <cstring>
 
 #include "core/error.h"
@@ -202,6 +204,13 @@ void CudaDevice::launch(void* graph, void* stream) {
 
 void CudaDevice::destroy_graph(void* graph) noexcept {
   if (graph != nullptr) (void)cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}
+
+// Without a profiler these calls do nothing.
+void CudaDevice::mark_profile(bool begins) {
+  select();
+  check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
+  check_cuda(begins ? cudaProfilerStart() : cudaProfilerStop(), "telling the profiler");
 }
 
 }  // namespace lockstep

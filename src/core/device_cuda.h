@@ -53,6 +53,7 @@ class CudaDevice final : public Device {
   void* end_recording(void* stream) override;
   void abandon_recording(void* stream) noexcept override;
   void launch(void* graph, void* stream) override;
+  void mark_profile(bool begins) override;
   void destroy_graph(void* graph) noexcept override;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-/// Memory of the caller's. Rows ascend, each once; values[k] are the numbers of row rows[k].
+/// Memory of the caller's, on the device, or where it is said the count in host memory. Rows ascend, each
+/// once; values[k] are the numbers of row rows[k].
 struct SparseRows {
   std::int32_t* count = nullptr;
   std::int32_t* rows = nullptr;

@@ -105,7 +105,9 @@ class TrainingRun {
                     {.plan = plan_,
                      .evaluation = evaluation_.get(),
                      .saver = saver_,
-                     .pool = session.workers().pool(),
+                     .copy_ways = {.pool = &session.workers().pool(),
+                                   .device = &session.executor_context().device,
+                                   .stream = session.executor_context().lanes.front().stream},
                      .status = options.status,
                      .job_end = options.job_end,
                      .quiet = options.line.quiet});

@@ -178,7 +178,7 @@ constexpr ParamSpec kComm[] = {
     {"sparse_below", real, "0.5", "[0, 1]",
      "The gradient of a table (embedding) stays rows and values if a step can touch at most this share of "
      "its "
-     "rows. The results are the same either way; on GPUs it is dense."},
+     "rows. The results are the same either way."},
     {"timeout_seconds", real, "null", ">= 0 seconds or null",
      "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
      "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "

@@ -127,8 +127,10 @@ EvaluationMetrics::EvaluationMetrics(std::vector<BoundMetric> metrics, const Exe
       continue;
     }
     const bool by_loss = bound.spec.transform == MetricSpec::Transform::of_loss;
-    uses.predictions = uses.predictions || (by_loss && bound.metric->needs_predictions());
-    uses.outputs = true;
+    const bool predictions = bound.metric->needs_predictions();
+    uses.predictions = uses.predictions || (by_loss && predictions);
+    uses.outputs = uses.outputs || bound.metric->needs_outputs() || (!by_loss && predictions);
+    uses.class_parts |= bound.metric->class_parts();
   }
   const std::int64_t shards_per_rank = (context.shards + control.size() - 1) / control.size();
   const double bytes = 8.0 * static_cast<double>(width) * static_cast<double>(shards_per_rank + 1);
@@ -153,13 +155,8 @@ EvaluationMetrics::EvaluationMetrics(std::vector<BoundMetric> metrics, const Exe
   };
   for (int thread = 0; thread < context.pool.size(); ++thread) {
     std::vector<Place>& places = places_.emplace_back(uses_.size());
-    for (std::size_t h = 0; h < uses_.size(); ++h) {
-      const std::size_t bytes_of_head = room(context.heads[static_cast<int>(h)].shape);
-      if (uses_[h].outputs && !on_host) places[h].outputs = Buffer::pinned(context.device, bytes_of_head);
-      if (!uses_[h].predictions) continue;
-      places[h].predictions = Buffer::pinned(context.device, bytes_of_head);
-      if (!on_host) places[h].on_device = Buffer(context.device, bytes_of_head);
-    }
+    for (std::size_t h = 0; h < uses_.size(); ++h)
+      places[h] = make_place(uses_[h], context.heads[static_cast<int>(h)].shape, most);
     std::vector<Buffer>& own = own_places_.emplace_back();
     std::vector<Buffer>& widened = widened_.emplace_back();
     for (const BoundMetric& bound : metrics_) {
@@ -171,6 +168,29 @@ EvaluationMetrics::EvaluationMetrics(std::vector<BoundMetric> metrics, const Exe
       widened.push_back(narrow ? Buffer(context.device, room(bound.shape)) : Buffer());
     }
   }
+}
+
+EvaluationMetrics::Place EvaluationMetrics::make_place(const Uses& uses, const Shape& shape,
+                                                       std::int64_t most_samples) const {
+  Device& device = context_.device;
+  const bool on_host = device.is_host();
+  const auto numbers = static_cast<std::size_t>(most_samples * shape.num_elements());
+  const std::size_t positions = numbers / static_cast<std::size_t>(std::max<std::int64_t>(shape.last(), 1));
+  Place place;
+  if (uses.outputs && !on_host) place.outputs = Buffer::pinned(device, numbers * sizeof(float));
+  if (uses.predictions) {
+    place.predictions = Buffer::pinned(device, numbers * sizeof(float));
+    if (!on_host) place.predictions_there = Buffer(device, numbers * sizeof(float));
+  }
+  if (uses.class_parts != 0) {
+    place.labels = Buffer::pinned(device, positions * sizeof(std::int32_t));
+    place.scores = Buffer::pinned(device, positions * sizeof(ClassScore));
+    if (!on_host) {
+      place.labels_there = Buffer(device, positions * sizeof(std::int32_t));
+      place.scores_there = Buffer(device, positions * sizeof(ClassScore));
+    }
+  }
+  return place;
 }
 
 // Each rank has room for as many records as the one with the most; what is not filled does not count.
@@ -224,8 +244,10 @@ void EvaluationMetrics::add(const MicroshardOutputs& m) {
     batches[h].n = n;
     batches[h].labels = context_.heads.labels_of(head, m.labels, n);
     if (uses_[h].outputs) batches[h].outputs = to_host(m.lane, m.outputs[h], count, place.outputs);
+    if (uses_[h].class_parts != 0)
+      batches[h].scores = scores_of(m.lane, of.shape, uses_[h].class_parts, batches[h], m.outputs[h], place);
     if (!uses_[h].predictions) continue;
-    const Buffer& into = context_.device.is_host() ? place.predictions : place.on_device;
+    const Buffer& into = context_.device.is_host() ? place.predictions : place.predictions_there;
     float* const predicted = into.as<float>().data();
     of.loss->predict(context_.kernels, context_.device, m.lane, n, of.shape, m.outputs[h], predicted);
     batches[h].predictions = to_host(m.lane, predicted, count, place.predictions);
@@ -238,6 +260,29 @@ void EvaluationMetrics::add(const MicroshardOutputs& m) {
     if (metrics_[i].metric->layer().empty())
       add_one(i, m.microshard.shard, m.lane.index, batches[static_cast<std::size_t>(metrics_[i].head)]);
   samples_[static_cast<std::size_t>(m.microshard.shard - own_.first)] += n;
+}
+
+/// Where they will be in host memory when the lane has done its work.
+const ClassScore* EvaluationMetrics::scores_of(const Lane& lane, const Shape& shape, unsigned parts,
+                                               const MetricBatch& batch, const float* outputs,
+                                               const Place& place) const {
+  const std::int64_t classes = shape.last(), rows = batch.n * shape.num_elements() / classes;
+  auto* const labels = place.labels.as<std::int32_t>().data();
+  auto* const scores = place.scores.as<ClassScore>().data();
+  class_labels(batch.labels, batch.n, shape, labels);
+  const MetricKernels& kernels = context_.kernels.metric;
+  if (context_.device.is_host()) {
+    kernels.class_scores(lane, rows, classes, outputs, labels, parts, scores);
+    return scores;
+  }
+  auto* const labels_there = place.labels_there.as<std::int32_t>().data();
+  auto* const scores_there = place.scores_there.as<ClassScore>().data();
+  context_.device.upload(lane.stream, labels_there, labels,
+                         static_cast<std::size_t>(rows) * sizeof(std::int32_t));
+  kernels.class_scores(lane, rows, classes, outputs, labels_there, parts, scores_there);
+  context_.device.download(lane.stream, scores, scores_there,
+                           static_cast<std::size_t>(rows) * sizeof(ClassScore));
+  return scores;
 }
 
 void EvaluationMetrics::add_one(std::size_t i, int shard, int thread, MetricBatch batch) {

@@ -7,7 +7,8 @@
 // depend on the shards and the batch size, not on ranks and threads; values that come from counts depend on
 // neither.
 //
-// On a device the outputs are copied to the host behind each microshard, and the host waits for them.
+// On a device, what metrics of classes need is computed there: some numbers for each position. For other
+// metrics the outputs or predictions are copied to the host behind each microshard. The host waits for them.
 #pragma once
 
 #include <memory>
@@ -62,18 +63,24 @@ class EvaluationMetrics final : private StepObserver {
   std::vector<MetricResult> finish();
 
  private:
-  /// Host memory for a head's numbers, and the device's.
+  /// Host memory for a head's numbers, and the device's (where that is other memory).
   struct Place {
-    Buffer outputs, predictions, on_device;
+    Buffer outputs, predictions, predictions_there;
+    Buffer labels, labels_there, scores, scores_there;  ///< by position: its class, its ClassScore
   };
+  /// What the metrics of a head read.
   struct Uses {
     bool outputs = false, predictions = false;
+    unsigned class_parts = 0;
   };
   struct LayerValue {
     int operation, output;
     std::size_t metric;
   };
   void plan_records(const StepPlan& plan);
+  Place make_place(const Uses& uses, const Shape& shape, std::int64_t most_samples) const;
+  const ClassScore* scores_of(const Lane& lane, const Shape& shape, unsigned parts, const MetricBatch& batch,
+                              const float* outputs, const Place& place) const;
   void add_one(std::size_t metric, int shard, int thread, MetricBatch batch);
   const float* to_host(const Lane& lane, const float* values, std::int64_t count, Buffer& pinned) const;
 

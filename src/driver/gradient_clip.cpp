@@ -135,11 +135,10 @@ void GradientClip::measure(const float* gradients, const SparseGradients* sparse
                           sums + own.first);
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const Variable& table = context_.variables[tables_[i].id];
-      const SparseRows& rows = sparse->total(static_cast<int>(i));
-      const std::int64_t most = table.shape[0];
-      const Range part = must_wait() ? Range{0, most} : part_of(*rows.count, t, context_.pool.size());
-      kernels.square_rows(lane_of(t), rows, part.first, part.last, table.shape.num_elements() / most,
-                          sums + tables_[i].first_block);
+      const int index = static_cast<int>(i);
+      const Range part = part_of(*sparse->total(index).count, t, context_.pool.size());
+      kernels.square_rows(lane_of(t), sparse->total_on_device(index), part.first, part.last,
+                          table.shape.num_elements() / table.shape[0], sums + tables_[i].first_block);
     }
   });
   ClipNorms norms{.limit = rule_.limit};
@@ -171,10 +170,13 @@ void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Ran
   }
 }
 
-void GradientClip::clip_rows(int thread, const Variable& table, const SparseRows& gradient, Range rows) {
+void GradientClip::clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows) {
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
-  const Range positions = must_wait() ? rows : positions_of(gradient, rows);
-  context_.kernels.clip.clip_rows(lane_of(thread), gradient, positions.first, positions.last,
+  const SparseRows& total = sparse.total(table.sparse_index);
+  // A device has one lane, and rows that the host cannot look at.
+  const Range positions = must_wait() ? Range{0, *total.count} : positions_of(total, rows);
+  context_.kernels.clip.clip_rows(lane_of(thread), sparse.total_on_device(table.sparse_index),
+                                  positions.first, positions.last,
                                   table.shape.num_elements() / table.shape[0],
                                   tables_[static_cast<std::size_t>(table.sparse_index)].number, clipping);
 }

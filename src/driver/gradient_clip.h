@@ -47,7 +47,7 @@ class GradientClip {
   /// all threads' ranges together are all dense elements.
   void clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then);
   /// Clips what there is of the table's rows [rows.first, rows.last).
-  void clip_rows(int thread, const Variable& table, const SparseRows& gradient, Range rows);
+  void clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows);
 
   /// totals() waits for the device.
   bool must_wait() const { return !context_.device.is_host(); }

@@ -142,11 +142,8 @@ Model make_model(const Config& config, const Shape& features, Device& device) {
   Regularizer(model.regularization, *model.variables, device).keep_dense(*model.variables);
   // A lazy optimizer must know which rows a step touches, however many they are.
   const bool lazy = make_optimizer(config.optimizer)->lazy();
-  LOCKSTEP_REQUIRE(!lazy || device.is_host(), ErrorKind::config,
-                   "optimizer: `lazy` works on CPUs only; on GPUs all rows of a table move");
-  if (device.is_host())
-    choose_sparse(*model.variables, config.train.integer("batch_size"),
-                  lazy ? std::numeric_limits<double>::infinity() : config.comm.real("sparse_below"));
+  choose_sparse(*model.variables, config.train.integer("batch_size"),
+                lazy ? std::numeric_limits<double>::infinity() : config.comm.real("sparse_below"));
   model.variables->commit(device);
   model.heads->prepare(*model.graph, device);
   return model;

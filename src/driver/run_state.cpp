@@ -12,19 +12,28 @@
 
 namespace lockstep {
 
-std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer) {
+std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
+                                            bool on_device) {
   std::vector<CheckpointTensor> tensors;
+  const auto there = [](float* values, const Variable& variable) {
+    return Tensor(values, DType::f32, variable.shape);
+  };
   for (std::size_t i = 0; i < variables.variables().size(); ++i) {
     const auto id = static_cast<VariableId>(i);
-    if (!variables[id].saved) continue;
-    tensors.push_back({"variables/" + variables[id].name, variables.tensor(id)});
+    const Variable& variable = variables[id];
+    if (!variable.saved) continue;
+    const bool stays = on_device && variable.trainable;
+    tensors.push_back({"variables/" + variable.name,
+                       stays ? there(variables.value(id), variable) : variables.tensor(id), stays});
   }
   if (optimizer == nullptr) return tensors;
   for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
     for (const Variable& variable : variables.variables())
       if (variable.trainable)
         tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
-                           optimizer->slot_tensor(slot, variable)});
+                           on_device ? there(optimizer->slot(slot) + variable.offset, variable)
+                                     : optimizer->slot_tensor(slot, variable),
+                           on_device});
   return tensors;
 }
 

@@ -17,8 +17,11 @@
 
 namespace lockstep {
 
-/// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only.
-std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer);
+/// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only. They are in
+/// host memory, brought up to date; with `on_device`, where variables and optimizer are on a GPU, what the
+/// update moves is left there and marked so, and only running statistics are brought.
+std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
+                                            bool on_device = false);
 
 /// What the checkpoint of a run says about it: where it is, and the configuration as run.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,

@@ -31,13 +31,13 @@ Saver::Saver(bool is_chief, const std::string& run_dir, const SaverOptions& opti
 Saver::~Saver() = default;
 
 void Saver::prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
-                    ThreadPool* pool) {
+                    CheckpointCopyWays ways) {
   if (!is_chief_) return;
   const std::size_t bytes = checkpoint_file_bytes(header, tensors);
   store_->require_room(bytes);
   constexpr double kGuessedBytesPerSecond = 100e6;  // of a busy parallel file system
   longest_save_seconds_ = static_cast<double>(bytes) / kGuessedBytesPerSecond;
-  if (options_.background) writer_ = std::make_unique<CheckpointWriter>(store_, tensors, pool);
+  if (options_.background) writer_ = std::make_unique<CheckpointWriter>(store_, tensors, ways);
 }
 
 bool Saver::busy() const { return writer_ && writer_->busy(); }

@@ -40,14 +40,20 @@ class Saver {
   Saver& operator=(const Saver&) = delete;
 
   /// Once, before the first save: looks whether the disk has room for all checkpoints that will be kept and
-  /// one more, and takes memory for the copy. `pool` (may be null) helps to copy and outlives the Saver.
-  /// Throws Error(checkpoint) on the chief alone: call it under agree().
-  void prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors, ThreadPool* pool);
+  /// one more, and takes memory for the copy. Throws Error(checkpoint) on the chief alone: call it under
+  /// agree().
+  void prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
+               CheckpointCopyWays ways);
+  /// Tensors may be on the device: after save() the next update must come behind copied().
+  bool copies_from_device() const { return options_.background; }
+  /// The last save has taken its copy from the device; null: it had none to take.
+  const DeviceEvent* copied() const { return writer_ ? writer_->copied() : nullptr; }
 
   /// A checkpoint is in flight. Always false on other ranks.
   bool busy() const;
   /// Begins the checkpoint of header.global_step. False, and nothing done, while one is in flight: try again
-  /// after a later step. Afterwards the tensors may change. On other ranks true.
+  /// after a later step. Afterwards the tensors may change (those on a device: behind copied()). On other
+  /// ranks true.
   bool save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
   /// What has ended since the last call, in order; logs each failure as one warning.
   std::vector<CheckpointOutcome> poll();

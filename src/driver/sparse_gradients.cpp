@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/sparse_gradients.h"
 
+#include <algorithm>
+
+#include "comm/flight_recorder.h"
 #include "core/trace.h"
 
 namespace lockstep {
@@ -16,45 +19,77 @@ void choose_sparse(VariableStore& variables, std::int64_t batch_size, double bel
   }
 }
 
-SparseGradients::SparseGradients(Communicator& communicator, ThreadPool& pool, const VariableStore& variables,
-                                 int shards, std::int64_t max_samples)
-    : own_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
+SparseGradients::SparseGradients(DeviceSparseSum::Place place, Communicator& communicator, ThreadPool& pool,
+                                 const VariableStore& variables, int shards, std::int64_t max_samples)
+    : place_(place),
+      own_(shards_of_rank(communicator.rank(), communicator.size(), shards)),
+      exchanges_(communicator.size() > 1) {
+  std::size_t workspace = 0;
   for (const VariableId id : variables.sparse()) {
     const Variable& variable = variables[id];
+    const std::int64_t rows = variable.shape[0], width = variable.shape.num_elements() / rows;
     const RowBound& bound = *variable.row_bound;
-    sums_.push_back(std::make_unique<SparseSum>(communicator, pool, shards, variable.shape[0],
-                                                variable.shape.num_elements() / variable.shape[0],
-                                                bound.per_sample * max_samples + bound.per_step));
+    const std::int64_t leaf_rows = bound.per_sample * max_samples + bound.per_step;
     names_.push_back("rows of the gradient of " + variable.name);
+    if (place.device.is_host()) {
+      sums_.push_back(std::make_unique<SparseSum>(communicator, pool, shards, rows, width, leaf_rows));
+      continue;
+    }
+    device_sums_.push_back(
+        std::make_unique<DeviceSparseSum>(place, communicator, pool, shards, rows, width, leaf_rows));
+    workspace = std::max(workspace, device_sums_.back()->workspace_bytes());
   }
-  for (std::int64_t shard = own_.first; shard < own_.last; ++shard)
-    for (const auto& sum : sums_) leaves_.push_back(sum->leaf(static_cast<int>(shard)));
+  workspace_ = Buffer(place.device, workspace);
+  for (auto shard = static_cast<int>(own_.first); shard < own_.last; ++shard) {
+    for (const auto& sum : sums_) leaves_.push_back(sum->leaf(shard));
+    for (const auto& sum : device_sums_) leaves_.push_back(sum->leaf(shard));
+  }
 }
 
 void SparseGradients::clear() {
   for (const auto& sum : sums_) sum->clear();
+  for (const auto& sum : device_sums_) sum->clear();
 }
 
 const SparseRows* SparseGradients::leaves(int shard) const {
-  return leaves_.data() + static_cast<std::size_t>(shard - own_.first) * sums_.size();
+  return leaves_.data() + static_cast<std::size_t>(shard - own_.first) * names_.size();
 }
 
 void SparseGradients::reduce() {
+  if (!device_sums_.empty()) return reduce_on_device();
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const Traced traced("waiting", names_[i].c_str());
     sums_[i]->reduce(names_[i].c_str());
   }
 }
 
+// All tables at once, so that the host waits twice, not for each of them: for the backward pass with the
+// counts, and for the rows that go to other ranks.
+void SparseGradients::reduce_on_device() {
+  const Traced traced("waiting", "for rows of gradients");
+  const auto arrived = [&](const char* what) {
+    const RecordedCall waiting(what, 0);
+    place_.device.synchronize(place_.stream);
+  };
+  for (const auto& sum : device_sums_) sum->add(workspace_.data());
+  arrived("the GPU's work up to the rows of gradients");
+  for (const auto& sum : device_sums_) sum->download();
+  if (!exchanges_) return;
+  arrived("the GPU's rows of gradients");
+  for (std::size_t i = 0; i < device_sums_.size(); ++i) device_sums_[i]->exchange(names_[i].c_str());
+}
+
 std::size_t SparseGradients::memory_bytes() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = workspace_.size_bytes();
   for (const auto& sum : sums_) bytes += sum->memory_bytes();
+  for (const auto& sum : device_sums_) bytes += sum->memory_bytes();
   return bytes;
 }
 
 std::int64_t SparseGradients::bytes_sent() const {
   std::int64_t bytes = 0;
   for (const auto& sum : sums_) bytes += sum->bytes_sent();
+  for (const auto& sum : device_sums_) bytes += sum->bytes_sent();
   return bytes;
 }
 

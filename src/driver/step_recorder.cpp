@@ -144,13 +144,18 @@ void StepRecorder::lost(const Microshard& m, const Lane&, std::span<const HeadSu
           hash(places[i].d_outputs, m.n * context_.heads[static_cast<int>(i)].shape.num_elements());
 }
 
-// Sparse gradients are in host memory.
-std::uint64_t StepRecorder::hash(const SparseRows& rows, const Variable& table) const {
-  const auto count = static_cast<std::size_t>(*rows.count);
+std::uint64_t StepRecorder::hash(const SparseRows& rows, std::int32_t count, const Variable& table) const {
+  const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
   const auto width = static_cast<std::size_t>(table.shape.num_elements() / table.shape[0]);
-  const std::uint64_t parts[] = {hash64(rows.rows, count * sizeof(std::int32_t)),
-                                 hash64(rows.values, count * width * sizeof(float))};
+  const std::uint64_t parts[] = {hash_bytes(rows.rows, bytes), hash_bytes(rows.values, bytes * width)};
   return hash64(parts, sizeof parts);
+}
+
+// The count is on the device, too.
+std::uint64_t StepRecorder::hash_leaf(const SparseRows& rows, const Variable& table) const {
+  std::int32_t count = 0;
+  context_.device.copy_to_host(&count, rows.count, sizeof count);
+  return hash(rows, count, table);
 }
 
 void StepRecorder::variable_gradients(int number, const Pass& pass) {
@@ -159,7 +164,7 @@ void StepRecorder::variable_gradients(int number, const Pass& pass) {
     if (variable.trainable)
       at(row++, pass.shard) =
           variable.sparse_index >= 0
-              ? hash(pass.sparse_gradients[variable.sparse_index], variable)
+              ? hash_leaf(pass.sparse_gradients[variable.sparse_index], variable)
               : hash(pass.gradients + (variable.offset - pass.gradient_base), variable.shape.num_elements());
 }
 
@@ -192,10 +197,13 @@ void StepRecorder::met(int number, bool backward, std::span<const double* const>
 void StepRecorder::summed(const float* gradients, const SparseGradients* sparse) {
   int row = sums_;
   const std::span<const Variable> variables = context_.variables.variables();
+  const auto hash_rows = [&](const SparseRows& rows, const Variable& table) {
+    return hash(rows, *rows.count, table);
+  };
   for (std::size_t i = variables.size(); i-- > 0;)
     if (const Variable& variable = variables[i]; variable.trainable)
       at(row++) = variable.sparse_index >= 0
-                      ? hash(sparse->total(variable.sparse_index), variable)
+                      ? hash_rows(sparse->total(variable.sparse_index), variable)
                       : hash(gradients + variable.offset, variable.shape.num_elements());
 }
 

@@ -61,7 +61,8 @@ class StepRecorder : public StepObserver {
     return hashes_[static_cast<std::size_t>(row) * stride_ + static_cast<std::size_t>(shard - own_.first)];
   }
   std::uint64_t& at(int row) { return hashes_[static_cast<std::size_t>(row) * stride_]; }
-  std::uint64_t hash(const SparseRows& rows, const Variable& table) const;
+  std::uint64_t hash(const SparseRows& rows, std::int32_t count, const Variable& table) const;
+  std::uint64_t hash_leaf(const SparseRows& rows, const Variable& table) const;
   void variable_gradients(int operation, const Pass& pass);
 
   ExecutorContext context_;

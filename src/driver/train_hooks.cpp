@@ -116,7 +116,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = to_yaml(resolved_config(config)),
                                           .meet_seconds = meet_seconds(config),
-                                          .pool = &parts.pool}));
+                                          .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet) session.add(std::make_unique<ProgressHook>(total_steps(config, parts.plan), epochs));
 }

@@ -24,7 +24,7 @@ struct TrainHookParts {
   const StepPlan& plan;
   Evaluation* evaluation = nullptr;  ///< may be null
   Saver& saver;
-  ThreadPool& pool;
+  CheckpointCopyWays copy_ways;
   RunStatus* status = nullptr;  ///< null on ranks that are not the chief
   std::optional<JobEnd> job_end;
   bool quiet = false;

@@ -38,11 +38,13 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
-      sums_(control, context.shards, 0, report_.width()) {
+      sums_(control, context.shards, 0, report_.width()),
+      fingerprint_(context) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-    sparse_ = std::make_unique<SparseGradients>(control, context.pool, context.variables, context.shards,
-                                                *std::max_element(sizes.begin(), sizes.end()));
+    sparse_ = std::make_unique<SparseGradients>(
+        DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
+        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
   if (options.clip.clips() || options.clip.measures())
@@ -157,7 +159,10 @@ bool Trainer::unscale() {
 }
 
 void Trainer::apply(bool update) {
-  if (update)
+  const Lane& lane = context_.lanes.front();
+  if (update) {
+    if (read_ != nullptr) read_->stream_wait(lane.stream);
+    read_ = nullptr;
     context_.pool.run([&](int t) {
       const Traced traced("update", optimizer_.kind());
       const bool clips = clip_ && clip_->rule().clips();
@@ -173,14 +178,14 @@ void Trainer::apply(bool update) {
       for (const VariableId id : context_.variables.sparse()) {
         const Variable& table = context_.variables[id];
         const Range rows = part_of(table.shape[0], t, context_.pool.size());
-        if (clips) clip_->clip_rows(t, table, sparse_->total(table.sparse_index), rows);
+        if (clips) clip_->clip_rows(t, table, *sparse_, rows);
         optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
                                context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
       }
     });
-  else
-    context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),
-                         held_.size_bytes());
+  } else {
+    context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+  }
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);

@@ -14,6 +14,7 @@
 #include "driver/gradient_clip.h"
 #include "driver/loss_report.h"
 #include "driver/regularizer.h"
+#include "driver/variable_fingerprint.h"
 #include "io/step_plan.h"
 #include "optim/optimizer.h"
 
@@ -68,6 +69,11 @@ class Trainer {
   /// Ends the step: moves the variables (or not, if `update` is false), the step and the cursor. All ranks
   /// alike.
   void apply(bool update);
+  /// The next update of the variables comes behind `event`, which somebody waits for who reads them on the
+  /// device; null: nobody. It lives until then.
+  void hold_update(const DeviceEvent* event) { read_ = event; }
+  /// Of the variables as they are now; waits for the device.
+  VariableFingerprint::Result fingerprint() { return fingerprint_.take(); }
 
   /// Words that each rank sends along with the step's exchange (SmallSum::set_rank_words).
   SmallSum& exchange() { return sums_; }
@@ -100,6 +106,7 @@ class Trainer {
   std::int64_t bytes_sent_per_step() const {
     return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
   }
+  Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
   /// Waiting for other ranks in steps (and in what else uses `control`), so far.
   double communication_seconds() const {
@@ -122,6 +129,8 @@ class Trainer {
   std::vector<double> parts_;
   SmallSum sums_;
   Feed feed_;
+  VariableFingerprint fingerprint_;
+  const DeviceEvent* read_ = nullptr;  ///< the variables may be written when it has happened
   double loss_scale_ = 1;
   Buffer not_finite_;                        ///< pinned: a word per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse

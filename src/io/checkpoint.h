@@ -42,11 +42,12 @@ struct CheckpointHeader {
   bool weights_only = false;     ///< variables alone: no run continues from it
 };
 
-/// A tensor to be written, in host memory. `path` has names separated by '/': "variables/conv1/kernel",
+/// A tensor to be written. `path` has names separated by '/': "variables/conv1/kernel",
 /// "slots/momentum/conv1/kernel", "moving_averages/conv1/kernel", "state/loss_scale".
 struct CheckpointTensor {
   std::string path;
   Tensor tensor;
+  bool on_device = false;  ///< its memory is a GPU's: for CheckpointWriter alone
 };
 
 /// A tensor in a file.

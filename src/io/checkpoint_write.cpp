@@ -235,6 +235,8 @@ std::string checkpoint_digest(const CheckpointHeader& header, std::span<const Ch
 void write_checkpoint(const std::string& path, CheckpointHeader header,
                       std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
   const FaultStep step_of_faults(header.global_step);
+  for (const CheckpointTensor& entry : tensors)
+    LOCKSTEP_CHECK(!entry.on_device, "{} is on a device", entry.path);
   const std::vector<std::size_t> order = order_of_paths(tensors);
   check_paths(tensors, order);
   if (header.created.empty()) header.created = utc_now();

@@ -43,16 +43,30 @@ void on_all(ThreadPool* pool, Function function) {
     pool->run([&](int thread) { function(thread, pool->size()); });
 }
 
+/// The stream beside the one that computes, and what has happened on both.
+struct SideStream {
+  explicit SideStream(Device& of) : device(of), stream(of), ready(of), copied(of) {}
+  Device& device;
+  DeviceStream stream;
+  DeviceEvent ready, copied;
+};
+
 /// Copies of tensors in one piece of memory.
 class Snapshot {
  public:
+  explicit Snapshot(Device* device) {
+    if (device != nullptr && !device->is_host()) side_ = std::make_unique<SideStream>(*device);
+  }
+
   void reserve(std::size_t bytes) {
     if (bytes <= memory_.size_bytes()) return;
     memory_ = {};
-    memory_ = Buffer(cpu_device(), bytes);  // writes zeros: its pages are real now, not at the first save
+    // Written with zeros: its pages are real now, not at the first save.
+    memory_ = side_ ? Buffer::pinned(side_->device, bytes) : Buffer(cpu_device(), bytes);
   }
 
-  void copy(std::span<const CheckpointTensor> tensors, ThreadPool* pool) {
+  /// What is on a device is on its way when this returns.
+  void copy(std::span<const CheckpointTensor> tensors, const CheckpointCopyWays& ways) {
     const std::size_t bytes = total_bytes(tensors);
     reserve(bytes);
     copies_.resize(tensors.size());
@@ -62,13 +76,29 @@ class Snapshot {
       copies_[i].tensor = Tensor(place, tensors[i].tensor.dtype(), tensors[i].tensor.shape());
       place += aligned(tensors[i].tensor.size_bytes());
     }
-    on_all(pool, [&](int part, int parts) { copy_part(tensors, bytes, part, parts); });
+    if (side_) begin_downloads(tensors, ways.stream);
+    on_all(ways.pool, [&](int part, int parts) { copy_part(tensors, bytes, part, parts); });
   }
 
-  const std::vector<CheckpointTensor>& tensors() const { return copies_; }
+  const DeviceEvent* copied() const { return side_ ? &side_->copied : nullptr; }
+  /// The copies of the last copy(); waits for what is on its way. Throws Error(device).
+  const std::vector<CheckpointTensor>& tensors() const {
+    if (side_) side_->copied.wait();
+    return copies_;
+  }
 
  private:
-  /// Of all bytes in a row, this part's.
+  void begin_downloads(std::span<const CheckpointTensor> tensors, void* after) const {
+    side_->ready.record(after);
+    side_->ready.stream_wait(side_->stream.get());
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].on_device && tensors[i].tensor.size_bytes() > 0)
+        side_->device.download(side_->stream.get(), copies_[i].tensor.raw(), tensors[i].tensor.raw(),
+                               tensors[i].tensor.size_bytes());
+    side_->copied.record(side_->stream.get());
+  }
+
+  /// Of all bytes in a row, this part's of what is in host memory.
   void copy_part(std::span<const CheckpointTensor> tensors, std::size_t bytes, int part, int parts) const {
     const Range own = part_of(static_cast<std::int64_t>(bytes), part, parts, kPage);
     std::int64_t begin = 0;
@@ -76,7 +106,7 @@ class Snapshot {
       const auto size = static_cast<std::int64_t>(tensors[i].tensor.size_bytes());
       const std::int64_t first = std::max(own.first - begin, std::int64_t{0});
       const std::int64_t last = std::min(own.last - begin, size);
-      if (first < last)
+      if (first < last && !tensors[i].on_device)
         std::memcpy(static_cast<char*>(copies_[i].tensor.raw()) + first,
                     static_cast<const char*>(tensors[i].tensor.raw()) + first,
                     static_cast<std::size_t>(last - first));
@@ -84,6 +114,7 @@ class Snapshot {
     }
   }
 
+  std::unique_ptr<SideStream> side_;  ///< null: everything is in host memory
   Buffer memory_;
   std::vector<CheckpointTensor> copies_;
 };
@@ -107,7 +138,8 @@ class NoSignals {
 }  // namespace
 
 struct CheckpointWriter::Shared {
-  explicit Shared(std::shared_ptr<CheckpointStore> where) : store(std::move(where)) {}
+  Shared(std::shared_ptr<CheckpointStore> where, Device* device)
+      : store(std::move(where)), snapshot(device) {}
 
   const std::shared_ptr<CheckpointStore> store;
   std::thread thread;  // the owner's
@@ -164,8 +196,8 @@ bool CheckpointWriter::Shared::wait_until(double limit_seconds, FunctionRef<bool
 }
 
 CheckpointWriter::CheckpointWriter(std::shared_ptr<CheckpointStore> store,
-                                   std::span<const CheckpointTensor> tensors, ThreadPool* pool)
-    : shared_(std::make_shared<Shared>(std::move(store))), pool_(pool) {
+                                   std::span<const CheckpointTensor> tensors, CheckpointCopyWays ways)
+    : shared_(std::make_shared<Shared>(std::move(store), ways.device)), ways_(ways) {
   shared_->snapshot.reserve(total_bytes(tensors));
   const NoSignals inherited;
   shared_->thread = std::thread([shared = shared_] { shared->loop(); });
@@ -205,7 +237,7 @@ void CheckpointWriter::start(const CheckpointHeader& header, std::span<const Che
   LOCKSTEP_CHECK(!busy(), "the checkpoint of step {} is still being written", step());
   const Timer timer;
   shared_->header = header;
-  shared_->snapshot.copy(tensors, pool_);
+  shared_->snapshot.copy(tensors, ways_);
   shared_->outcome = {.step = header.global_step};
   for (const CheckpointTensor& entry : tensors) shared_->outcome.bytes += entry.tensor.size_bytes();
   shared_->outcome.blocked_seconds = timer.seconds();
@@ -215,6 +247,8 @@ void CheckpointWriter::start(const CheckpointHeader& header, std::span<const Che
   }
   shared_->changed.notify_all();
 }
+
+const DeviceEvent* CheckpointWriter::copied() const { return shared_->snapshot.copied(); }
 
 std::vector<CheckpointOutcome> CheckpointWriter::poll() {
   const std::lock_guard lock(shared_->mutex);

@@ -31,6 +31,11 @@ struct TouchedRows {
   static TouchedRows carve(std::int32_t* memory, std::int64_t positions) {
     return {memory, memory + positions, memory + 2 * positions, memory + 3 * positions + 1};
   }
+  /// With the rows and their count in other memory, which has room for as many rows as the table has, or as
+  /// there are positions.
+  TouchedRows with(std::int32_t* other_rows, std::int32_t* other_count) const {
+    return {order, other_rows, starts, other_count};
+  }
 };
 
 class EmbeddingKernels {
@@ -53,6 +58,18 @@ class EmbeddingKernels {
   /// has set to zero. No aliasing.
   virtual void accumulate(const Lane&, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
                           ConstData dy, bool dense, float* values) const = 0;
+
+  // Rows of several microshards, the leaves of one node of the shard tree, become those of the node: their
+  // numbers as ids, group_by_row() over all places, add_leaves(). Each leaf has leaf_rows places, of which
+  // counts[leaf] hold a row, no row twice.
+
+  /// ids[place] = rows[place] where the leaf has one, else -1, which names no row. [leaves][leaf_rows].
+  virtual void ids_of_rows(const Lane&, std::int64_t leaves, std::int64_t leaf_rows,
+                           const std::int32_t* counts, const std::int32_t* rows, float* ids) const = 0;
+  /// values[k] = sum over the leaves that have the k-th touched row, along the shard tree (comm/tree.h); a
+  /// leaf without it adds nothing. `leaf_values` [leaves][leaf_rows][units] is used up.
+  virtual void add_leaves(const Lane&, std::int64_t leaves, std::int64_t leaf_rows, std::int64_t units,
+                          const TouchedRows& touched, float* leaf_values, float* values) const = 0;
 };
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include "kernels/embedding.h"
 
 #include "kernels/isa.h"
+#include "kernels/shard_tree.h"
 #include "kernels/vec.h"
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -85,6 +86,28 @@ inline void add_touched(std::int64_t units, const TouchedRows& touched, const T*
   }
 }
 
+/// The sum of the k-th row's places along the shard tree, in one of them.
+inline const float* add_places(const TouchedRows& touched, std::int32_t k, std::int64_t leaf_rows,
+                               std::int64_t units, float* values) {
+  std::int32_t waiting[kMostWaiting] = {};  // places of partial sums
+  int count = 0;
+  const auto leaf_of = [&](std::int32_t place) { return static_cast<std::int32_t>(place / leaf_rows); };
+  const auto join = [&] {  // right into left
+    float* into = values + waiting[count - 2] * units;
+    const float* from = values + waiting[count - 1] * units;
+    for (std::int64_t u = 0; u < units; ++u) into[u] += from[u];
+    --count;
+  };
+  for (std::int32_t i = touched.starts[k]; i < touched.starts[k + 1]; ++i) {
+    const std::int32_t place = touched.order[i];
+    while (count > 1 && meet_before(leaf_of(waiting[count - 2]), leaf_of(waiting[count - 1]), leaf_of(place)))
+      join();
+    waiting[count++] = place;
+  }
+  while (count > 1) join();
+  return values + waiting[0] * units;
+}
+
 class Embedding final : public EmbeddingKernels {
  public:
   std::int64_t gather(const Lane&, std::int64_t positions, std::int64_t rows, std::int64_t units,
@@ -149,6 +172,23 @@ class Embedding final : public EmbeddingKernels {
   void accumulate(const Lane&, std::int64_t, std::int64_t units, const TouchedRows& touched, ConstData dy,
                   bool dense, float* values) const override {
     with_type(dy.type(), [&]<typename T>(T) { add_touched(units, touched, dy.as<T>(), dense, values); });
+  }
+
+  void ids_of_rows(const Lane&, std::int64_t leaves, std::int64_t leaf_rows, const std::int32_t* counts,
+                   const std::int32_t* rows, float* ids) const override {
+    for (std::int64_t leaf = 0; leaf < leaves; ++leaf)
+      for (std::int64_t k = 0; k < leaf_rows; ++k) {
+        const std::int64_t place = leaf * leaf_rows + k;
+        ids[place] = k < counts[leaf] ? static_cast<float>(rows[place]) : -1.0F;
+      }
+  }
+
+  void add_leaves(const Lane&, std::int64_t, std::int64_t leaf_rows, std::int64_t units,
+                  const TouchedRows& touched, float* leaf_values, float* values) const override {
+    for (std::int32_t k = 0; k < *touched.count; ++k) {
+      const float* sum = add_places(touched, k, leaf_rows, units, leaf_values);
+      for (std::int64_t u = 0; u < units; ++u) values[k * units + u] = sum[u];
+    }
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/shard_tree.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -112,6 +113,7 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   std::int32_t before = 0;  // rows of the chunks before
   for (std::int64_t first = 0; first < positions; first += kThreads) {
+    const bool nothing_behind = keys[first] == kNoRow;  // for all threads alike
     const std::int64_t i = first + thread;
     const Key key = i < positions ? keys[i] : kNoRow;
     const bool head = key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(kThreads)
       touched.starts[number + 1] = static_cast<std::int32_t>(i);
     if (i == positions - 1 && key != kNoRow)
       touched.starts[number + 1] = static_cast<std::int32_t>(positions);
+    if (nothing_behind) break;
     __syncthreads();
   }
   if (thread == 0) {
@@ -173,6 +176,58 @@ struct Accumulate {
     for (int w = 0; w < V::kWidth; ++w)
       if (last - first > kBlock) sum.at[w] = static_cast<float>(totals[w]);
     V::store(values + (dense ? touched.rows[k] : k) * units + unit, sum);
+  }
+};
+
+struct IdsOfRows {
+  const std::int32_t* counts;
+  const std::int32_t* rows;
+  float* ids;
+  std::int64_t leaf_rows;
+  template <typename V>
+  __device__ void run(std::int64_t place) const {
+    ids[place] = place % leaf_rows < counts[place / leaf_rows] ? static_cast<float>(rows[place]) : -1.0F;
+  }
+};
+
+/// Rows are touched rows, columns are units. A thread keeps to its columns, so partial sums can grow where
+/// the leaves' numbers lie.
+struct AddLeaves {
+  TouchedRows touched;
+  float* leaf_values;
+  float* values;
+  std::int64_t leaf_rows, units;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t unit) const {
+    return unit;
+  }
+  __device__ std::int32_t leaf_of(std::int32_t place) const {
+    return static_cast<std::int32_t>(place / leaf_rows);
+  }
+  /// Adds the last of the partial sums that wait into the one before.
+  template <typename V>
+  __device__ void join(const std::int32_t* last, std::int64_t unit) const {
+    float* into = leaf_values + static_cast<std::int64_t>(last[-1]) * units + unit;
+    const auto from = V::load(leaf_values + static_cast<std::int64_t>(last[0]) * units + unit);
+    auto sum = V::load(into);
+    for (int w = 0; w < V::kWidth; ++w) sum.at[w] += from.at[w];
+    V::store(into, sum);
+  }
+  template <typename V>
+  __device__ void row(std::int64_t unit, std::int64_t at, std::int64_t k) const {
+    if (k >= *touched.count) return;
+    std::int32_t waiting[kMostWaiting];  // places of partial sums
+    int count = 0;
+    for (std::int32_t i = touched.starts[k]; i < touched.starts[k + 1]; ++i) {
+      const std::int32_t place = touched.order[i];
+      for (;
+           count > 1 && meet_before(leaf_of(waiting[count - 2]), leaf_of(waiting[count - 1]), leaf_of(place));
+           --count)
+        join<V>(waiting + count - 1, unit);
+      waiting[count++] = place;
+    }
+    for (; count > 1; --count) join<V>(waiting + count - 1, unit);
+    V::store(values + at, V::load(leaf_values + static_cast<std::int64_t>(waiting[0]) * units + unit));
   }
 };
 
@@ -216,6 +271,17 @@ class Embedding final : public EmbeddingKernels {
       map_columns(lane, "accumulate_rows", positions, units, wide_aligned(dy.as<T>(), values),
                   Accumulate<T>{touched, dy.as<T>(), values, units, dense});
     });
+  }
+
+  void ids_of_rows(const Lane& lane, std::int64_t leaves, std::int64_t leaf_rows, const std::int32_t* counts,
+                   const std::int32_t* rows, float* ids) const override {
+    for_each_element(lane, "ids_of_rows", leaves * leaf_rows, false, IdsOfRows{counts, rows, ids, leaf_rows});
+  }
+
+  void add_leaves(const Lane& lane, std::int64_t leaves, std::int64_t leaf_rows, std::int64_t units,
+                  const TouchedRows& touched, float* leaf_values, float* values) const override {
+    map_columns(lane, "add_leaves", leaves * leaf_rows, units, wide_aligned(leaf_values, values),
+                AddLeaves{touched, leaf_values, values, leaf_rows, units});
   }
 };
 

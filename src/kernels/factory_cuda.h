@@ -14,11 +14,13 @@
 #include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/fingerprint.h"
 #include "kernels/group_norm.h"
 #include "kernels/kernel_table_cuda.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/loss_terms.h"
+#include "kernels/metric.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
@@ -45,6 +47,8 @@ const EmbeddingKernels& embedding_kernels();
 const AttentionKernels& attention_kernels();
 const SamplingKernels& sampling_kernels();
 const SpatialKernels& spatial_kernels();
+const FingerprintKernels& fingerprint_kernels();
+const MetricKernels& metric_kernels();
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options);
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);

@@ -26,6 +26,8 @@ RecurrentKernels::~RecurrentKernels() = default;
 SequenceKernels::~SequenceKernels() = default;
 SpatialKernels::~SpatialKernels() = default;
 UpdateKernels::~UpdateKernels() = default;
+FingerprintKernels::~FingerprintKernels() = default;
+MetricKernels::~MetricKernels() = default;
 EmbeddingKernels::~EmbeddingKernels() = default;
 AttentionKernels::~AttentionKernels() = default;
 SamplingKernels::~SamplingKernels() = default;
@@ -79,6 +81,8 @@ KernelTable table_of(IsaLevel level) {
     level::attention_kernels(),   \
     level::sampling_kernels(),    \
     level::spatial_kernels(),     \
+    cpu_fingerprint_kernels(),    \
+    cpu_metric_kernels(),         \
     factory                       \
   }
   // clang-format on

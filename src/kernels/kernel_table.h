@@ -16,10 +16,12 @@
 #include "kernels/clip.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/fingerprint.h"
 #include "kernels/group_norm.h"
 #include "kernels/layout.h"
 #include "kernels/loss.h"
 #include "kernels/loss_terms.h"
+#include "kernels/metric.h"
 #include "kernels/norm.h"
 #include "kernels/primitives.h"
 #include "kernels/recurrent.h"
@@ -47,6 +49,8 @@ struct KernelTable {
   const AttentionKernels& attention;
   const SamplingKernels& sampling;
   const SpatialKernels& spatial;
+  const FingerprintKernels& fingerprint;
+  const MetricKernels& metric;
   const PrimitiveFactory& make;
   std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
 };

@@ -44,6 +44,8 @@ KernelTable table_of(const PrimitiveFactory& factory) {
           cuda::attention_kernels(),
           cuda::sampling_kernels(),
           cuda::spatial_kernels(),
+          cuda::fingerprint_kernels(),
+          cuda::metric_kernels(),
           factory,
           cuda::kScratchBytes};
   // clang-format on

@@ -12,6 +12,18 @@
 
 namespace lockstep {
 
+/// Rows of a table that move by a gradient of which some rows are given. Addresses are the device's; counts
+/// are the host's.
+struct RowUpdate {
+  std::int64_t first = 0, last = 0;    ///< the rows of the table that this call is for
+  std::int64_t width = 0;              ///< numbers per row
+  std::int64_t count = 0;              ///< rows with a gradient, of the whole table
+  const std::int32_t* rows = nullptr;  ///< [count] which they are, ascending, each once
+  const float* values = nullptr;       ///< [count][width] their gradients
+  /// Rows without a gradient move as with one of zero; if false they stay as they are, and so do their slots.
+  bool others = true;
+};
+
 class UpdateKernels {
  public:
   virtual ~UpdateKernels();
@@ -32,6 +44,14 @@ class UpdateKernels {
   /// section 2, last paragraph.
   virtual void adam(const Lane&, std::int64_t count, float* w, const float* g, float* m, float* v,
                     float alpha, float beta1, float beta2, float epsilon) const = 0;
+
+  /// The same for rows of a table; w, a, m and v begin with its row 0. The bits are those of the calls above
+  /// with a gradient that is zero where no row is given.
+  virtual void gradient_descent_rows(const Lane&, const RowUpdate&, float* w, float lr) const = 0;
+  virtual void momentum_rows(const Lane&, const RowUpdate&, float* w, float* a, float lr, float mu,
+                             bool nesterov) const = 0;
+  virtual void adam_rows(const Lane&, const RowUpdate&, float* w, float* m, float* v, float alpha,
+                         float beta1, float beta2, float epsilon) const = 0;
 };
 
 }  // namespace lockstep

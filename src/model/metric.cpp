@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/named_options.h"
+#include "model/metrics/cases.h"
 
 namespace lockstep {
 
@@ -92,6 +93,16 @@ std::unique_ptr<Metric> make_metric(const MetricSpec& spec, MetricInput input) {
     throw spec.params.error("head", "the metric compares with labels, and the head has none",
                             "Choose another head, or leave the metric out.");
   return spec.entry->make(spec.params, input);
+}
+
+void class_labels(const Labels& labels, std::int64_t n, const Shape& output, std::int32_t* to) {
+  const std::int64_t classes = output.last(), positions = n * output.num_elements() / classes;
+  if (labels.indices != nullptr) {
+    std::copy_n(labels.indices, positions, to);
+    return;
+  }
+  for (std::int64_t i = 0; i < positions; ++i)
+    to[i] = static_cast<std::int32_t>(index_of_largest(labels.rows + i * classes, classes));
 }
 
 void transform_outputs(MetricSpec::Transform transform, std::int64_t n, const Shape& output,

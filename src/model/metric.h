@@ -20,6 +20,7 @@
 
 #include "core/params.h"
 #include "core/shape.h"
+#include "kernels/metric.h"
 #include "model/loss.h"
 #include "model/prediction_kind.h"
 
@@ -35,14 +36,19 @@ struct MetricInput {
   std::int64_t num_samples = 0;                          ///< of the whole evaluation set
 };
 
-/// n samples in host memory.
+/// n samples in host memory. What no metric needs is null.
 struct MetricBatch {
   std::int64_t n = 0;
   const float* outputs = nullptr;      ///< n x output, as the head's layer gives them
   const float* predictions = nullptr;  ///< n x output: probabilities, or what else the loss predicts; null
                                        ///< if needs_predictions() is false
+  const ClassScore* scores = nullptr;  ///< n x positions; null if class_parts() is 0
   Labels labels;                       ///< n x label_columns
 };
+
+/// The class of each of n x positions from labels of either form (of rows of C numbers the largest), for
+/// MetricKernels::class_scores.
+void class_labels(const Labels& labels, std::int64_t n, const Shape& output, std::int32_t* to);
 
 /// One score and whether it belongs to a positive label (1) or not (0); -1: it does not count.
 struct ScoreRecord {
@@ -83,6 +89,9 @@ class Metric {
   /// False if it gives tables alone.
   virtual bool has_value() const { return true; }
   virtual bool needs_predictions() const { return true; }
+  virtual bool needs_outputs() const { return false; }
+  /// A union of ClassScorePart: what it takes in place of the outputs.
+  virtual unsigned class_parts() const { return 0; }
   /// A layer whose outputs it takes in place of the head's; empty: the head's.
   virtual std::string layer() const { return {}; }
 };

@@ -83,28 +83,27 @@ void VariableStore::commit(Device& device) {
   others_mirror_ = Buffer::pinned(device, others_.size_bytes());
 }
 
-void VariableStore::bring_to_host() const {
-  if (!host_is_old_) return;
-  device_->copy_to_host(trainable_mirror_.data(), trainable_.data(), trainable_.size_bytes());
-  device_->copy_to_host(others_mirror_.data(), others_.data(), others_.size_bytes());
-  host_is_old_ = false;
-}
-
 const Buffer& VariableStore::host_trainable() const {
-  bring_to_host();
-  return device_->is_host() ? trainable_ : trainable_mirror_;
+  if (device_->is_host()) return trainable_;
+  if (old_trainable_)
+    device_->copy_to_host(trainable_mirror_.data(), trainable_.data(), trainable_.size_bytes());
+  old_trainable_ = false;
+  return trainable_mirror_;
 }
 
 const Buffer& VariableStore::host_others() const {
-  bring_to_host();
-  return device_->is_host() ? others_ : others_mirror_;
+  if (device_->is_host()) return others_;
+  if (old_others_) device_->copy_to_host(others_mirror_.data(), others_.data(), others_.size_bytes());
+  old_others_ = false;
+  return others_mirror_;
 }
 
 void VariableStore::to_device() {
   if (device_->is_host()) return;
-  LOCKSTEP_CHECK(!host_is_old_, "old values would overwrite the device's");
-  device_->copy_from_host(trainable_.data(), trainable_mirror_.data(), trainable_.size_bytes());
-  device_->copy_from_host(others_.data(), others_mirror_.data(), others_.size_bytes());
+  // Nobody has written where nobody has looked.
+  if (!old_trainable_)
+    device_->copy_from_host(trainable_.data(), trainable_mirror_.data(), trainable_.size_bytes());
+  if (!old_others_) device_->copy_from_host(others_.data(), others_mirror_.data(), others_.size_bytes());
 }
 
 Tensor VariableStore::tensor(VariableId id) const {

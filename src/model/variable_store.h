@@ -89,7 +89,7 @@ class VariableStore {
   float* others_address() const { return static_cast<float*>(others_.data()); }
   std::size_t others_bytes() const { return others_.size_bytes(); }
   /// The device has new values: the host's are old.
-  void device_changed() { host_is_old_ = !device_->is_host(); }
+  void device_changed() { old_trainable_ = old_others_ = !device_->is_host(); }
 
   /// In host memory, as they are on the device now. What is written there is the device's after to_device().
   Tensor tensor(VariableId id) const;
@@ -117,7 +117,6 @@ class VariableStore {
  private:
   const Buffer& host_trainable() const;
   const Buffer& host_others() const;
-  void bring_to_host() const;
 
   VariableId shared(const std::string& name, const Shape& shape, bool trainable);
 
@@ -130,7 +129,7 @@ class VariableStore {
   Device* device_ = nullptr;
   Buffer trainable_, others_;
   Buffer trainable_mirror_, others_mirror_;  ///< in host memory; empty where that is the device's
-  mutable bool host_is_old_ = false;
+  mutable bool old_trainable_ = false, old_others_ = false;  ///< in the host's copies
   std::int64_t trainable_elements_ = 0, dense_elements_ = 0;
   std::vector<VariableId> sparse_;
 };

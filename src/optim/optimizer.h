@@ -55,23 +55,20 @@ class Optimizer {
   /// Rows of a table that a step does not touch stay as they are, and so do their slots. Without it they move
   /// as with a gradient of zero: the result is that of a dense gradient.
   bool lazy() const { return lazy_; }
-  /// A gradient of zero moves values or slots.
-  virtual bool moves_without_gradient() const { return true; }
 
   /// Applies `gradients`, one per element of the flat range, to the values of the range. `step` is the global
   /// step before the update. Different lanes may update different ranges at once.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                       const float* gradients, Range range, std::int64_t step) const = 0;
-  /// The same for the rows [first, last) of a table whose gradient is sparse. In host memory.
-  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-                   const Variable& table, const SparseRows& gradient, Range rows, std::int64_t step) const;
+  /// The same for the rows [first, last) of a table whose gradient is sparse. Its count lies in host memory,
+  /// and is read when this is called; rows and values on the device.
+  virtual void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                           const Variable& table, const SparseRows& gradient, Range rows,
+                           std::int64_t step) const = 0;
 
  private:
-  static constexpr std::int64_t kZeros = 4096;
-
   std::unique_ptr<Schedule> schedule_;
   bool lazy_;
-  Buffer zeros_;  ///< gradients of rows that a step does not touch
   Device* device_ = nullptr;
   std::vector<Buffer> slots_;
   std::vector<Buffer> mirrors_;  ///< in host memory; empty where that is the device's

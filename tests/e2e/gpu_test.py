@@ -7,36 +7,15 @@ import re
 import unittest
 
 import lockstep_run
-from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+from gpu_run import EMULATED, GpuRunTest
+from lockstep_run import checkpoints, main, records, wait_until
 
-EMULATED = os.environ.get("LOCKSTEP_EMULATED") == "1"
 HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
 
 
-def why_no_gpu():
-    """None if there is one."""
-    info = lockstep_run.subprocess.run([lockstep_run.PROGRAM, "info"], capture_output=True, text=True, check=True).stdout
-    if re.search(r"^cuda:0 ", info, re.M):
-        return None
-    found = re.search(r"^GPUs +(.*)$", info, re.M)
-    return "no GPU: " + (found.group(1) if found else "this program was built without GPUs")
-
-
-NO_GPU = why_no_gpu()
-if NO_GPU and os.environ.get("LOCKSTEP_REQUIRE_GPU") == "1":
-    raise SystemExit(f"LOCKSTEP_REQUIRE_GPU=1, but there is {NO_GPU}")
-
-
-@unittest.skipIf(NO_GPU, NO_GPU)
-class GpuTest(LockstepTest):
-    def on_gpu(self, run_dir, ranks=1, steps=STEPS, gpus=1, sets=(), code=0, device="cuda", more=(), limit=300, **variables):
-        arguments = self.train_arguments(run_dir, steps=steps, more=more, threads=None,
-                                         sets=[f"device={device}", "shards=4", *sets])
-        environment = {"LOCKSTEP_EMULATED_GPUS": str(gpus), **variables}
-        result = self.start(*arguments, ranks=ranks, variables=environment).wait(limit)
-        self.assertEqual(result.code, code, str(result))
-        return result
+class GpuTest(GpuRunTest):
+    STEPS = STEPS
 
     def test_same_bits_from_run_to_run_and_on_1_2_3_and_4_ranks_that_share_a_gpu(self):
         first = self.on_gpu("first")
@@ -128,6 +107,22 @@ class GpuTest(LockstepTest):
     def test_an_error_of_nccl_ends_all_ranks_with_one_message(self):
         result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
         self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
+
+    @unittest.skipUnless(EMULATED, "a profiler is emulated")
+    def test_a_profile_tells_the_gpus_profiler_where_it_begins_and_ends(self):
+        self.on_gpu("plain")
+        result = self.on_gpu("run", sets=["hooks=[{profile: {first_step: 2, last_step: 3}}]"], LOCKSTEP_EMULATED_PROFILER="1")
+        self.assertEqual(re.findall(r"^emulated profiler: (\w+)$", result.err, re.M), ["start", "stop"])
+        self.assert_same_run("plain", "run")
+
+    def test_a_checkpoint_taken_while_the_gpu_goes_on_is_that_of_a_run_that_ended_there(self):
+        sets = ["checkpoint.every_steps=1", "checkpoint.keep=100"]
+        self.on_gpu("long", ranks=2, sets=sets)
+        found = {self.header(path)["global_step"]: path for path in checkpoints(self.folder / "long")}
+        self.assertGreater(len(found), 2)  # one in flight lets others wait
+        for step in sorted(found)[:3]:
+            self.on_gpu(f"to{step}", steps=step)
+            self.assertEqual(self.header(found[step])["digest"], self.digest(f"to{step}"), f"step {step}")
 
     def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(self):
         self.on_gpu("whole", steps=STEPS)

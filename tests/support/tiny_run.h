@@ -25,6 +25,8 @@ struct TinyRunOptions {
   bool overlap = false, dense_labels = false;
   ClipRule clip = {};
   std::int64_t ids = 0;  ///< features are whole numbers below it; 0: any numbers
+  Device* device = &cpu_device();
+  const KernelTable* kernels = &cpu_kernels();  ///< the device's
 };
 
 /// Samples with values in [-1, 1) that depend on their class, so that there is something to learn.
@@ -65,17 +67,19 @@ class TinyRun {
         graph_(graph_from_config(parse_yaml(options.layers, "test"), options.features)),
         heads_(make_loss(Node::scalar("softmax_cross_entropy"))),
         optimizer_(make_optimizer(parse_yaml(options.optimizer, "test"))),
-        workers_(options.threads),
+        device_(*options.device),
+        kernels_(*options.kernels),
+        workers_(options.threads, device_),
         gradients_(world.duplicate("gradients")),
         meetings_(world.duplicate("meetings")),
         control_(world.duplicate("control")) {
     heads_.add_outputs(graph_);
     graph_.finish(variables_);
     choose_sparse(variables_, options.batch_size, 0.5);
-    variables_.commit(cpu_device());
-    heads_.prepare(graph_, cpu_device());
+    variables_.commit(device_);
+    heads_.prepare(graph_, device_);
     variables_.initialize(4);
-    optimizer_->create_slots(cpu_device(), variables_);
+    optimizer_->create_slots(device_, variables_);
     TrainerOptions trainer;
     trainer.reducer.overlap = options.overlap;
     trainer.clip = options.clip;
@@ -87,17 +91,8 @@ class TinyRun {
     workers_.grow_scratch(trainer_->scratch_bytes());
   }
   ExecutorContext context() {
-    return {graph_,
-            variables_,
-            heads_,
-            cpu_kernels(),
-            cpu_device(),
-            workers_.pool(),
-            workers_.lanes(),
-            *meetings_,
-            nullptr,
-            shards_,
-            4};
+    return {graph_,           variables_, heads_,  kernels_, device_, workers_.pool(),
+            workers_.lanes(), *meetings_, nullptr, shards_,  4};
   }
   Trainer& trainer() { return *trainer_; }
   Workers& workers() { return workers_; }
@@ -113,6 +108,8 @@ class TinyRun {
   VariableStore variables_;
   Heads heads_;
   std::unique_ptr<Optimizer> optimizer_;
+  Device& device_;
+  const KernelTable& kernels_;
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, meetings_, control_;
   int shards_ = 0;

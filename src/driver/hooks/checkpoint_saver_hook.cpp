@@ -21,8 +21,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// A checkpoint of broken variables would be what a resumed run begins with.
-void check_finite(const VariableStore& variables, std::int64_t step) {
+/// Says which one is broken.
+void require_finite(const VariableStore& variables, std::int64_t step) {
   for (const CheckpointTensor& tensor : state_tensors(variables, nullptr)) {
     const float* values = tensor.tensor.f32();
     for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
@@ -61,9 +61,11 @@ void CheckpointSaverHook::tell(MonitoredSession& session, FunctionRef<void(Check
 
 CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
   const SessionParts& parts = session.parts();
+  const Device* const device = options_.copy_ways.device;
+  const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(session.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
                          options_.config_text),
-              state_tensors(parts.variables, &parts.optimizer)};
+              state_tensors(parts.variables, &parts.optimizer, on_device)};
   state.tensors.insert(state.tensors.end(), session.state().begin(), session.state().end());
   return state;
 }
@@ -75,7 +77,7 @@ void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
           session.control(),
           [&] {
             const State all = state(session);
-            saver_.prepare(all.header, all.tensors, options_.pool);
+            saver_.prepare(all.header, all.tensors, options_.copy_ways);
           },
           "preparing for checkpoints");
     });
@@ -133,12 +135,15 @@ void CheckpointSaverHook::collect(MonitoredSession& session) {
 
 /// The same on all ranks: variables that differ or are broken are an error, not a checkpoint.
 void CheckpointSaverHook::check(MonitoredSession& session) {
+  if (!options_.compare_ranks && !options_.require_finite) return;
   const std::int64_t step = session.global_step();
   shared([&] {
+    const VariableFingerprint::Result fingerprint = session.trainer().fingerprint();
     if (options_.compare_ranks)
-      require_same_bits(session.control(), session.variables().hash(),
+      require_same_bits(session.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
-    if (options_.require_finite) check_finite(session.variables(), step);
+    // A checkpoint of broken variables would be what a resumed run begins with.
+    if (options_.require_finite && !fingerprint.finite) require_finite(session.variables(), step);
   });
 }
 
@@ -154,6 +159,7 @@ void CheckpointSaverHook::save(MonitoredSession& session) {
   const State all = state(session);
   const Traced traced("saving", "copy for a checkpoint");
   saver_.save(all.header, all.tensors);
+  session.trainer().hold_update(saver_.copied());
   schedule_.began(now());
 }
 

@@ -45,7 +45,7 @@ class CheckpointSaverHook : public Hook {
     bool require_finite = true;  ///< broken variables are an error, not a checkpoint
     std::string config_text;     ///< for the files' headers
     double meet_seconds = 5;     ///< how often ranks meet while they wait for the last one
-    ThreadPool* pool = nullptr;  ///< helps to copy
+    CheckpointCopyWays copy_ways;
   };
   /// `saver` outlives the hook.
   CheckpointSaverHook(Saver& saver, Options options);

@@ -11,7 +11,7 @@ namespace lockstep {
 void DriftCheckHook::after_run(MonitoredSession& session, const StepResult& result) {
   if (every_steps_ <= 0 || result.step % every_steps_ != 0) return;
   shared([&] {
-    require_same_bits(session.control(), session.variables().hash(),
+    require_same_bits(session.control(), session.trainer().fingerprint().hash,
                       fmt::format("the variables after step {}", result.step).c_str());
   });
 }

@@ -81,6 +81,7 @@ void ProfilerHook::before_run(MonitoredSession& session) {
   const bool due = every_ > 0 ? next >= first_ && (next - first_) % every_ == 0 : next == first_;
   if (started_ >= 0 || !due) return;
   session.control().barrier("start of the profile");  // one zero for the clocks of all ranks
+  session.trainer().device().mark_profile(true);
   start_trace();
   started_ = next;
 }
@@ -98,7 +99,9 @@ void ProfilerHook::write(MonitoredSession& session, std::int64_t last) {
   const std::string name = fmt::format("trace-{:08}-{:08}.json", started_, last);
   const std::string path = session.run_dir() + "/profile/" + name;
   started_ = -1;
-  const std::vector<std::string> texts = gather_texts(group, events_of(stop_trace(), group.rank()));
+  const std::vector<ThreadTrace> spans = stop_trace();
+  session.trainer().device().mark_profile(false);
+  const std::vector<std::string> texts = gather_texts(group, events_of(spans, group.rank()));
   shared([&] {
     agree(
         group,

@@ -81,12 +81,12 @@ class Embedding final : public Layer {
   void backward(const Pass& pass) override {
     const EmbeddingKernels& kernels = pass.kernels.embedding;
     const std::int64_t positions = pass.n * positions_;
-    const TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
+    const SparseRows* sparse = pass.sparse_gradient(table_id_);
+    TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
+    if (sparse != nullptr) touched = touched.with(sparse->rows, sparse->count);
     kernels.group_by_row(pass.lane, positions, rows_, pass.inputs[0], padding_,
                          static_cast<std::byte*>(pass.lane.scratch) + touched_bytes(positions), touched);
-    if (const SparseRows* sparse = pass.sparse_gradient(table_id_); sparse != nullptr) {
-      *sparse->count = *touched.count;
-      std::copy_n(touched.rows, *touched.count, sparse->rows);
+    if (sparse != nullptr) {
       kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], false, sparse->values);
     } else {
       float* gradient = pass.gradient(table_id_);

@@ -182,11 +182,11 @@ class SampledLossLayer final : public Layer {
     if (pass.dx[1] != nullptr) elementwise.zero(lane, wanted, pass.dx[1]);
 
     const EmbeddingKernels& embedding = pass.kernels.embedding;
-    const TouchedRows touched = TouchedRows::carve(parts.touched, drawn + wanted);
+    const SparseRows* sparse = pass.sparse_gradient(weights_id_);
+    TouchedRows touched = TouchedRows::carve(parts.touched, drawn + wanted);
+    if (sparse != nullptr) touched = touched.with(sparse->rows, sparse->count);
     embedding.group_by_row(lane, drawn + wanted, classes_, kept.ids, -1, lane.scratch, touched);
-    if (const SparseRows* sparse = pass.sparse_gradient(weights_id_); sparse != nullptr) {
-      *sparse->count = *touched.count;
-      std::copy_n(touched.rows, *touched.count, sparse->rows);
+    if (sparse != nullptr) {
       embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, false, sparse->values);
     } else {
       elementwise.zero(lane, classes_ * units_, pass.gradient(weights_id_));

@@ -4,8 +4,6 @@
 // Shares of what is right: of positions or labels (accuracy, hamming_loss), of samples of which nothing is
 // wrong (subset_accuracy), of positions whose class is among the k largest (top_k). State: right (or wrong),
 // counted.
-#include <cmath>
-
 #include "model/metrics/cases.h"
 #include "model/metrics/entries.h"
 #include "model/metrics/thresholds.h"
@@ -39,14 +37,14 @@ class Judgement {
   }
 
   bool needs_predictions() const { return labels_.has_value(); }
+  unsigned class_parts() const { return classes_ ? kLargestClass : 0U; }
   /// f(sample, right)
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     if (classes_)
-      classes_->for_each(batch, batch.outputs,
-                         [&](std::int64_t sample, const float* numbers, std::int64_t label) {
-                           f(sample, index_of_largest(numbers, classes_->classes()) == label);
-                         });
+      classes_->for_each(batch, [&](std::int64_t sample, const ClassScore& score, std::int64_t label) {
+        f(sample, score.largest == label);
+      });
     else
       labels_->for_each(batch, batch.predictions,
                         [&](std::int64_t sample, std::int64_t, std::int64_t column, float score, bool truth) {
@@ -74,6 +72,7 @@ class Accuracy final : public ShareMetric {
  public:
   Accuracy(const Params& params, const MetricInput& input) : judgement_(params, input) {}
   bool needs_predictions() const override { return judgement_.needs_predictions(); }
+  unsigned class_parts() const override { return judgement_.class_parts(); }
   void add(const MetricBatch& batch, double* state) const override {
     std::int64_t hits = 0, counted = 0;
     judgement_.for_each(batch, [&](std::int64_t, bool right) {
@@ -92,6 +91,7 @@ class SubsetAccuracy final : public ShareMetric {
  public:
   SubsetAccuracy(const Params& params, const MetricInput& input) : judgement_(params, input) {}
   bool needs_predictions() const override { return judgement_.needs_predictions(); }
+  unsigned class_parts() const override { return judgement_.class_parts(); }
   void add(const MetricBatch& batch, double* state) const override {
     std::int64_t current = -1, samples = 0, wrong_samples = 0;
     bool wrong = false;
@@ -123,15 +123,10 @@ class TopK final : public ShareMetric {
       throw params.error("k", fmt::format("{} of {} classes", k_, cases_.classes()), "Take a smaller k.");
   }
   bool needs_predictions() const override { return false; }
+  unsigned class_parts() const override { return kLabelRank; }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
-      std::int64_t larger = 0;
-      bool finite = true;
-      for (std::int64_t c = 0; c < cases_.classes(); ++c) {
-        finite = finite && std::isfinite(numbers[c]);
-        larger += numbers[c] > numbers[label] ? 1 : 0;
-      }
-      state[0] += finite && larger < k_ ? 1 : 0;
+    cases_.for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t) {
+      state[0] += score.larger >= 0 && score.larger < k_ ? 1 : 0;
       state[1] += 1;
     });
   }

@@ -106,6 +106,7 @@ class AtK final : public Metric {
                          "Classes count from 0.");
   }
   bool needs_predictions() const override { return false; }
+  bool needs_outputs() const override { return true; }
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
     sets_.for_each(batch, [&](const float* numbers, const std::vector<std::int64_t>& labels) {
@@ -137,6 +138,7 @@ class AveragePrecisionAtK final : public Metric {
   AveragePrecisionAtK(const Params& params, const MetricInput& input)
       : sets_(params, input), k_(params.integer("k")) {}
   bool needs_predictions() const override { return false; }
+  bool needs_outputs() const override { return true; }
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
     std::vector<std::int64_t> ranks;

@@ -37,15 +37,14 @@ class ClassCases {
 
   std::int64_t positions() const { return positions_; }
   std::int64_t classes() const { return classes_; }
-  /// f(sample, numbers, class) for each position that counts; `numbers`: its C outputs of `values`, which is
-  /// batch.outputs or batch.predictions.
+  /// f(sample, score, class) for each position that counts.
   template <typename F>
-  void for_each(const MetricBatch& batch, const float* values, F&& f) const {
+  void for_each(const MetricBatch& batch, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
       const std::int64_t label = label_of(batch.labels, i);
       if (label < 0 || (ignores_ && label == ignored_)) continue;
       check_range(label);
-      f(i / positions_, values + i * classes_, label);
+      f(i / positions_, batch.scores[i], label);
     }
   }
 

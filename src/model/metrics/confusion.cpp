@@ -40,12 +40,13 @@ class Pairs {
   }
   std::int64_t classes() const { return classes_ ? classes_->classes() : 2; }
   bool needs_predictions() const { return labels_.has_value(); }
+  unsigned class_parts() const { return classes_ ? kLargestClass : 0U; }
   /// f(class, predicted class; -1: none, as all outputs are NaN)
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     if (classes_)
-      classes_->for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
-        f(label, index_of_largest(numbers, classes_->classes()));
+      classes_->for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t label) {
+        f(label, static_cast<std::int64_t>(score.largest));
       });
     else
       labels_->for_each(
@@ -64,6 +65,7 @@ class ConfusionMatrix final : public Metric {
  public:
   ConfusionMatrix(const Params& params, const MetricInput& input) : pairs_(params, input) {}
   bool needs_predictions() const override { return pairs_.needs_predictions(); }
+  unsigned class_parts() const override { return pairs_.class_parts(); }
   bool has_value() const override { return false; }
   std::int64_t width() const override { return pairs_.classes() * pairs_.classes(); }
   void add(const MetricBatch& batch, double* state) const override {
@@ -85,6 +87,7 @@ class ClassMean : public Metric {
   ClassMean(const Params& params, const MetricInput& input)
       : pairs_(params, input), per_class_(params.boolean("per_class")) {}
   bool needs_predictions() const override { return pairs_.needs_predictions(); }
+  unsigned class_parts() const override { return pairs_.class_parts(); }
   std::int64_t width() const override { return 3 * pairs_.classes(); }
   void add(const MetricBatch& batch, double* state) const override {
     pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {

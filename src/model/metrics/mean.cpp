@@ -35,6 +35,7 @@ class Mean final : public Metric {
         threshold_(threshold),
         layer_(params.has("layer") ? params.string("layer") : "") {}
   bool needs_predictions() const override { return layer_.empty(); }
+  bool needs_outputs() const override { return !layer_.empty(); }
   std::string layer() const override { return layer_; }
   std::int64_t width() const override { return 2 * columns_; }
   void add(const MetricBatch& batch, double* state) const override {
@@ -72,11 +73,11 @@ class Perplexity final : public Metric {
   Perplexity(const Params& params, const MetricInput& input)
       : cases_(params, input), probabilities_(params.string("predictions") == "classes") {}
   bool needs_predictions() const override { return false; }
+  unsigned class_parts() const override { return probabilities_ ? kLabelOutput : kLabelCrossEntropy; }
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
-      state[0] +=
-          probabilities_ ? -std::log(static_cast<double>(numbers[label])) : cross_entropy(numbers, label);
+    cases_.for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t) {
+      state[0] += probabilities_ ? -std::log(static_cast<double>(score.of_label)) : score.cross_entropy;
       state[1] += 1;
     });
   }
@@ -85,14 +86,6 @@ class Perplexity final : public Metric {
   }
 
  private:
-  double cross_entropy(const float* numbers, std::int64_t label) const {
-    const auto largest = static_cast<double>(*std::max_element(numbers, numbers + cases_.classes()));
-    double sum = 0;
-    for (std::int64_t c = 0; c < cases_.classes(); ++c)
-      sum += std::exp(static_cast<double>(numbers[c]) - largest);
-    return std::log(sum) - (static_cast<double>(numbers[label]) - largest);
-  }
-
   ClassCases cases_;
   bool probabilities_;  ///< the outputs are some already
 };

@@ -93,6 +93,7 @@ class PrecisionRecall final : public Metric {
   std::int64_t width() const override { return curves_ ? curves_->width() : 3 * columns_; }
   std::int64_t records_per_sample() const override { return curves_ ? curves_->records_per_sample() : 0; }
   bool needs_predictions() const override { return !classes_; }
+  unsigned class_parts() const override { return classes_ ? kLargestClass : 0U; }
   void record(const MetricBatch& batch, ScoreRecord* records) const override {
     curves_->record(batch, records);
   }
@@ -100,8 +101,8 @@ class PrecisionRecall final : public Metric {
   void add(const MetricBatch& batch, double* state) const override {
     if (curves_) return curves_->add(batch, state);
     if (classes_) {
-      classes_->for_each(batch, batch.outputs, [&](std::int64_t, const float* numbers, std::int64_t label) {
-        const std::int64_t predicted = index_of_largest(numbers, columns_);
+      classes_->for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t label) {
+        const std::int64_t predicted = score.largest;
         if (predicted == label) {
           state[3 * label] += 1;
         } else {

@@ -158,6 +158,16 @@ const char* cudaGetErrorName(cudaError_t error) {
   }
   return "unknown error";
 }
+namespace {
+cudaError_t tell_profiler(const char* what) {
+  const std::lock_guard guard(runtime().lock);
+  if (std::getenv("LOCKSTEP_EMULATED_PROFILER") != nullptr)
+    std::fprintf(stderr, "emulated profiler: %s\n", what);
+  return cudaSuccess;
+}
+}  // namespace
+cudaError_t cudaProfilerStart() { return tell_profiler("start"); }
+cudaError_t cudaProfilerStop() { return tell_profiler("stop"); }
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
 }

@@ -22,7 +22,7 @@ constexpr double kLong = 60, kMeet = 0.01;
 
 class SaverTest : public ::testing::TestWithParam<bool> {
  protected:
-  SaverTest() : saver_(true, folder_.path(), options()) { saver_.prepare(header(0), tensors_, nullptr); }
+  SaverTest() : saver_(true, folder_.path(), options()) { saver_.prepare(header(0), tensors_, {}); }
   static SaverOptions options() {
     SaverOptions options;
     options.background = GetParam();
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Background, SaverTest, ::testing::Values(false, true));
 TEST(Saver, OtherRanksDoNothing) {
   const TemporaryFolder folder;
   Saver saver(false, folder.path(), {});
-  saver.prepare({}, {}, nullptr);
+  saver.prepare({}, {}, {});
   EXPECT_TRUE(saver.save({.global_step = 1}, {}));
   EXPECT_FALSE(saver.busy());
   saver.wait(0);
@@ -126,7 +126,7 @@ TEST(Saver, ADiskWithoutRoomIsRefusedWithFigures) {
   float value = 0;
   const std::vector<CheckpointTensor> huge{
       {"variables/a", Tensor(&value, DType::f32, {std::int64_t{1} << 55})}};
-  EXPECT_THAT(message_of([&] { saver.prepare({}, huge, nullptr); }, ErrorKind::checkpoint),
+  EXPECT_THAT(message_of([&] { saver.prepare({}, huge, {}); }, ErrorKind::checkpoint),
               AllOf(HasSubstr("6 more checkpoints"), HasSubstr("MB are free"), HasSubstr("checkpoint.keep")));
 }
 

@@ -48,7 +48,7 @@ TEST(CheckpointWriter, WritesTheBitsOfABlockingSaveWhileTheTensorsChange) {
     const TemporaryFolder folder;
     ThreadPool pool(threads);
     const TestTensors tensors = large_tensors();
-    CheckpointWriter writer(store_in(folder), tensors.get(), &pool);
+    CheckpointWriter writer(store_in(folder), tensors.get(), {.pool = &pool});
     for (int step = 1; step <= 4; ++step) {
       const std::string before = checkpoint_digest(test_header(step), tensors.get());
       writer.start(test_header(step), tensors.get());
@@ -72,7 +72,7 @@ TEST(CheckpointWriter, WritesTheBitsOfABlockingSaveWhileTheTensorsChange) {
 TEST(CheckpointWriter, TensorsMayGrow) {
   const TemporaryFolder folder;
   const TestTensors small = test_tensors(), large = large_tensors();
-  CheckpointWriter writer(store_in(folder), small.get(), nullptr);
+  CheckpointWriter writer(store_in(folder), small.get(), {});
   for (const TestTensors* tensors : {&small, &large, &small}) {
     writer.start(test_header(1), tensors->get());
     ASSERT_TRUE(writer.wait(kLong));
@@ -86,7 +86,7 @@ TEST(CheckpointWriter, TensorsMayGrow) {
 TEST(CheckpointWriter, AFailureIsReportedAndTheNextOneWorks) {
   const TemporaryFolder folder;
   const TestTensors tensors = test_tensors();
-  CheckpointWriter writer(store_in(folder), tensors.get(), nullptr);
+  CheckpointWriter writer(store_in(folder), tensors.get(), {});
   testing::write_file(folder / "checkpoints", "a file where the folder should be");
   writer.start(test_header(1), tensors.get());
   ASSERT_TRUE(writer.wait(kLong));
@@ -123,7 +123,7 @@ TEST(CheckpointWriter, OneInFlightAndAWaitWithALimit) {
   const TemporaryFolder folder;
   HeldStore store(folder);
   const TestTensors tensors = test_tensors();
-  CheckpointWriter writer(store.get(), tensors.get(), nullptr);
+  CheckpointWriter writer(store.get(), tensors.get(), {});
   store.held = true;
   writer.start(test_header(7), tensors.get());
   EXPECT_TRUE(writer.busy());
@@ -140,7 +140,7 @@ TEST(CheckpointWriter, OneInFlightAndAWaitWithALimit) {
 TEST(CheckpointWriter, TheDestructorLetsTheOneInFlightEnd) {
   const TemporaryFolder folder;
   const TestTensors tensors = large_tensors();
-  { CheckpointWriter(store_in(folder), tensors.get(), nullptr).start(test_header(9), tensors.get()); }
+  { CheckpointWriter(store_in(folder), tensors.get(), {}).start(test_header(9), tensors.get()); }
   CheckpointStore store(folder.path(), 0);
   EXPECT_EQ(store.newest_intact(nullptr), store.path_of(9));
 }
@@ -151,7 +151,7 @@ TEST(CheckpointWriter, TheDestructorDoesNotWaitForADiskThatNeverAnswers) {
   const TestTensors tensors = test_tensors();
   const auto begin = std::chrono::steady_clock::now();
   {
-    CheckpointWriter writer(store.get(), tensors.get(), nullptr);
+    CheckpointWriter writer(store.get(), tensors.get(), {});
     store.held = true;
     writer.start(test_header(1), tensors.get());
   }
@@ -182,7 +182,7 @@ TEST(CheckpointWriter, AMetricMayBeNotedWhileACheckpointIsWritten) {
   const TemporaryFolder folder;
   auto store = std::make_shared<CheckpointStore>(folder.path(), RetentionRules{.keep = 2, .keep_best = 1});
   const TestTensors tensors = test_tensors();
-  CheckpointWriter writer(store, tensors.get(), nullptr);
+  CheckpointWriter writer(store, tensors.get(), {});
   for (int step = 1; step <= 10; ++step) {
     writer.start(test_header(step), tensors.get());
     store->note_metric(step, step == 3 ? 0.1 : 1.0);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kernel_testing.h"
+#include "rows_testing.h"
 #include "stored_testing.h"
 
 namespace lockstep {
@@ -152,6 +153,33 @@ TEST(EmbeddingKernels, RowsIn16BitsAreRoundedOnceAndTheTablesGradientHasTheBitsO
         expect_stored<BFloat16>(level, units, shift);
         expect_stored<Float16>(level, units, shift);
       }
+}
+
+TEST(EmbeddingKernels, AddsTheRowsOfLeavesAlongTheShardTree) {
+  for (const Level& level : levels())
+    for (const LeafCase& test : leaf_cases()) {
+      const std::int64_t places = test.leaves * test.leaf_rows;
+      const Floats ids(places), leaf_values(test.values), values(places * test.width);
+      level.embedding.ids_of_rows(TestLane(), test.leaves, test.leaf_rows, test.counts.data(),
+                                  test.row_of_place.data(), ids.data());
+      const Grouped grouped = group(level.embedding, ids, test.rows, -1);
+      level.embedding.add_leaves(TestLane(), test.leaves, test.leaf_rows, test.width, grouped.touched,
+                                 leaf_values.data(), values.data());
+      std::int32_t k = 0;
+      for (std::int32_t row = 0; row < test.rows; ++row) {
+        bool found = false;
+        (void)test.sum(0, test.leaves, row, 0, found);
+        if (!found) continue;
+        ASSERT_LT(k, *grouped.touched.count) << test.text();
+        ASSERT_EQ(grouped.touched.rows[k], row) << test.text();
+        for (std::int64_t c = 0; c < test.width; ++c)
+          ASSERT_EQ(values[static_cast<std::size_t>(k * test.width + c)],
+                    test.sum(0, test.leaves, row, c, found))
+              << level.name << " " << test.text() << " row " << row;
+        ++k;
+      }
+      EXPECT_EQ(k, *grouped.touched.count) << test.text();
+    }
 }
 
 }  // namespace

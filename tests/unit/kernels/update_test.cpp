@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
 #include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/rows_testing.h"
 
 namespace lockstep {
 namespace {
@@ -124,6 +126,44 @@ TEST(Update, UnscaleMultipliesAndFindsWhatIsNotFinite) {
       level.update.unscale(TestLane(), count, 1.0F, g.data(), &flag);
       EXPECT_EQ(flag, 1);
     }
+}
+
+/// In two parts, as two threads do it.
+TEST(Update, RowsMoveAsWithADenseGradientAndOthersStayIfTheyAreToStay) {
+  for (const Level& level : levels())
+    for (const RowRule& rule : row_rules())
+      for (const RowCase& test : row_cases())
+        for (const bool others : {true, false}) {
+          const std::string what = level.name + " " + rule.name + " " + test.text();
+          const std::int64_t size = test.rows * test.width;
+          const Values values = random_values(static_cast<std::int64_t>(test.touched.size()) * test.width, 5);
+          const Values w0 = random_values(size, 1), a0 = random_values(size, 2),
+                       b0 = random_values(size, 3, 0.0, 1.0);
+          const Floats w(w0), a(a0), b(b0), dense_w(w0), dense_a(a0), dense_b(b0), given(values),
+              dense(dense_gradient(test, values));
+          rule.dense(level.update, TestLane(), size, dense_w.data(), dense.data(), dense_a.data(),
+                     dense_b.data());
+          for (const bool second : {false, true}) {
+            const std::int64_t cut = test.rows / 3;
+            rule.rows(
+                level.update, TestLane(),
+                {second ? cut : 0, second ? test.rows : cut, test.width,
+                 static_cast<std::int64_t>(test.touched.size()), test.touched.data(), given.data(), others},
+                w.data(), a.data(), b.data());
+          }
+          for (std::int64_t i = 0; i < size; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            const bool touched = std::ranges::find(test.touched, static_cast<std::int32_t>(i / test.width)) !=
+                                 test.touched.end();
+            const bool stays = !touched && !others;
+            ASSERT_EQ(w[at], stays ? static_cast<float>(w0[at]) : dense_w[at]) << what << " " << i;
+            ASSERT_EQ(a[at], stays ? static_cast<float>(a0[at]) : dense_a[at]) << what << " " << i;
+            ASSERT_EQ(b[at], stays ? static_cast<float>(b0[at]) : dense_b[at]) << what << " " << i;
+            if (rule.moves_others && !touched) {
+              ASSERT_EQ(a[at] == static_cast<float>(a0[at]), !others) << what;
+            }
+          }
+        }
 }
 
 }  // namespace

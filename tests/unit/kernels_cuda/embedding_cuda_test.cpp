@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/embedding.h"
 
+#include <algorithm>
+
+#include "unit/kernels/rows_testing.h"
 #include "unit/kernels/stored_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
@@ -103,6 +106,45 @@ TEST_F(CudaEmbedding, In16BitsHasTheBitsOfTheCpu) {
     for (int shift : {0, 1}) {
       expect_stored<BFloat16>(units, shift);
       expect_stored<Float16>(units, shift);
+    }
+}
+
+TEST_F(CudaEmbedding, AddsTheRowsOfLeavesAlongTheShardTree) {
+  const EmbeddingKernels& kernels = gpu().embedding;
+  for (const LeafCase& test : leaf_cases())
+    for (const int shift : {0, 1}) {
+      const std::int64_t places = test.leaves * test.leaf_rows;
+      const CudaLane lane;
+      const OnDevice<std::int32_t> counts(test.counts), rows(test.row_of_place),
+          memory(TouchedRows::words(places)), sum_rows(std::min(places, test.rows)),
+          count(std::vector<std::int32_t>{-1});
+      const OnDevice<std::int64_t> keys(
+          static_cast<std::int64_t>(kernels.group_bytes(places) / sizeof(std::int64_t)) + 1);
+      const DeviceFloats ids(places, shift), leaf_values(test.values, shift),
+          values(std::min(places, test.rows) * test.width, shift);
+      // As the sum of sparse gradients has it: the rows and their count in other memory.
+      const TouchedRows touched =
+          TouchedRows::carve(memory.data(), places).with(sum_rows.data(), count.data());
+      kernels.ids_of_rows(lane, test.leaves, test.leaf_rows, counts.data(), rows.data(), ids.data());
+      kernels.group_by_row(lane, places, test.rows, ids.data(), -1, keys.data(), touched);
+      kernels.add_leaves(lane, test.leaves, test.leaf_rows, test.width, touched, leaf_values.data(),
+                         values.data());
+      const std::vector<float> actual = values.host();
+      const std::vector<std::int32_t> which = sum_rows.host();
+      std::size_t k = 0;
+      for (std::int32_t row = 0; row < test.rows; ++row) {
+        bool found = false;
+        (void)test.sum(0, test.leaves, row, 0, found);
+        if (!found) continue;
+        ASSERT_LT(k, which.size()) << test.text();
+        ASSERT_EQ(which[k], row) << test.text();
+        for (std::int64_t c = 0; c < test.width; ++c)
+          ASSERT_EQ(actual[k * static_cast<std::size_t>(test.width) + static_cast<std::size_t>(c)],
+                    test.sum(0, test.leaves, row, c, found))
+              << test.text() << " row " << row;
+        ++k;
+      }
+      EXPECT_EQ(static_cast<std::size_t>(count.host()[0]), k) << test.text();
     }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/update.h"
 
+#include "unit/kernels/rows_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -71,6 +72,41 @@ TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndFindsWhatIsNotFinite) {
           expect_same(g.host(), host_of(expected), fmt::format("{} numbers", count));
           EXPECT_EQ(flag.host()[0], cpu_flag);
           EXPECT_EQ(cpu_flag, std::isfinite(broken) ? 0 : 1);
+        }
+}
+
+TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfADenseGradient) {
+  for (const RowRule& rule : row_rules())
+    for (const RowCase& test : row_cases())
+      for (const bool others : {true, false})
+        for (const int shift : {0, 1}) {
+          const std::string what = fmt::format("{} {} others {}", rule.name, test.text(), others);
+          const auto count = static_cast<std::int64_t>(test.touched.size());
+          const std::int64_t size = test.rows * test.width, cut = test.rows / 3;
+          const Values values = random_values(count * test.width, 5), w = random_values(size, 1),
+                       a = random_values(size, 2), b = random_values(size, 3, 0.0, 1.0);
+          const Floats cw(w), ca(a), cb(b), cvalues(values);
+          const DeviceFloats dw(w, shift), da(a, shift), db(b, shift), dvalues(values, shift);
+          const DeviceFloats dense_w(w, shift), dense_a(a, shift), dense_b(b, shift),
+              gradient(dense_gradient(test, values), shift);
+          const OnDevice<std::int32_t> rows(test.touched);
+          const CudaLane lane;
+          for (const auto& [first, last] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, test.rows}}) {
+            RowUpdate update{first, last, test.width, count, test.touched.data(), cvalues.data(), others};
+            rule.rows(cpu_kernels().update, TestLane(), update, cw.data(), ca.data(), cb.data());
+            update.rows = rows.data();
+            update.values = dvalues.data();
+            rule.rows(gpu().update, lane, update, dw.data(), da.data(), db.data());
+          }
+          expect_same(dw.host(), host_of(cw), "w of " + what);
+          expect_same(da.host(), host_of(ca), "the first slot of " + what);
+          expect_same(db.host(), host_of(cb), "the second slot of " + what);
+          if (!others) continue;
+          rule.dense(gpu().update, lane, size, dense_w.data(), gradient.data(), dense_a.data(),
+                     dense_b.data());
+          expect_same(dw.host(), dense_w.host(), "w beside a dense gradient, " + what);
+          expect_same(da.host(), dense_a.host(), "the first slot beside a dense gradient, " + what);
+          expect_same(db.host(), dense_b.host(), "the second slot beside a dense gradient, " + what);
         }
 }
 

@@ -16,6 +16,7 @@
 #include "comm/tree.h"
 #include "core/philox.h"
 #include "driver/yaml_node.h"
+#include "kernels/kernel_table.h"
 #include "model/metric.h"
 
 namespace lockstep {
@@ -75,7 +76,9 @@ inline std::unique_ptr<Metric> metric_from(const std::string& yaml, const Metric
   return make_metric(specs.at(0), input);
 }
 
-inline MetricBatch part_of(const Samples& samples, std::int64_t first, std::int64_t n) {
+/// `scores`: memory for those of a metric of classes.
+inline MetricBatch part_of(const Samples& samples, std::int64_t first, std::int64_t n, unsigned class_parts,
+                           std::vector<ClassScore>& scores) {
   MetricBatch batch;
   batch.n = n;
   batch.outputs = samples.outputs.data() + first * samples.elements();
@@ -84,6 +87,16 @@ inline MetricBatch part_of(const Samples& samples, std::int64_t first, std::int6
     batch.labels.indices = samples.indices.data() + first * samples.input.label_columns;
   else if (!samples.rows.empty())
     batch.labels.rows = samples.rows.data() + first * samples.input.label_columns;
+  if (class_parts == 0) return batch;
+  const Shape& output = samples.input.output;
+  const std::int64_t positions = n * output.num_elements() / output.last();
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(positions));
+  scores.resize(labels.size());
+  class_labels(batch.labels, n, output, labels.data());
+  cpu_kernels().metric.class_scores({}, positions, output.last(), batch.outputs, labels.data(), class_parts,
+                                    scores.data());
+  batch.scores = scores.data();
+  batch.outputs = nullptr;
   return batch;
 }
 
@@ -95,7 +108,8 @@ inline MetricReport report_of(const Metric& metric, const Samples& samples,
   std::vector<ScoreRecord> records;
   std::int64_t first = 0;
   for (std::size_t shard = 0; shard < sizes.size(); ++shard) {
-    const MetricBatch batch = part_of(samples, first, sizes[shard]);
+    std::vector<ClassScore> scores;
+    const MetricBatch batch = part_of(samples, first, sizes[shard], metric.class_parts(), scores);
     metric.add(batch, states[shard].data());
     if (metric.records_per_sample() > 0) {
       std::vector<ScoreRecord> own(static_cast<std::size_t>(sizes[shard] * metric.records_per_sample()));

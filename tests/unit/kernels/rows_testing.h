@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables of which some rows have a gradient, and what their updates and sums must give, worked out plainly:
+// for the tests of the CPU's kernels and of a GPU's.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/update.h"
+#include "unit/kernels/kernel_testing.h"
+
+namespace lockstep {
+
+/// An update rule with its two forms; b is the second slot.
+struct RowRule {
+  const char* name;
+  std::function<void(const UpdateKernels&, const Lane&, std::int64_t count, float* w, const float* g,
+                     float* a, float* b)>
+      dense;
+  std::function<void(const UpdateKernels&, const Lane&, const RowUpdate&, float* w, float* a, float* b)> rows;
+  bool moves_others;  ///< a gradient of zero moves something
+};
+
+inline std::vector<RowRule> row_rules() {
+  using K = const UpdateKernels&;
+  using L = const Lane&;
+  using U = const RowUpdate&;
+  std::vector<RowRule> rules{
+      {"gradient descent",
+       [](K k, L l, std::int64_t n, float* w, const float* g, float*, float*) {
+         k.gradient_descent(l, n, w, g, 0.1F);
+       },
+       [](K k, L l, U u, float* w, float*, float*) { k.gradient_descent_rows(l, u, w, 0.1F); }, false},
+      {"adam",
+       [](K k, L l, std::int64_t n, float* w, const float* g, float* a, float* b) {
+         k.adam(l, n, w, g, a, b, 0.01F, 0.9F, 0.999F, 1e-8F);
+       },
+       [](K k, L l, U u, float* w, float* a, float* b) {
+         k.adam_rows(l, u, w, a, b, 0.01F, 0.9F, 0.999F, 1e-8F);
+       },
+       true}};
+  for (const bool nesterov : {false, true})
+    rules.push_back({nesterov ? "nesterov" : "momentum",
+                     [=](K k, L l, std::int64_t n, float* w, const float* g, float* a, float*) {
+                       k.momentum(l, n, w, g, a, 0.1F, 0.9F, nesterov);
+                     },
+                     [=](K k, L l, U u, float* w, float* a, float*) {
+                       k.momentum_rows(l, u, w, a, 0.1F, 0.9F, nesterov);
+                     },
+                     true});
+  return rules;
+}
+
+/// Widths with whole packs of four and without, rows that are touched: none, one, the ends, all.
+struct RowCase {
+  std::int64_t rows, width;
+  std::vector<std::int32_t> touched;
+  std::string text() const {
+    return std::to_string(touched.size()) + " of " + std::to_string(rows) + " rows of " +
+           std::to_string(width);
+  }
+};
+inline std::vector<RowCase> row_cases() {
+  std::vector<RowCase> cases;
+  for (const std::int64_t width : {1, 3, 4, 36, 130})
+    for (const std::int64_t rows : {1, 23, 300}) {
+      std::vector<std::int32_t> all, some;
+      for (std::int32_t row = 0; row < rows; ++row) {
+        all.push_back(row);
+        if (row % 7 == 2 || row % 11 == 3) some.push_back(row);
+      }
+      const auto last = static_cast<std::int32_t>(rows - 1);
+      cases.push_back({rows, width, {}});
+      cases.push_back({rows, width, {last}});
+      cases.push_back({rows, width, all});
+      if (rows > 1) cases.push_back({rows, width, {0, last}});
+      if (rows > 1) cases.push_back({rows, width, some});
+    }
+  return cases;
+}
+
+/// The gradient of the whole table, zeros where no row is given.
+inline Values dense_gradient(const RowCase& test, const Values& values) {
+  Values dense(static_cast<std::size_t>(test.rows * test.width), 0.0);
+  for (std::size_t k = 0; k < test.touched.size(); ++k)
+    for (std::int64_t c = 0; c < test.width; ++c)
+      dense[static_cast<std::size_t>(test.touched[k] * test.width + c)] =
+          values[k * static_cast<std::size_t>(test.width) + static_cast<std::size_t>(c)];
+  return dense;
+}
+
+/// Rows of several microshards. places [leaves][leaf_rows]; what no row is in has a row that would be wrong.
+struct LeafCase {
+  std::int64_t leaves, leaf_rows, rows, width;
+  std::vector<std::int32_t> counts, row_of_place;
+  Values values;  ///< of all places
+  std::string text() const {
+    return std::to_string(leaves) + " leaves of " + std::to_string(leaf_rows) + " of " +
+           std::to_string(rows) + " rows of " + std::to_string(width);
+  }
+  /// Place of a row in a leaf, or -1.
+  std::int64_t place(std::int64_t leaf, std::int32_t row) const {
+    for (std::int64_t k = 0; k < counts[static_cast<std::size_t>(leaf)]; ++k)
+      if (row_of_place[static_cast<std::size_t>(leaf * leaf_rows + k)] == row) return leaf * leaf_rows + k;
+    return -1;
+  }
+  /// Number `c` of a row, summed over the leaves [first, last) as the tree does it; `found`: one has the row.
+  float sum(std::int64_t first, std::int64_t last, std::int32_t row, std::int64_t c, bool& found) const {
+    if (last - first == 1) {
+      const std::int64_t at = place(first, row);
+      found = at >= 0;
+      return found ? static_cast<float>(values[static_cast<std::size_t>(at * width + c)]) : 0.0F;
+    }
+    std::int64_t left = 1;
+    while (2 * left < last - first) left *= 2;
+    bool in_left = false, in_right = false;
+    const float a = sum(first, first + left, row, c, in_left), b = sum(first + left, last, row, c, in_right);
+    found = in_left || in_right;
+    return in_left && in_right ? a + b : in_left ? a : b;
+  }
+};
+
+inline LeafCase leaf_case(std::int64_t leaves, std::int64_t leaf_rows, std::int64_t rows,
+                          std::int64_t width) {
+  LeafCase test{leaves, leaf_rows, rows, width, {}, {}, random_values(leaves * leaf_rows * width, 7)};
+  const Values chance = random_values(leaves * rows, 8, 0.0, 1.0);
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    // Some leaves have all that there is room for, some nothing; the first rows are in most.
+    const double share = leaf % 5 == 1 ? 1.1 : leaf % 5 == 3 ? -1.0 : 0.4;
+    std::int32_t count = 0;
+    for (std::int64_t row = 0; row < rows && count < leaf_rows; ++row) {
+      if (chance[static_cast<std::size_t>(leaf * rows + row)] - (row < 2 && share > 0 ? 0.5 : 0.0) > share)
+        continue;
+      test.row_of_place.push_back(static_cast<std::int32_t>(row));
+      ++count;
+    }
+    test.counts.push_back(count);
+    while (count++ < leaf_rows) test.row_of_place.push_back(0);
+  }
+  return test;
+}
+
+inline std::vector<LeafCase> leaf_cases() {
+  return {leaf_case(1, 4, 9, 3),   leaf_case(2, 1, 1, 1),    leaf_case(3, 5, 40, 4),
+          leaf_case(4, 40, 40, 5), leaf_case(5, 12, 30, 8),  leaf_case(7, 3, 20, 130),
+          leaf_case(8, 9, 12, 36), leaf_case(13, 60, 90, 2), leaf_case(33, 17, 50, 1)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checkpoints of what is on a GPU: copied beside the steps, with the numbers of the step they are of.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "comm/self_communicator.h"
+#include "driver/run_state.h"
+#include "driver/saver.h"
+#include "kernels/backend.h"
+#include "kernels/backend_cuda.h"
+#include "support/tiny_run.h"
+#include "unit/io/checkpoint_testing.h"
+#include "unit/kernels_cuda/cuda_testing.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kLayers[] = "[{dense: {units: 16}}, relu, batch_norm, {dense: {units: 3}}]";
+
+Device& the_gpu() {
+  static Device& device = cuda_backend().open(0);
+  return device;
+}
+
+std::vector<float> copy_of(const Tensor& tensor) {
+  return {tensor.f32(), tensor.f32() + tensor.num_elements()};
+}
+
+/// What a run has, in host memory, by path.
+std::map<std::string, std::vector<float>> state_of(TinyRun& run) {
+  std::map<std::string, std::vector<float>> state;
+  for (const CheckpointTensor& entry : state_tensors(run.variables(), &run.optimizer()))
+    state[entry.path] = copy_of(entry.tensor);
+  return state;
+}
+
+class CudaCheckpoint : public GpuTest {
+ protected:
+  TinyRun make_run() {
+    return {world_, {.layers = kLayers, .threads = 1, .device = &the_gpu(), .kernels = &gpu()}};
+  }
+  SelfCommunicator world_;
+};
+
+TEST_F(CudaCheckpoint, TheNextUpdateComesBehindWhoReadsTheVariables) {
+  TinyRun run = make_run();
+  run.trainer().step();
+  const auto before = state_of(run);
+  Device& device = the_gpu();
+  const DeviceStream side(device);
+  const DeviceEvent ready(device), copied(device);
+  std::vector<Buffer> copies;
+  std::vector<CheckpointTensor> there = state_tensors(run.variables(), &run.optimizer(), true);
+  ready.record(run.workers().lanes().front().stream);
+  ready.stream_wait(side.get());
+  for (const CheckpointTensor& entry : there) {
+    copies.push_back(Buffer::pinned(device, entry.tensor.size_bytes()));
+    if (entry.on_device)
+      device.download(side.get(), copies.back().data(), entry.tensor.raw(), entry.tensor.size_bytes());
+  }
+  copied.record(side.get());
+  // Nothing waits for the copies but the update of the next step: an emulated stream would do them too late.
+  run.trainer().hold_update(&copied);
+  for (int i = 0; i < 3; ++i) run.trainer().step();
+  EXPECT_NE(state_of(run), before) << "nothing was learnt";
+  copied.wait();
+  int compared = 0;
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if (!there[i].on_device) continue;
+    const std::span<const float> found = copies[i].as<float>();
+    EXPECT_EQ(std::vector<float>(found.begin(), found.end()), before.at(there[i].path)) << there[i].path;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3 * 6) << "variables and two slots of each";
+}
+
+TEST_F(CudaCheckpoint, ASaveInTheBackgroundHasTheStateOfItsStep) {
+  const testing::TemporaryFolder folder;
+  TinyRun run = make_run();
+  Saver saver(true, folder.path(), {.retention = {.keep = 10}});
+  const auto header = [&] {
+    return run_header(run.trainer().global_step(), run.trainer().cursor(), 4, 4, "");
+  };
+  const auto tensors = [&] { return state_tensors(run.variables(), &run.optimizer(), true); };
+  saver.prepare(header(), tensors(), {.device = &the_gpu(), .stream = run.workers().lanes().front().stream});
+  std::map<std::int64_t, std::map<std::string, std::vector<float>>> states;
+  for (int i = 0; i < 4; ++i) {
+    run.trainer().step();
+    ASSERT_TRUE(saver.save(header(), tensors()));
+    run.trainer().hold_update(saver.copied());
+    run.trainer().step();
+    saver.wait(60);
+  }
+  TinyRun again = make_run();
+  for (int step = 1; step <= 8; ++step) {
+    again.trainer().step();
+    states[step] = state_of(again);
+  }
+  const std::vector<CheckpointOutcome> outcomes = saver.poll();
+  ASSERT_EQ(outcomes.size(), 4U);
+  for (const CheckpointOutcome& outcome : outcomes) {
+    ASSERT_FALSE(outcome.error) << outcome.error->what();
+    const CheckpointFile file(outcome.path);
+    file.verify();
+    EXPECT_EQ(file.entries().size(), states[outcome.step].size());
+    for (const CheckpointEntry& entry : file.entries()) {
+      std::vector<float> found(static_cast<std::size_t>(entry.shape.num_elements()));
+      file.read_into(entry.path, Tensor(found.data(), DType::f32, entry.shape));
+      EXPECT_EQ(found, states[outcome.step].at(entry.path)) << entry.path << " of step " << outcome.step;
+    }
+  }
+}
+
+TEST_F(CudaCheckpoint, TheFingerprintIsTheSameForTheSameVariablesAndSaysIfOneIsBroken) {
+  TinyRun run = make_run(), other = make_run();
+  run.trainer().step();
+  other.trainer().step();
+  const VariableFingerprint::Result found = run.trainer().fingerprint();
+  EXPECT_TRUE(found.finite);
+  EXPECT_EQ(found.hash, other.trainer().fingerprint().hash);
+  for (const bool trainable : {true, false}) {
+    TinyRun changed = make_run();
+    changed.trainer().step();
+    const std::span<float> values =
+        trainable ? changed.variables().trainable_values() : changed.variables().other_values();
+    values[3] += 0.5F;
+    changed.variables().to_device();
+    EXPECT_NE(changed.trainer().fingerprint().hash, found.hash) << trainable;
+    EXPECT_TRUE(changed.trainer().fingerprint().finite);
+    values[5] = std::nanf("");
+    changed.variables().to_device();
+    EXPECT_FALSE(changed.trainer().fingerprint().finite) << trainable;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
