@@ -94,8 +94,19 @@ class ClipTest(LockstepTest):
         self.train("parts", config=self.config, sets=sets)
         self.assert_same_run("whole", "parts")
 
+    def test_the_norm_is_that_behind_the_loss_scale_and_regularization(self):
+        sets = ["gradients.clip_global_norm=0.5"]
+        self.train("plain", config=self.config, sets=sets)
+        self.train("scaled", config=self.config, sets=[*sets, "precision.loss_scale=1024"])
+        self.assertEqual(self.numbers("plain", "gradient_norm"), self.numbers("scaled", "gradient_norm"))
+        self.assertEqual(self.digest("plain"), self.digest("scaled"))
+        for ranks in (1, 3):
+            self.train(f"l2-{ranks}", config=self.config, ranks=ranks,
+                       sets=[*sets, "model.regularization=[{variables: '*/kernel', l2: 100}]"])
+        self.assert_same_run("l2-1", "l2-3")
+        self.assertGreater(self.numbers("l2-1", "gradient_norm")[0], 50 * self.numbers("plain", "gradient_norm")[0])
+
     def test_float16_with_a_dynamic_loss_scale_is_clipped_behind_it(self):
-        # The scale is off before the norm is looked at: a run with another scale has the same norms.
         growth = ["precision.loss_scale=dynamic", "precision.loss_scale_growth_steps=1"]
         sets = ["precision.compute=float16", "train.batch_size=128", "shards=4", "gradients.clip_global_norm=0.5"]
         result = self.train("one", config=DIGITS, sets=[*sets, *growth], steps=40)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole program on GPUs: the same bits from run to run and on 1, 2, 3 and 4 ranks, resumed and killed, on a GPU and on
 CPUs in turn. Runs on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real one where there is one."""
+import os
 import re
 import unittest
 
@@ -9,6 +10,7 @@ import lockstep_run
 from gpu_run import EMULATED, GpuRunTest
 from lockstep_run import checkpoints, main, records, wait_until
 
+HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
 
 
@@ -66,6 +68,17 @@ class GpuTest(GpuRunTest):
             for one, other in zip(gpu, cpu):
                 self.assertAlmostEqual(one, other, delta=1e-3 * other)
         self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
+
+    @unittest.skipUnless(HAS_FAULTS, "a build without faults")
+    def test_a_norm_that_is_not_finite_leaves_the_update_out_or_ends_the_run_at_the_next_loss(self):
+        sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}
+        result = self.on_gpu("skip", ranks=2, sets=[*sets, "train.on_nan=skip"], **fault)
+        self.assertIn("the norm of the gradients of step 3 is nan: training has diverged: this step's update is left out",
+                      result.err)
+        norms = [record["gradient_norm"] for record in records(self.folder / "skip")]
+        self.assertEqual([norm is None for norm in norms], [step == 3 for step in range(1, STEPS + 1)])
+        result = self.on_gpu("error", ranks=2, sets=sets, code=1, **fault)
+        self.assert_one_error(result, 1, "the loss of step 4 is nan")
 
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
     def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):

@@ -21,7 +21,7 @@ using By = ClipRule::By;
 
 constexpr float kRate = 0.5F;
 constexpr const char* kDense = "[flatten, dense: {units: 40}, relu, dense: {units: 3}]";
-constexpr const char* kTable = "[embedding: {rows: 700, units: 9}, flatten, dense: {units: 3}]";
+constexpr const char* kTable = "[embedding: {rows: 20000, units: 9}, flatten, dense: {units: 3}]";
 
 TinyRunOptions options_of(const ClipRule& rule, bool sparse, int threads) {
   TinyRunOptions options{.layers = kDense, .optimizer = "gradient_descent: {learning_rate: 0.5}"};
@@ -30,7 +30,7 @@ TinyRunOptions options_of(const ClipRule& rule, bool sparse, int threads) {
   if (!sparse) return options;
   options.layers = kTable;
   options.features = {6};
-  options.ids = 700;
+  options.ids = 20000;  // not every block of the table is touched in every step
   return options;
 }
 

@@ -81,22 +81,24 @@ TEST_F(CudaClip, RowsHaveTheBitsOfTheCpu) {
       auto count = static_cast<std::int32_t>(some.rows.size());
       std::vector<std::int32_t> rows = some.rows;
       const ClipCase c({shape.rows * shape.width});
-      for (const std::int64_t first : {0, 3}) {
-        const std::string what = fmt::format("{}x{} from {}", shape.rows, shape.width, first);
+      for (const auto& [first, last] :
+           {std::pair(std::int64_t{0}, shape.rows), std::pair(std::int64_t{3}, shape.rows),
+            std::pair(std::int64_t{2}, std::int64_t{count / 2})}) {
+        const std::string what = fmt::format("{}x{}, {} to {}", shape.rows, shape.width, first, last);
         const Floats values(some.values);
         const SparseRows gradient{&count, rows.data(), values.data()};
         std::vector<double> sums(c.blocks.size(), -1.0);
         const double factor = 1.0 / 3;
-        cpu().square_rows(TestLane(), gradient, first, shape.rows, shape.width, sums.data());
-        cpu().clip_rows(TestLane(), gradient, first, shape.rows, shape.width, 0, {&factor});
+        cpu().square_rows(TestLane(), gradient, first, last, shape.width, sums.data());
+        cpu().clip_rows(TestLane(), gradient, first, last, shape.width, 0, {&factor});
 
         const CudaLane lane;
         const OnDevice<std::int32_t> dcount(std::vector<std::int32_t>{count}), drows(some.rows);
         const DeviceFloats dvalues(some.values, shift);
         const DeviceDoubles dsums(Values(c.blocks.size(), -1.0)), dfactor(Values{factor});
         const SparseRows dgradient{dcount.data(), drows.data(), dvalues.data()};
-        gpu().clip.square_rows(lane, dgradient, first, shape.rows, shape.width, dsums.data());
-        gpu().clip.clip_rows(lane, dgradient, first, shape.rows, shape.width, 0, {dfactor.data()});
+        gpu().clip.square_rows(lane, dgradient, first, last, shape.width, dsums.data());
+        gpu().clip.clip_rows(lane, dgradient, first, last, shape.width, 0, {dfactor.data()});
         expect_same(dsums.host(), sums, "sums of " + what);
         expect_same(dvalues.host(), host_of(values), "values of " + what);
       }
