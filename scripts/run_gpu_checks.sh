@@ -8,7 +8,7 @@
 #   run.sh [--seconds N] [--only PART[,PART...]] [--output FOLDER]
 #
 #   --seconds  for all parts together; what no longer fits is named and left out. Default: no limit
-#   --only     of: info, kernels, layers, driver, run, memcheck, racecheck, kernel_rates, tree_rates, compare, compiled.
+#   --only     of: info, kernels, layers, driver, run, tables, memcheck, racecheck, kernel_rates, tree_rates, compare, compiled.
 #              Default: all
 #   --output   for logs and JSON files; default: gpu_checks
 #
@@ -79,6 +79,7 @@ part kernels 300 "$here/bin/cuda_kernels_test"
 part layers 300 "$here/bin/cuda_layers_test"
 part driver 120 "$here/bin/cuda_driver_test"
 part run 600 python3 -B "$here/source/tests/e2e/gpu_test.py" -v
+part tables 300 python3 -B "$here/source/tests/e2e/gpu_sparse_test.py" -v
 part kernel_rates 120 "$here/bench/kernel_rates" --json "$output/kernel_rates.json"
 part tree_rates 60 "$here/bench/tree_rates" --json "$output/tree_rates.json"
 part compare 600 python3 "$here/source/bench/gpu/compare.py" --build "$here" --ways lockstep,eager --budget 580 --json "$output/compare.json"
