@@ -73,7 +73,7 @@ cudaDataType_t native(DType type) {
   }
 }
 
-/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], with float32 only).
+/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], where d is float32).
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
@@ -212,11 +212,11 @@ class Product {
 class CudaDense final : public LinearPrimitive {
  public:
   CudaDense(const DenseSpec& spec, int lanes, const CudaOptions& options)
-      : spec_(spec), bias_in_product_(spec.bias && !spec.relu && spec.dtype == DType::f32) {
+      : spec_(spec), bias_in_product_(spec.bias && !spec.relu && spec.y_type() == DType::f32) {
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     ProductShape shape{spec.out, spec.n, spec.in};
     shape.tf32 = options.allow_tf32 && spec.dtype == DType::f32;
-    shape.from = shape.to = spec.dtype;
+    shape.from = spec.dtype, shape.to = spec.y_type();
     if (!spec.aligned) shape.alignment = static_cast<std::uint32_t>(size_in_bytes(spec.dtype));
     const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
       shape.m = m, shape.n = n, shape.k = k;
@@ -225,7 +225,7 @@ class CudaDense final : public LinearPrimitive {
     shape.bias = bias_in_product_;
     forward_.emplace(product(spec.out, spec.n, spec.in), lanes);
     if (!spec.training) return;
-    shape.bias = false, shape.transposed_a = true;
+    shape.bias = false, shape.transposed_a = true, shape.to = spec.dx_type();
     backward_data_.emplace(product(spec.in, spec.n, spec.out), lanes);
     shape.transposed_a = false, shape.transposed_b = true, shape.to = DType::f32;
     backward_weights_.emplace(product(spec.out, spec.in, spec.n), lanes);
@@ -251,14 +251,14 @@ class CudaDense final : public LinearPrimitive {
   void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
     forward_->run(lane, used(weights, packed), address_in(spec_.dtype, x), bias_in_product_ ? bias : nullptr,
-                  address_in(spec_.dtype, y));
+                  address_in(spec_.y_type(), y));
     if (!bias_in_product_) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, spec_.relu, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     backward_data_->run(lane, used(weights, packed), address_in(spec_.dtype, dy), nullptr,
-                        address_in(spec_.dtype, dx));
+                        address_in(spec_.dx_type(), dx));
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
@@ -280,7 +280,7 @@ class CudaDense final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options) {
-  return make_in_its_type<CudaDense>(elementwise_kernels(), true, spec, lanes, options);
+  return make_in_its_type<CudaDense>(elementwise_kernels(), "", spec, lanes, options);
 }
 
 std::string dense_library_version() {

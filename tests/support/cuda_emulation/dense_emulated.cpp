@@ -34,14 +34,14 @@ class EmulatedDense final : public LinearPrimitive {
     const float* added = s_.bias ? bias : nullptr;
     product(lane, s_.n, s_.out, s_.in, {address_in(s_.dtype, x), s_.in, 1},
             {used(weights, packed), s_.out, 1}, packs() ? nullptr : added,
-            {address_in(s_.dtype, y), s_.dtype});
+            {address_in(s_.y_type(), y), s_.y_type()});
     add_bias(lane, s_.n, s_.out, packs() ? added : nullptr, s_.relu, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     product(lane, s_.n, s_.in, s_.out, {address_in(s_.dtype, dy), s_.out, 1},
-            {used(weights, packed), 1, s_.out}, nullptr, {address_in(s_.dtype, dx), s_.dtype});
+            {used(weights, packed), 1, s_.out}, nullptr, {address_in(s_.dx_type(), dx), s_.dx_type()});
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");

@@ -223,7 +223,8 @@ TYPED_TEST(CudaLinearHalf, WidenedProductsAreThoseOfNumbersOfTheType) {
   using T = TypeParam;
   DenseSpec s{.n = 30, .in = 65, .out = 20, .bias = true, .relu = true};
   const auto primitive =
-      make_widened_linear(gpu().elementwise, gpu().make.dense(s, 1), dtype_of<T>, sizes_of(s));
+      make_widened_linear(gpu().elementwise, gpu().make.dense(s, 1), dtype_of<T>, sizes_of(s), "a test");
+  EXPECT_EQ(primitive->widened(), "a test");
   Operands o{whole_numbers(30 * 65, 1), whole_numbers(30 * 20, 2), whole_numbers(65 * 20, 3),
              whole_numbers(20, 4)};
   const Values y = rounded<T>(reference::dense(s, o.x, o.w, o.b)),
