@@ -11,14 +11,16 @@
 // algorithm is chosen by cuBLAS's heuristic, not by timing, once per shape, when a primitive is made.
 //
 // ReLU is not an epilogue of the product: CUBLASLT_EPILOGUE_RELU is max(x, 0), which is 0 for NaN on a GPU,
-// and a broken weight would go on unseen. It is one pass of our own, together with the bias; a bias alone is
-// the epilogue.
+// and a broken weight would go on unseen. It is one pass of our own, in float32 together with the bias; a
+// bias alone is the epilogue.
 //
 // In 16-bit types the operands are of that type (the pack has the rounded weights, as they lie), sums and
-// scales are float32, and so is the gradient of the weights. The epilogue would take a bias of y's type only,
-// so a bias is the pass of our own there: y is rounded, and once more with the bias. That costs 6 bytes of
-// memory traffic per element; to leave a float32 y in scratch and round once would cost 10. Where cuBLASLt
-// has no algorithm for a product: float32's products of widened numbers (widened_linear.h).
+// scales are float32, and so is the gradient of the weights. A bias is the epilogue there with relu, too: it
+// is added to the float32 sum, so y is rounded once, and relu of a rounded number needs no rounding. The
+// epilogue takes a bias of y's type only (cublasLt.h), so the bias is rounded like the weights, into scratch,
+// before the product: a launch on a row, where a pass of our own behind it would read and write y again, or,
+// to round once, a float32 y: 2 bytes of memory traffic per element, not 6 or 10. Where cuBLASLt has no
+// algorithm for a product: float32's products of widened numbers (widened_linear.h).
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -73,7 +75,7 @@ cudaDataType_t native(DType type) {
   }
 }
 
-/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], where d is float32).
+/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], of d's type).
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
@@ -112,7 +114,7 @@ class Product {
     return algorithm_.workspaceSize == 0 ? 0 : algorithm_.workspaceSize + kWorkspaceAlignment;
   }
 
-  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const {
+  void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < static_cast<int>(operations_.size()), "lane {} of {}",
                    lane.index, operations_.size());
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
@@ -161,8 +163,7 @@ class Product {
     if (shape_.bias) {
       set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       // For the heuristic, which may look at its alignment; run() sets the address.
-      set(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-          reinterpret_cast<const float*>(std::uintptr_t{kAlignment}));
+      set(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(std::uintptr_t{kAlignment}));
     }
     return made;
   }
@@ -212,7 +213,7 @@ class Product {
 class CudaDense final : public LinearPrimitive {
  public:
   CudaDense(const DenseSpec& spec, int lanes, const CudaOptions& options)
-      : spec_(spec), bias_in_product_(spec.bias && !spec.relu && spec.y_type() == DType::f32) {
+      : spec_(spec), bias_in_product_(spec.bias && (!spec.relu || spec.y_type() != DType::f32)) {
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     ProductShape shape{spec.out, spec.n, spec.in};
     shape.tf32 = options.allow_tf32 && spec.dtype == DType::f32;
@@ -235,7 +236,7 @@ class CudaDense final : public LinearPrimitive {
     std::size_t bytes = forward_->scratch_bytes();
     for (const auto* product : {&backward_data_, &backward_weights_})
       if (product->has_value()) bytes = std::max(bytes, (*product)->scratch_bytes());
-    return bytes;
+    return bytes + bias_bytes();
   }
   std::size_t packed_bytes() const override {
     return packs() ? static_cast<std::size_t>(spec_.in * spec_.out) * size_in_bytes(spec_.dtype) : 0;
@@ -250,9 +251,13 @@ class CudaDense final : public LinearPrimitive {
 
   void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
-    forward_->run(lane, used(weights, packed), address_in(spec_.dtype, x), bias_in_product_ ? bias : nullptr,
+    Lane rest = lane;
+    const void* added = bias_in_product_ ? bias : nullptr;
+    if (bias_bytes() > 0) added = rounded_bias(rest, bias);
+    forward_->run(rest, used(weights, packed), address_in(spec_.dtype, x), added,
                   address_in(spec_.y_type(), y));
-    if (!bias_in_product_) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, spec_.relu, y);
+    const float* left = spec_.bias && !bias_in_product_ ? bias : nullptr;
+    if (left != nullptr || spec_.relu) add_bias(lane, spec_.n, spec_.out, left, spec_.relu, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
@@ -270,6 +275,25 @@ class CudaDense final : public LinearPrimitive {
 
  private:
   bool packs() const { return spec_.dtype != DType::f32; }
+  /// Of the scratch that a rounded bias takes, with what aligns it; 0: there is none.
+  std::size_t bias_bytes() const {
+    if (!bias_in_product_ || spec_.y_type() == DType::f32) return 0;
+    const std::size_t bytes = static_cast<std::size_t>(spec_.out) * size_in_bytes(spec_.dtype);
+    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment +
+           kWorkspaceAlignment;
+  }
+  /// The bias in y's type at the begin of the lane's scratch, of which the rest is left.
+  const void* rounded_bias(Lane& lane, const float* bias) const {
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes());
+    const auto begin = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
+                       kWorkspaceAlignment * kWorkspaceAlignment;
+    void* rounded = reinterpret_cast<void*>(begin);
+    elementwise_kernels().convert(lane, spec_.out, bias, {rounded, spec_.dtype});
+    lane.scratch = static_cast<char*>(lane.scratch) + bias_bytes();
+    lane.scratch_bytes -= bias_bytes();
+    return rounded;
+  }
   const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
 
   DenseSpec spec_;
