@@ -10,6 +10,7 @@
 #include "driver/hook_table.h"
 #include "driver/model_setup.h"
 #include "driver/trainer.h"
+#include "driver/widened_products.h"
 #include "driver/workers.h"
 #include "model/memory_plan.h"
 
@@ -17,13 +18,18 @@ namespace lockstep {
 
 namespace {
 
-/// Where activations are held in 16 bits, with the type of each layer's.
+/// Where activations are held in 16 bits, with the type of each layer's, and of its products if they are in
+/// another one. The layers were prepared.
 void print_layers(const Model& model, const Graph::Calls& calls) {
   const bool typed = model.graph->activation_type() != DType::f32;
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "layer", "kind", "output", "parameters",
              "MFLOP/sample", typed ? "  type" : "");
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "features", "", model.graph->features().to_string(),
              "", "", typed ? "  float32" : "");
+  const auto typed_as = [](const Graph::Node& node, DType type) {
+    return fmt::format("  {}{}", name_of(type),
+                       node.layer->widened_products().empty() ? "" : ", products in float32");
+  };
   const std::span<const Graph::Node> nodes = model.graph->nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Graph::Node& node = nodes[i];
@@ -32,7 +38,7 @@ void print_layers(const Model& model, const Graph::Calls& calls) {
     const auto value = static_cast<std::size_t>(calls.node_values[i].front());
     fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}{}\n", node.layer->name(), kind,
                node.outputs[0].to_string(), node.parameters, node.layer->flops_per_sample() / 1e6,
-               typed ? fmt::format("  {}", name_of(calls.values[value].type)) : "");
+               typed ? typed_as(node, calls.values[value].type) : "");
   }
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(),
              model.graph->flops_per_sample() / 1e6);
@@ -97,7 +103,6 @@ int command_check(const CommandLine& line) {
                        .drop_remainder = config.train.boolean("drop_remainder")});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->calls(true);
-  print_layers(model, calls);
   for (const Graph::Operation& operation : calls.operations) {
     const auto wants = std::make_unique<bool[]>(operation.inputs.size());
     for (std::size_t i = 0; i < operation.inputs.size(); ++i)
@@ -111,6 +116,7 @@ int command_check(const CommandLine& line) {
                               shards,
                               model.graph->activation_type()});
   }
+  print_layers(model, calls);
   const MemoryPlan memory(calls, true, sizes.back());
   const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),
                                  [](const auto& op) { return op.collective != nullptr; });
@@ -124,6 +130,8 @@ int command_check(const CommandLine& line) {
     for (const auto& cast : calls.casts) names.push_back(cast->name());
     fmt::print("casts             {}\n", fmt::join(names, ", "));
   }
+  if (const std::string widened = widened_products(*model.graph); !widened.empty())
+    fmt::print("float32 products  {}\n", widened);
   if (eval) fmt::print("evaluation set    {} samples\n", eval->size());
   fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards,
              plan.steps_per_epoch());

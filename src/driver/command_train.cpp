@@ -30,6 +30,7 @@
 #include "driver/trainer.h"
 #include "driver/version.h"
 #include "driver/warm_start.h"
+#include "driver/widened_products.h"
 #include "driver/yaml_node.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -173,10 +174,8 @@ class TrainingRun {
       log_warning(
           "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
           "rank per GPU.");
-    if (!session_.device().is_gpu() && type != DType::f32 &&
-        primitive_library_version(type) == primitive_library_version())
-      log_info("this processor multiplies no {}: products are those of float32, and the run is no faster",
-               name_of(type));
+    if (const std::string widened = widened_products(*session_.model().graph); !widened.empty())
+      log_info("products in float32, which save no time: {}", widened);
     if (!session_.device().is_gpu() && host_has_gpus())
       log_info("this host has GPUs, which are not used: device is cpu");
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",

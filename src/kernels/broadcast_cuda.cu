@@ -255,7 +255,7 @@ class Broadcast final : public BroadcastKernels {
   void repeat(const Lane& lane, const BroadcastShape& s, float factor, ConstData b, Data y) const override {
     const Matrix matrix(s);
     with_type(y.type(), [&]<typename T>(T) {
-      map_columns(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y.address()),
+      map_columns(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y),
                   Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
     });
   }
@@ -274,7 +274,7 @@ class Broadcast final : public BroadcastKernels {
                         Data dx) const override {
     const Matrix matrix(s);
     with_type(dx.type(), [&]<typename T>(T) {
-      map_columns(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx.address()),
+      map_columns(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx),
                   MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
     });
   }

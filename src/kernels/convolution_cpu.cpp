@@ -264,8 +264,10 @@ bool right_in_bfloat16(const ConvolutionSpec& s) {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes) {
-  const bool native = spec.dtype == DType::bf16 && onednn::multiplies_bfloat16() && right_in_bfloat16(spec);
-  return make_in_its_type<CpuConvolution>(cpu_kernels().elementwise, native, spec, lanes);
+  std::string why_not = onednn::why_not_multiplied(spec.dtype);
+  if (why_not.empty() && !right_in_bfloat16(spec))
+    why_not = "oneDNN's bfloat16 convolution is not trusted with this shape";
+  return make_in_its_type<CpuConvolution>(cpu_kernels().elementwise, why_not, spec, lanes);
 }
 
 }  // namespace lockstep

@@ -159,7 +159,7 @@ class CudaConvolution final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, const CudaOptions& options) {
-  return make_in_its_type<CudaConvolution>(elementwise_kernels(), true, spec, options);
+  return make_in_its_type<CudaConvolution>(elementwise_kernels(), "", spec, options);
 }
 
 }  // namespace lockstep::cuda

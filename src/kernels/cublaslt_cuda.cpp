@@ -14,7 +14,6 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::size_t kWorkspaceAlignment = 256;  // cublasLtMatmul asks for it
 
 /// The handle of the current device, made when first asked for. Lives as long as the program: at its end CUDA
 /// may be gone already.
@@ -41,7 +40,7 @@ class CublasLtProduct final : public Product {
     return algorithm_.workspaceSize == 0 ? 0 : algorithm_.workspaceSize + kWorkspaceAlignment;
   }
 
-  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const override {
+  void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const override {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < static_cast<int>(operations_.size()), "lane {} of {}",
                    lane.index, operations_.size());
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",

@@ -18,7 +18,9 @@ namespace lockstep::cuda {
 
 inline constexpr std::uint32_t kProductAlignment = 16;  ///< of all matrices, unless the shape says otherwise
 
-/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], with float32 only).
+inline constexpr std::size_t kWorkspaceAlignment = 256;  ///< cublasLtMatmul asks for it
+
+/// A column-major product d (m x n) = op(a) op(b) (+ bias[m], of d's type).
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
@@ -35,7 +37,7 @@ class Product {
   virtual ~Product() = default;
   virtual std::size_t scratch_bytes() const = 0;
   /// d = op(a) op(b) (+ bias; null without one), in device memory; the lane is one of those it was made for.
-  virtual void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const = 0;
+  virtual void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const = 0;
 };
 
 /// For lanes 0 to `lanes` - 1 of the current device. Throws Error(device) that names the call and the

@@ -72,7 +72,7 @@ CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& s) {
   if (s.bias) {
     set(native, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, what);
     // For the heuristic, which may look at its alignment.
-    bias_pointer(native, reinterpret_cast<const float*>(std::uintptr_t{s.alignment}), what);
+    bias_pointer(native, reinterpret_cast<const void*>(std::uintptr_t{s.alignment}), what);
   }
   return made;
 }
@@ -92,7 +92,7 @@ CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape
   return made;
 }
 
-void bias_pointer(cublasLtMatmulDesc_t operation, const float* bias, const std::string& what) {
+void bias_pointer(cublasLtMatmulDesc_t operation, const void* bias, const std::string& what) {
   set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, what);
 }
 

@@ -40,6 +40,6 @@ CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& shape
 CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape& shape);
 
 /// Sets the bias's address for the next run.
-void bias_pointer(cublasLtMatmulDesc_t operation, const float* bias, const std::string& what);
+void bias_pointer(cublasLtMatmulDesc_t operation, const void* bias, const std::string& what);
 
 }  // namespace lockstep::cuda

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that work on rows: a group of threads per row, a warp for short rows and a block for long ones.
-// Sums over a row run in double: thread t adds elements t, t + group, ..., threads are added along a tree, so
-// the bits depend on the row's length alone. For *.cu files.
+// Sums over a row run in double: thread t adds pieces t, t + group, ... of one number, or of four where the
+// row is made of fours, threads are added along a tree, so the bits depend on the row's length alone: where
+// addresses are not aligned, fours are read one by one. For *.cu files.
 #pragma once
 
 #include <cmath>
 
-#include "kernels/cuda_launch.h"
+#include "kernels/cuda_vector.h"
 
 namespace lockstep::cuda {
 
@@ -94,6 +95,25 @@ __device__ void for_each_row(std::int64_t rows, const Body& body) {
                           static_cast<int>(threadIdx.x) / kGroup;
        row < rows; row += step)
     body(row);
+}
+
+/// Calls body(first) for the pieces of V::kWidth numbers of a row that are this thread's.
+template <int kGroup, typename V, typename Body>
+__device__ void for_each_piece(std::int64_t count, const Body& body) {
+  for (std::int64_t i = Group<kGroup>::thread() * std::int64_t{V::kWidth}; i < count; i += kGroup * V::kWidth)
+    body(i);
+}
+
+/// Calls body with how the pieces are read. `fours`: rows are made of runs of fours, which neighbours in
+/// memory are; `wide`: at addresses for Wide.
+template <typename Body>
+void with_pieces(bool fours, bool wide, const Body& body) {
+  if (!fours)
+    body(Narrow{});
+  else if (wide)
+    body(Wide{});
+  else
+    body(Loose{});
 }
 
 /// Launches the kernel of the right group; returns its number of blocks. There is one for no rows too: it

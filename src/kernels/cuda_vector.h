@@ -83,10 +83,18 @@ struct OneByOne {
 using Loose = OneByOne<4>;
 using Narrow = OneByOne<1>;
 
-/// True if all addresses (null counts) are aligned for Wide.
-template <typename... Pointers>
-bool wide_aligned(Pointers... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) | ... | std::uintptr_t{0}) % 16) == 0;
+/// True if all addresses (pointers, Data or ConstData; null counts) are aligned for Wide, each by its type.
+template <typename T>
+bool wide_aligned(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % (Wide::kWidth * sizeof(T)) == 0;
+}
+inline bool wide_aligned(ConstData data) {
+  const std::size_t bytes = Wide::kWidth * size_in_bytes(data.type());
+  return reinterpret_cast<std::uintptr_t>(data.address()) % bytes == 0;
+}
+template <typename First, typename Second, typename... Others>
+bool wide_aligned(First first, Second second, Others... others) {
+  return wide_aligned(first) && wide_aligned(second, others...);
 }
 
 inline __device__ float positive_part(float value) { return value < 0.0F ? 0.0F : value; }  // NaN stays NaN

@@ -37,14 +37,16 @@ class CpuDense final : public LinearPrimitive {
           backward_pack_.extents = {spec.out, spec.in};
           const DType type = spec.dtype;
           const Desc x = onednn::numbers(type, {spec.n, spec.in}, Tag::ab),
-                     y = onednn::numbers(type, {spec.n, spec.out}, Tag::ab);
+                     y = onednn::numbers(spec.y_type(), {spec.n, spec.out}, Tag::ab),
+                     dy = onednn::numbers(type, {spec.n, spec.out}, Tag::ab),
+                     dx = onednn::numbers(spec.dx_type(), {spec.n, spec.in}, Tag::ab);
           forward_ = matmul("dense forward", x, onednn::f32({spec.in, spec.out}, Tag::ab), y, spec.bias,
                             &forward_pack_, lanes);
           if (!spec.training) return 0;
-          backward_data_ = matmul("dense backward data", y, onednn::f32({spec.out, spec.in}, Tag::ba), x,
+          backward_data_ = matmul("dense backward data", dy, onednn::f32({spec.out, spec.in}, Tag::ba), dx,
                                   false, &backward_pack_, lanes);
           backward_weights_ =
-              matmul("dense backward weights", onednn::numbers(type, {spec.in, spec.n}, Tag::ba), y,
+              matmul("dense backward weights", onednn::numbers(type, {spec.in, spec.n}, Tag::ba), dy,
                      onednn::f32({spec.in, spec.out}, Tag::ab), false, nullptr, lanes);
           return 0;
         });
@@ -67,7 +69,7 @@ class CpuDense final : public LinearPrimitive {
     require_scratch(lane);
     const void* w = forward_pack_.reorder ? packed : weights;
     const void* from = address_in(spec_.dtype, x);
-    void* to = address_in(spec_.dtype, y);
+    void* to = address_in(spec_.y_type(), y);
     if (spec_.bias)
       forward_.run(lane, {from, w, to, lane.scratch, bias});
     else
@@ -82,7 +84,7 @@ class CpuDense final : public LinearPrimitive {
     require_scratch(lane);
     const void* w = weights;
     if (backward_pack_.reorder) w = static_cast<const char*>(packed) + forward_pack_.bytes();
-    backward_data_.run(lane, {address_in(spec_.dtype, dy), w, address_in(spec_.dtype, dx), lane.scratch});
+    backward_data_.run(lane, {address_in(spec_.dtype, dy), w, address_in(spec_.dx_type(), dx), lane.scratch});
   }
 
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
@@ -152,8 +154,8 @@ class CpuDense final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_cpu_dense(const DenseSpec& spec, int lanes) {
-  const bool native = spec.dtype == DType::bf16 && onednn::multiplies_bfloat16();
-  return make_in_its_type<CpuDense>(cpu_kernels().elementwise, native, spec, lanes);
+  return make_in_its_type<CpuDense>(cpu_kernels().elementwise, onednn::why_not_multiplied(spec.dtype), spec,
+                                    lanes);
 }
 
 }  // namespace lockstep

@@ -9,14 +9,16 @@
 // timing, once per shape, when a primitive is made.
 //
 // ReLU is not an epilogue of the product: CUBLASLT_EPILOGUE_RELU is max(x, 0), which is 0 for NaN on a GPU,
-// and a broken weight would go on unseen. It is one pass of our own, together with the bias; a bias alone is
-// the epilogue.
+// and a broken weight would go on unseen. It is one pass of our own, in float32 together with the bias; a
+// bias alone is the epilogue.
 //
 // In 16-bit types the operands are of that type (the pack has the rounded weights, as they lie), sums and
-// scales are float32, and so is the gradient of the weights. The epilogue would take a bias of y's type only,
-// so a bias is the pass of our own there: y is rounded, and once more with the bias. That costs 6 bytes of
-// memory traffic per element; to leave a float32 y in scratch and round once would cost 10. Where cuBLASLt
-// has no algorithm for a product: float32's products of widened numbers (widened_linear.h).
+// scales are float32, and so is the gradient of the weights. A bias is the epilogue there with relu, too: it
+// is added to the float32 sum, so y is rounded once, and relu of a rounded number needs no rounding. The
+// epilogue takes a bias of y's type only (cublasLt.h), so the bias is rounded like the weights, into scratch,
+// before the product: a launch on a row, where a pass of our own behind it would read and write y again, or,
+// to round once, a float32 y: 2 bytes of memory traffic per element, not 6 or 10. Where cuBLASLt has no
+// algorithm for a product: float32's products of widened numbers (widened_linear.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -31,11 +33,11 @@ namespace {
 class CudaDense final : public LinearPrimitive {
  public:
   CudaDense(const DenseSpec& spec, int lanes, const CudaOptions& options)
-      : spec_(spec), bias_in_product_(spec.bias && !spec.relu && spec.dtype == DType::f32) {
+      : spec_(spec), bias_in_product_(spec.bias && (!spec.relu || spec.y_type() != DType::f32)) {
     LOCKSTEP_CHECK(spec.n > 0 && spec.in > 0 && spec.out > 0, "n {} in {} out {}", spec.n, spec.in, spec.out);
     ProductShape shape{spec.out, spec.n, spec.in};
     shape.tf32 = options.allow_tf32 && spec.dtype == DType::f32;
-    shape.from = shape.to = spec.dtype;
+    shape.from = spec.dtype, shape.to = spec.y_type();
     if (!spec.aligned) shape.alignment = static_cast<std::uint32_t>(size_in_bytes(spec.dtype));
     const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
       shape.m = m, shape.n = n, shape.k = k;
@@ -44,7 +46,7 @@ class CudaDense final : public LinearPrimitive {
     shape.bias = bias_in_product_;
     forward_ = make_product(product(spec.out, spec.n, spec.in), lanes);
     if (!spec.training) return;
-    shape.bias = false, shape.transposed_a = true;
+    shape.bias = false, shape.transposed_a = true, shape.to = spec.dx_type();
     backward_data_ = make_product(product(spec.in, spec.n, spec.out), lanes);
     shape.transposed_a = false, shape.transposed_b = true, shape.to = DType::f32;
     backward_weights_ = make_product(product(spec.out, spec.in, spec.n), lanes);
@@ -54,7 +56,7 @@ class CudaDense final : public LinearPrimitive {
     std::size_t bytes = forward_->scratch_bytes();
     for (const Product* product : {backward_data_.get(), backward_weights_.get()})
       if (product != nullptr) bytes = std::max(bytes, product->scratch_bytes());
-    return bytes;
+    return bytes + bias_bytes();
   }
   std::size_t packed_bytes() const override {
     return packs() ? static_cast<std::size_t>(spec_.in * spec_.out) * size_in_bytes(spec_.dtype) : 0;
@@ -69,15 +71,19 @@ class CudaDense final : public LinearPrimitive {
 
   void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
-    forward_->run(lane, used(weights, packed), address_in(spec_.dtype, x), bias_in_product_ ? bias : nullptr,
-                  address_in(spec_.dtype, y));
-    if (!bias_in_product_) add_bias(lane, spec_.n, spec_.out, spec_.bias ? bias : nullptr, spec_.relu, y);
+    Lane rest = lane;
+    const void* added = bias_in_product_ ? bias : nullptr;
+    if (bias_bytes() > 0) added = rounded_bias(rest, bias);
+    forward_->run(rest, used(weights, packed), address_in(spec_.dtype, x), added,
+                  address_in(spec_.y_type(), y));
+    const float* left = spec_.bias && !bias_in_product_ ? bias : nullptr;
+    if (left != nullptr || spec_.relu) add_bias(lane, spec_.n, spec_.out, left, spec_.relu, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
     backward_data_->run(lane, used(weights, packed), address_in(spec_.dtype, dy), nullptr,
-                        address_in(spec_.dtype, dx));
+                        address_in(spec_.dx_type(), dx));
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
@@ -89,6 +95,25 @@ class CudaDense final : public LinearPrimitive {
 
  private:
   bool packs() const { return spec_.dtype != DType::f32; }
+  /// Of the scratch that a rounded bias takes, with what aligns it; 0: there is none.
+  std::size_t bias_bytes() const {
+    if (!bias_in_product_ || spec_.y_type() == DType::f32) return 0;
+    const std::size_t bytes = static_cast<std::size_t>(spec_.out) * size_in_bytes(spec_.dtype);
+    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment +
+           kWorkspaceAlignment;
+  }
+  /// The bias in y's type at the begin of the lane's scratch, of which the rest is left.
+  const void* rounded_bias(Lane& lane, const float* bias) const {
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes());
+    const auto begin = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
+                       kWorkspaceAlignment * kWorkspaceAlignment;
+    void* rounded = reinterpret_cast<void*>(begin);
+    elementwise_kernels().convert(lane, spec_.out, bias, {rounded, spec_.dtype});
+    lane.scratch = static_cast<char*>(lane.scratch) + bias_bytes();
+    lane.scratch_bytes -= bias_bytes();
+    return rounded;
+  }
   const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
 
   DenseSpec spec_;
@@ -99,7 +124,7 @@ class CudaDense final : public LinearPrimitive {
 }  // namespace
 
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options) {
-  return make_in_its_type<CudaDense>(elementwise_kernels(), true, spec, lanes, options);
+  return make_in_its_type<CudaDense>(elementwise_kernels(), "", spec, lanes, options);
 }
 
 }  // namespace lockstep::cuda

@@ -198,7 +198,7 @@ class Elementwise final : public ElementwiseKernels {
   void convert(const Lane& lane, std::int64_t count, ConstData from, Data to) const override {
     with_type(from.type(), [&]<typename From>(From) {
       with_type(to.type(), [&]<typename To>(To) {
-        for_each_element(lane, "convert", count, wide_aligned(from.address(), to.address()),
+        for_each_element(lane, "convert", count, wide_aligned(from, to),
                          Convert<From, To>{from.as<From>(), to.as<To>()});
       });
     });
@@ -206,19 +206,19 @@ class Elementwise final : public ElementwiseKernels {
 
   void zero(const Lane& lane, std::int64_t count, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "zero", count, wide_aligned(y.address()), Zero<T>{y.as<T>()});
+      for_each_element(lane, "zero", count, wide_aligned(y), Zero<T>{y.as<T>()});
     });
   }
 
   void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
     with_type(into.type(), [&]<typename T>(T) {
-      for_each_element(lane, "accumulate", count, wide_aligned(into.address(), from.address()),
+      for_each_element(lane, "accumulate", count, wide_aligned(into, from),
                        Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
     });
   }
 
   void add(const Lane& lane, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const override {
-    const bool wide = wide_aligned(a.address(), b.address(), y.address());
+    const bool wide = wide_aligned(a, b, y);
     with_type(y.type(), [&]<typename T>(T) {
       if (relu)
         for_each_element(lane, "add", count, wide, Add<true, T>{a.as<T>(), b.as<T>(), y.as<T>()});
@@ -234,22 +234,20 @@ class Elementwise final : public ElementwiseKernels {
 
   void scale(const Lane& lane, std::int64_t count, float a, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "scale", count, wide_aligned(x.address(), y.address()),
-                       Scale<T>{a, x.as<T>(), y.as<T>()});
+      for_each_element(lane, "scale", count, wide_aligned(x, y), Scale<T>{a, x.as<T>(), y.as<T>()});
     });
   }
 
   void relu(const Lane& lane, std::int64_t count, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "relu", count, wide_aligned(x.address(), y.address()),
-                       Relu<T>{x.as<T>(), y.as<T>()});
+      for_each_element(lane, "relu", count, wide_aligned(x, y), Relu<T>{x.as<T>(), y.as<T>()});
     });
   }
 
   void relu_backward(const Lane& lane, std::int64_t count, ConstData dy, ConstData y,
                      Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
-      for_each_element(lane, "relu_backward", count, wide_aligned(dy.address(), y.address(), dx.address()),
+      for_each_element(lane, "relu_backward", count, wide_aligned(dy, y, dx),
                        ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
     });
   }
@@ -259,8 +257,7 @@ class Elementwise final : public ElementwiseKernels {
     with_type(dy.type(), [&]<typename T>(T) {
       T* written =
           y == nullptr && g.address() == dy.address() ? nullptr : g.as<T>();  // what is there already
-      sum_columns<1>(lane, "mask_and_sum_rows", rows, channels,
-                     wide_aligned(dy.address(), y.address(), g.address()),
+      sum_columns<1>(lane, "mask_and_sum_rows", rows, channels, wide_aligned(dy, y, g),
                      MaskAndSum<T>{dy.as<T>(), y.as<T>(), written}, WriteSum{column_sums});
     });
   }
@@ -280,7 +277,7 @@ class Elementwise final : public ElementwiseKernels {
   void dropout(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float rate,
                std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
                Data y) const override {
-    const bool wide = features % 4 == 0 && wide_aligned(x.address(), y.address());
+    const bool wide = features % 4 == 0 && wide_aligned(x, y);
     with_type(y.type(), [&]<typename T>(T) {
       map_columns(lane, "dropout", n, (features + 3) / 4, false,
                   Dropout<T>{x.as<T>(), y.as<T>(), features, rate, 1.0F / (1.0F - rate), seed, purpose, step,

@@ -3,6 +3,7 @@
 //
 // Normalisation within a sample on a GPU: a group of threads for each (sample, group), whose numbers stay in
 // cache between the passes; neighbouring groups run beside each other, so they share what narrow groups read.
+// Where the channels of a group come in fours, a thread takes four neighbours at a time.
 #include "kernels/group_norm.h"
 
 #include "kernels/cuda_columns.h"
@@ -12,7 +13,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The numbers of one (sample, group), by their number.
+/// The numbers of one (sample, group), by their number. A piece of V::kWidth of them lies in one position.
 struct Members {
   std::int64_t base, first_channel, channels, width;
   __device__ Members(const GroupNormShape& s, std::int64_t row)
@@ -33,7 +34,7 @@ struct Members {
   }
 };
 
-template <int kGroup, typename T>
+template <int kGroup, typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     group_norm_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const T* x, double epsilon,
                       const float* gamma, const float* beta, float* statistics, T* y) {
@@ -41,29 +42,37 @@ __global__ void __launch_bounds__(kThreads)
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const Members members(s, row);
     double sum = 0.0, m2 = 0.0;
-    for (std::int64_t i = G::thread(); i < count; i += kGroup)
-      sum += static_cast<double>(widened(x[members.place(i)]));
+    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
+      const auto in = V::load(x + members.place(i));
+      for (int k = 0; k < V::kWidth; ++k) sum += static_cast<double>(in.at[k]);
+    });
     const float mean = static_cast<float>(G::sum(sum) / static_cast<double>(count));
-    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
-      const float centred = widened(x[members.place(i)]) - mean;
-      m2 += static_cast<double>(centred * centred);
-    }
+    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
+      const auto in = V::load(x + members.place(i));
+      for (int k = 0; k < V::kWidth; ++k) {
+        const float centred = in.at[k] - mean;
+        m2 += static_cast<double>(centred * centred);
+      }
+    });
     const float inverse_std =
         static_cast<float>(1.0 / sqrt(G::sum(m2) / static_cast<double>(count) + epsilon));
-    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
-      const std::int64_t at = members.place(i);
-      float value = (widened(x[at]) - mean) * inverse_std;
-      if (gamma != nullptr) value *= gamma[members.channel(i)];
-      if (beta != nullptr) value += beta[members.channel(i)];
-      y[at] = narrowed<T>(value);
-    }
+    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
+      const std::int64_t at = members.place(i), channel = members.channel(i);
+      auto value = V::load(x + at);
+      for (int k = 0; k < V::kWidth; ++k) {
+        value.at[k] = (value.at[k] - mean) * inverse_std;
+        if (gamma != nullptr) value.at[k] *= gamma[channel + k];
+        if (beta != nullptr) value.at[k] += beta[channel + k];
+      }
+      V::store(y + at, value);
+    });
     if (G::thread() != 0 || statistics == nullptr) return;
     statistics[2 * row] = mean;
     statistics[2 * row + 1] = inverse_std;
   });
 }
 
-template <int kGroup, typename T>
+template <int kGroup, typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     group_norm_backward_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const T* x,
                                const T* dy, const float* gamma, const float* statistics, T* dx) {
@@ -72,23 +81,33 @@ __global__ void __launch_bounds__(kThreads)
     const Members members(s, row);
     const float mean = statistics[2 * row], inverse_std = statistics[2 * row + 1];
     const auto gradient = [&](std::int64_t i, std::int64_t at) {
-      const float own = widened(dy[at]);
-      return gamma == nullptr ? own : own * gamma[members.channel(i)];
+      auto own = V::load(dy + at);
+      if (gamma == nullptr) return own;
+      const std::int64_t channel = members.channel(i);
+      for (int k = 0; k < V::kWidth; ++k) own.at[k] *= gamma[channel + k];
+      return own;
     };
     double sum_g = 0.0, sum_gx = 0.0;
-    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
       const std::int64_t at = members.place(i);
-      const float g = gradient(i, at);
-      sum_g += static_cast<double>(g);
-      sum_gx += static_cast<double>(g * ((widened(x[at]) - mean) * inverse_std));
-    }
+      const auto g = gradient(i, at), in = V::load(x + at);
+      for (int k = 0; k < V::kWidth; ++k) {
+        sum_g += static_cast<double>(g.at[k]);
+        sum_gx += static_cast<double>(g.at[k] * ((in.at[k] - mean) * inverse_std));
+      }
+    });
     const float mean_g = static_cast<float>(G::sum(sum_g) / static_cast<double>(count));
     const float mean_gx = static_cast<float>(G::sum(sum_gx) / static_cast<double>(count));
-    for (std::int64_t i = G::thread(); i < count; i += kGroup) {
+    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
       const std::int64_t at = members.place(i);
-      const float xhat = (widened(x[at]) - mean) * inverse_std;
-      dx[at] = narrowed<T>((gradient(i, at) - mean_g - xhat * mean_gx) * inverse_std);
-    }
+      const auto g = gradient(i, at);
+      auto value = V::load(x + at);
+      for (int k = 0; k < V::kWidth; ++k) {
+        const float xhat = (value.at[k] - mean) * inverse_std;
+        value.at[k] = (g.at[k] - mean_g - xhat * mean_gx) * inverse_std;
+      }
+      V::store(dx + at, value);
+    });
   });
 }
 
@@ -124,41 +143,52 @@ struct WriteParameters {
   }
 };
 
-template <int kGroup, typename T>
+template <int kGroup, typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     l2_normalize_kernel(std::int64_t rows, std::int64_t channels, const T* x, double epsilon, float* kept,
                         T* y) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double sum = 0.0;
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
-      const double value = static_cast<double>(widened(x[row * channels + j]));
-      sum += value * value;
-    }
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      const auto in = V::load(x + row * channels + j);
+      for (int k = 0; k < V::kWidth; ++k) {
+        const double value = static_cast<double>(in.at[k]);
+        sum += value * value;
+      }
+    });
     sum = G::sum(sum);
     const float factor = static_cast<float>(1.0 / sqrt(sum < epsilon ? epsilon : sum));
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      y[row * channels + j] = narrowed<T>(widened(x[row * channels + j]) * factor);
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      auto value = V::load(x + row * channels + j);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] *= factor;
+      V::store(y + row * channels + j, value);
+    });
     if (G::thread() != 0 || kept == nullptr) return;
     kept[2 * row] = factor;
     kept[2 * row + 1] = sum < epsilon ? 0.0F : 1.0F;
   });
 }
 
-template <int kGroup, typename T>
+template <int kGroup, typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     l2_normalize_backward_kernel(std::int64_t rows, std::int64_t channels, const T* y, const T* dy,
                                  const float* kept, T* dx) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double dot = 0.0;
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      dot += static_cast<double>(widened(y[row * channels + j]) * widened(dy[row * channels + j]));
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      const auto own = V::load(y + row * channels + j), gradient = V::load(dy + row * channels + j);
+      for (int k = 0; k < V::kWidth; ++k) dot += static_cast<double>(own.at[k] * gradient.at[k]);
+    });
     const float along = static_cast<float>(G::sum(dot)) * kept[2 * row + 1], factor = kept[2 * row];
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
       const std::int64_t at = row * channels + j;
-      dx[at] = narrowed<T>((widened(dy[at]) - widened(y[at]) * along) * factor);
-    }
+      const auto own = V::load(y + at);
+      auto value = V::load(dy + at);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = (value.at[k] - own.at[k] * along) * factor;
+      V::store(dx + at, value);
+    });
   });
 }
 
@@ -171,9 +201,11 @@ class GroupNorm final : public GroupNormKernels {
     require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "a group of 2^32 numbers or more");
     if (s.samples <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
-      launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
-                  group_norm_kernel<kWarp, T>, group_norm_kernel<kThreads, T>, s, x.as<T>(), epsilon, gamma,
-                  beta, statistics, y.as<T>());
+      with_pieces(s.width % 4 == 0, wide_aligned(x, y), [&]<typename V>(V) {
+        launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                    group_norm_kernel<kWarp, V, T>, group_norm_kernel<kThreads, V, T>, s, x.as<T>(), epsilon,
+                    gamma, beta, statistics, y.as<T>());
+      });
     });
   }
 
@@ -181,13 +213,14 @@ class GroupNorm final : public GroupNormKernels {
                 const float* statistics, Data dx, float* dgamma, float* dbeta) const override {
     with_type(x.type(), [&]<typename T>(T) {
       if (s.samples > 0 && dx != nullptr)
-        launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
-                    group_norm_backward_kernel<kWarp, T>, group_norm_backward_kernel<kThreads, T>, s,
-                    x.as<T>(), dy.as<T>(), gamma, statistics, dx.as<T>());
+        with_pieces(s.width % 4 == 0, wide_aligned(x, dy, dx), [&]<typename V>(V) {
+          launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                      group_norm_backward_kernel<kWarp, V, T>, group_norm_backward_kernel<kThreads, V, T>, s,
+                      x.as<T>(), dy.as<T>(), gamma, statistics, dx.as<T>());
+        });
       if (dgamma != nullptr || dbeta != nullptr)
         sum_columns<2>(lane, "group_norm_parameters", s.samples * s.positions, s.channels(),
-                       wide_aligned(x.address(), dy.address()),
-                       ParameterSums<T>{s, x.as<T>(), dy.as<T>(), statistics},
+                       wide_aligned(x, dy), ParameterSums<T>{s, x.as<T>(), dy.as<T>(), statistics},
                        WriteParameters{dgamma, dbeta});
     });
   }
@@ -196,8 +229,10 @@ class GroupNorm final : public GroupNormKernels {
                     float* kept, Data y) const override {
     if (rows <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
-      launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp, T>,
-                  l2_normalize_kernel<kThreads, T>, x.as<T>(), epsilon, kept, y.as<T>());
+      with_pieces(channels % 4 == 0, wide_aligned(x, y), [&]<typename V>(V) {
+        launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp, V, T>,
+                    l2_normalize_kernel<kThreads, V, T>, x.as<T>(), epsilon, kept, y.as<T>());
+      });
     });
   }
 
@@ -205,9 +240,11 @@ class GroupNorm final : public GroupNormKernels {
                              ConstData dy, const float* kept, Data dx) const override {
     if (rows <= 0) return;
     with_type(y.type(), [&]<typename T>(T) {
-      launch_rows(lane, "l2_normalize_backward", rows, channels, kMaxBlocks,
-                  l2_normalize_backward_kernel<kWarp, T>, l2_normalize_backward_kernel<kThreads, T>,
-                  y.as<T>(), dy.as<T>(), kept, dx.as<T>());
+      with_pieces(channels % 4 == 0, wide_aligned(y, dy, dx), [&]<typename V>(V) {
+        launch_rows(lane, "l2_normalize_backward", rows, channels, kMaxBlocks,
+                    l2_normalize_backward_kernel<kWarp, V, T>, l2_normalize_backward_kernel<kThreads, V, T>,
+                    y.as<T>(), dy.as<T>(), kept, dx.as<T>());
+      });
     });
   }
 };

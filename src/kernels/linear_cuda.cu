@@ -79,7 +79,7 @@ void transpose(const Lane& lane, std::int64_t rows, std::int64_t columns, ConstD
 
 void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* bias, bool relu,
               Data y) {
-  const bool wide = wide_aligned(y.address());
+  const bool wide = wide_aligned(y);
   with_type(y.type(), [&]<typename T>(T) {
     if (bias != nullptr && relu)
       map_columns(lane, "add_bias", rows, channels, wide, AddBias<true, T>{bias, y.as<T>()});

@@ -284,9 +284,9 @@ class Norm final : public NormKernels {
     double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
     with_type(x.type(), [&]<typename T>(T) {
       launch(lane, "moments",
-             !fours                      ? moments_kernel<Narrow, T>
-             : wide_aligned(x.address()) ? moments_kernel<Wide, T>
-                                         : moments_kernel<Loose, T>,
+             !fours            ? moments_kernel<Narrow, T>
+             : wide_aligned(x) ? moments_kernel<Wide, T>
+                               : moments_kernel<Loose, T>,
              c.grid(), kThreads, c, x.as<T>(), partial, out);
     });
     if (c.chunks > 1)
@@ -326,7 +326,7 @@ class Norm final : public NormKernels {
 
   void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* scale,
                  const float* shift, ConstData residual, bool relu, Data y) const override {
-    const bool wide = wide_aligned(x.address(), residual.address(), y.address());
+    const bool wide = wide_aligned(x, residual, y);
     with_type(x.type(), [&]<typename T>(T) {
       const auto run = [&]<bool kResidual, bool kRelu>() {
         map_columns(lane, "normalize", rows, channels, wide,

@@ -40,6 +40,11 @@ bool multiplies_bfloat16() {
 #endif
 }
 
+std::string why_not_multiplied(DType type) {
+  const bool multiplied = type == DType::f32 || (type == DType::bf16 && multiplies_bfloat16());
+  return multiplied ? "" : fmt::format("this processor multiplies no {}", name_of(type));
+}
+
 Desc numbers(DType type, const Dims& extents, Tag tag) {
   LOCKSTEP_CHECK(type == DType::f32 || type == DType::bf16, "oneDNN with {}", name_of(type));
   using Type = dnnl::memory::data_type;

@@ -29,6 +29,8 @@ const dnnl::engine& engine();
 /// The processor multiplies bfloat16 itself (AVX-512 BF16), and isa_level() allows it. Elsewhere oneDNN's
 /// products of bfloat16 take up to four times as long as those of float32.
 bool multiplies_bfloat16();
+/// Why products of numbers of a 16-bit type are left to float32's; empty: they are not.
+std::string why_not_multiplied(DType type);
 
 /// "2.6.3".
 std::string version();

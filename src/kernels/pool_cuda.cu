@@ -167,7 +167,7 @@ class CudaPool final : public PoolPrimitive {
   void forward(const Lane& lane, ConstData x, Data y, void* saved) const override {
     require_types(x, y);
     std::int32_t* positions = spec_.training ? static_cast<std::int32_t*>(saved) : nullptr;
-    const bool wide = wide_aligned(x.address(), y.address());
+    const bool wide = wide_aligned(x, y);
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
         map_columns(lane, "max_pool", outputs(), spec_.channels, wide,
@@ -183,7 +183,7 @@ class CudaPool final : public PoolPrimitive {
     require_types(dy, dx);
     const auto* positions = static_cast<const std::int32_t*>(saved);
     const std::int64_t inputs = spec_.n * spec_.in_d * spec_.in_h * spec_.in_w;
-    const bool wide = wide_aligned(dy.address(), dx.address());
+    const bool wide = wide_aligned(dy, dx);
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
         map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide,

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "core/data.h"
 #include "core/dtype.h"
@@ -49,9 +50,14 @@ struct DenseSpec {
   std::int64_t n = 0, in = 0, out = 0;
   bool bias = false, relu = false, training = true;
   DType dtype = DType::f32;  ///< of activations and their gradients: f32, bf16 or f16
+  /// y or dx is float32, whatever dtype is: for who adds to it before it is rounded.
+  bool wide_y = false, wide_dx = false;
   /// Pack the weights if the device can: pays where few rows meet the same weights many times in a step.
   bool packed = false;
   bool aligned = true;  ///< operands begin at multiples of 16 bytes; false: of 4
+
+  DType y_type() const { return wide_y ? DType::f32 : dtype; }
+  DType dx_type() const { return wide_dx ? DType::f32 : dtype; }
 };
 
 /// The one interface of both. x, y, dy, dx as in the spec, in the spec's dtype; weights, bias and dweights
@@ -81,6 +87,8 @@ class LinearPrimitive {
   virtual void backward_weights(const Lane&, ConstData x, ConstData dy, float* dweights) const = 0;
   /// Multiplications and additions of one forward pass.
   virtual double flops() const = 0;
+  /// Why products of 16-bit numbers are float32's of widened ones here; empty: they are not.
+  virtual std::string_view widened() const { return {}; }
 };
 
 class PoolPrimitive {

@@ -11,11 +11,11 @@ namespace lockstep::cuda {
 namespace {
 
 /// Rows are those of `to`; kBack: to batch-major.
-template <bool kBack>
+template <bool kBack, typename T>
 struct SwapAxes {
   SequenceShape s;
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   template <typename V>
   __device__ std::int64_t column(std::int64_t feature) const {
     return feature;
@@ -27,10 +27,11 @@ struct SwapAxes {
   }
 };
 
+template <typename From, typename To>
 struct CopyRows {
-  const float* from;
+  const From* from;
   std::int64_t from_stride;
-  float* to;
+  To* to;
   std::int64_t to_stride;
   template <typename V>
   __device__ std::int64_t column(std::int64_t column) const {
@@ -49,11 +50,12 @@ inline __device__ std::int64_t last_row(const SequenceShape& s, const float* len
 }
 
 /// Rows are samples.
+template <typename T>
 struct LastStep {
   SequenceShape s;
-  const float* x;
+  const T* x;
   const float* lengths;
-  float* y;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t feature) const {
     return feature;
@@ -68,11 +70,12 @@ struct LastStep {
 };
 
 /// Rows are samples times steps.
+template <typename T>
 struct LastStepBackward {
   SequenceShape s;
-  const float* dy;
+  const T* dy;
   const float* lengths;
-  float* dx;
+  T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t feature) const {
     return feature;
@@ -103,25 +106,29 @@ struct Lengths {
 };
 
 /// One thread per row.
+template <typename T>
 struct FindMask {
   std::int64_t features;
-  const float* x;
+  const T* x;
   float value;
-  float* mask;
+  T* mask;
   template <typename V>
   __device__ void run(std::int64_t first) const {
     for (int k = 0; k < V::kWidth; ++k) {
+      const float wanted = widened(narrowed<T>(value));
       bool equal = true;
-      for (std::int64_t i = 0; equal && i < features; ++i) equal = x[(first + k) * features + i] == value;
-      mask[first + k] = equal ? 0.0F : 1.0F;
+      for (std::int64_t i = 0; equal && i < features; ++i)
+        equal = widened(x[(first + k) * features + i]) == wanted;
+      mask[first + k] = narrowed<T>(equal ? 0.0F : 1.0F);
     }
   }
 };
 
+template <typename T>
 struct ApplyMask {
-  const float* x;  ///< null: zeros
-  const float* mask;
-  float* y;
+  const T* x;  ///< null: zeros
+  const T* mask;
+  T* y;
   template <typename V>
   __device__ std::int64_t column(std::int64_t feature) const {
     return feature;
@@ -129,38 +136,64 @@ struct ApplyMask {
   template <typename V>
   __device__ void row(std::int64_t, std::int64_t at, std::int64_t row) const {
     Pack<V::kWidth> value{};
-    if (x != nullptr && mask[row] != 0.0F) value = V::load(x + at);
+    if (x != nullptr && widened(mask[row]) != 0.0F) value = V::load(x + at);
     V::store(y + at, value);
   }
 };
 
+template <typename From, typename To>
+void launch_copy(const Lane& lane, std::int64_t rows, std::int64_t columns, const From* from,
+                 std::int64_t from_stride, To* to, std::int64_t to_stride) {
+  const bool wide = wide_aligned(from, to) && from_stride % 4 == 0 && to_stride % 4 == 0;
+  map_columns(lane, "copy_rows", rows, columns, wide, CopyRows<From, To>{from, from_stride, to, to_stride});
+}
+
 class Sequence final : public SequenceKernels {
  public:
-  void to_time_major(const Lane& lane, const SequenceShape& s, const float* from, float* to) const override {
-    map_columns(lane, "to_time_major", s.n * s.steps, s.features, wide_aligned(from, to),
-                SwapAxes<false>{s, from, to});
+  void to_time_major(const Lane& lane, const SequenceShape& s, ConstData from, Data to) const override {
+    with_type(to.type(), [&]<typename T>(T) {
+      map_columns(lane, "to_time_major", s.n * s.steps, s.features, wide_aligned(from.as<T>(), to.as<T>()),
+                  SwapAxes<false, T>{s, from.as<T>(), to.as<T>()});
+    });
   }
 
-  void to_batch_major(const Lane& lane, const SequenceShape& s, const float* from, float* to) const override {
-    map_columns(lane, "to_batch_major", s.n * s.steps, s.features, wide_aligned(from, to),
-                SwapAxes<true>{s, from, to});
+  void to_batch_major(const Lane& lane, const SequenceShape& s, ConstData from, Data to) const override {
+    with_type(to.type(), [&]<typename T>(T) {
+      map_columns(lane, "to_batch_major", s.n * s.steps, s.features, wide_aligned(from.as<T>(), to.as<T>()),
+                  SwapAxes<true, T>{s, from.as<T>(), to.as<T>()});
+    });
   }
 
-  void copy_rows(const Lane& lane, std::int64_t rows, std::int64_t columns, const float* from,
-                 std::int64_t from_stride, float* to, std::int64_t to_stride) const override {
-    const bool wide = wide_aligned(from, to) && from_stride % 4 == 0 && to_stride % 4 == 0;
-    map_columns(lane, "copy_rows", rows, columns, wide, CopyRows{from, from_stride, to, to_stride});
+  void copy_rows(const Lane& lane, std::int64_t rows, std::int64_t columns, ConstData from,
+                 std::int64_t from_stride, Data to, std::int64_t to_stride) const override {
+    if (from.type() == DType::f32)
+      with_type(to.type(), [&]<typename T>(T) {
+        launch_copy(lane, rows, columns, from.f32(), from_stride, to.as<T>(), to_stride);
+      });
+    else if (to.type() == DType::f32)
+      with_type(from.type(), [&]<typename T>(T) {
+        launch_copy(lane, rows, columns, from.as<T>(), from_stride, to.f32(), to_stride);
+      });
+    else
+      with_type(to.type(), [&]<typename T>(T) {
+        launch_copy(lane, rows, columns, from.as<T>(), from_stride, to.as<T>(), to_stride);
+      });
   }
 
-  void last_step(const Lane& lane, const SequenceShape& s, const float* x, const float* lengths,
-                 float* y) const override {
-    map_columns(lane, "last_step", s.n, s.features, wide_aligned(x, y), LastStep{s, x, lengths, y});
+  void last_step(const Lane& lane, const SequenceShape& s, ConstData x, const float* lengths,
+                 Data y) const override {
+    with_type(y.type(), [&]<typename T>(T) {
+      map_columns(lane, "last_step", s.n, s.features, wide_aligned(x.as<T>(), y.as<T>()),
+                  LastStep<T>{s, x.as<T>(), lengths, y.as<T>()});
+    });
   }
 
-  void last_step_backward(const Lane& lane, const SequenceShape& s, const float* dy, const float* lengths,
-                          float* dx) const override {
-    map_columns(lane, "last_step_backward", s.n * s.steps, s.features, wide_aligned(dy, dx),
-                LastStepBackward{s, dy, lengths, dx});
+  void last_step_backward(const Lane& lane, const SequenceShape& s, ConstData dy, const float* lengths,
+                          Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      map_columns(lane, "last_step_backward", s.n * s.steps, s.features, wide_aligned(dy.as<T>(), dx.as<T>()),
+                  LastStepBackward<T>{s, dy.as<T>(), lengths, dx.as<T>()});
+    });
   }
 
   void lengths(const Lane& lane, std::int64_t n, std::int64_t steps, const float* x, float padding,
@@ -168,15 +201,21 @@ class Sequence final : public SequenceKernels {
     for_each_element(lane, "lengths", n, false, Lengths{steps, x, padding, lengths});
   }
 
-  void mask(const Lane& lane, std::int64_t rows, std::int64_t features, const float* x, float value, float* y,
-            float* mask) const override {
-    for_each_element(lane, "find_mask", rows, false, FindMask{features, x, value, mask});
-    map_columns(lane, "apply_mask", rows, features, wide_aligned(x, y), ApplyMask{x, mask, y});
+  void mask(const Lane& lane, std::int64_t rows, std::int64_t features, ConstData x, float value, Data y,
+            Data mask) const override {
+    with_type(x.type(), [&]<typename T>(T) {
+      for_each_element(lane, "find_mask", rows, false, FindMask<T>{features, x.as<T>(), value, mask.as<T>()});
+      map_columns(lane, "apply_mask", rows, features, wide_aligned(x.as<T>(), y.as<T>()),
+                  ApplyMask<T>{x.as<T>(), mask.as<T>(), y.as<T>()});
+    });
   }
 
-  void mask_backward(const Lane& lane, std::int64_t rows, std::int64_t features, const float* dy,
-                     const float* mask, float* dx) const override {
-    map_columns(lane, "apply_mask", rows, features, wide_aligned(dy, dx), ApplyMask{dy, mask, dx});
+  void mask_backward(const Lane& lane, std::int64_t rows, std::int64_t features, ConstData dy, ConstData mask,
+                     Data dx) const override {
+    with_type(dx.type(), [&]<typename T>(T) {
+      map_columns(lane, "apply_mask", rows, features, wide_aligned(dy.as<T>(), dx.as<T>()),
+                  ApplyMask<T>{dy.as<T>(), mask.as<T>(), dx.as<T>()});
+    });
   }
 };
 

@@ -263,7 +263,7 @@ class Spatial final : public SpatialKernels {
   }
 
  private:
-  static bool wide(ConstData from, Data to) { return wide_aligned(from.address(), to.address()); }
+  static bool wide(ConstData from, Data to) { return wide_aligned(from, to); }
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ class TransposedConvolution final : public LinearPrimitive {
     convolution_->backward_weights(lane, dy, x, dweights);
   }
   double flops() const override { return convolution_->flops(); }
+  std::string_view widened() const override { return convolution_->widened(); }
 
  private:
   /// Its backward pass is wanted in inference, too.

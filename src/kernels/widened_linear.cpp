@@ -18,8 +18,8 @@ std::size_t bytes_of(std::int64_t count, DType type) {
 class WidenedLinear final : public LinearPrimitive {
  public:
   WidenedLinear(const ElementwiseKernels& kernels, std::unique_ptr<LinearPrimitive> inner, DType type,
-                const LinearSizes& sizes)
-      : kernels_(kernels), inner_(std::move(inner)), type_(type), sizes_(sizes) {}
+                const LinearSizes& sizes, std::string why)
+      : kernels_(kernels), inner_(std::move(inner)), type_(type), sizes_(sizes), why_(std::move(why)) {}
 
   std::size_t scratch_bytes() const override {
     return kAlignment + inner_->scratch_bytes() +
@@ -44,15 +44,17 @@ class WidenedLinear final : public LinearPrimitive {
                Data y) const override {
     const Parts parts = cut(lane);
     widen(lane, sizes_.x, x, parts.x());
-    inner_->forward(parts.rest, parts.x(), rounded(packed), inner_pack(packed), bias, y_of(parts));
-    narrow(lane, sizes_.y, y_of(parts), y);
+    float* wide = sizes_.wide_y ? y.f32() : y_of(parts);
+    inner_->forward(parts.rest, parts.x(), rounded(packed), inner_pack(packed), bias, wide);
+    if (!sizes_.wide_y) narrow(lane, sizes_.y, wide, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float*, const void* packed,
                      Data dx) const override {
     const Parts parts = cut(lane);
     widen(lane, sizes_.y, dy, y_of(parts));
-    inner_->backward_data(parts.rest, y_of(parts), rounded(packed), inner_pack(packed), parts.x());
-    narrow(lane, sizes_.x, parts.x(), dx);
+    float* wide = sizes_.wide_dx ? dx.f32() : parts.x();
+    inner_->backward_data(parts.rest, y_of(parts), rounded(packed), inner_pack(packed), wide);
+    if (!sizes_.wide_dx) narrow(lane, sizes_.x, wide, dx);
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     const Parts parts = cut(lane);
@@ -61,6 +63,7 @@ class WidenedLinear final : public LinearPrimitive {
     inner_->backward_weights(parts.rest, parts.x(), y_of(parts), dweights);
   }
   double flops() const override { return inner_->flops(); }
+  std::string_view widened() const override { return why_; }
 
  private:
   struct Parts {
@@ -99,6 +102,7 @@ class WidenedLinear final : public LinearPrimitive {
   std::unique_ptr<LinearPrimitive> inner_;
   DType type_;
   LinearSizes sizes_;
+  std::string why_;
 };
 
 }  // namespace
@@ -106,12 +110,15 @@ class WidenedLinear final : public LinearPrimitive {
 LinearSizes sizes_of(const ConvolutionSpec& s) {
   return {s.n * s.in_positions() * s.in_c, s.n * s.out_positions() * s.out_c, s.kernel_rows() * s.out_c};
 }
-LinearSizes sizes_of(const DenseSpec& s) { return {s.n * s.in, s.n * s.out, s.in * s.out}; }
+LinearSizes sizes_of(const DenseSpec& s) {
+  return {s.n * s.in, s.n * s.out, s.in * s.out, s.wide_y, s.wide_dx};
+}
 
 std::unique_ptr<LinearPrimitive> make_widened_linear(const ElementwiseKernels& kernels,
                                                      std::unique_ptr<LinearPrimitive> inner, DType type,
-                                                     const LinearSizes& sizes) {
-  return std::make_unique<WidenedLinear>(kernels, std::move(inner), type, sizes);
+                                                     const LinearSizes& sizes, std::string why) {
+  LOCKSTEP_CHECK(!why.empty(), "a widened product without a reason");
+  return std::make_unique<WidenedLinear>(kernels, std::move(inner), type, sizes, std::move(why));
 }
 
 }  // namespace lockstep

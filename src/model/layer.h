@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/data.h"
@@ -122,6 +123,9 @@ class Layer {
   /// What the graph looks for when it fuses.
   virtual bool is_relu() const { return false; }
   virtual bool is_addition() const { return false; }
+  /// After prepare(): why products of its 16-bit numbers are float32's on this device
+  /// (LinearPrimitive::widened(), the first of its products that says something); empty: they are not.
+  virtual std::string_view widened_products() const { return {}; }
 
  private:
   std::string name_;

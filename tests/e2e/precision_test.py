@@ -9,6 +9,17 @@ from lockstep_run import DIGITS, LockstepTest, main, records
 
 STEPS = 30
 TYPES = ("bfloat16", "float16")
+RECURRENT = """
+model:
+  layers:
+    - reshape: {shape: [8, 8]}
+    - lstm: {name: lstm, units: 20, layers: 2, bidirectional: true, recurrent_dropout: 0.1}
+    - masking: {name: kept}
+    - gru: {name: gru, units: 24}
+    - last_step: {name: last}
+    - dense: {name: logits, units: 10}
+  loss: softmax_cross_entropy
+"""
 
 
 class PrecisionTest(LockstepTest):
@@ -36,6 +47,38 @@ class PrecisionTest(LockstepTest):
                 run = f"{kind}-{ranks}-{threads}"
                 self.train(run, config=DIGITS, sets=self.sets(kind, "shards=4"), ranks=ranks, threads=threads, steps=STEPS)
                 self.assert_same_run(f"{kind}-one", run, run)
+
+    def recurrent(self):
+        """The digits, row by row, for a recurrent net."""
+        config = self.folder / "recurrent.yaml"
+        text = DIGITS.read_text().replace("../data", str(DIGITS.parent.parent / "data"))
+        config.write_text(re.sub(r"\nmodel:.*?(?=\noptimizer:)", lambda _: RECURRENT, text, flags=re.DOTALL))
+        return config
+
+    def test_a_recurrent_net_has_the_same_bits_on_any_number_of_ranks_and_threads(self):
+        config = self.recurrent()
+        for kind in TYPES:
+            check = self.lockstep("check", config, "--set", f"precision.compute={kind}").out
+            for layer in ("lstm", "kept", "gru", "last"):
+                self.assertRegex(check, rf"\n{layer} .* {kind}\b")
+            self.assertIn(f"casts             features as {kind}, logits as float32\n", check)
+            sets = self.sets(kind, "shards=4")
+            self.train(f"{kind}-one", config=config, sets=sets, steps=STEPS)
+            for ranks, threads in ((1, 2), (2, 1), (2, 2), (3, 1), (4, 1)):
+                run = f"{kind}-{ranks}-{threads}"
+                self.train(run, config=config, sets=sets, ranks=ranks, threads=threads, steps=STEPS)
+                self.assert_same_run(f"{kind}-one", run, run)
+
+    def test_a_recurrent_net_learns_what_it_learns_in_float32(self):
+        config = self.recurrent()
+        accuracies = {}
+        for kind in ("float32", *TYPES):
+            self.train(kind, config=config, sets=[f"precision.compute={kind}"], steps=300)
+            accuracies[kind] = self.accuracy(kind)
+        self.assertEqual(len({self.digest(kind) for kind in accuracies}), 3, "nothing was rounded")
+        self.assertGreater(accuracies["float32"], 0.75)
+        for kind in TYPES:
+            self.assertAlmostEqual(accuracies[kind], accuracies["float32"], delta=0.03)
 
     def test_a_fixed_loss_scale_changes_no_bit_of_float32(self):
         # Powers of two go through sums and products as they are, where nothing vanishes or overflows.
@@ -84,7 +127,7 @@ class PrecisionTest(LockstepTest):
         plain = self.lockstep("check", DIGITS).out
         half = self.lockstep("check", DIGITS, "--set", "precision.compute=bfloat16").out
         self.assertNotIn("float", plain.split("training set")[0])
-        self.assertRegex(half, r"conv1 +conv2d .* bfloat16\n")
+        self.assertRegex(half, r"conv1 +conv2d .* bfloat16, products in float32\n")  # one channel in
         self.assertIn("casts             features as bfloat16, logits as float32", half)
 
         def megabytes(text):
@@ -92,9 +135,14 @@ class PrecisionTest(LockstepTest):
         self.assertLess(megabytes(half), 0.7 * megabytes(plain))
 
     def test_a_run_says_where_16_bits_save_no_time(self):
-        words = "this processor multiplies no float16: products are those of float32"
-        self.assertIn(words, self.train("run", config=DIGITS, sets=self.sets("float16"), steps=1).err)
-        self.assertNotIn("this processor multiplies no", self.train("plain", config=DIGITS, steps=1).err)
+        words = "conv1, conv2, conv3, logits (this processor multiplies no float16)"
+        result = self.train("run", config=DIGITS, sets=self.sets("float16", "shards=2"), steps=1, ranks=2)
+        self.assertEqual(result.err.count("products in float32, which save no time: " + words), 1, result)
+        check = self.lockstep("check", DIGITS, "--set", "precision.compute=float16").out
+        self.assertIn("float32 products  " + words, check)
+        plain = self.train("plain", config=DIGITS, steps=1)
+        self.assertNotIn("products in float32", plain.err)
+        self.assertNotIn("products", self.lockstep("check", DIGITS).out)
 
     def test_mistakes_are_named(self):
         for setting, words in (("precision.compute=float8", "not one of float32, bfloat16, float16"),

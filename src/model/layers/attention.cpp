@@ -165,6 +165,11 @@ class Attention final : public Layer {
   }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
   double flops_per_sample() const override { return flops_; }
+  std::string_view widened_products() const override {
+    for (const Projection* product : {&into_, &memory_, &output_})
+      if (!product->widened_products().empty()) return product->widened_products();
+    return {};
+  }
 
  private:
   static Data take(Scratch& scratch, DType type, std::int64_t count) {

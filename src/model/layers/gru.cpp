@@ -54,11 +54,14 @@ class Gru final : public RecurrentLayer {
     direction.products.emplace_back(options);
   }
   std::int64_t cell_floats(std::int64_t rows) const override {
-    return padded(rows * 2 * units()) + 2 * padded(rows * units());
+    return padded(rows * 2 * units()) + padded(rows * units()) + room(rows * units(), reset_type());
+  }
+  std::int64_t gradient_floats(std::int64_t rows) const override {
+    return room(rows * 2 * units(), type()) + 2 * room(rows * units(), type());
   }
   std::int64_t small_width() const override { return 4 * units(); }
 
-  void run_forward(const Run& run, Output<float> y) const override {
+  void run_forward(const Run& run, Output<Data> y) const override {
     const StepProduct &gates_product = run.direction.products[0], &product = run.direction.products[1];
     const RecurrentKernels& kernels = run.pass.kernels.recurrent;
     const std::int64_t u = units();
@@ -66,87 +69,109 @@ class Gru final : public RecurrentLayer {
     float *gates_sum = run.small, *candidate_sum = run.small + run.pass.n * 2 * u;
     gates_product.all_steps(run.pass, run.lane, run.x, parts.gates);
     product.all_steps(run.pass, run.lane, run.x, parts.candidate);
-    float* no_state = run.small + run.pass.n * 3 * u;
+    const Data no_state(run.small + run.pass.n * 3 * u, type());
     if (reset_after_) run.pass.kernels.elementwise.zero(run.lane, run.pass.n * u, no_state);
     for (std::int64_t i = 0; i < steps(); ++i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
       const bool linked = is_linked(run, t);
-      const float* state = rows(run, run.dropped_h, u, before);
-      float *gates = rows(run, parts.gates, 2 * u, t), *reset = rows(run, parts.reset, u, t);
+      const Data state = rows(run, run.factor, u, before), reset = rows(run, parts.reset, u, t);
+      float* gates = rows(run, parts.gates, 2 * u, t);
       const RecurrentStep step{run.pass.n, u, t, run.lengths};
       if (linked) gates_product.one_step(run.pass, run.lane, state, gates_sum);
       kernels.gru_gates(run.lane, step, gates, linked ? gates_sum : nullptr, state,
-                        reset_after_ ? nullptr : reset);
+                        reset_after_ ? Data() : reset);
       const float* recurrent = nullptr;
       if (reset_after_ && t < run.longest) {
         product.one_step(run.pass, run.lane, linked ? state : no_state, reset);
-        recurrent = reset;
+        recurrent = reset.f32();
       } else if (!reset_after_ && linked) {
         product.one_step(run.pass, run.lane, reset, candidate_sum);
         recurrent = candidate_sum;
       }
       kernels.gru_output(run.lane, step, gates, rows(run, parts.candidate, u, t), recurrent, reset_after_,
                          rows(run, run.h, u, before), rows(run, run.h, u, t), y.at(t));
-      drop_state(run, t);
+      make_factor(run, t);
     }
   }
 
-  void run_backward(const Run& run, Output<const float> dy, float* dh, float* /*dc*/,
-                    float* dx) const override {
+  void run_backward(const Run& run, Output<ConstData> dy, float* dh, float* /*dc*/, Data dx) const override {
     const StepProduct &gates_product = run.direction.products[0], &product = run.direction.products[1];
     const RecurrentKernels& kernels = run.pass.kernels.recurrent;
     const ElementwiseKernels& elementwise = run.pass.kernels.elementwise;
     const std::int64_t u = units(), count = run.pass.n * u;
     const Parts parts = parts_of(run);
+    const Gradients gradients = gradients_of(run, parts);
     float *through_gates = run.small, *through_candidate = run.small + count, *dreset = run.small + 2 * count;
     const float* recurrent = nullptr;
     for (std::int64_t i = steps() - 1; i >= 0; --i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
       const bool linked = is_linked(run, t);
       const RecurrentStep step{run.pass.n, u, t, run.lengths};
-      float *gates = rows(run, parts.gates, 2 * u, t), *candidate = rows(run, parts.candidate, u, t),
-            *reset = rows(run, parts.reset, u, t);
-      kernels.gru_output_backward(run.lane, step, gates, candidate, reset_after_ ? reset : nullptr,
-                                  rows(run, run.h, u, before), recurrent, dh, dy.at(t));
+      const float* gates = rows(run, parts.gates, 2 * u, t);
+      const Data dgates = rows(run, gradients.gates, 2 * u, t),
+                 dcandidate = rows(run, gradients.candidate, u, t),
+                 dproduct = rows(run, gradients.reset, u, t);
+      kernels.gru_output_backward(
+          run.lane, step,
+          {.gates = gates,
+           .candidate = rows(run, parts.candidate, u, t),
+           .reset_product = reset_after_ ? rows(run, parts.reset, u, t).f32() : nullptr,
+           .h_before = rows(run, run.h, u, before),
+           .dgates = dgates,
+           .dcandidate = dcandidate,
+           .dreset_product = dproduct},
+          recurrent, dh, dy.at(t));
       if (!reset_after_) {
-        if (linked) product.one_step_backward(run.pass, run.lane, candidate, dreset);
-        kernels.gru_gates_backward(run.lane, step, gates, rows(run, run.dropped_h, u, before),
-                                   linked ? dreset : nullptr, through_candidate);
+        if (linked) product.one_step_backward(run.pass, run.lane, dcandidate, dreset);
+        kernels.gru_gates_backward(run.lane, step, gates, rows(run, run.factor, u, before),
+                                   linked ? dreset : nullptr, dgates, through_candidate);
       } else if (linked) {
-        product.one_step_backward(run.pass, run.lane, reset, through_candidate);
+        product.one_step_backward(run.pass, run.lane, dproduct, through_candidate);
       }
       recurrent = nullptr;
       if (!linked) continue;
-      gates_product.one_step_backward(run.pass, run.lane, gates, through_gates);
+      gates_product.one_step_backward(run.pass, run.lane, dgates, through_gates);
       elementwise.accumulate(run.lane, count, through_gates, through_candidate);
       drop_gradient(run, through_gates);
       recurrent = through_gates;
     }
-    gates_product.all_steps_backward(run.pass, run.lane, run.x, parts.gates, dx);
-    product.all_steps_backward(run.pass, run.lane, run.x, parts.candidate,
-                               dx == nullptr ? nullptr : run.more_dx);
+    gates_product.all_steps_backward(run.pass, run.lane, run.x, gradients.gates, dx);
+    product.all_steps_backward(run.pass, run.lane, run.x, gradients.candidate,
+                               dx == nullptr ? Data() : run.more_dx);
     if (dx != nullptr)
       elementwise.accumulate(run.lane, steps() * run.pass.n * run.direction.in, dx, run.more_dx);
-    const float* states = states_before(run, run.dropped_h, u);
-    gates_product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, parts.gates, 2 * u));
+    const Data states = states_before(run, run.factor, u);
+    gates_product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, gradients.gates, 2 * u));
     if (reset_after_) {
-      product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, parts.reset, u));
-      product.recurrent_bias_gradient(run.pass, run.lane, parts.reset);
+      product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, gradients.reset, u));
+      product.recurrent_bias_gradient(run.pass, run.lane, gradients.reset);
     } else {
       product.recurrent_gradient(run.pass, run.lane, steps_behind(run, parts.reset, u),
-                                 steps_behind(run, parts.candidate, u));
+                                 steps_behind(run, gradients.candidate, u));
     }
   }
 
  private:
-  /// reset: r h; with reset_after h's part of the candidate.
+  /// reset: r h, which a product takes; with reset_after h's part of the candidate, which a product gave.
   struct Parts {
-    float *gates, *candidate, *reset;
+    float *gates, *candidate;
+    Data reset;
   };
+  /// What products take: where the parts lie in float32.
+  struct Gradients {
+    Data gates, candidate, reset;
+  };
+  DType reset_type() const { return reset_after_ ? DType::f32 : type(); }
   Parts parts_of(const Run& run) const {
     const std::int64_t count = steps() * run.pass.n * units();
     float* candidate = run.state + padded(2 * count);
-    return {run.state, candidate, candidate + padded(count)};
+    return {run.state, candidate, {candidate + padded(count), reset_type()}};
+  }
+  Gradients gradients_of(const Run& run, const Parts& parts) const {
+    if (run.gradients == nullptr) return {parts.gates, parts.candidate, parts.reset};
+    const std::int64_t count = steps() * run.pass.n * units();
+    float* candidate = run.gradients + room(2 * count, type());
+    return {{run.gradients, type()}, {candidate, type()}, {candidate + room(count, type()), type()}};
   }
 
   std::shared_ptr<const Initializer> gates_bias_initializer_, candidate_bias_initializer_;

@@ -31,6 +31,7 @@ class LinearLayer : public Layer {
   void forward(const Pass& pass) override;
   void backward(const Pass& pass) override;
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::string_view widened_products() const override { return packs_.widened(); }
   bool backward_reads_output() const override { return relu_; }
   bool fuse_relu() override {
     const bool fused = !relu_;

@@ -44,11 +44,12 @@ class Lstm final : public RecurrentLayer {
                                                          .bias_initializer = bias_initializer_});
   }
   std::int64_t cell_floats(std::int64_t rows) const override { return rows * 5 * units(); }
+  std::int64_t gradient_floats(std::int64_t rows) const override { return room(rows * 4 * units(), type()); }
   std::int64_t small_width() const override { return 4 * units(); }
   bool has_cell_state() const override { return true; }
   float* cell_states(const Run& run) const override { return run.state + steps() * run.pass.n * 4 * units(); }
 
-  void run_forward(const Run& run, Output<float> y) const override {
+  void run_forward(const Run& run, Output<Data> y) const override {
     const StepProduct& product = run.direction.products[0];
     const std::int64_t u = units();
     float *gates = run.state, *c = cell_states(run);
@@ -56,34 +57,35 @@ class Lstm final : public RecurrentLayer {
     for (std::int64_t i = 0; i < steps(); ++i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
       const bool linked = is_linked(run, t);
-      if (linked) product.one_step(run.pass, run.lane, rows(run, run.dropped_h, u, before), run.small);
+      if (linked) product.one_step(run.pass, run.lane, rows(run, run.factor, u, before), run.small);
       run.pass.kernels.recurrent.lstm_forward(
           run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t), linked ? run.small : nullptr,
           forget_bias_, rows(run, c, u, before), rows(run, run.h, u, before), rows(run, c, u, t),
           rows(run, run.h, u, t), y.at(t));
-      drop_state(run, t);
+      make_factor(run, t);
     }
   }
 
-  void run_backward(const Run& run, Output<const float> dy, float* dh, float* dc, float* dx) const override {
+  void run_backward(const Run& run, Output<ConstData> dy, float* dh, float* dc, Data dx) const override {
     const StepProduct& product = run.direction.products[0];
     const std::int64_t u = units();
     float *gates = run.state, *c = cell_states(run);
+    const Data dgates(run.gradients == nullptr ? gates : run.gradients, type());
     const float* recurrent = nullptr;
     for (std::int64_t i = steps() - 1; i >= 0; --i) {
       const std::int64_t t = step_at(run, i);
       run.pass.kernels.recurrent.lstm_backward(
-          run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t),
+          run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t), rows(run, dgates, 4 * u, t),
           rows(run, c, u, step_before(run, t)), rows(run, c, u, t), recurrent, dh, dc, dy.at(t));
       recurrent = nullptr;
       if (!is_linked(run, t)) continue;
-      product.one_step_backward(run.pass, run.lane, rows(run, gates, 4 * u, t), run.small);
+      product.one_step_backward(run.pass, run.lane, rows(run, dgates, 4 * u, t), run.small);
       drop_gradient(run, run.small);
       recurrent = run.small;
     }
-    product.all_steps_backward(run.pass, run.lane, run.x, gates, dx);
-    product.recurrent_gradient(run.pass, run.lane, states_before(run, run.dropped_h, u),
-                               steps_behind(run, gates, 4 * u));
+    product.all_steps_backward(run.pass, run.lane, run.x, dgates, dx);
+    product.recurrent_gradient(run.pass, run.lane, states_before(run, run.factor, u),
+                               steps_behind(run, dgates, 4 * u));
   }
 
  private:

@@ -56,6 +56,7 @@ class Projection {
   /// Weights have changed: repack. Needed where dtype has 16 bits, nothing otherwise.
   void refresh(const Lane& lane, const VariableStore& variables) const;
   std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::string_view widened_products() const { return packs_.widened(); }
 
   void forward(const Pass& pass, const Lane& lane, ConstData x, Data y) const;
   /// Gradients of the variables, and of x unless dx is null.

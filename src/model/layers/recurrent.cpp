@@ -75,11 +75,12 @@ void RecurrentLayer::declare(VariableStore& variables) {
 
 void RecurrentLayer::prepare(const PrepareContext& context) {
   on_host_ = context.device.is_host();
+  type_ = context.type;
   std::size_t products = context.kernels.scratch_bytes;
   for (Stacked& stacked : stack_)
     for (Direction& direction : stacked.directions)
       for (StepProduct& product : direction.products) {
-        product.prepare(context);
+        product.prepare(context, type_);
         products = std::max(products, product.scratch_bytes());
       }
   for (const std::int64_t n : context.sample_counts) {
@@ -104,26 +105,41 @@ double RecurrentLayer::flops_per_sample() const {
   return flops;
 }
 
+std::string_view RecurrentLayer::widened_products() const {
+  for (const Stacked& stacked : stack_)
+    for (const Direction& direction : stacked.directions)
+      for (const StepProduct& product : direction.products)
+        if (!product.widened_products().empty()) return product.widened_products();
+  return {};
+}
+
 std::size_t RecurrentLayer::saved_bytes(std::int64_t n) const {
   return bytes(Memory{*this, n, true, nullptr}.floats());
 }
 
-// Memory: lengths, each layer's x, then the directions: state, h, h with its mask.
+// Memory: lengths, each layer's x, then the directions: state, h, and h as products take it if that is not
+// the same.
 
 std::int64_t RecurrentLayer::Memory::x_floats(std::size_t stacked) const {
-  return padded(layer.steps_ * n * layer.stack_[stacked].in);
+  return room(layer.steps_ * n * layer.stack_[stacked].in, layer.type_);
+}
+std::int64_t RecurrentLayer::Memory::state_floats() const {
+  return padded(layer.cell_floats(layer.steps_ * n));
+}
+std::int64_t RecurrentLayer::Memory::h_floats() const {
+  return room(layer.steps_ * n * layer.units_, layer.state_type());
 }
 std::int64_t RecurrentLayer::Memory::direction_floats() const {
-  const std::int64_t rows = layer.steps_ * n, h = padded(rows * layer.units_);
-  return padded(layer.cell_floats(rows)) + h + (training && layer.recurrent_dropout_ > 0 ? h : 0);
+  const std::int64_t numbers = layer.steps_ * n * layer.units_;
+  return state_floats() + h_floats() + (layer.has_factors(training) ? room(numbers, layer.type_) : 0);
 }
-float* RecurrentLayer::Memory::x(std::size_t stacked) const {
+float* RecurrentLayer::Memory::x_at(std::size_t stacked) const {
   float* at = base + padded(n);
   for (std::size_t l = 0; l < stacked; ++l) at += x_floats(l);
   return at;
 }
 float* RecurrentLayer::Memory::direction(std::size_t stacked, std::size_t direction) const {
-  float* first = x(layer.stack_.size());
+  float* first = x_at(layer.stack_.size());
   if (!training) return first;
   const auto number =
       static_cast<std::int64_t>(stacked) * layer.directions() + static_cast<std::int64_t>(direction);
@@ -135,16 +151,17 @@ std::int64_t RecurrentLayer::Memory::floats() const {
   return all + direction_floats() * (training ? layer.layers_ * layer.directions() : 1);
 }
 
-// Work: what a step needs, gradients of the states, and four gradients of a layer's whole input.
+// Work: what a step needs, gradients of the states, four gradients of a layer's whole input, and those of the
+// gates.
 
 std::int64_t RecurrentLayer::Work::gradient_floats() const {
   std::int64_t widest = 0;
   for (const Stacked& stacked : layer.stack_) widest = std::max(widest, stacked.in);
-  return padded(layer.steps_ * n * widest);
+  return room(layer.steps_ * n * widest, layer.type_);
 }
 std::int64_t RecurrentLayer::Work::floats(bool training) const {
   const std::int64_t small = padded(n * layer.small_width());
-  return training ? small + 2 * state_floats() + 4 * gradient_floats() : small;
+  return training ? small + 2 * state_floats() + 4 * gradient_floats() + gates_floats() : small;
 }
 
 RecurrentLayer::Memory RecurrentLayer::memory_of(const Pass& pass) const {
@@ -163,10 +180,10 @@ RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked
                  pass.lane.index, pass.lane.scratch_bytes, scratch_bytes_);
   const Memory memory = memory_of(pass);
   const Work work = work_of(pass);
-  const std::int64_t rows = steps_ * pass.n;
   float* state = memory.direction(stacked, direction);
-  float* h = state + padded(cell_floats(rows));
-  float* dropped = pass.training && recurrent_dropout_ > 0 ? h + padded(rows * units_) : h;
+  float* h_at = state + memory.state_floats();
+  const Data h(h_at, state_type());
+  const Data factor = has_factors(pass.training) ? Data(h_at + memory.h_floats(), type_) : h;
   const float* lengths = nullptr;
   if (lengths_) lengths = pass.training ? memory.lengths() : pass.inputs[1];
   Lane lane = pass.lane;
@@ -180,17 +197,18 @@ RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked
           .x = memory.x(stacked),
           .state = state,
           .h = h,
-          .dropped_h = dropped,
+          .factor = factor,
           .small = work.small(),
+          .gradients = pass.training && type_ != DType::f32 ? work.gates() : nullptr,
           .more_dx = pass.training ? work.gradient(3) : nullptr,
           .lengths = lengths,
           .longest = longest};
 }
 
-void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, float* values) const {
+void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, Data values) const {
   if (!pass.training || !stacked.dropout) return;
   for (std::int64_t t = 0; t < steps_; ++t) {
-    float* rows = values + t * pass.n * stacked.in;
+    const Data rows = values.offset(t * pass.n * stacked.in);
     pass.kernels.elementwise.dropout(pass.lane, pass.n, stacked.in, rows, dropout_, pass.seed,
                                      stacked.purposes[static_cast<std::size_t>(t)],
                                      static_cast<std::uint32_t>(pass.step),
@@ -198,17 +216,24 @@ void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, float*
   }
 }
 
-void RecurrentLayer::drop_state(const Run& run, std::int64_t t) const {
-  if (run.dropped_h == run.h) return;
+void RecurrentLayer::make_factor(const Run& run, std::int64_t t) const {
+  if (run.factor.address() == run.h.address()) return;
   const Pass& pass = run.pass;
-  pass.kernels.elementwise.dropout(
-      run.lane, pass.n, units_, rows(run, run.h, units_, t), recurrent_dropout_, pass.seed,
-      run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
-      static_cast<std::uint32_t>(pass.first_sample), rows(run, run.dropped_h, units_, t));
+  const ElementwiseKernels& elementwise = pass.kernels.elementwise;
+  const Data factor = rows(run, run.factor, units_, t);
+  Data h = rows(run, run.h, units_, t);
+  if (h.type() != type_) {
+    elementwise.convert(run.lane, pass.n * units_, h, factor);
+    h = factor;
+  }
+  if (pass.training && recurrent_dropout_ > 0)
+    elementwise.dropout(run.lane, pass.n, units_, h, recurrent_dropout_, pass.seed,
+                        run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
+                        static_cast<std::uint32_t>(pass.first_sample), factor);
 }
 
 void RecurrentLayer::drop_gradient(const Run& run, float* dh) const {
-  if (run.dropped_h == run.h) return;
+  if (recurrent_dropout_ <= 0) return;
   const Pass& pass = run.pass;
   pass.kernels.elementwise.dropout(run.lane, pass.n, units_, dh, recurrent_dropout_, pass.seed,
                                    run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
@@ -219,9 +244,10 @@ void RecurrentLayer::last_states(const Run& run, std::size_t direction) const {
   const Pass& pass = run.pass;
   const std::int64_t last = step_at(run, steps_ - 1), stride = directions() * units_;
   const std::int64_t column = static_cast<std::int64_t>(direction) * units_;
-  const auto copy = [&](const float* state, float* output) {
+  const auto copy = [&](ConstData state, Data output) {
     if (output != nullptr)
-      pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, state, units_, output + column, stride);
+      pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, state, units_, output.offset(column),
+                                      stride);
   };
   copy(rows(run, run.h, units_, last), pass.outputs[1]);
   if (has_cell_state()) copy(rows(run, cell_states(run), units_, last), pass.outputs[2]);
@@ -238,11 +264,11 @@ void RecurrentLayer::forward(const Pass& pass) {
   for (std::size_t l = 0; l < stack_.size(); ++l) {
     drop_input(pass, stack_[l], memory.x(l));
     const bool top = l + 1 == stack_.size();
-    float* y = top ? pass.outputs[0].f32() : memory.x(l + 1);
+    const Data y = top ? pass.outputs[0] : memory.x(l + 1);
     for (std::size_t d = 0; d < stack_[l].directions.size(); ++d) {
       const Run run = run_of(pass, l, d, longest);
-      float* own = y + static_cast<std::int64_t>(d) * units_;
-      run_forward(run, top ? Output<float>{own, steps_ * out, out} : Output<float>{own, out, pass.n * out});
+      const Data own = y == nullptr ? y : y.offset(static_cast<std::int64_t>(d) * units_);
+      run_forward(run, top ? Output<Data>{own, steps_ * out, out} : Output<Data>{own, out, pass.n * out});
       if (top) last_states(run, d);
     }
   }
@@ -257,25 +283,27 @@ void RecurrentLayer::backward(const Pass& pass) {
   const ElementwiseKernels& elementwise = pass.kernels.elementwise;
   for (std::size_t l = stack_.size(); l-- > 0;) {
     const bool top = l + 1 == stack_.size();
-    const float* dy = top ? pass.dy[0] : work.gradient(static_cast<int>((l + 1) % 2));
-    float* dx = l == 0 && pass.dx[0] == nullptr ? nullptr : work.gradient(static_cast<int>(l % 2));
+    const ConstData dy = top ? pass.dy[0] : ConstData(work.gradient(static_cast<int>((l + 1) % 2)));
+    const Data dx = l == 0 && pass.dx[0] == nullptr ? Data() : work.gradient(static_cast<int>(l % 2));
     for (std::size_t d = 0; d < stack_[l].directions.size(); ++d) {
       const std::int64_t column = static_cast<std::int64_t>(d) * units_;
-      const auto last = [&](const float* gradient, float* to) {
+      const auto last = [&](ConstData gradient, float* to) {
         if (top && gradient != nullptr)
-          pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, gradient + column, out, to, units_);
+          pass.kernels.sequence.copy_rows(pass.lane, pass.n, units_, gradient.offset(column), out, to,
+                                          units_);
         else
           elementwise.zero(pass.lane, pass.n * units_, to);
       };
       last(pass.dy[1], work.dh());
       if (has_cell_state()) last(pass.dy[2], work.dc());
-      const float* own = dy == nullptr ? nullptr : dy + column;
-      float* own_dx = dx != nullptr && d > 0 ? work.gradient(2) : dx;
+      const ConstData own = dy == nullptr ? dy : dy.offset(column);
+      const bool second = dx != nullptr && d > 0;
+      const Data own_dx = second ? work.gradient(2) : dx;
       run_backward(
           run_of(pass, l, d, longest),
-          top ? Output<const float>{own, steps_ * out, out} : Output<const float>{own, out, pass.n * out},
+          top ? Output<ConstData>{own, steps_ * out, out} : Output<ConstData>{own, out, pass.n * out},
           work.dh(), work.dc(), own_dx);
-      if (own_dx != dx) elementwise.accumulate(pass.lane, steps_ * pass.n * stack_[l].in, dx, own_dx);
+      if (second) elementwise.accumulate(pass.lane, steps_ * pass.n * stack_[l].in, dx, own_dx);
     }
     if (dx != nullptr) drop_input(pass, stack_[l], dx);
   }

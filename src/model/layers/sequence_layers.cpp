@@ -29,6 +29,10 @@ class LastStep final : public Layer {
     lengths_ = inputs.size() == 2;
     return {Shape{features_}};
   }
+  DType input_type(std::size_t input, DType, DType given) const override {
+    return input == 0 ? given : DType::f32;
+  }
+  DType output_type(DType, DType given) const override { return given; }
   void prepare(const PrepareContext& context) override { on_host_ = context.device.is_host(); }
   void forward(const Pass& pass) override {
     if (lengths_ && on_host_) longest_of(*this, pass.inputs[1], pass.n, pass.first_sample, steps_);
@@ -94,6 +98,8 @@ class Masking final : public Layer {
     features_ = inputs[0][1];
     return {inputs[0], Shape{steps_}};
   }
+  DType input_type(std::size_t, DType, DType given) const override { return given; }
+  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     pass.kernels.sequence.mask(pass.lane, pass.n * steps_, features_, pass.inputs[0], value_, pass.outputs[0],
                                pass.outputs[1]);

@@ -17,10 +17,10 @@ void StepProduct::prepare(const PrepareContext& context, DType dtype) {
   for (const std::int64_t n : context.sample_counts) {
     DenseSpec all{.n = n * o_.steps, .in = o_.in, .out = o_.width, .bias = true, .dtype = dtype};
     all.training = context.training;
-    all.packed = true;
+    all.packed = all.wide_y = true;
     DenseSpec one{.n = n, .in = o_.units, .out = o_.width, .dtype = dtype};
     one.training = context.training;
-    one.packed = true;
+    one.packed = one.wide_y = one.wide_dx = true;
     one.bias = !o_.recurrent_bias.empty();
     // A step's rows lie between those of others, and h's part of the kernel behind x's.
     const auto whole = static_cast<std::int64_t>(16 / size_in_bytes(dtype));  // elements in 16 bytes
@@ -37,6 +37,7 @@ void StepProduct::prepare(const PrepareContext& context, DType dtype) {
     if (context.training && o_.steps > 1) made.gradient = context.kernels.make.dense(gradient, context.lanes);
     for (const auto* primitive : {&made.all, &made.one, &made.gradient})
       if (*primitive != nullptr) scratch_bytes_ = std::max(scratch_bytes_, (*primitive)->scratch_bytes());
+    if (made.gradient != nullptr) packs_.note(*made.gradient);
     made.all_pack = packs_.add(context, *made.all);
     made.one_pack = packs_.add(context, *made.one, o_.in * o_.width);
     sized_.push_back(std::move(made));

@@ -26,10 +26,12 @@ class StepProduct {
   explicit StepProduct(Options options) : o_(std::move(options)) {}
 
   void declare(VariableStore& variables);
-  /// x, h, y and their gradients will be of `dtype`.
+  /// x, dx, h and dy will be of `dtype`; y and dh are float32 in any case: they are added to before anything
+  /// is rounded.
   void prepare(const PrepareContext& context, DType dtype = DType::f32);
   void refresh(const Lane& lane, const VariableStore& variables);
   std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::string_view widened_products() const { return packs_.widened(); }
   double flops_per_sample() const {
     return 2.0 * static_cast<double>(o_.steps * o_.width) * static_cast<double>(o_.in + o_.units);
   }

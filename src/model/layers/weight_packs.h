@@ -4,6 +4,8 @@
 // The packed weights of a layer's primitives: one buffer for all primitives whose packing is the same.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/buffer.h"
@@ -22,8 +24,15 @@ class WeightPacks {
       ++pack;
     if (pack == packs_.size())
       packs_.push_back({&primitive, offset, Buffer(context.device, primitive.packed_bytes())});
+    note(primitive);
     return pack;
   }
+  /// Of a primitive, one that uses no pack too, for widened().
+  void note(const LinearPrimitive& primitive) {
+    if (widened_.empty()) widened_ = primitive.widened();
+  }
+  /// Layer::widened_products().
+  std::string_view widened() const { return widened_; }
   void refresh(const Lane& lane, const float* weights) const {
     for (const Pack& pack : packs_)
       if (pack.buffer.size_bytes() > 0) pack.owner->pack(lane, weights + pack.offset, pack.buffer.data());
@@ -37,6 +46,7 @@ class WeightPacks {
     Buffer buffer;
   };
   std::vector<Pack> packs_;
+  std::string widened_;
 };
 
 }  // namespace lockstep

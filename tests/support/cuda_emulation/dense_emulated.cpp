@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for dense_cuda.cpp (cuBLASLt) where the GPU is emulated: plain loops, queued on the lane's
-// stream. As there, the weights of 16-bit products are packed, and a bias or relu is a pass behind the
-// rounded product.
+// stream. As there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch
+// and added to the sum, and relu is a pass behind that.
 #include "core/error.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
@@ -17,7 +17,9 @@ class EmulatedDense final : public LinearPrimitive {
   explicit EmulatedDense(const DenseSpec& spec) : s_(spec) {}
 
   /// Some, so that a lane that brings too little is found.
-  std::size_t scratch_bytes() const override { return 4096; }
+  std::size_t scratch_bytes() const override {
+    return 4096 + static_cast<std::size_t>(s_.out) * sizeof(float);
+  }
   std::size_t packed_bytes() const override {
     return packs() ? static_cast<std::size_t>(s_.in * s_.out) * size_in_bytes(s_.dtype) : 0;
   }
@@ -31,17 +33,21 @@ class EmulatedDense final : public LinearPrimitive {
 
   void forward(const Lane& lane, ConstData x, const float* weights, const void* packed, const float* bias,
                Data y) const override {
-    const float* added = s_.bias ? bias : nullptr;
+    const void* added = s_.bias ? bias : nullptr;
+    if (added != nullptr && s_.y_type() != DType::f32) {
+      require_scratch(lane);
+      elementwise_kernels().convert(lane, s_.out, bias, {lane.scratch, s_.dtype});
+      added = lane.scratch;
+    }
     product(lane, s_.n, s_.out, s_.in, {address_in(s_.dtype, x), s_.in, 1},
-            {used(weights, packed), s_.out, 1}, packs() ? nullptr : added,
-            {address_in(s_.dtype, y), s_.dtype});
-    add_bias(lane, s_.n, s_.out, packs() ? added : nullptr, s_.relu, y);
+            {used(weights, packed), s_.out, 1}, added, {address_in(s_.y_type(), y), s_.y_type()});
+    if (s_.relu) add_bias(lane, s_.n, s_.out, nullptr, true, y);
   }
   void backward_data(const Lane& lane, ConstData dy, const float* weights, const void* packed,
                      Data dx) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     product(lane, s_.n, s_.in, s_.out, {address_in(s_.dtype, dy), s_.out, 1},
-            {used(weights, packed), 1, s_.out}, nullptr, {address_in(s_.dtype, dx), s_.dtype});
+            {used(weights, packed), 1, s_.out}, nullptr, {address_in(s_.dx_type(), dx), s_.dx_type()});
   }
   void backward_weights(const Lane& lane, ConstData x, ConstData dy, float* dweights) const override {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
@@ -61,11 +67,15 @@ class EmulatedDense final : public LinearPrimitive {
   bool packs() const { return s_.dtype != DType::f32; }
   const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
 
-  /// c (m x n) = a b + bias; a and b of the spec's type.
-  void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a,
-               const Operand& b, const float* bias, Data c) const {
+  void require_scratch(const Lane& lane) const {
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
                    lane.index, lane.scratch_bytes, scratch_bytes());
+  }
+
+  /// c (m x n) = a b + bias; a and b of the spec's type, the bias of c's.
+  void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a,
+               const Operand& b, const void* bias, Data c) const {
+    require_scratch(lane);
     const auto addresses =
         reinterpret_cast<std::uintptr_t>(a.address) | reinterpret_cast<std::uintptr_t>(b.address) |
         reinterpret_cast<std::uintptr_t>(c.address()) | reinterpret_cast<std::uintptr_t>(bias);
@@ -81,12 +91,13 @@ class EmulatedDense final : public LinearPrimitive {
 
   template <typename From, typename To>
   static void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a, const Operand& b,
-                       const float* bias, To* c) {
+                       const void* bias, To* c) {
+    const auto* added = static_cast<const To*>(bias);
     const auto* from_a = static_cast<const From*>(a.address);
     const auto* from_b = static_cast<const From*>(b.address);
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        double sum = bias == nullptr ? 0.0 : static_cast<double>(bias[j]);
+        double sum = added == nullptr ? 0.0 : static_cast<double>(to_float(added[j]));
         for (std::int64_t l = 0; l < k; ++l)
           sum += static_cast<double>(to_float(from_a[i * a.row + l * a.column])) *
                  static_cast<double>(to_float(from_b[l * b.row + j * b.column]));

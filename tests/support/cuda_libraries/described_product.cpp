@@ -74,7 +74,7 @@ ProductAccount account_of(const cuda::ProductShape& shape) {
   LOCKSTEP_CHECK(epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_BIAS,
                  "{}: epilogue {}", what, epilogue);
   if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
-    const auto* const bias = reinterpret_cast<const float*>(std::uintptr_t{1} << 32);
+    const auto* const bias = reinterpret_cast<const void*>(std::uintptr_t{1} << 32);
     cuda::bias_pointer(operation.get(), bias, what);
     LOCKSTEP_CHECK(get(std::uintptr_t{}, CUBLASLT_MATMUL_DESC_BIAS_POINTER) == std::uintptr_t{1} << 32,
                    "{}: another bias", what);

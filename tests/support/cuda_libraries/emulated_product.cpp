@@ -14,13 +14,13 @@ namespace lockstep::cuda {
 namespace {
 
 template <typename From, typename To>
-void multiply(const ProductAccount& p, const void* a, const void* b, const float* bias, void* d) {
+void multiply(const ProductAccount& p, const void* a, const void* b, const void* bias, void* d) {
   const auto* const from_a = static_cast<const From*>(a);
   const auto* const from_b = static_cast<const From*>(b);
   const std::int64_t inner = p.transposed_a ? p.a.rows : p.a.columns;
   for (std::int64_t j = 0; j < p.d.columns; ++j)
     for (std::int64_t i = 0; i < p.d.rows; ++i) {
-      double sum = p.bias ? static_cast<double>(bias[i]) : 0.0;
+      double sum = p.bias ? static_cast<double>(to_float(static_cast<const To*>(bias)[i])) : 0.0;
       for (std::int64_t l = 0; l < inner; ++l) {
         const std::int64_t at_a = p.transposed_a ? l + i * p.a.leading : i + l * p.a.leading;
         const std::int64_t at_b = p.transposed_b ? j + l * p.b.leading : l + j * p.b.leading;
@@ -37,11 +37,11 @@ class EmulatedProduct final : public Product {
   /// Some, so that a lane that brings too little is found.
   std::size_t scratch_bytes() const override { return 4096; }
 
-  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const override {
+  void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const override {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch", lane.index,
                    lane.scratch_bytes);
-    for (const void* address : {a, b, static_cast<const void*>(bias), static_cast<const void*>(d)})
+    for (const void* address : {a, b, bias, static_cast<const void*>(d)})
       LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % account_.alignment == 0,
                      "an operand is not aligned to {} bytes", account_.alignment);
     with_type(account_.a.type, [&]<typename From>(From) {

@@ -167,7 +167,7 @@ TEST(CudaPlans, CublasLtUnderstandsTheProductsAsTheyAreMeant) {
         for (const std::uint32_t alignment : {16, 4}) {
           s.transposed_a = transposed_a, s.transposed_b = transposed_b, s.alignment = alignment;
           s.from = a.type, s.tf32 = a.tf32;
-          s.bias = a.type == DType::f32 && !transposed_a;
+          s.bias = !transposed_a;
           s.to = transposed_b ? DType::f32 : a.type;
           const ProductAccount p = account_of(s);
           const std::string what = s.describe();

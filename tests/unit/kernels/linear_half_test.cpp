@@ -330,6 +330,42 @@ TYPED_TEST(LinearHalf, APackServesWhoeverSaysThatItDoes) {
   EXPECT_GE(shared, 1);
 }
 
+/// y and dx in float32 are the sums themselves, with a bias that T does not have.
+TYPED_TEST(LinearHalf, WideResultsAreNotRounded) {
+  using T = TypeParam;
+  for (DenseSpec s : variants(dense_specs())) {
+    s.dtype = dtype_of<T>;
+    const Values x = whole_numbers(x_count(s), 1), w = whole_numbers(w_count(s), 2),
+                 dy = whole_numbers(y_count(s), 3);
+    Values b = whole_numbers(s.out, 4);
+    for (double& value : b) value += 0x1p-12;
+    for (const bool wide_y : {true, false}) {
+      s.wide_y = wide_y, s.wide_dx = !wide_y;
+      const auto primitive = cpu_kernels().make.dense(s, 1);
+      const TestLane lane(primitive->scratch_bytes());
+      const Buffer packed(cpu_device(), primitive->packed_bytes());
+      const Stored<T> from(x), gradient(dy), narrow_y(y_count(s)), narrow_dx(x_count(s));
+      const Floats y(y_count(s)), dx(x_count(s)), dw(w_count(s)), weights(almost<T>(w)), bias(b);
+      primitive->pack(lane, weights.data(), packed.data());
+      primitive->forward(lane, from.data(), nullptr, packed.data(), bias.data(),
+                         wide_y ? Data(y.data()) : Data(narrow_y.data()));
+      primitive->backward_data(lane, gradient.data(), nullptr, packed.data(),
+                               wide_y ? Data(narrow_dx.data()) : Data(dx.data()));
+      primitive->backward_weights(lane, from.data(), gradient.data(), dw.data());
+      const Exact exact = exact_of(s, x, dy, w, b);
+      const std::string what = fmt::format("{} wide y {}", describe(s), wide_y);
+      if (wide_y) {
+        expect_equal(y, exact.y, "y " + what);
+        expect_rounded(narrow_dx, Floats(exact.dx), "dx " + what);
+      } else {
+        expect_rounded(narrow_y, Floats(exact.y), "y " + what);
+        expect_equal(dx, exact.dx, "dx " + what);
+      }
+      expect_equal(dw, exact.dw, "dw " + what);
+    }
+  }
+}
+
 TYPED_TEST(LinearHalf, NanAndInfinityReachTheOutput) {
   using T = TypeParam;
   ConvolutionSpec c = convolution(1, 4, 4, 16, 16, 1, 1, 0);
@@ -364,6 +400,11 @@ TEST(LinearBfloat16, IsTheLibrarysOwnWhereTheProcessorMultipliesIt) {
   // The start-up check compares this text between ranks.
   EXPECT_NE(primitive_library_version(DType::bf16), primitive_library_version());
   EXPECT_EQ(primitive_library_version(DType::f16), primitive_library_version());
+  EXPECT_EQ(dense->widened(), "");
+  EXPECT_EQ(make(DenseSpec{.n = 4, .in = 16, .out = 16}, Float16{})->widened(),
+            "this processor multiplies no float16");
+  EXPECT_NE(make(convolution(1, 4, 4, 3, 16, 3, 1, 1), BFloat16{})->widened().find("not trusted"),
+            std::string_view::npos);
 #else
   GTEST_SKIP() << "not x86-64";
 #endif

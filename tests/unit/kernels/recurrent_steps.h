@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One step of each cell, forward and backward, on random numbers: what all kernels write, for comparisons
-// between instruction-set levels and with a GPU. Memory is made from Values and has data(); read() brings it
-// to the host.
+// between instruction-set levels and with a GPU, in each type of activations. Memory<T> is made from Values
+// and has data(); read() brings it to the host as float32.
 #pragma once
 
 #include <vector>
 
 #include "core/error.h"
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 
@@ -37,63 +37,110 @@ inline std::string describe(const CellCase& c) {
                      c.first);
 }
 
-/// Forward's gates and state c, h, y; then backward's dgates, dh, dc. y is a part of wider rows.
-template <typename Memory, typename Read>
+/// What is Data in T, its first numbers rounded to Rounded; the rest in float32. In float32 the gradients of
+/// the gates lie where the gates did, else apart.
+template <typename T, typename Rounded, template <typename> class Memory>
+struct CellMemory {
+  static Values values(std::int64_t numbers, std::uint32_t stream) {
+    return random_values(numbers, stream, -3, 3);
+  }
+  static Memory<float> floats(std::int64_t numbers, std::uint32_t stream) {
+    return Memory<float>(values(numbers, stream));
+  }
+  static Memory<T> data(std::int64_t numbers, std::uint32_t stream) {
+    Values rounded = values(numbers, stream);
+    for (double& value : rounded) value = to_float(from_float<Rounded>(static_cast<float>(value)));
+    return Memory<T>(rounded);
+  }
+  static T* gradient(const Memory<float>& of, const Memory<T>& apart) {
+    if constexpr (std::is_same_v<T, float>)
+      return of.data();
+    else
+      return apart.data();
+  }
+};
+
+/// Forward's c and h, y; then backward's dgates, dh, dc, and forward's gates where they are still there. y is
+/// a part of wider rows.
+template <typename T, typename Rounded, template <typename> class Memory, typename Read>
 Matrices lstm_step(const RecurrentKernels& kernels, const Lane& lane, const CellCase& test,
                    const Read& read) {
+  using M = CellMemory<T, Rounded, Memory>;
   const std::int64_t u = test.units, count = kCellRows * u, wide = 3 * u;
-  const auto random = [](std::int64_t numbers, std::uint32_t stream) {
-    return Memory(random_values(numbers, stream, -3, 3));
-  };
-  const Memory lengths(kCellLengths),
-      gates = random(4 * count, 1), c = random(count, 2), h = random(count, 3),
-      y = random(kCellRows * wide, 4), dh = random(count, 5), dc = random(count, 6),
-      recurrent = random(4 * count, 7), c_before = random(count, 8), h_before = random(count, 9),
-      dy = random(kCellRows * wide, 10), product = random(count, 11);
-  const auto unless_first = [&](const Memory& memory) { return test.first ? nullptr : memory.data(); };
+  const Memory<float> lengths(kCellLengths);
+  const Memory<float> gates = M::floats(4 * count, 1), c = M::floats(count, 2), dh = M::floats(count, 5),
+                      dc = M::floats(count, 6), recurrent = M::floats(4 * count, 7),
+                      c_before = M::floats(count, 8), product = M::floats(count, 11);
+  const Memory<T> h = M::data(count, 3), y = M::data(kCellRows * wide, 4), h_before = M::data(count, 9),
+                  dy = M::data(kCellRows * wide, 10), apart = M::data(4 * count, 12);
+  const auto unless_first = [&](const auto& memory) { return test.first ? nullptr : memory.data(); };
   const RecurrentStep step{kCellRows, u, kCellStep, test.lengths ? lengths.data() : nullptr};
   kernels.lstm_forward(lane, step, gates.data(), unless_first(recurrent), 1.0F, unless_first(c_before),
                        unless_first(h_before), c.data(), h.data(), {y.data() + u, wide});
-  Matrices all{read(gates), read(c), read(h), read(y)};
-  kernels.lstm_backward(lane, step, gates.data(), unless_first(c_before), c.data(), unless_first(product),
-                        dh.data(), dc.data(), {dy.data() + u, wide});
-  for (const Memory* memory : {&gates, &dh, &dc}) all.push_back(read(*memory));
+  Matrices all{read(c), read(h), read(y)};
+  kernels.lstm_backward(lane, step, gates.data(), M::gradient(gates, apart), unless_first(c_before), c.data(),
+                        unless_first(product), dh.data(), dc.data(), {dy.data() + u, wide});
+  all.push_back(std::is_same_v<T, float> ? read(gates) : read(apart));
+  for (const auto* memory : {&dh, &dc}) all.push_back(read(*memory));
   return all;
 }
 
-template <typename Memory, typename Read>
+/// Forward's h, y and reset_h; then backward's gradients.
+template <typename T, typename Rounded, template <typename> class Memory, typename Read>
 Matrices gru_step(const RecurrentKernels& kernels, const Lane& lane, const CellCase& test, const Read& read) {
+  using M = CellMemory<T, Rounded, Memory>;
   const std::int64_t u = test.units, count = kCellRows * u;
   const bool after = test.kind == CellKind::gru_reset_after;
-  const auto random = [](std::int64_t numbers, std::uint32_t stream) {
-    return Memory(random_values(numbers, stream, -3, 3));
-  };
-  const Memory lengths(kCellLengths),
-      gates = random(2 * count, 1), candidate = random(count, 2), h = random(count, 3), y = random(count, 4),
-      dh = random(count, 5), reset = random(count, 6), through = random(count, 7),
-      recurrent = random(2 * count, 8), of_h = random(count, 9), h_before = random(count, 10),
-      dy = random(count, 11), product = random(count, 12);
-  const auto unless_first = [&](const Memory& memory) { return test.first ? nullptr : memory.data(); };
+  const Memory<float> lengths(kCellLengths);
+  const Memory<float> gates = M::floats(2 * count, 1), candidate = M::floats(count, 2),
+                      h = M::floats(count, 3), dh = M::floats(count, 5), reset_product = M::floats(count, 6),
+                      through = M::floats(count, 7), recurrent = M::floats(2 * count, 8),
+                      of_h = M::floats(count, 9), h_before = M::floats(count, 10),
+                      product = M::floats(count, 12);
+  const Memory<T> y = M::data(count, 4), reset_h = M::data(count, 13), factor = M::data(count, 14),
+                  dy = M::data(count, 11), dgates = M::data(2 * count, 15), dcandidate = M::data(count, 16),
+                  dproduct = M::data(count, 17);
+  const auto unless_first = [&](const auto& memory) { return test.first ? nullptr : memory.data(); };
   const RecurrentStep step{kCellRows, u, kCellStep, test.lengths ? lengths.data() : nullptr};
-  kernels.gru_gates(lane, step, gates.data(), unless_first(recurrent), unless_first(h_before),
-                    after ? nullptr : reset.data());
-  kernels.gru_output(lane, step, gates.data(), candidate.data(), after ? reset.data() : unless_first(of_h),
-                     after, unless_first(h_before), h.data(), {y.data(), u});
-  Matrices all{read(gates), read(candidate), read(h), read(y), read(reset)};
-  kernels.gru_output_backward(lane, step, gates.data(), candidate.data(), after ? reset.data() : nullptr,
-                              unless_first(h_before), unless_first(product), dh.data(), {dy.data(), u});
+  kernels.gru_gates(lane, step, gates.data(), unless_first(recurrent), unless_first(factor),
+                    after ? Data() : Data(reset_h.data()));
+  kernels.gru_output(lane, step, gates.data(), candidate.data(),
+                     after ? reset_product.data() : unless_first(of_h), after, unless_first(h_before),
+                     h.data(), {y.data(), u});
+  Matrices all{read(h), read(y), read(reset_h)};
+  T* const to_gates = M::gradient(gates, dgates);
+  kernels.gru_output_backward(lane, step,
+                              {.gates = gates.data(),
+                               .candidate = candidate.data(),
+                               .reset_product = after ? reset_product.data() : nullptr,
+                               .h_before = unless_first(h_before),
+                               .dgates = to_gates,
+                               .dcandidate = M::gradient(candidate, dcandidate),
+                               .dreset_product = M::gradient(reset_product, dproduct)},
+                              unless_first(product), dh.data(), {dy.data(), u});
   if (!after)
-    kernels.gru_gates_backward(lane, step, gates.data(), unless_first(h_before), unless_first(of_h),
+    kernels.gru_gates_backward(lane, step, gates.data(), unless_first(factor), unless_first(of_h), to_gates,
                                through.data());
-  for (const Memory* memory : {&gates, &candidate, &dh, &reset, &through}) all.push_back(read(*memory));
+  constexpr bool kInPlace = std::is_same_v<T, float>;
+  all.push_back(kInPlace ? read(gates) : read(dgates));
+  all.push_back(kInPlace ? read(candidate) : read(dcandidate));
+  if (after) all.push_back(kInPlace ? read(reset_product) : read(dproduct));
+  for (const auto* memory : {&dh, &through}) all.push_back(read(*memory));
   return all;
 }
 
-template <typename Memory, typename Read>
+template <typename T, typename Rounded, template <typename> class Memory, typename Read>
 Matrices cell_step(const RecurrentKernels& kernels, const Lane& lane, const CellCase& test,
                    const Read& read) {
-  return test.kind == CellKind::lstm ? lstm_step<Memory>(kernels, lane, test, read)
-                                     : gru_step<Memory>(kernels, lane, test, read);
+  return test.kind == CellKind::lstm ? lstm_step<T, Rounded, Memory>(kernels, lane, test, read)
+                                     : gru_step<T, Rounded, Memory>(kernels, lane, test, read);
+}
+template <template <typename> class Memory, typename Read>
+Matrices cell_step_in(DType type, const RecurrentKernels& kernels, const Lane& lane, const CellCase& test,
+                      const Read& read) {
+  Matrices all;
+  with_type(type, [&]<typename T>(T) { all = cell_step<T, T, Memory>(kernels, lane, test, read); });
+  return all;
 }
 
 }  // namespace lockstep

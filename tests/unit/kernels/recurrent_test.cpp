@@ -52,16 +52,47 @@ TEST(GateMath, NanStaysNan) {
   EXPECT_TRUE(std::isnan(fast_tanh(nan)));
 }
 
-std::vector<float> read(const Floats& floats) { return {floats.data(), floats.data() + floats.size()}; }
+const auto kRead = [](const auto& memory) {
+  const Floats wide = memory.widened();
+  return std::vector<float>(wide.data(), wide.data() + wide.size());
+};
 
 TEST(Recurrent, EveryLevelGivesTheSameBits) {
-  for (const CellCase& test : cell_cases()) {
-    const Matrices expected = cell_step<Floats>(levels().front().recurrent, TestLane(), test, read);
-    for (const Level& level : levels()) {
-      const Matrices written = cell_step<Floats>(level.recurrent, TestLane(), test, read);
-      for (std::size_t i = 0; i < written.size(); ++i)
-        EXPECT_EQ(written[i], expected[i]) << level.name << ", " << describe(test) << ", matrix " << i;
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    for (const CellCase& test : cell_cases()) {
+      const Matrices expected =
+          cell_step_in<Stored>(type, levels().front().recurrent, TestLane(), test, kRead);
+      for (const Level& level : levels()) {
+        const Matrices written = cell_step_in<Stored>(type, level.recurrent, TestLane(), test, kRead);
+        for (std::size_t i = 0; i < written.size(); ++i)
+          EXPECT_EQ(written[i], expected[i])
+              << level.name << ", " << name_of(type) << ", " << describe(test) << ", matrix " << i;
+      }
     }
+}
+
+/// Each matrix is float32's on numbers that T has, as it is or rounded once.
+template <typename T>
+void expect_rounded_cells(const CellCase& test) {
+  const RecurrentKernels& kernels = levels().front().recurrent;
+  Matrices exact = cell_step<float, T, Stored>(kernels, TestLane(), test, kRead);
+  const Matrices half = cell_step<T, T, Stored>(kernels, TestLane(), test, kRead);
+  ASSERT_EQ(half.size(), exact.size());
+  int rounded = 0;
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    if (half[i] == exact[i]) continue;
+    ++rounded;
+    for (float& value : exact[i]) value = to_float(from_float<T>(value));
+    EXPECT_EQ(half[i], exact[i]) << describe(test) << ", matrix " << i;
+  }
+  EXPECT_GE(rounded, 3) << "nothing was rounded";
+  EXPECT_LE(rounded, 5) << "states were rounded";
+}
+TEST(Recurrent, SixteenBitsAreFloat32RoundedWhenStored) {
+  for (const CellCase& test : cell_cases()) {
+    if (test.units < 16) continue;  // where a single number may need no rounding
+    expect_rounded_cells<BFloat16>(test);
+    expect_rounded_cells<Float16>(test);
   }
 }
 
@@ -70,9 +101,9 @@ TEST(Recurrent, RowsPastTheirEndKeepTheirStateAndGiveZeros) {
   const Values c_before = random_values(kCellRows * kUnits, 8, -3, 3),
                h_before = random_values(kCellRows * kUnits, 9, -3, 3);
   for (const Level& level : levels()) {
-    const Matrices all =
-        cell_step<Floats>(level.recurrent, TestLane(), {CellKind::lstm, kUnits, true, false}, read);
-    const std::vector<float>&c = all[1], &h = all[2], &y = all[3], &dgates = all[4];
+    const Matrices all = cell_step_in<Stored>(DType::f32, level.recurrent, TestLane(),
+                                              {CellKind::lstm, kUnits, true, false}, kRead);
+    const std::vector<float>&c = all[0], &h = all[1], &y = all[2], &dgates = all[3];
     for (std::size_t row : {1U, 2U})
       for (std::size_t k = 0; k < kUnits; ++k) {
         EXPECT_EQ(c[row * kUnits + k], static_cast<float>(c_before[row * kUnits + k]));

@@ -47,6 +47,25 @@ TEST_F(CudaGroupNorm, MatchesTheReferenceWithTheSameBitsAtAnyAddress) {
   }
 }
 
+/// Sums that depend on their order even in double: beside 2^56 numbers are rounded to whole eights, and that
+/// goes again.
+TEST_F(CudaGroupNorm, NoAddressShowsInTheOrderOfASum) {
+  for (const std::int64_t width : {64, 132, 1500}) {
+    Values x = random_values(width, 1, -100, 100);
+    for (std::size_t i = 0; i < x.size(); i += 3) x[i] = i % 2 == 0 ? 0x1p56 : -0x1p56;
+    const auto statistics_of = [&](const Values& numbers, int shift) {
+      const GroupNormShape s{1, 1, 1, width};
+      const CudaLane lane(gpu().group_norm.scratch_bytes(s));
+      const DeviceFloats in(numbers, shift), y(width, shift), statistics(2);
+      gpu().group_norm.forward(lane, s, in.data(), 1e-3, nullptr, nullptr, statistics.data(), y.data());
+      return statistics.host();
+    };
+    const std::vector<float> first = statistics_of(x, 0);
+    for (const int shift : {1, 2, 4}) expect_same(statistics_of(x, shift), first, std::to_string(width));
+    EXPECT_NE(statistics_of({x.rbegin(), x.rend()}, 0), first) << "the order is to show, of " << width;
+  }
+}
+
 TEST_F(CudaGroupNorm, L2NormalizeMatchesTheReference) {
   for (std::int64_t rows : {0, 1, 7})
     for (std::int64_t channels : {1, 3, 17, 64, 1500}) {

@@ -121,15 +121,31 @@ std::array<std::int64_t, 3> lengths_of(const DenseSpec& s) { return {s.in, s.out
 std::int64_t channels_of(const ConvolutionSpec& s) { return s.out_c; }
 std::int64_t channels_of(const DenseSpec& s) { return s.out; }
 
-/// The library rounds the product; bias and relu come behind that, and round again.
 template <typename T>
-Values with_bias(Values product, const Values& b, bool bias, bool relu) {
-  product = rounded<T>(product);
+Values with_bias_at_once(Values product, const Values& b, bool bias, bool relu) {
   for (std::size_t i = 0; i < product.size(); ++i) {
     if (bias) product[i] += b[i % b.size()];
     if (relu) product[i] = std::max(product[i], 0.0);
   }
   return rounded<T>(product);
+}
+
+/// Convolutions, and the transposed ones: the library rounds the product; bias and relu come behind that, and
+/// round again.
+template <typename T>
+Values with_bias(Values product, const Values& b, bool bias, bool relu) {
+  product = rounded<T>(product);
+  return with_bias_at_once<T>(std::move(product), b, bias, relu);
+}
+
+template <typename T>
+Values expected_y(const ConvolutionSpec& s, Values product, const Values& b) {
+  return with_bias<T>(std::move(product), b, s.bias, s.relu);
+}
+/// A bias is rounded like the weights; the sum with it once.
+template <typename T>
+Values expected_y(const DenseSpec& s, Values product, const Values& b) {
+  return with_bias_at_once<T>(std::move(product), rounded<T>(b), s.bias, s.relu);
 }
 
 template <typename T, typename Spec>
@@ -138,8 +154,9 @@ void check(Spec s) {
   const LinearSizes sizes = sizes_of(s);
   const Operands whole{whole_numbers(sizes.x, 1), whole_numbers(sizes.y, 2), whole_numbers(sizes.weights, 3),
                        whole_numbers(channels_of(s), 4)};
-  Operands fine = whole;  // weights that round to whole numbers
+  Operands fine = whole;  // weights that round to whole numbers, and a bias that rounds to another one
   for (double& value : fine.w) value *= 1.0 + kRoundingTo<T> / 2.0;
+  for (double& value : fine.b) value += 0.0625 + 0x1p-14;
   for (auto [bias, relu] : {std::pair{false, false}, {true, false}, {true, true}, {false, true}}) {
     s.bias = bias, s.relu = relu;
     const std::string what = describe_all(s);
@@ -147,7 +164,7 @@ void check(Spec s) {
     linear.bias = linear.relu = false;
     const auto primitive = make(gpu().make, s);
     const Results r = run<T>(*primitive, fine), exact = exact_of(linear, whole);
-    EXPECT_EQ(r.y, with_bias<T>(exact.y, whole.b, bias, relu)) << what;
+    EXPECT_EQ(r.y, expected_y<T>(s, exact.y, fine.b)) << what;
     EXPECT_EQ(r.dx, rounded<T>(exact.dx)) << what;
     // cuDNN may give the gradient of a convolution's weights in T.
     EXPECT_TRUE(r.dw == exact.dw || r.dw == rounded<T>(exact.dw)) << what;
@@ -164,8 +181,8 @@ void check(Spec s) {
     EXPECT_EQ(got.y, again.y) << what;
     EXPECT_EQ(got.dx, again.dx) << what;
     EXPECT_EQ(got.dw, again.dw) << what;
-    // Tensor cores cut off what float32 would round: twice the error of a sum. Then a rounding to T, in y
-    // two.
+    // Tensor cores cut off what float32 would round: twice the error of a sum. Then a rounding to T; in y one
+    // more where the bias comes behind it, or of the bias.
     const std::array<std::int64_t, 3> length = lengths_of(s);
     const auto sum = [&](std::size_t i) { return 2.0 * dot_error(length[i]); };
     constexpr double kStored = kRoundingTo<T> * 1.01, kLeast = dtype_of<T> == DType::f16 ? 0x1p-24 : 0x1p-125;
@@ -223,7 +240,8 @@ TYPED_TEST(CudaLinearHalf, WidenedProductsAreThoseOfNumbersOfTheType) {
   using T = TypeParam;
   DenseSpec s{.n = 30, .in = 65, .out = 20, .bias = true, .relu = true};
   const auto primitive =
-      make_widened_linear(gpu().elementwise, gpu().make.dense(s, 1), dtype_of<T>, sizes_of(s));
+      make_widened_linear(gpu().elementwise, gpu().make.dense(s, 1), dtype_of<T>, sizes_of(s), "a test");
+  EXPECT_EQ(primitive->widened(), "a test");
   Operands o{whole_numbers(30 * 65, 1), whole_numbers(30 * 20, 2), whole_numbers(65 * 20, 3),
              whole_numbers(20, 4)};
   const Values y = rounded<T>(reference::dense(s, o.x, o.w, o.b)),
