@@ -35,6 +35,9 @@ set(LOCKSTEP_CUDA_SOURCES
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
   kernels/convolution_cuda.cpp
   kernels/cudnn_cuda.cpp
+  kernels/cudnn_plan_cuda.cpp
+  kernels/cublaslt_cuda.cpp
+  kernels/cublaslt_product_cuda.cpp
   kernels/dense_cuda.cpp)
 set(LOCKSTEP_NCCL_SOURCES
   comm/nccl_communicator.cpp)

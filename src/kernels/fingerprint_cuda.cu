@@ -3,9 +3,13 @@
 //
 // Fingerprints on a GPU. The hash is a sum modulo 2^64 of a mixed word for each number, made from its bits
 // and its place: whole numbers, so the order in which threads add does not show.
-#include "kernels/cuda_launch.h"
-#include "kernels/factory_cuda.h"
 #include "kernels/fingerprint.h"
+
+#include <cstring>
+
+#include "kernels/cuda_launch.h"
+#include "kernels/cuda_vector.h"
+#include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -21,6 +25,12 @@ __device__ std::uint64_t mixed(std::uint64_t word) {
   word *= 0xc4ceb9fe1a85ec53ULL;
   word ^= word >> 33;
   return word;
+}
+
+__device__ std::uint32_t bits_of(float value) {
+  std::uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
 }
 
 struct Part {
@@ -52,18 +62,14 @@ __device__ Fingerprint sum_of_block(const Part& own) {
 __global__ void __launch_bounds__(kThreads)
     fingerprint_kernel(std::int64_t count, const float* values, Fingerprint* parts) {
   Part own;
-  const auto* const fours = reinterpret_cast<const uint4*>(values);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   for (std::int64_t i = first; i < count / 4; i += stride) {
-    const uint4 bits = fours[i];
-    own.add(bits.x, 4 * i);
-    own.add(bits.y, 4 * i + 1);
-    own.add(bits.z, 4 * i + 2);
-    own.add(bits.w, 4 * i + 3);
+    const Pack<4> four = Wide::load(values + 4 * i);
+    for (int k = 0; k < 4; ++k) own.add(bits_of(four.at[k]), 4 * i + k);
   }
   const std::int64_t rest = count / 4 * 4 + first;
-  if (rest < count) own.add(__float_as_uint(values[rest]), rest);
+  if (rest < count) own.add(bits_of(values[rest]), rest);
   const Fingerprint sum = sum_of_block(own);
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
@@ -84,8 +90,7 @@ class CudaFingerprint final : public FingerprintKernels {
  public:
   void fingerprint(const Lane& lane, std::int64_t count, const float* values,
                    Fingerprint* to) const override {
-    require(reinterpret_cast<std::uintptr_t>(values) % sizeof(uint4) == 0,
-            "numbers at a multiple of 16 bytes");
+    require(wide_aligned(values), "numbers at a multiple of 16 bytes");
     const unsigned int wanted = blocks_for(count / 4);
     const unsigned int blocks = wanted < kBlocks ? wanted : kBlocks;
     auto* const parts = reinterpret_cast<Fingerprint*>(scratch_of(lane));

@@ -138,7 +138,7 @@ class ClipTest(LockstepTest):
     def test_mistakes_are_named_with_their_place(self):
         for sets, message in ((["gradients.clip_norm=1", "gradients.clip_value=1"], "clip_value: clip_norm is given, too"),
                               (["gradients.clip_global_norm=0"], "clip_global_norm"),
-                              (["gradients.clip_global_norm=.inf"], "record_norm: true"),
+                              (["gradients.clip_global_norm=.inf"], "clip_global_norm: must be a finite number"),
                               (["gradients.clip_value=[1,2]"], "is no range around 0"),
                               (["gradients.clip=1"], "unknown key 'clip'")):
             words = [word for one in sets for word in ("--set", one)]

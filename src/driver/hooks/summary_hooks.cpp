@@ -17,7 +17,11 @@ void SummarySaverHook::after_create_session(MonitoredSession& session) {
 
 void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& result) {
   samples_ += result.samples;
-  if (!timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
+  const bool due = timer_.due_by_step(result.step);
+  if (!due && !(session.is_chief() && timer_.due_by_clock())) return;
+  GradientClip* const clip = session.trainer().gradient_clip();
+  const std::optional<ClipTotals> totals = clip != nullptr ? clip->totals() : std::nullopt;
+  if (!session.is_chief()) return;
   timer_.done();
   std::vector<RunReports::Value> values = {{"loss", result.loss}};
   if (session.parts().accuracy) values.push_back({"accuracy", result.accuracy});
@@ -26,11 +30,8 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
     if (session.parts().reports_part(names[i])) values.push_back({names[i], result.parts[i]});
   values.push_back({"learning_rate", result.learning_rate});
   if (session.trainer().scales_loss()) values.push_back({"loss_scale", result.loss_scale});
-  if (GradientClip* clip = session.trainer().gradient_clip(); clip != nullptr)
-    if (const std::optional<ClipTotals> totals = clip->totals()) {
-      values.push_back({"gradient_norm", totals->norm});
-      if (clip->rule().clips_norm()) values.push_back({"clipped", totals->clipped});
-    }
+  if (totals) values.push_back({"gradient_norm", totals->norm});
+  if (totals && clip->rule().clips_norm()) values.push_back({"clipped", totals->clipped});
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

@@ -10,12 +10,14 @@
 
 namespace lockstep {
 
-/// Loss, accuracy, learning rate and samples/s into event files and metrics.jsonl, and whatever the reports
-/// were given since. Creates and closes the files; what an earlier attempt wrote beyond the session's step is
-/// dropped.
+/// Loss, accuracy, learning rate, norm of the gradients and samples/s into event files and metrics.jsonl, and
+/// whatever the reports were given since. Creates and closes the files; what an earlier attempt wrote beyond
+/// the session's step is dropped. The chief writes; the other ranks are there because a GPU is waited for
+/// where the norm is recorded, in the same steps on all of them: the norm is that of a sum to which every
+/// rank's GPU has to come.
 class SummarySaverHook : public Hook {
  public:
-  explicit SummarySaverHook(HookTimer timer) : Hook("summary_saver", HookScope::chief_only), timer_(timer) {}
+  explicit SummarySaverHook(HookTimer timer) : Hook("summary_saver"), timer_(timer) {}
   void after_create_session(MonitoredSession& session) override;
   void after_run(MonitoredSession& session, const StepResult& result) override;
   void end(MonitoredSession& session) override;

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cublaslt_cuda.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/cublaslt_product_cuda.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr std::size_t kWorkspaceAlignment = 256;  // cublasLtMatmul asks for it
+
+/// The handle of the current device, made when first asked for. Lives as long as the program: at its end CUDA
+/// may be gone already.
+cublasLtHandle_t handle() {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  int device = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t& found = handles[device];
+  if (found == nullptr) check(cublasLtCreate(&found), "cublasLtCreate", "matrix products");
+  return found;
+}
+
+class CublasLtProduct final : public Product {
+ public:
+  CublasLtProduct(const ProductShape& shape, int lanes)
+      : shape_(shape), what_(shape.describe()), layouts_(layouts_of(shape)) {
+    for (int lane = 0; lane < lanes; ++lane) operations_.push_back(operation_of(shape));
+    choose_algorithm();
+  }
+
+  std::size_t scratch_bytes() const override {
+    return algorithm_.workspaceSize == 0 ? 0 : algorithm_.workspaceSize + kWorkspaceAlignment;
+  }
+
+  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const override {
+    LOCKSTEP_CHECK(lane.index >= 0 && lane.index < static_cast<int>(operations_.size()), "lane {} of {}",
+                   lane.index, operations_.size());
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+                   lane.index, lane.scratch_bytes, scratch_bytes());
+    const auto addresses = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
+                           reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
+    LOCKSTEP_CHECK(addresses % shape_.alignment == 0, "{}: an operand is not aligned to {} bytes", what_,
+                   shape_.alignment);
+    const cublasLtMatmulDesc_t operation = operations_[static_cast<std::size_t>(lane.index)].get();
+    if (shape_.bias) bias_pointer(operation, bias, what_);
+    const auto scratch = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
+                         kWorkspaceAlignment * kWorkspaceAlignment;
+    const float one = 1.0F, zero = 0.0F;
+    check(cublasLtMatmul(handle(), operation, &one, a, layouts_.a.get(), b, layouts_.b.get(), &zero, d,
+                         layouts_.d.get(), d, layouts_.d.get(), &algorithm_.algo,
+                         algorithm_.workspaceSize == 0 ? nullptr : reinterpret_cast<void*>(scratch),
+                         algorithm_.workspaceSize, stream_of(lane)),
+          "cublasLtMatmul", what_);
+  }
+
+ private:
+  void choose_algorithm() {
+    static std::mutex mutex;
+    static std::map<std::tuple<int, decltype(shape_.key())>, cublasLtMatmulHeuristicResult_t> chosen;
+    int device = 0;
+    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+    const std::lock_guard lock(mutex);
+    const auto key = std::tuple(device, shape_.key());
+    if (const auto found = chosen.find(key); found != chosen.end()) {
+      algorithm_ = found->second;
+      return;
+    }
+    const auto preference = preference_of(shape_);
+    int count = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(handle(), operations_.front().get(), layouts_.a.get(),
+                                         layouts_.b.get(), layouts_.d.get(), layouts_.d.get(),
+                                         preference.get(), 1, &algorithm_, &count),
+          "cublasLtMatmulAlgoGetHeuristic", what_);
+    LOCKSTEP_REQUIRE(count > 0, ErrorKind::device, "cuBLAS has no deterministic algorithm for {}", what_);
+    check(algorithm_.state, "cublasLtMatmulAlgoGetHeuristic", what_);
+    chosen[key] = algorithm_;
+  }
+
+  ProductShape shape_;
+  std::string what_;
+  ProductLayouts layouts_;
+  std::vector<CublasLtOwner<cublasLtMatmulDescOpaque_t>>
+      operations_;  ///< per lane: it has the bias's address
+  cublasLtMatmulHeuristicResult_t algorithm_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes) {
+  return std::make_unique<CublasLtProduct>(shape, lanes);
+}
+
+std::string dense_library_version() {
+  const std::size_t version = cublasLtGetVersion();
+  return fmt::format("cuBLAS {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace lockstep::cuda

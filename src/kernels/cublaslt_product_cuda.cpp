@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cublaslt_product_cuda.h"
+
+#include "core/error.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS recommends for Hopper
+
+cudaDataType_t native(DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      LOCKSTEP_CHECK(false, "a product of {}", name_of(type));
+  }
+}
+
+CublasLtOwner<cublasLtMatrixLayoutOpaque_t> layout(DType type, std::int64_t rows, std::int64_t columns,
+                                                   const std::string& what) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, native(type), static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(columns), rows),
+        "cublasLtMatrixLayoutCreate", what);
+  return CublasLtOwner<cublasLtMatrixLayoutOpaque_t>(made);
+}
+
+template <typename T>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, const T& value,
+         const std::string& what) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute", what);
+}
+template <typename T>
+void prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+            const T& value, const std::string& what) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute", what);
+}
+
+}  // namespace
+
+void check(cublasStatus_t status, const char* call, const std::string& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(ErrorKind::device, fmt::format("{} for {} failed: {} ({})", call, what,
+                                             cublasLtGetStatusString(status), cublasLtGetStatusName(status)));
+}
+
+ProductLayouts layouts_of(const ProductShape& s) {
+  const std::string what = s.describe();
+  return {layout(s.from, s.transposed_a ? s.k : s.m, s.transposed_a ? s.m : s.k, what),
+          layout(s.from, s.transposed_b ? s.n : s.k, s.transposed_b ? s.k : s.n, what),
+          layout(s.to, s.m, s.n, what)};
+}
+
+CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& s) {
+  const std::string what = s.describe();
+  cublasLtMatmulDesc_t native = nullptr;
+  check(cublasLtMatmulDescCreate(&native, s.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                 CUDA_R_32F),
+        "cublasLtMatmulDescCreate", what);
+  CublasLtOwner<cublasLtMatmulDescOpaque_t> made(native);
+  const auto transposed = [](bool yes) { return static_cast<std::int32_t>(yes ? CUBLAS_OP_T : CUBLAS_OP_N); };
+  set(native, CUBLASLT_MATMUL_DESC_TRANSA, transposed(s.transposed_a), what);
+  set(native, CUBLASLT_MATMUL_DESC_TRANSB, transposed(s.transposed_b), what);
+  if (s.bias) {
+    set(native, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, what);
+    // For the heuristic, which may look at its alignment.
+    bias_pointer(native, reinterpret_cast<const float*>(std::uintptr_t{s.alignment}), what);
+  }
+  return made;
+}
+
+CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape& s) {
+  const std::string what = s.describe();
+  cublasLtMatmulPreference_t native = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&native), "cublasLtMatmulPreferenceCreate", what);
+  CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> made(native);
+  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // a mask; no cut is always allowed
+  prefer(native, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, what);
+  prefer(native, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMaxWorkspaceBytes}, what);
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(native, operand, s.alignment, what);
+  return made;
+}
+
+void bias_pointer(cublasLtMatmulDesc_t operation, const float* bias, const std::string& what) {
+  set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, what);
+}
+
+std::string ProductShape::describe() const {
+  return fmt::format("a {} product of {} x {} x {}{}{}{}{}{}", name_of(from), m, n, k,
+                     to != from ? fmt::format(" in {}", name_of(to)) : "",
+                     transposed_a ? ", a transposed" : "", transposed_b ? ", b transposed" : "",
+                     bias ? ", bias" : "", tf32 ? ", TF32" : "");
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cudnn_plan_cuda.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr std::int64_t kMaxEngines = 64;  ///< that a list of engines is asked for
+
+/// The last `count` axes.
+std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
+  return {all.end() - count, all.end()};
+}
+
+cudnnDataType_t native(DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDNN_DATA_FLOAT;
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    default:
+      LOCKSTEP_CHECK(false, "a convolution of {}", name_of(type));
+  }
+}
+
+/// Channels last: extents and strides in cuDNN's order, which is channels second.
+Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
+                  const std::vector<std::int64_t>& space, const std::string& what) {
+  std::vector<std::int64_t> extents{n, c}, strides(2 + space.size());
+  extents.insert(extents.end(), space.begin(), space.end());
+  std::int64_t stride = c;
+  for (std::size_t i = extents.size(); i-- > 2;) {
+    strides[i] = stride;
+    stride *= extents[i];
+  }
+  strides[0] = stride;
+  strides[1] = 1;
+  Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, native(type))
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kPlanAlignment)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .finalize();
+  return made;
+}
+
+/// What the three passes call their attributes.
+struct PassNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, x, kernel, y, alpha, beta;
+};
+PassNames names_of(PlanSpec::Pass pass) {
+  switch (pass) {
+    case PlanSpec::Pass::forward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case PlanSpec::Pass::backward_data:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case PlanSpec::Pass::backward_weights:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  }
+  LOCKSTEP_CHECK(false, "pass {}", static_cast<int>(pass));
+}
+
+Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const std::string& what) {
+  const int count = s.spatial_axes;
+  const DType kernel_type = s.pass == PlanSpec::Pass::backward_weights ? s.gradient : s.type;
+  const Descriptor x = tensor(kPlanX, s.type, s.n, s.in_c, axes(s.in, count), what),
+                   kernel = tensor(kPlanKernel, kernel_type, s.out_c, s.in_c / s.groups,
+                                   axes(s.kernel, count), what),
+                   y = tensor(kPlanY, s.type, s.n, s.out_c, axes(s.out, count), what);
+  Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{count})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axes(s.padding, count))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axes(s.padding, count))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axes(s.stride, count))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, axes(s.dilation, count))
+      .finalize();
+  const PassNames names = names_of(s.pass);
+  Descriptor operation(names.type, what);
+  operation.set(names.convolution, convolution)
+      .set(names.x, x)
+      .set(names.kernel, kernel)
+      .set(names.y, y)
+      .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F)
+      .set(names.beta, CUDNN_TYPE_FLOAT, 0.0F)
+      .finalize();
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, what);
+  if (target.handle != nullptr) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
+  return graph;
+}
+
+/// An engine may want this much: where no tensor core computes, good ones work on copies of all operands with
+/// the channels first. Under a limit below that, large batches were left to the one that needs nothing and is
+/// far down in cuDNN's list. It depends on the shape alone, not on the card's memory.
+std::int64_t most_workspace(const PlanSpec& s) {
+  const auto product = [](const PlanSpec::Axes& axes) { return axes[0] * axes[1] * axes[2]; };
+  const std::int64_t elements = s.n * (product(s.in) * s.in_c + product(s.out) * s.out_c) +
+                                s.out_c * product(s.kernel) * (s.in_c / s.groups);
+  return std::max(std::int64_t{512} << 20, 2 * elements * static_cast<std::int64_t>(size_in_bytes(s.type)));
+}
+
+/// cuDNN's words for its last error in this thread.
+std::string last_words() {
+  char text[256] = "";
+  cudnnGetLastErrorString(text, sizeof text);
+  return text;
+}
+
+/// The engines of a list, best first.
+std::vector<Descriptor> engines(const Descriptor& graph, const PlanTarget& target,
+                                cudnnBackendHeurMode_t mode, const std::string& what, std::string& refusal) {
+  Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, what);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (target.device != nullptr) heuristic.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
+  if (cudnnBackendFinalize(heuristic.native()) != CUDNN_STATUS_SUCCESS) {  // no list of this kind
+    refusal = last_words();
+    return {};
+  }
+  std::vector<Descriptor> found;
+  std::vector<cudnnBackendDescriptor_t> natives;
+  for (std::int64_t i = 0; i < kMaxEngines; ++i) {
+    found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, what);
+    natives.push_back(found.back().native());
+  }
+  std::int64_t count = 0;
+  check(cudnnBackendGetAttribute(heuristic.native(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, kMaxEngines, &count, natives.data()),
+        "cudnnBackendGetAttribute", what);
+  while (static_cast<std::int64_t>(found.size()) > count) found.pop_back();
+  return found;
+}
+
+Descriptor engine_of(const Descriptor& configuration, const std::string& what) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR, what);
+  cudnnBackendDescriptor_t native = engine.native();
+  std::int64_t count = 0;
+  check(cudnnBackendGetAttribute(configuration.native(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &native),
+        "cudnnBackendGetAttribute", what);
+  return engine;
+}
+
+bool acceptable(const Descriptor& engine, bool tensor_cores) {
+  const auto notes = engine.get<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+      case CUDNN_NUMERICAL_NOTE_FFT:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return true;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+        return !tensor_cores;
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace
+
+void check(cudnnStatus_t status, const char* call, const std::string& what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const std::string words = last_words();
+  throw Error(ErrorKind::device, fmt::format("{} for {} failed: {}{}{}", call, what,
+                                             cudnnGetErrorString(status), words.empty() ? "" : ": ", words));
+}
+
+FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what) {
+  const Descriptor graph = operation_graph(spec, target, what);
+  const bool tensor_cores = spec.tf32 || spec.type != DType::f32;
+  int passed_over = 0, refused = 0;
+  std::string refusal;
+  for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
+    for (const Descriptor& configuration : engines(graph, target, mode, what, refusal)) {
+      Descriptor engine = engine_of(configuration, what);
+      if (!acceptable(engine, tensor_cores)) {
+        ++passed_over;
+        continue;
+      }
+      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, what);
+      if (target.handle != nullptr)
+        plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+      if (target.device != nullptr) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      if (cudnnBackendFinalize(plan.native()) != CUDNN_STATUS_SUCCESS) {
+        refusal = last_words();
+      } else {
+        const auto bytes =
+            plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
+        if (bytes.at(0) <= most_workspace(spec)) return {std::move(plan), std::move(engine), bytes.at(0)};
+        refusal = fmt::format("{} bytes of workspace", bytes.at(0));
+      }
+      ++refused;
+    }
+  throw Error(ErrorKind::device,
+              fmt::format("cuDNN has no deterministic engine for {}: {} engines are not deterministic or not "
+                          "exact, {} refused{}{}",
+                          what, passed_over, refused, refusal.empty() ? "" : ", the last: ", refusal),
+              {}, tensor_cores ? "" : "allowing TF32 allows more engines");
+}
+
+Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,
+                        const std::string& what) {
+  const void* addresses[] = {x, kernel, y};
+  const std::int64_t names[] = {kPlanX, kPlanKernel, kPlanY};
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, what);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, addresses, 3)
+      .set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, names, 3)
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace)
+      .finalize();
+  return pack;
+}
+
+std::string PlanSpec::describe() const {
+  const char* name = pass == Pass::forward         ? "forward"
+                     : pass == Pass::backward_data ? "gradient of the input"
+                                                   : "gradient of the weights";
+  const auto text = [&](const Axes& all) {
+    return fmt::format("{}", fmt::join(axes(all, spatial_axes), "x"));
+  };
+  return fmt::format(
+      "a {} convolution of {}x{}x{} to {}x{} ({}) in {}{}, padding {}, stride {}, dilation {}, {} group(s){}",
+      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type),
+      pass == Pass::backward_weights && gradient != type ? fmt::format(" to {}", name_of(gradient)) : "",
+      text(padding), text(stride), text(dilation), groups, tf32 ? ", TF32" : "");
+}
+
+}  // namespace lockstep::cuda

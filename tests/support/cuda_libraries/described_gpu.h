@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans of the real cuDNN for a GPU that is not there (cuDNN 9.8 and later: "deviceless" planning): an H200
+// is described to it, and the program's own code (kernels/cudnn_plan_cuda.h) asks for engines and plans. No
+// driver is needed, and nothing can be executed. What a card adds when such a plan is made there, loading the
+// engine's kernels, is not seen here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/dtype.h"
+#include "kernels/cudnn_cuda.h"
+
+namespace lockstep {
+
+/// An operand as cuDNN understood it; the kernel is out x in/groups x space. Axes in order depth, height,
+/// width; strides in elements.
+struct PlannedOperand {
+  DType type = DType::f32;
+  std::int64_t n = 0, c = 0, n_stride = 0, c_stride = 0;
+  cuda::PlanSpec::Axes space{1, 1, 1}, space_strides{0, 0, 0};
+};
+/// An operation as cuDNN understood it.
+struct PlannedOperation {
+  cuda::PlanSpec::Pass pass = cuda::PlanSpec::Pass::forward;
+  PlannedOperand x, kernel, y;
+  cuda::PlanSpec::Axes padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
+  std::int64_t groups = 1;
+};
+
+struct PlanFacts {
+  PlannedOperation operation;
+  std::size_t workspace_bytes = 0;
+  std::int64_t engine = 0;                      ///< cuDNN's number of it, per kind of operation
+  std::string numerical_notes, behavior_notes;  ///< as cuDNN calls them, without the common beginning
+};
+
+/// The plan that the program would take on an H200. Throws as cuda::find_plan does, and Error(bug) where the
+/// operands' names are not those of a variant pack.
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec);
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stands in for kernels/cublaslt_cuda.cpp on the emulated GPU, so that dense_cuda.cpp itself runs there: a
+// product is computed by plain loops as cuBLASLt says that it was told (described_product.h).
+#include "core/error.h"
+#include "core/half.h"
+#include "described_product.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/factory_cuda.h"
+
+namespace lockstep::cuda {
+
+namespace {
+
+template <typename From, typename To>
+void multiply(const ProductAccount& p, const void* a, const void* b, const float* bias, void* d) {
+  const auto* const from_a = static_cast<const From*>(a);
+  const auto* const from_b = static_cast<const From*>(b);
+  const std::int64_t inner = p.transposed_a ? p.a.rows : p.a.columns;
+  for (std::int64_t j = 0; j < p.d.columns; ++j)
+    for (std::int64_t i = 0; i < p.d.rows; ++i) {
+      double sum = p.bias ? static_cast<double>(bias[i]) : 0.0;
+      for (std::int64_t l = 0; l < inner; ++l) {
+        const std::int64_t at_a = p.transposed_a ? l + i * p.a.leading : i + l * p.a.leading;
+        const std::int64_t at_b = p.transposed_b ? j + l * p.b.leading : l + j * p.b.leading;
+        sum += static_cast<double>(to_float(from_a[at_a])) * static_cast<double>(to_float(from_b[at_b]));
+      }
+      static_cast<To*>(d)[i + j * p.d.leading] = from_float<To>(static_cast<float>(sum));
+    }
+}
+
+class EmulatedProduct final : public Product {
+ public:
+  EmulatedProduct(const ProductShape& shape, int lanes) : lanes_(lanes), account_(account_of(shape)) {}
+
+  /// Some, so that a lane that brings too little is found.
+  std::size_t scratch_bytes() const override { return 4096; }
+
+  void run(const Lane& lane, const void* a, const void* b, const float* bias, void* d) const override {
+    LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch", lane.index,
+                   lane.scratch_bytes);
+    for (const void* address : {a, b, static_cast<const void*>(bias), static_cast<const void*>(d)})
+      LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % account_.alignment == 0,
+                     "an operand is not aligned to {} bytes", account_.alignment);
+    with_type(account_.a.type, [&]<typename From>(From) {
+      with_type(account_.d.type, [&]<typename To>(To) {
+        check(emulation::enqueue(stream_of(lane),
+                                 [p = account_, a, b, bias, d] { multiply<From, To>(p, a, b, bias, d); }),
+              "an emulated product");
+      });
+    });
+  }
+
+ private:
+  int lanes_;
+  ProductAccount account_;
+};
+
+}  // namespace
+
+std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes) {
+  return std::make_unique<EmulatedProduct>(shape, lanes);
+}
+std::string dense_library_version() { return "emulated products"; }
+
+}  // namespace lockstep::cuda
