@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_conversions.h"
 #include "core/buffer.h"
 #include "core/cpu.h"
 #include "core/thread_pool.h"
@@ -218,20 +219,6 @@ double memcpy_gigabytes(std::int64_t count) {
   return 2.0 * static_cast<double>(from.size_bytes()) / seconds * 1e-9;
 }
 
-/// Between float32 and the 16-bit types, in cache.
-void bench_conversions() {
-  constexpr std::int64_t kCount = 1 << 14;
-  const Buffer wide = floats(kCount), narrow(cpu_device(), kCount * 2);
-  const ElementwiseKernels& kernels = cpu_kernels().elementwise;
-  for (const DType type : {DType::bf16, DType::f16}) {
-    const Data there(narrow.data(), type);
-    const double to = best_seconds([&] { kernels.convert({}, kCount, data(wide), there); }),
-                 from = best_seconds([&] { kernels.convert({}, kCount, there, data(wide)); });
-    report(fmt::format("float32 to {}", name_of(type)), kCount / to * 1e-9, "G numbers/s");
-    report(fmt::format("{} to float32", name_of(type)), kCount / from * 1e-9, "G numbers/s");
-  }
-}
-
 /// GB/s of memory read and written: `streams` floats per element.
 void report_bandwidth(const std::string& name, std::int64_t count, int streams,
                       const std::function<void()>& call) {
@@ -388,7 +375,7 @@ int main(int argc, char** argv) {
   bench_dense();
   bench_convolutions();
   bench_types();
-  bench_conversions();
+  bench_conversions(report, best_seconds);
   std::printf("batch normalisation\n");
   for (std::int64_t n : {16, 128}) {
     bench_norm(n * 32 * 32, 16);
