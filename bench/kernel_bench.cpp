@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_conversions.h"
 #include "core/buffer.h"
 #include "core/cpu.h"
 #include "core/thread_pool.h"
@@ -374,6 +375,7 @@ int main(int argc, char** argv) {
   bench_dense();
   bench_convolutions();
   bench_types();
+  bench_conversions(report, best_seconds);
   std::printf("batch normalisation\n");
   for (std::int64_t n : {16, 128}) {
     bench_norm(n * 32 * 32, 16);

@@ -9,6 +9,10 @@
 // number of channels, and lanes never depend on each other: the level's width changes no bit.
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 
 #include "core/half.h"
@@ -51,10 +55,24 @@ struct Lanes<Vec> {
     put(p, (bits & 0x7FFFFFFFU) > 0x7F800000U ? (bits >> 16) | 0x40U : rounded);
   }
 
+#if defined(__AVX512F__)
+  // AVX-512 converts float16 itself: one instruction for a dozen, with the same bits. It makes NaN quiet.
+  static Vec load(const Float16* p) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return reinterpret_cast<Vec>(_mm512_maskz_cvtph_ps(0xFFFF, halves));
+  }
+  static void store(Float16* p, Vec v) {
+    const __m256i halves = _mm512_maskz_cvtps_ph(0xFFFF, reinterpret_cast<__m512>(v),
+                                                 _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
+  }
+#else
   static Vec load(const Float16* p) {
     const Bits bits = bits_at(p), magnitude = bits & 0x7FFFU;
     const Vec shifted = reinterpret_cast<Vec>(magnitude << 13) * 0x1p112F;
-    const Bits special = magnitude >= 0x7C00U ? Bits{} + 0x7F800000U : Bits{};
+    const Bits special = magnitude > 0x7C00U    ? Bits{} + 0x7FC00000U
+                         : magnitude == 0x7C00U ? Bits{} + 0x7F800000U
+                                                : Bits{};
     return reinterpret_cast<Vec>(reinterpret_cast<Bits>(shifted) | special | ((bits & 0x8000U) << 16));
   }
   static void store(Float16* p, Vec v) {
@@ -65,6 +83,7 @@ struct Lanes<Vec> {
     const Bits rounded = magnitude >= 0x47800000U ? special : magnitude < 0x38800000U ? subnormal : normal;
     put(p, rounded | ((bits >> 16) & 0x8000U));
   }
+#endif
 
  private:
   template <typename Half>
@@ -82,6 +101,10 @@ struct Lanes<float> {
   template <typename T>
   static float load(const T* p) {
     return to_float(*p);
+  }
+  static float load(const Float16* p) {  // with NaN quiet, as a register has it
+    const std::uint32_t quiet = (p->bits & 0x7FFFU) > 0x7C00U ? 0x00400000U : 0U;
+    return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, to_float(*p)) | quiet);
   }
   template <typename T>
   static void store(T* p, float v) {

@@ -145,6 +145,40 @@ TYPED_TEST(ElementwiseHalf, NothingBehindTheNumbersIsWritten) {
     }
 }
 
+/// Every number of the type and some hundred thousand of float32, in registers and one by one.
+TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
+  using T = TypeParam;
+  std::vector<T> halves;
+  for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) halves.push_back({static_cast<std::uint16_t>(bits)});
+  std::vector<float> wide;
+  for (std::uint64_t bits = 0; bits < 0x100000000U; bits += 0x4FF1U)
+    wide.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (const T half : halves) {  // the middles between neighbours: ties
+    const float value = to_float(half);
+    wide.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) + 0x1000U));
+    wide.push_back(value + 0x1p-25F);
+  }
+  const auto bits_of = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  for (const Level& level : levels())
+    for (const std::size_t first : {0U, 1U, 5U}) {
+      std::vector<float> widened(halves.size() - first);
+      level.elementwise.convert(TestLane(), static_cast<std::int64_t>(widened.size()), halves.data() + first,
+                                widened.data());
+      for (std::size_t i = 0; i < widened.size(); ++i) {
+        const float expected = to_float(halves[first + i]);
+        // A NaN may become a quiet one, but the same everywhere.
+        const bool quiet = std::isnan(expected) && dtype_of<T> == DType::f16;
+        ASSERT_EQ(bits_of(widened[i]), bits_of(expected) | (quiet ? 0x00400000U : 0U)) << level.name;
+      }
+      std::vector<T> narrowed(wide.size() - first);
+      level.elementwise.convert(TestLane(), static_cast<std::int64_t>(narrowed.size()), wide.data() + first,
+                                narrowed.data());
+      for (std::size_t i = 0; i < narrowed.size(); ++i)
+        ASSERT_EQ(narrowed[i].bits, from_float<T>(wide[first + i]).bits)
+            << level.name << " " << wide[first + i];
+    }
+}
+
 TYPED_TEST(ElementwiseHalf, TwoTypesInACallAreABug) {
   const Stored<TypeParam> half(8);
   const Floats full(8);
