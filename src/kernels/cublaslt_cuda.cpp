@@ -14,7 +14,6 @@
 namespace lockstep::cuda {
 namespace {
 
-
 /// The handle of the current device, made when first asked for. Lives as long as the program: at its end CUDA
 /// may be gone already.
 cublasLtHandle_t handle() {
