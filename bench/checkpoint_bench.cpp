@@ -192,7 +192,7 @@ Figure measure(const std::string& name, double gigabytes, std::int64_t repeats,
 void measure_background(const Arguments& arguments, double gigabytes, const std::string& run_dir,
                         const std::vector<CheckpointTensor>& tensors, std::vector<Figure>& figures) {
   ThreadPool pool(static_cast<int>(arguments.threads));
-  CheckpointWriter writer(std::make_shared<CheckpointStore>(run_dir, 1), tensors, &pool);
+  CheckpointWriter writer(std::make_shared<CheckpointStore>(run_dir, 1), tensors, {.pool = &pool});
   std::vector<double> blocked, durable;
   for (std::int64_t r = 0; r < arguments.repeats; ++r) {
     writer.start({.global_step = r, .shards = 1}, tensors);

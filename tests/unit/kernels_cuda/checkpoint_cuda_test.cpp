@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr char kLayers[] = "[{dense: {units: 16}}, relu, batch_norm, {dense: {units: 3}}]";
+constexpr char kLayers[] = "[flatten, {dense: {units: 16}}, relu, batch_norm, {dense: {units: 3}}]";
 
 Device& the_gpu() {
   static Device& device = cuda_backend().open(0);
