@@ -63,11 +63,10 @@ part() {
 }
 # The line of a log that says most.
 summary() {
-  grep -a -E '^\[  (PASSED|FAILED)  \] [0-9]+ test|^(OK|FAILED \()|^Ran [0-9]+|ERROR SUMMARY|RACECHECK SUMMARY' "$1" | tail -n 3 | tr '\n' ' '
+  grep -a -E '^\[  (PASSED|FAILED)  \] [0-9]+ test|^(OK|FAILED \()|^Ran [0-9]+|ERROR SUMMARY|RACECHECK SUMMARY|^error:|there is no GPU' "$1" | tail -n 3 | tr '\n' ' '
 }
 info() {
-  nvidia-smi
-  "$here/bin/lockstep" info
+  nvidia-smi && "$here/bin/lockstep" info
 }
 sanitize() { compute-sanitizer --tool "$1" --error-exitcode 9 "${@:2}"; }
 export here
