@@ -3,6 +3,12 @@
 #include "kernels/onednn.h"
 
 #include <dlfcn.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <cstdlib>
+#include <string_view>
 
 #include "core/cpu.h"
 #include "core/error.h"
@@ -31,7 +37,9 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
-bool multiplies_bfloat16() {
+namespace {
+
+bool can_multiply_bfloat16() {
 #if defined(__x86_64__)
   engine();
   return isa_level() == IsaLevel::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
@@ -40,9 +48,40 @@ bool multiplies_bfloat16() {
 #endif
 }
 
+/// AMX marks the processors whose AVX-512 multiplies bfloat16 slower than float32 (docs/precision.md). oneDNN
+/// 2.6.3 with AMX itself ends some dense products with an illegal instruction, so engine() caps it.
+bool has_amx() {
+#if defined(__x86_64__)
+  constexpr unsigned int kFeatures = 7, kAmxBfloat16 = 1U << 22;  // Intel SDM, CPUID, leaf 7, EDX
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) != 0 && (d & kAmxBfloat16) != 0;
+#else
+  return false;
+#endif
+}
+
+bool chosen_for_bfloat16() {
+  const char* wanted = std::getenv("LOCKSTEP_BFLOAT16");
+  if (wanted == nullptr || *wanted == '\0') return can_multiply_bfloat16() && !has_amx();
+  if (std::string_view(wanted) == "avx512") return can_multiply_bfloat16();
+  if (std::string_view(wanted) == "widened") return false;
+  throw Error(ErrorKind::config, fmt::format("'{}' is no way to multiply bfloat16", wanted),
+              "environment variable LOCKSTEP_BFLOAT16", "Use avx512 or widened, or unset it.");
+}
+
+}  // namespace
+
+bool multiplies_bfloat16() {
+  static const bool chosen = chosen_for_bfloat16();
+  return chosen;
+}
+
 std::string why_not_multiplied(DType type) {
-  const bool multiplied = type == DType::f32 || (type == DType::bf16 && multiplies_bfloat16());
-  return multiplied ? "" : fmt::format("this processor multiplies no {}", name_of(type));
+  if (type == DType::f32 || (type == DType::bf16 && multiplies_bfloat16())) return "";
+  if (type == DType::bf16 && can_multiply_bfloat16())
+    return std::getenv("LOCKSTEP_BFLOAT16") != nullptr ? "LOCKSTEP_BFLOAT16 says so"
+                                                       : "this processor multiplies bfloat16 slower";
+  return fmt::format("this processor multiplies no {}", name_of(type));
 }
 
 Desc numbers(DType type, const Dims& extents, Tag tag) {

@@ -26,8 +26,9 @@ using Tag = dnnl::memory::format_tag;
 /// code.
 const dnnl::engine& engine();
 
-/// The processor multiplies bfloat16 itself (AVX-512 BF16), and isa_level() allows it. Elsewhere oneDNN's
-/// products of bfloat16 take up to four times as long as those of float32.
+/// bfloat16 is multiplied by the processor's AVX-512 BF16: it has that, isa_level() allows it, and it is no
+/// slower than float32 (or LOCKSTEP_BFLOAT16=avx512 asks for it). Elsewhere oneDNN's products of bfloat16
+/// take up to four times as long as those of float32. Throws Error(config).
 bool multiplies_bfloat16();
 /// Why products of numbers of a 16-bit type are left to float32's; empty: they are not.
 std::string why_not_multiplied(DType type);
