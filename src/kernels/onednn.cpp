@@ -79,8 +79,9 @@ bool multiplies_bfloat16() {
 std::string why_not_multiplied(DType type) {
   if (type == DType::f32 || (type == DType::bf16 && multiplies_bfloat16())) return "";
   if (type == DType::bf16 && can_multiply_bfloat16())
-    return std::getenv("LOCKSTEP_BFLOAT16") != nullptr ? "LOCKSTEP_BFLOAT16 says so"
-                                                       : "this processor multiplies bfloat16 slower";
+    return std::getenv("LOCKSTEP_BFLOAT16") != nullptr
+               ? "LOCKSTEP_BFLOAT16 says so"
+               : "this processor multiplies bfloat16 slower than float32";
   return fmt::format("this processor multiplies no {}", name_of(type));
 }
 
