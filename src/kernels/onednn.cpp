@@ -48,8 +48,8 @@ bool can_multiply_bfloat16() {
 #endif
 }
 
-/// AMX marks the processors whose AVX-512 multiplies bfloat16 slower than float32 (docs/precision.md). oneDNN
-/// 2.6.3 with AMX itself ends some dense products with an illegal instruction, so engine() caps it.
+/// Where AMX is there, AVX-512 multiplies bfloat16 slower than float32 (measured on one: docs/precision.md).
+/// oneDNN 2.6.3 with AMX itself ends some dense products with an illegal instruction, so engine() caps it.
 bool has_amx() {
 #if defined(__x86_64__)
   constexpr unsigned int kFeatures = 7, kAmxBfloat16 = 1U << 22;  // Intel SDM, CPUID, leaf 7, EDX
