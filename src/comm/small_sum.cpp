@@ -67,7 +67,7 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
 }
 
 void SmallSum::allocate_messages() {
-  message_ = partials_per_rank_ * stride_ + (rank_words_ + 7) / 8 * 8;
+  message_ = partials_per_rank_ * stride_ + (rank_values_ + 7) / 8 * 8;
   const std::size_t bytes = static_cast<std::size_t>(message_) * sizeof(double);
   sent_ = Buffer::pinned(place_.device, bytes);
   if (communicator_.size() == 1) return;
@@ -78,22 +78,22 @@ void SmallSum::allocate_messages() {
   if (place_.direct != nullptr) sent_on_device_ = Buffer(place_.device, bytes);
 }
 
-void SmallSum::set_rank_words(int count) {
+void SmallSum::set_rank_values(int count) {
   LOCKSTEP_CHECK(count >= 0);
-  rank_words_ = count;
+  rank_values_ = count;
   allocate_messages();
-  std::ranges::fill(rank_words(), 0.0);
+  std::ranges::fill(rank_values(), 0.0);
 }
 
-std::span<double> SmallSum::rank_words() {
-  return {at(sent_, partials_per_rank_), static_cast<std::size_t>(rank_words_)};
+std::span<double> SmallSum::rank_values() {
+  return {at(sent_, partials_per_rank_), static_cast<std::size_t>(rank_values_)};
 }
 
-std::span<const double> SmallSum::rank_words_of(int rank) const {
+std::span<const double> SmallSum::rank_values_of(int rank) const {
   LOCKSTEP_CHECK(0 <= rank && rank < communicator_.size());
   const Buffer& from = communicator_.size() == 1 ? sent_ : gathered_;
   return {at(from, partials_per_rank_) + std::int64_t{rank} * message_,
-          static_cast<std::size_t>(rank_words_)};
+          static_cast<std::size_t>(rank_values_)};
 }
 
 double* SmallSum::at(const Buffer& buffer, int slot) const {

@@ -56,13 +56,13 @@ class SmallSum {
   /// `width` doubles where the leaves lie, valid until leaf() is written for the next reduce().
   const double* total(int group_index) const;
 
-  /// Doubles that each rank sends along beside its sums, and that nobody adds: control words, times. All
-  /// ranks, with the same count, before a reduce(); allocates.
-  void set_rank_words(int count);
-  /// This rank's words, zero at first; they stay until they are changed.
-  std::span<double> rank_words();
-  /// A rank's words as of the last reduce().
-  std::span<const double> rank_words_of(int rank) const;
+  /// Adds `count` doubles per rank to each reduce(). They are gathered from all ranks but not summed: control
+  /// flags, times. All ranks call it with the same `count`, before a reduce(). Allocates.
+  void set_rank_values(int count);
+  /// This rank's values: initially zero, and kept until the caller changes them.
+  std::span<double> rank_values();
+  /// The values of `rank` as of the last reduce().
+  std::span<const double> rank_values_of(int rank) const;
 
  private:
   struct Group {
@@ -84,7 +84,7 @@ class SmallSum {
   Merge merge_;
   Range mine_;
   std::vector<Group> groups_;
-  int partials_per_rank_ = 0, rank_words_ = 0, message_ = 0;  // message_: doubles that a rank sends
+  int partials_per_rank_ = 0, rank_values_ = 0, message_ = 0;  // message_: doubles that a rank sends
   Buffer leaves_, sent_, gathered_;
   Buffer sent_on_device_, gathered_on_device_;  ///< as sent_ and gathered_, which are in host memory
 };

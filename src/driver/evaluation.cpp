@@ -21,7 +21,7 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dat
       report_(context.heads),
       sums_(control, context.shards, 0, report_.width()),
       ranks_(control.size()) {
-  sums_.set_rank_words(1);
+  sums_.set_rank_values(1);
   if (metrics.empty()) return;
   metrics_ =
       std::make_unique<EvaluationMetrics>(std::move(metrics), context, executor_.calls(), control, plan_);
@@ -46,10 +46,10 @@ EvaluationResult Evaluation::run(FunctionRef<double()> word) {
     auto outputs = [&](const MicroshardOutputs& found) { metrics_->add(found); };
     if (metrics_) view.outputs.emplace(outputs);
     executor_.run(view);
-    sums_.rank_words()[0] = word();
+    sums_.rank_values()[0] = word();
     sums_.reduce("sums of the evaluation");
     for (int rank = 0; rank < ranks_; ++rank)
-      result.word = std::max(result.word, sums_.rank_words_of(rank)[0]);
+      result.word = std::max(result.word, sums_.rank_values_of(rank)[0]);
     if (result.word != 0) return {.word = result.word};
     for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums_.total(0)[i];
     result.samples += batch.count;

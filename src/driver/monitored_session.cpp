@@ -86,7 +86,7 @@ void MonitoredSession::start() {
   started_ = true;
   for (const auto& hook : hooks_)
     call_agreed(*hook, hook->communicates(), "begin", [&](Hook& h) { h.begin(*this); });
-  parts_.trainer.exchange().set_rank_words(num_words_);
+  parts_.trainer.exchange().set_rank_values(num_words_);
   state_.push_back({LeftOff::kPath, left_off_.tensor()});
   for (const CheckpointTensor& tensor : state_) {
     const double* values = tensor.tensor.data<double>();
@@ -146,7 +146,7 @@ bool MonitoredSession::run_step() {
     return !stop_;
   }
   for (int rank = 0; rank < parts_.control.size(); ++rank)
-    if (parts_.trainer.exchange().rank_words_of(rank)[kSaveWord] > 0) save_agreed_ = true;
+    if (parts_.trainer.exchange().rank_values_of(rank)[kSaveWord] > 0) save_agreed_ = true;
   Verdict verdict = Verdict::update;
   call_in_step("before_update", [&](Hook& hook) {
     if (hook.before_update(*this, result) == Verdict::skip) verdict = Verdict::skip;
@@ -254,7 +254,7 @@ void MonitoredSession::check_ready() const {
 }
 
 void MonitoredSession::fill_words() {
-  const std::span<double> words = parts_.trainer.exchange().rank_words();
+  const std::span<double> words = parts_.trainer.exchange().rank_values();
   words[kLevelWord] = pending_ ? pending_level_ : stop_requested_ ? stop : none;
   words[kInterruptionWord] = interruptions_.look().word();  // a source may request a save
   words[kSaveWord] = std::exchange(save_requested_, false) ? 1 : 0;
@@ -264,7 +264,7 @@ MonitoredSession::Level MonitoredSession::agreed_level() const {
   double level = none;
   const SmallSum& exchange = parts_.trainer.exchange();
   for (int rank = 0; rank < parts_.control.size(); ++rank)
-    level = std::max(level, exchange.rank_words_of(rank)[kLevelWord]);
+    level = std::max(level, exchange.rank_values_of(rank)[kLevelWord]);
   return static_cast<Level>(level);
 }
 
@@ -272,7 +272,7 @@ InterruptionRequest MonitoredSession::agreed_interruption() const {
   double word = 0;
   const SmallSum& exchange = parts_.trainer.exchange();
   for (int rank = 0; rank < parts_.control.size(); ++rank)
-    word = std::max(word, exchange.rank_words_of(rank)[kInterruptionWord]);
+    word = std::max(word, exchange.rank_values_of(rank)[kInterruptionWord]);
   return InterruptionRequest::from_word(word);
 }
 
@@ -369,12 +369,12 @@ MonitoredSession::Words MonitoredSession::declare_words(int count) {
 }
 
 std::span<double> MonitoredSession::words(Words words) {
-  return parts_.trainer.exchange().rank_words().subspan(static_cast<std::size_t>(words.first),
+  return parts_.trainer.exchange().rank_values().subspan(static_cast<std::size_t>(words.first),
                                                         static_cast<std::size_t>(words.count));
 }
 
 std::span<const double> MonitoredSession::words_of(Words words, int rank) const {
-  return parts_.trainer.exchange().rank_words_of(rank).subspan(static_cast<std::size_t>(words.first),
+  return parts_.trainer.exchange().rank_values_of(rank).subspan(static_cast<std::size_t>(words.first),
                                                                static_cast<std::size_t>(words.count));
 }
 

@@ -75,7 +75,7 @@ class Trainer {
   /// Of the variables as they are now; waits for the device.
   VariableFingerprint::Result fingerprint() { return fingerprint_.take(); }
 
-  /// Words that each rank sends along with the step's exchange (SmallSum::set_rank_words).
+  /// The step's small sums, and the values that each rank sends with them (SmallSum::set_rank_values).
   SmallSum& exchange() { return sums_; }
   /// From the next step on; an empty one ends it. All ranks alike.
   void set_feed(Feed feed) { feed_ = std::move(feed); }

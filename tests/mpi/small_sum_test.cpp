@@ -126,17 +126,17 @@ TEST(SmallSum, MaximumAsControlWord) {
 TEST(SmallSum, WordsOfEachRankTravelBesideTheSums) {
   Communicator& world = test_world();
   SmallSum sum(world, 8, 0, 3);
-  sum.set_rank_words(11);
+  sum.set_rank_values(11);
   for (int step = 0; step < 3; ++step) {
     for (std::int64_t shard = sum.shards().first; shard < sum.shards().last; ++shard)
       std::fill_n(sum.leaf(static_cast<int>(shard)), 3, 1.0);
     for (int i = 0; i < 11; ++i)
-      sum.rank_words()[static_cast<std::size_t>(i)] = 1000 * step + 100 * world.rank() + i;
+      sum.rank_values()[static_cast<std::size_t>(i)] = 1000 * step + 100 * world.rank() + i;
     sum.reduce("words");
     EXPECT_EQ(sum.total(0)[2], 8);
     for (int rank = 0; rank < world.size(); ++rank)
       for (int i = 0; i < 11; ++i)
-        EXPECT_EQ(sum.rank_words_of(rank)[static_cast<std::size_t>(i)], 1000 * step + 100 * rank + i);
+        EXPECT_EQ(sum.rank_values_of(rank)[static_cast<std::size_t>(i)], 1000 * step + 100 * rank + i);
   }
 }
 
