@@ -370,12 +370,12 @@ MonitoredSession::Words MonitoredSession::declare_words(int count) {
 
 std::span<double> MonitoredSession::words(Words words) {
   return parts_.trainer.exchange().rank_values().subspan(static_cast<std::size_t>(words.first),
-                                                        static_cast<std::size_t>(words.count));
+                                                         static_cast<std::size_t>(words.count));
 }
 
 std::span<const double> MonitoredSession::words_of(Words words, int rank) const {
   return parts_.trainer.exchange().rank_values_of(rank).subspan(static_cast<std::size_t>(words.first),
-                                                               static_cast<std::size_t>(words.count));
+                                                                static_cast<std::size_t>(words.count));
 }
 
 void MonitoredSession::declare_state(const Hook& hook, const std::string& key, std::span<double> values) {
