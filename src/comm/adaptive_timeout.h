@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watchdog's limit where the user gives none (comm.timeout_seconds: null): the larger of 60 s and five
-// times the slowest of the first ten steps; 300 s until they are done.
+// The default limit of the watchdog (comm.timeout_seconds: null): 300 s during the first ten steps, then the
+// larger of 60 s and five times the slowest of these steps.
 //
-// Each rank computes it for itself. No communication is needed: no rank ends a step before the slowest one
-// has given its gradients, so all measure nearly the same times, and the factor of five is far wider than
-// what is left of a difference. All ranks change over after the same step. The limit is only ever too large
-// by that: a rank with a larger one is spoken for by another.
+// Each rank computes the limit for itself; no communication is needed. No rank ends a step before the slowest
+// one has sent its gradients, so all ranks measure nearly the same times, and the factor of five is much
+// larger than the remaining difference. All ranks switch to the new limit after the same step. If their
+// limits differ, the rank with the smallest one ends the run.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ class AdaptiveTimeout {
   static constexpr double kStartSeconds = 300, kLeastSeconds = 60, kFactor = 5;
   static constexpr int kFirstSteps = 10;
 
-  /// A step has taken so long, waiting for other ranks included. True if the limit has changed.
+  /// Records the duration of a step, including the time spent waiting for other ranks. Returns whether the
+  /// limit has changed.
   bool step(double seconds) {
     if (steps_ >= kFirstSteps) return false;
     const double before = limit_seconds();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where one rank may fail alone (opening a file, reading a sample): catch locally, agree, then all throw
-// alike.
+// Agreement on errors, for work that may fail on a single rank (opening a file, reading a sample): each rank
+// catches its own error, all ranks agree, and then all ranks throw the same error.
 #pragma once
 
 #include "comm/communicator.h"
@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-/// All ranks. Runs `body` (which must not communicate); if it failed on some rank, every rank throws the
-/// error of the first failing one, with its kind and texts; the message names rank and host unless all ranks
-/// failed. Exceptions that are not lockstep::Error count as Error(bug).
+/// All ranks. Runs `body`, which must not communicate. If it fails on any rank, every rank throws the error
+/// of the lowest failing rank, with its kind and texts; the message names that rank and its host unless all
+/// ranks failed. Exceptions other than lockstep::Error become Error(bug).
 void agree(Communicator& communicator, FunctionRef<void()> body, const char* what);
 
 }  // namespace lockstep

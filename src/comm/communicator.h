@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ranks talk: an abstract group of processes. SelfCommunicator is the group of one, MpiCommunicator is
-// MPI's.
+// Communicator: an abstract group of processes. SelfCommunicator is a group of one process; MpiCommunicator
+// uses MPI.
 //
-// All ranks of the group make the same collective calls in the same order; a communicator is used by one
-// thread at a time (duplicate it for another thread or purpose). Sizes are bytes in size_t; what MPI cannot
-// take at once is cut in pieces. `what` names the call for the flight recorder and for errors ("batch_norm
-// bn1"). Every failure throws Error(communication) with the library's own text. Destructors never
-// communicate.
+// All ranks of a group make the same collective calls in the same order. One thread at a time uses a
+// communicator; duplicate it for another thread or purpose. Sizes are in bytes (size_t); transfers above
+// MPI's limit are split. `what` names the call for the flight recorder and for errors ("batch_norm bn1").
+// Every failure throws Error(communication) with the library's error text. Destructors do not communicate.
 #pragma once
 
 #include <atomic>
@@ -43,38 +42,39 @@ class Communicator {
   int size() const { return size_; }
   const std::string& name() const { return name_; }
 
-  /// Sends to `to` and receives from `from` at once. What is received must be exactly `recv_bytes` long.
+  /// Sends to `to` and receives from `from` at the same time. The incoming message must have exactly
+  /// `recv_bytes` bytes.
   void exchange(const void* send, std::size_t send_bytes, int to, void* recv, std::size_t recv_bytes,
                 int from, const char* what);
   void send(const void* data, std::size_t bytes, int to, const char* what);
   void receive(void* data, std::size_t bytes, int from, const char* what);
 
-  /// As exchange() with `peer`, in pieces of `piece_bytes`: arrived(offset, piece, bytes) is called for each
-  /// piece, in order, while the next ones are under way. `ring` has room for kRingPieces pieces. Both sides
-  /// use the same size.
+  /// Like exchange() with `peer`, in pieces of `piece_bytes`. Calls arrived(offset, piece, bytes) for each
+  /// piece, in order, while the next pieces are in transit. `ring` has room for kRingPieces pieces. Both
+  /// ranks use the same `piece_bytes`.
   static constexpr int kRingPieces = 4;
   using Arrived = FunctionRef<void(std::size_t offset, const void* piece, std::size_t bytes)>;
   void exchange_pieces(const void* send, std::size_t send_bytes, std::size_t recv_bytes, int peer, void* ring,
                        std::size_t piece_bytes, Arrived arrived, const char* what);
-  /// All messages at once; those between two ranks are matched in order.
+  /// Sends and receives all messages at the same time. Messages between the same two ranks are matched in
+  /// order.
   void exchange_many(std::span<const OutMessage> out, std::span<const InMessage> in, const char* what);
 
-  /// `all` receives size() times `bytes`, in rank order. `mine` may be the own place in `all`.
+  /// `all` receives size() times `bytes`, in rank order. `mine` may point at this rank's place in `all`.
   void allgather(const void* mine, std::size_t bytes, void* all, const char* what);
   void broadcast(void* data, std::size_t bytes, int root, const char* what);
   void barrier(const char* what);
-  /// The library's own sum, in place: fast, but in an order of its own (never used unless the user asks for
-  /// it).
+  /// The sum of the library, in place: fast, but in an unspecified order. Used only if the user requests it.
   void allreduce_sum_fast(float* data, std::size_t count, const char* what);
 
-  /// Collective. The new group has its own message space; `name` appears in errors.
+  /// Collective. Creates a group of the same ranks with its own message space. `name` appears in errors.
   virtual std::unique_ptr<Communicator> duplicate(std::string name) = 0;
-  /// Collective. The ranks of this host, in the order of this group.
+  /// Collective. Creates a group of the ranks of this host, in the order of this group.
   virtual std::unique_ptr<Communicator> split_by_host(std::string name) = 0;
-  /// Ends all processes of the run, at once, without cleaning up.
+  /// Ends all processes of the run at once, without cleanup.
   [[noreturn]] virtual void abort(int code) noexcept = 0;
 
-  /// Bytes that this rank sent and received through this communicator, and the time it spent inside its
+  /// The bytes that this rank has sent and received through this communicator, and the time spent inside its
   /// calls.
   std::uint64_t bytes_moved() const { return bytes_moved_.load(std::memory_order_relaxed); }
   double seconds_waited() const {

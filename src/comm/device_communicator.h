@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups whose messages go from one device's memory to another's: Communicators whose data lie on a device
-// and whose calls only put work into a stream. Who builds a program with such a library registers how to make
-// one (src/main.cpp).
+// Communicators between device memories: their data are in device memory, and their calls only add work to a
+// stream. The library that implements them is optional. The code that links it registers a factory: with
+// NCCL, the GPU module does so when it is loaded.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,23 @@
 
 namespace lockstep {
 
-/// A Communicator in which `what` is done in the order of stream(), after the call has returned. A failure
-/// shows in check(), or in a later call.
+/// A Communicator whose calls return at once; the transfer runs in the order of stream(). check() or a later
+/// call reports a failure.
 class DeviceCommunicator : public Communicator {
  public:
   using Communicator::Communicator;
   virtual void* stream() const = 0;
-  /// Throws Error(communication) if the library has seen an error since the last time. Cheap.
+  /// Throws Error(communication) if the library has reported an error since the last call. Cheap.
   virtual void check() = 0;
 };
 
-/// All ranks of `bootstrap`, which is used once. Each rank must have a device of its own.
+/// Creates a communicator of the ranks of `bootstrap`, which is used only during the call. All ranks. Each
+/// rank must have its own device.
 using MakeDeviceCommunicator = std::unique_ptr<DeviceCommunicator> (*)(Communicator& bootstrap,
                                                                        Device& device, void* stream,
                                                                        std::string name);
 void register_device_communicator(MakeDeviceCommunicator make);
-/// Null if this program has none.
+/// The registered factory; null if there is none.
 MakeDeviceCommunicator device_communicator();
 
 }  // namespace lockstep

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The start and the end of communication: one CommEnvironment per process, made first in main and ended with
-// finalize(), which all ranks call when all went well.
+// Start and end of communication. There is one CommEnvironment per process, created first in main. All ranks
+// call finalize() when all went well.
 //
-// Without a launcher (no mpirun, no srun) MPI is not even initialised: the group is this process. An
-// environment variable of a launcher only decides whether MPI_Init is called; who the ranks are says MPI. On
-// an error path nobody calls finalize(): print the message, then abort(code), which ends all ranks. The
-// destructor never communicates, so that an exception can travel through it.
+// Without a launcher (mpirun, srun) MPI is not initialised, and the group consists of this process. The
+// environment variables of launchers decide only whether MPI_Init is called; ranks and sizes come from MPI.
+// On an error path, print the message and call abort(code), which ends all ranks; do not call finalize(). The
+// destructor does not communicate, so that an exception can pass through it.
 #pragma once
 
 #include <memory>
@@ -24,15 +24,15 @@ namespace lockstep {
 
 using GetEnv = FunctionRef<const char*(const char* name)>;
 
-/// Whether the environment shows that mpirun, srun or a relative started this process.
+/// True if the environment shows that a launcher (mpirun, srun or similar) started this process.
 bool started_by_launcher(GetEnv get_env);
-/// One line if the launcher's idea of the number of ranks is not MPI's ("Slurm gave 8 tasks, MPI sees 1:
-/// start with srun --mpi=pmix or mpirun"), else empty.
+/// A warning if the launcher started another number of ranks than MPI reports ("Slurm gave 8 tasks, MPI sees
+/// 1: start with srun --mpi=pmix or mpirun"); otherwise empty.
 std::string start_warning(GetEnv get_env, int ranks);
 
 struct CommOptions {
-  /// How long one communication call may take before the watchdog ends the run; 0 switches it off; nothing:
-  /// found from the first steps (adaptive_timeout.h).
+  /// The time limit of one communication call, after which the watchdog ends the run. 0 turns the watchdog
+  /// off. Null: determined from the first steps (adaptive_timeout.h).
   std::optional<double> timeout_seconds;
 };
 
@@ -48,21 +48,22 @@ class CommEnvironment {
   /// The host of every rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
   bool uses_mpi() const { return uses_mpi_; }
-  /// Whether other threads than main's may communicate (MPI_THREAD_MULTIPLE was given, or there is no MPI).
+  /// True if threads other than the main thread may communicate: MPI provides MPI_THREAD_MULTIPLE, or MPI is
+  /// not used.
   bool thread_multiple() const { return thread_multiple_; }
-  /// "multiple", "serialized", "funneled", "single"; "none" without MPI.
+  /// MPI's thread level: "multiple", "serialized", "funneled" or "single"; "none" without MPI.
   const char* thread_level() const { return thread_level_; }
   /// See lockstep::start_warning.
   const std::string& start_warning() const { return start_warning_; }
 
   void set_timeout_seconds(double seconds);
-  /// For the limit that is found from the first steps; nothing otherwise. Main thread.
+  /// Reports the duration of a step to the adaptive limit. No effect if the limit is fixed. Main thread.
   void step_took(double seconds);
 
-  /// All ranks, after the last communication: ends the watchdog and MPI.
+  /// All ranks, after the last communication: stops the watchdog and finalizes MPI.
   void finalize();
-  /// Ends all processes of the run with this exit code; this process within kAbortSeconds even if nobody
-  /// hears of it (a host that is cut off).
+  /// Ends all processes of the run with this exit code. This process ends within kAbortSeconds even if
+  /// MPI_Abort hangs because the host has lost its network.
   [[noreturn]] void abort(int code) noexcept;
   static constexpr double kAbortSeconds = 5;
 
@@ -76,7 +77,7 @@ class CommEnvironment {
   std::unique_ptr<Watchdog> watchdog_;
 };
 
-/// The first line of the library's own version text ("Open MPI v4.1.4, ..."). Needs no MPI_Init.
+/// The first line of the MPI library's version text ("Open MPI v4.1.4, ..."). Callable before MPI_Init.
 std::string mpi_library_version();
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flight recorder: the communication calls that are open now and the last 64 that ended, with their
-// names, bytes and times. One per process; written by every Communicator, read by the watchdog. Thread-safe,
-// never allocates while recording.
+// The flight recorder: the communication calls that are in progress and the last 64 that have ended, with
+// names, sizes and times. There is one per process. Communicators write it, the watchdog reads it.
+// Thread-safe; recording does not allocate.
 #pragma once
 
 #include <array>
@@ -20,37 +20,38 @@ namespace lockstep {
 class FlightRecorder {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kKept = 64;  ///< calls that have ended
-  static constexpr int kOpen = 16;  ///< calls open at one time (one per thread); more are not recorded
+  static constexpr int kKept = 64;  ///< ended calls that are kept
+  static constexpr int kOpen = 16;  ///< calls open at one time (one per thread); others are not recorded
   using Ticket = int;
 
   struct Call {
     std::array<char, 56> name{};
     std::size_t bytes = 0;
-    int peer = -1;  ///< the rank that is waited for, where it is one
+    int peer = -1;  ///< the rank waited for; -1: none or several
     std::uint64_t number = 0;
     Clock::time_point begin{}, end{};
     bool open = false;
   };
 
-  /// Names longer than 55 characters are cut.
+  /// Records the begin of a call. Names longer than 55 characters are cut.
   Ticket begin(const char* what, std::size_t bytes, int peer) noexcept;
   void end(Ticket ticket) noexcept;
 
-  /// Where the program is ("step 17", "reading data"), for messages. Cheap. `may_take_long`: others wait
-  /// longer for a rank that is in this phase and answers (watchdog.h).
+  /// Sets the phase of the program ("step 17", "reading data"), for messages. Cheap. `may_take_long`: other
+  /// ranks wait longer for a rank that is in this phase and answers (watchdog.h).
   void set_phase(const char* phase, bool may_take_long = false) noexcept;
   std::string phase() const;
-  /// The same, ended by a zero, without allocation.
+  /// The same as a zero-terminated array, without allocation.
   std::array<char, 64> phase_text() const;
   bool phase_may_take_long() const;
-  /// How long ago the last call ended (or the recorder was made).
+  /// Seconds since the last call ended, or since the recorder was created.
   double seconds_since_last_call() const;
   /// The call that has been open longest.
   std::optional<Call> oldest_open() const;
-  /// The last `count` calls, newest last, one per line: "  12.345 s ago  allgather 'x'  128 bytes  0.001 s".
+  /// The last `count` ended calls as text, newest last, one per line: " #17 'allgather' 128 bytes, took
+  /// 0.001000 s, ended 12.345 s ago".
   std::string last_calls(int count) const;
-  /// The last calls that fit into `calls`, newest last; how many there are.
+  /// Copies the last ended calls to `calls`, as many as fit, newest last. Returns their number.
   int last_calls(std::span<Call> calls) const;
   std::uint64_t calls_ended() const;
 
@@ -66,7 +67,7 @@ class FlightRecorder {
 
 FlightRecorder& flight_recorder();
 
-/// A call that is open while this object lives.
+/// Records a call that is open during the lifetime of this object.
 class RecordedCall {
  public:
   RecordedCall(const char* what, std::size_t bytes, int peer = -1) noexcept
@@ -79,9 +80,9 @@ class RecordedCall {
   FlightRecorder::Ticket ticket_;
 };
 
-/// flight_recorder().set_phase(phase): "step 17". No allocation.
+/// Sets the phase of this process's flight recorder, such as "step 17". Does not allocate.
 inline void set_phase(const char* phase) noexcept { flight_recorder().set_phase(phase); }
-/// A phase beside the steps, such as reading, restoring, evaluating, saving: it may take many times as long.
+/// Sets a phase that may take many times longer than a step: reading, restoring, evaluating, saving.
 inline void set_long_phase(const char* phase) noexcept { flight_recorder().set_phase(phase, true); }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which host each rank is on, for messages.
+// The host of each rank, for messages.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// The host of every rank, in order; names longer than 63 characters are cut. All ranks.
+/// All ranks. Returns the host names in rank order; names longer than 63 characters are cut.
 std::vector<std::string> host_names(Communicator& communicator);
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts that work but not as they were meant: ranks that were bound to the same few cores, and an mpirun of
-// another Open MPI than the library of the program. (Ranks that do not know of each other: environment.h.)
+// Detects launch mistakes that do not fail: several ranks bound to the same few cores, and an mpirun of
+// another Open MPI installation than the program's library. (environment.h detects ranks that do not know of
+// each other.)
 #pragma once
 
 #include <span>
@@ -14,22 +15,23 @@
 
 namespace lockstep {
 
-/// Where a rank may run.
+/// The cores that a rank may use.
 struct RankCores {
   std::string host;
   std::string cores;   ///< "0-7,16"
-  int num_cores = 0;   ///< that it may use
-  int host_cores = 0;  ///< that its host has
+  int num_cores = 0;   ///< number of these cores
+  int host_cores = 0;  ///< number of cores of its host
 };
-/// One line for each set of cores that more ranks are bound to than it has cores. Ranks that may use all
-/// cores of their host are not bound, however many there are.
+/// Returns a warning for each set of cores that has more ranks bound to it than cores. Ranks that may use all
+/// cores of their host count as not bound.
 std::vector<std::string> shared_core_warnings(std::span<const RankCores> ranks);
 
-/// A line if the launcher has loaded another libopen-pal, Open MPI's base, than this process. Both are the
-/// text of a /proc/PID/maps; empty, or without that library: not an mpirun, nothing is said.
+/// Returns a warning if the launcher has loaded another libopen-pal (Open MPI's base library) than this
+/// process. Both arguments are the text of a /proc/PID/maps. Returns nothing if either is empty or lacks that
+/// library: the launcher is then not an mpirun, or not known.
 std::string foreign_launcher_warning(std::string_view maps_of_launcher, std::string_view own_maps);
 
-/// All ranks, right after the start: what there is to say, the same on all of them. Empty: all is well.
+/// All ranks, right after the start. Returns the warnings, the same on all ranks; empty if there are none.
 std::vector<std::string> launch_warnings(Communicator& world);
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group of MPI processes. The only place where data goes through MPI; mpi.h itself stays in the .cpp files.
+// A group of MPI processes. Only the .cpp files include mpi.h.
 //
-// The MPI communicator behind an object lives until MPI_Finalize: freeing one is collective, and a destructor
-// must not wait for other ranks. A run makes a handful of them.
+// The MPI communicator of an object lives until MPI_Finalize. Freeing it would be a collective call, and a
+// destructor must not wait for other ranks. A run creates only a few of them.
 #pragma once
 
 #include "comm/communicator.h"
@@ -13,7 +13,8 @@ namespace lockstep {
 
 class MpiCommunicator final : public Communicator {
  public:
-  /// All ranks of the run. MPI must be initialised. Errors are returned (and thrown) from now on, not fatal.
+  /// All ranks of the run. MPI must be initialised. From now on MPI returns errors, which are thrown, instead
+  /// of aborting.
   static std::unique_ptr<MpiCommunicator> world();
   ~MpiCommunicator() override;
 
@@ -21,8 +22,8 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split_by_host(std::string name) override;
   [[noreturn]] void abort(int code) noexcept override;
 
-  /// Messages are cut in pieces of this many bytes (2^30; MPI's own limit is 2^31 - 1). The same on all
-  /// ranks.
+  /// The size above which messages are split, the same on all ranks. The default is 2^30 bytes; MPI's limit
+  /// is 2^31 - 1.
   void set_max_message_bytes(std::size_t bytes);
 
  private:

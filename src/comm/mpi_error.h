@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MPI's return codes as errors. No mpi.h here: codes are ints, and 0 is success.
+// Conversion of MPI's return codes to errors. Does not need mpi.h: codes are ints, and 0 is success.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watchdogs' conversation over MPI. Needs MPI_THREAD_MULTIPLE. No mpi.h here.
+// Messages between the watchdogs over MPI. Needs MPI_THREAD_MULTIPLE. Does not include mpi.h.
 #pragma once
 
 #include <memory>

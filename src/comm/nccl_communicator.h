@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks with a GPU each, over NCCL. No CUDA header is needed to include this.
+// DeviceCommunicator over NCCL, for ranks with one GPU each. Including this header needs no CUDA header.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace lockstep {
 
-/// For register_device_communicator(). Making it takes seconds on many ranks; it throws Error(communication)
-/// if the others do not come in time.
+/// The factory for register_device_communicator(). Initialisation takes seconds on many ranks. Throws
+/// Error(communication) if the other ranks do not join in time.
 std::unique_ptr<DeviceCommunicator> make_nccl_communicator(Communicator& bootstrap, Device& device,
                                                            void* stream, std::string name);
-/// "NCCL 2.28.9".
+/// The library's version: "NCCL 2.28.9".
 std::string nccl_library_version();
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The group of one process, without any MPI: for runs that no launcher started (a workstation, a debugger).
+// A group of one process without MPI, for runs without a launcher (on a workstation, in a debugger).
 #pragma once
 
 #include "comm/communicator.h"

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small sums over shards that every rank needs at once: batch-norm statistics, loss, metrics, control words.
+// Small sums over shards that every rank needs at once: batch-norm statistics, loss, metrics, control flags.
 //
-// One allgather of the ranks' partials, then every rank merges all of them along the tree: the same bits on
-// every rank and for every number of ranks. With groups, each group of consecutive shards has a sum and a
-// tree of its own, over its own leaves; groups may lie across ranks, and ranks across groups.
+// One allgather collects the ranks' partials; then every rank merges all of them along the tree. The result
+// has the same bits on every rank and for every number of ranks. With groups, each group of consecutive
+// shards has its own sum and tree over its own leaves. A group may span ranks, and a rank may have shards of
+// several groups.
 //
-// The numbers may lie on a device: then merging is work of its stream, and only what the ranks exchange
-// passes through the host. With one rank nothing waits for the device.
+// The values may be in device memory. Then merging is work of the device's stream, and only the exchanged
+// data pass through the host. With one rank, the host does not wait for the device.
 #pragma once
 
 #include <functional>
@@ -24,19 +25,20 @@ namespace lockstep {
 
 class SmallSum {
  public:
-  /// into = into (+) right, over `width` doubles each; `into` is the left operand. On a device: puts that
-  /// into the stream.
+  /// into = into (+) right, over `width` doubles each; `into` is the left operand. On a device, adds this
+  /// operation to the stream.
   using Merge = std::function<void(double* into, const double* right)>;
-  /// Where the leaves lie, and the stream that fills, merges and reads them.
+  /// The device of the leaves, and the stream that fills, merges and reads them.
   struct Place {
     Device& device;
     void* stream;
-    /// Of the same ranks, on `stream`: then nothing passes through the host. Null: through `communicator`.
+    /// A communicator of the same ranks on `stream`: data do not pass through the host. Null: `communicator`
+    /// is used.
     DeviceCommunicator* direct = nullptr;
   };
 
-  /// `shards` leaves in groups of `group` (0: one group of all; else shards % group == 0), `width` doubles
-  /// each. Without `merge`, element-wise addition. All ranks, with the same arguments.
+  /// `shards` leaves in groups of `group`, `width` doubles each. `group` must divide `shards`; 0 means one
+  /// group of all shards. Without `merge`, element-wise addition. All ranks, with the same arguments.
   SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge = {});
   SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge, Place place);
 
@@ -53,7 +55,8 @@ class SmallSum {
   /// All ranks. No allocation; with one rank no communication.
   void reduce(const char* what);
 
-  /// `width` doubles where the leaves lie, valid until leaf() is written for the next reduce().
+  /// The total of a group: `width` doubles in the memory of the leaves' device. Valid until leaf() is written
+  /// for the next reduce().
   const double* total(int group_index) const;
 
   /// Adds `count` doubles per rank to each reduce(). They are gathered from all ranks but not summed: control
@@ -84,9 +87,9 @@ class SmallSum {
   Merge merge_;
   Range mine_;
   std::vector<Group> groups_;
-  int partials_per_rank_ = 0, rank_values_ = 0, message_ = 0;  // message_: doubles that a rank sends
+  int partials_per_rank_ = 0, rank_values_ = 0, message_ = 0;  // message_: doubles per message
   Buffer leaves_, sent_, gathered_;
-  Buffer sent_on_device_, gathered_on_device_;  ///< as sent_ and gathered_, which are in host memory
+  Buffer sent_on_device_, gathered_on_device_;  ///< copies of sent_ and gathered_, which are in host memory
 };
 
 }  // namespace lockstep

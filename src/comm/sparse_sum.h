@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of sparse rows over all shards, the same bits on every rank and for every number of ranks and
-// threads: each row is summed along the shard tree over those microshards that have it. A number that is not
-// there adds nothing, so the result is that of the dense sum (but for the sign of a zero).
+// Sums sparse rows over all shards, with the same bits on every rank and for every number of ranks and
+// threads. Each row is summed along the shard tree over the microshards that contain it. Absent rows add
+// nothing, so the result equals the dense sum, except for the sign of a zero.
 //
-// Each rank sums its own microshards, the ranks gather one another's rows, and each sums all of them: what
-// moves is rows that were touched, not the table. Where microshards' rows lie on a device, the device sums a
-// rank's own, as far as its nodes of the tree go, and this goes on from there.
+// Each rank sums its own microshards, the ranks gather each other's rows, and each rank sums all of them. The
+// traffic is proportional to the touched rows, not to the table. If the rows of the microshards are on a
+// device, the device computes the sums of the rank's own tree nodes, and this class continues from there.
 #pragma once
 
 #include <cstdint>
@@ -24,34 +24,36 @@ namespace lockstep {
 
 class SparseSum {
  public:
-  /// Of a table with `table_rows` rows of `width` numbers, in host memory. A microshard brings up to
-  /// `leaf_rows` rows. All ranks, with the same arguments; `pool` helps adding.
-  /// `device`, if not null, brings its own nodes' rows (own_rows() and so on) instead of leaves; they and the
-  /// total lie in memory pinned for it.
+  /// Sums for a table of `table_rows` rows of `width` floats, in host memory. Each microshard has up to
+  /// `leaf_rows` rows. All ranks, with the same arguments. `pool` helps with additions.
+  ///
+  /// If `device` is not null, it provides the rows of the rank's own nodes (own_rows() and the following
+  /// functions) instead of leaves; these rows and the total are in memory pinned for the device.
   SparseSum(Communicator& communicator, ThreadPool& pool, int shards, std::int64_t table_rows,
             std::int64_t width, std::int64_t leaf_rows, Device* device = nullptr);
 
-  /// Where an own shard's rows go, for the next reduce(), which uses up the memory. Different shards may be
-  /// filled by different threads.
+  /// The rows of one of this rank's shards for the next reduce(), which overwrites the memory. Different
+  /// threads may fill different shards.
   const SparseRows& leaf(int shard) const { return leaves_[static_cast<std::size_t>(shard - own_.first)]; }
-  /// No leaf has a row.
+  /// Sets all leaves to zero rows.
   void clear();
   /// All ranks, outside pool.run(). No allocation.
   void reduce(const char* what);
 
-  /// Where a device's rows go, for the next reduce_nodes(), which uses up the memory: how many each node of
-  /// maximal_subtrees() of the own shards has, and the rows and values of all of them, one behind the other.
+  /// The rows from a device for the next reduce_nodes(), which overwrites the memory: the number of rows of
+  /// each node of maximal_subtrees() of this rank's shards, and the concatenated rows and values of all
+  /// nodes.
   std::int64_t* own_counts() { return own_counts_.data(); }
   std::int32_t* own_rows() const { return own_rows_.as<std::int32_t>().data(); }
   float* own_values() const { return own_values_.as<float>().data(); }
-  /// All ranks, more than one of them, outside pool.run(). No allocation.
+  /// All ranks, at least two, outside pool.run(). No allocation.
   void reduce_nodes(const char* what);
 
-  /// Valid until the next reduction.
+  /// The total. Valid until the next reduction.
   const SparseRows& total() const { return total_; }
 
   std::int64_t width() const { return width_; }
-  /// What this rank sent in the last reduction.
+  /// Bytes that this rank sent in the last reduction.
   std::int64_t bytes_sent() const { return bytes_sent_; }
   std::size_t memory_bytes() const;
 
@@ -60,7 +62,7 @@ class SparseSum {
     Subtree node;
     std::int64_t count = 0;
     const std::int32_t* rows = nullptr;
-    float* values = nullptr;  ///< is overwritten
+    float* values = nullptr;  ///< overwritten
   };
   void combine(std::span<const Input> inputs, Subtree node, const SparseRows& out);
   void sort_entries(std::span<const Input> inputs);
@@ -72,15 +74,15 @@ class SparseSum {
   int shards_;
   std::int64_t table_rows_, width_, leaf_rows_;
   Range own_;
-  std::vector<Subtree> own_nodes_;               ///< maximal subtrees of the own shards
-  std::vector<std::vector<Subtree>> all_nodes_;  ///< of every rank
-  std::size_t most_nodes_ = 0;                   ///< of one rank
+  std::vector<Subtree> own_nodes_;               ///< maximal subtrees of this rank's shards
+  std::vector<std::vector<Subtree>> all_nodes_;  ///< the same for every rank
+  std::size_t most_nodes_ = 0;                   ///< largest number of nodes of a rank
   std::vector<SparseRows> leaves_;
   SparseRows total_;
   Buffer leaf_memory_, leaf_counts_, own_rows_, own_values_, all_rows_, all_values_, total_memory_;
   std::vector<std::int64_t> own_counts_, all_counts_;
   std::vector<Input> inputs_;
-  // Of the entries of combine(), in order of rows, then inputs.
+  // Of the entries of combine(), ordered by row, then by input.
   std::vector<std::uint64_t> keys_, other_keys_;
   std::vector<float*> addresses_;
   std::vector<std::int64_t> run_ends_, starts_, cursors_;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Do all ranks run the same thing? At the start (build, configuration, variables, data set), and later (the
-// bits of the variables). A difference is found by hash in one allgather and then explained; all ranks throw
-// the same error.
+// Checks that all ranks run the same thing: at the start the build, the configuration, the variables and the
+// data set; later the bits of the variables. One allgather of hashes detects a difference, which is then
+// explained. All ranks throw the same error.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the rank that keeps the others waiting: the slowest one, when it took over 1.2 times the median of
-// all ranks in three windows of steps in a row.
+// Detects a straggler: the slowest rank, if it took more than 1.2 times the median of all ranks in three
+// consecutive windows of steps.
 //
-// Arithmetic only. It is fed with each rank's own time of each step, that is without its waiting for others
-// (with that, all ranks are equally slow), and says the same on all ranks that are fed alike.
+// Arithmetic only. The input is each rank's own time of each step, without its waiting for others (with it,
+// all ranks would be equally slow). Ranks with the same input get the same result.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ namespace lockstep {
 struct StragglerOptions {
   int window_steps = 100;
   double factor = 1.2;
-  double least_seconds = 0;  ///< per step, above the median: less is not worth a word
+  double least_seconds = 0;  ///< per step, above the median; smaller differences are not reported
   int windows = 3;
 };
 
@@ -29,11 +29,11 @@ struct Straggler {
 
 class StragglerDetector {
  public:
-  /// Throws Error(config) for options that make no sense.
+  /// Throws Error(config) for invalid options.
   explicit StragglerDetector(int ranks, StragglerOptions options = {});
 
-  /// One step: seconds per rank. A straggler once per episode, which lasts until a window in which that
-  /// rank is not over the limit or not the slowest. No allocation.
+  /// Records one step: seconds per rank. Returns a straggler once per episode. An episode ends with a window
+  /// in which that rank is within the limit or is not the slowest. No allocation.
   std::optional<Straggler> step(std::span<const double> seconds);
 
  private:
@@ -44,7 +44,7 @@ class StragglerDetector {
   int steps_ = 0, suspect_ = -1, streak_ = 0;
 };
 
-/// One line for the log: "rank 3 (host n07) holds the others up: ...".
+/// A line for the log: "rank 3 (host n07) holds the others up: ...".
 std::string straggler_message(const Straggler& straggler, const StragglerOptions& options,
                               const std::string& host);
 

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to comm: what this process sees of its own transports, from Linux.
+// Internal to comm: detects this process's transports through Linux.
 #pragma once
 
 #include "comm/transport.h"
 
 namespace lockstep {
 
-/// Own TCP connections, own host, mapped shared memory. Never throws: what cannot be read is not seen.
+/// This process's TCP connections, host and mapped shared memory. Never throws: what cannot be read is
+/// omitted.
 TransportView look_at_own_transports();
 
 }  // namespace lockstep

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one summation tree over G leaves (the shards of a global batch), as pure arithmetic: no communication,
-// no data.
+// The summation tree over G leaves (the shards of a global batch). Pure arithmetic: no communication and no
+// data.
 //
-// A node over n leaves has the largest power of two below n in its left child. Floating-point addition
-// commutes but does not associate; the tree fixes the association, so a sum has the same bits whoever
-// computes which part of it. Vocabulary: a *partial* is the sum of one node (Subtree); the *maximal subtrees*
-// of a leaf range are the biggest nodes that lie wholly inside it, in order; merging is always "right into
-// left".
+// A node of n leaves has the largest power of two below n in its left child. Floating-point addition is
+// commutative but not associative. The tree fixes the association, so a sum has the same bits no matter which
+// rank computes which part of it.
+//
+// Vocabulary: a *partial* is the sum of one node (Subtree). The *maximal subtrees* of a leaf range are the
+// largest nodes inside it, in order. A merge always adds the right partial to the left one.
 #pragma once
 
 #include <cstddef>
@@ -26,41 +27,41 @@ struct Subtree {
   friend bool operator==(const Subtree&, const Subtree&) = default;
 };
 
-/// Leaves in the left child of a node of `n` >= 2 leaves: the largest power of two below n.
+/// The number of leaves in the left child of a node of `n` >= 2 leaves: the largest power of two below n.
 int tree_left_size(int n);
-/// Whether leaves [first, last) are one node of the tree over `shards` leaves.
+/// True if leaves [first, last) are a node of the tree over `shards` leaves.
 bool is_tree_node(int first, int last, int shards);
-/// The maximal nodes inside [first, last), in order; empty for an empty range. At most 2 log2(shards) of
-/// them.
+/// The maximal subtrees of [first, last), in order: at most 2 log2(shards) nodes, none for an empty range.
 std::vector<Subtree> maximal_subtrees(int first, int last, int shards);
 
-/// Rank r of R owns the consecutive leaves [r G / R, (r + 1) G / R); empty for some ranks where R > G.
+/// The consecutive leaves of a rank: rank r of R owns [r G / R, (r + 1) G / R). Some ranges are empty if R >
+/// G.
 Range shards_of_rank(int rank, int ranks, int shards);
 /// The rank that owns `shard`.
 int rank_of_shard(int shard, int ranks, int shards);
 /// shards_of_rank for every rank.
 std::vector<Range> shards_of_all_ranks(int ranks, int shards);
 
-/// "Add partial `from` into partial `into`": into is the left operand.
+/// One merge: adds partial `from` to partial `into`, which is the left operand.
 struct TreeStep {
   int into, from;
   friend bool operator==(const TreeStep&, const TreeStep&) = default;
 };
 
-/// How the partials of consecutive leaf ranges (of threads, of ranks) become the partials of their union:
-/// computed once, run often, without allocation.
+/// Merges the partials of consecutive leaf ranges (of threads or ranks) into the partials of their union.
+/// Computed once; running it does not allocate.
 class TreePlan {
  public:
   TreePlan() = default;
-  /// The inputs are the maximal subtrees of each range, in order; the ranges follow one another without gaps
-  /// (empty ones are allowed).
+  /// The inputs are the maximal subtrees of each range, in order. The ranges are consecutive without gaps;
+  /// ranges may be empty.
   TreePlan(int shards, std::span<const Range> ranges);
 
   std::span<const Subtree> inputs() const { return inputs_; }
-  /// Index of the first input of range `r`; first_input(number of ranges) is the number of inputs.
+  /// The index of the first input of range `r`. first_input(number of ranges) is the number of inputs.
   int first_input(int r) const { return first_input_[static_cast<std::size_t>(r)]; }
   std::span<const TreeStep> steps() const { return steps_; }
-  /// The maximal subtrees of the union, and the input that holds each of them after the steps.
+  /// The maximal subtrees of the union, and the input that holds each of them after all steps.
   std::span<const Subtree> outputs() const { return outputs_; }
   int output_slot(int k) const { return output_slots_[static_cast<std::size_t>(k)]; }
 
@@ -72,26 +73,27 @@ class TreePlan {
   std::vector<TreeStep> steps_;
 };
 
-/// Runs a plan: add(into, from) for every step, in order.
+/// Runs a plan: calls add(into, from) for every step, in order.
 template <typename Add>
 void tree_combine(const TreePlan& plan, Add&& add) {
   for (const TreeStep& step : plan.steps()) add(step.into, step.from);
 }
 
-/// A binary counter over the leaves of a range that are finished in order: leaf i goes to slot
-/// `leaf_slot(i)`, then the top slots are merged. After the last leaf, slots 0 .. num_results() - 1 hold the
-/// maximal subtrees of the range.
+/// A plan for leaves that are finished in order, working like a binary counter: leaf i is written to slot
+/// `leaf_slot(i)`, then merges_after(i) merges the top slots. After the last leaf, slots 0 .. num_results() -
+/// 1 hold the maximal subtrees of the range.
 class CounterPlan {
  public:
   CounterPlan() = default;
   CounterPlan(int shards, Range leaves);
 
   int num_leaves() const { return static_cast<int>(leaf_slots_.size()); }
-  /// `i` counts from the first leaf of the range.
+  /// The slot of leaf `i`, counted from the first leaf of the range.
   int leaf_slot(int i) const { return leaf_slots_[static_cast<std::size_t>(i)]; }
   std::span<const TreeStep> merges_after(int i) const;
   int num_results() const { return num_results_; }
-  /// The most slots alive at one time: the results so far plus a logarithm of the subtree in progress.
+  /// The largest number of slots in use at one time: the results so far plus a logarithm of the subtree in
+  /// progress.
   int peak_slots() const { return peak_slots_; }
 
  private:

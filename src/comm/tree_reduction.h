@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of a range of float32 over all ranks along the shard tree, the same bits on every rank and for
-// every number of ranks, over point-to-point messages.
+// Sums a range of float32 over all ranks along the shard tree with point-to-point messages. The result has
+// the same bits on every rank and for every number of ranks.
 //
-// Each rank brings the partials of the maximal subtrees of its shards. Two ways:
-//   balanced  R is a power of two and each aligned group of 1, 2, 4 ... ranks owns one subtree. Then
-//   recursive halving
-//             with the nearest neighbour first *is* the upper part of the tree, and recursive doubling brings
-//             the chunks back (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005). Each rank moves 2 (R-1)/R of
-//             the range.
-//   general   any other (R, G): each rank owns one chunk of the range, receives all partials of it, adds them
-//   along
-//             the tree and sends the sum to all.
+// Each rank contributes the partials of the maximal subtrees of its shards. There are two algorithms:
+//
+//   - balanced: R is a power of two, and each aligned group of 1, 2, 4, ... ranks owns one subtree. Recursive
+//     halving with the nearest neighbour first then computes the upper part of the tree, and recursive
+//     doubling distributes the chunks (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005). Each rank sends 2
+//     (R-1)/R of the range.
+//   - general: for any other (R, G). Each rank owns one chunk of the range, receives all partials of it, adds
+//     them along the tree and sends the sum to all ranks.
 #pragma once
 
 #include <cstdint>
@@ -29,34 +28,34 @@ namespace lockstep {
 
 class TreeReduction {
  public:
-  /// Where the numbers lie, if not in host memory: then the communicator is a DeviceCommunicator, sum() only
-  /// puts work into its stream, and `add` puts into += from there.
+  /// The device of the data, if it is not the host. The communicator is then a DeviceCommunicator, sum() only
+  /// adds work to its stream, and `add` adds `from` to `into` in that stream.
   struct Place {
     Device& device;
     void* stream;
     std::function<void(float* into, const float* from, std::int64_t count)> add;
   };
 
-  /// `largest_count`: the most elements of one sum(). Large transfers go in pieces of `piece_bytes`, so that
-  /// adding one overlaps the transfer of the next. `pool` may be null; if not, sum() may not be called inside
-  /// pool->run().
+  /// `largest_count`: the largest count of one sum(). Large transfers are split into pieces of `piece_bytes`,
+  /// so that the addition of one piece overlaps the transfer of the next. `pool` may be null; otherwise sum()
+  /// must not be called inside pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
                 std::size_t piece_bytes);
   TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
                 Place place);
 
-  /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree; the total
-  /// comes to `result + offset`. Where this rank has partials, `result` is partials[0]; the partials are
+  /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree. Writes the
+  /// total to `result + offset`. If this rank has partials, `result` must be partials[0]. The partials are
   /// overwritten.
   void sum(std::span<float* const> partials, float* result, std::int64_t offset, std::int64_t count,
            const char* what);
 
   bool balanced() const { return balanced_; }
   std::size_t scratch_bytes() const { return scratch_.size_bytes(); }
-  /// Bytes that this rank sends in a sum of `count` elements.
+  /// Bytes that this rank sends for a sum of `count` elements.
   std::int64_t bytes_sent(std::int64_t count) const;
 
-  /// Up to this size every rank adds everything itself (recursive doubling): fewer, if larger, messages.
+  /// Up to this count every rank adds all partials itself (recursive doubling): fewer but larger messages.
   static constexpr std::int64_t kSmallCount = 4096;
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory planning: say what is needed and for how long, commit once, then view. Blocks whose lifetimes do not
-// overlap share addresses, so a step's activations cost what is alive at the worst moment, not their sum.
+// Memory planning for one arena. The caller declares blocks with a size and a lifetime, commits the plan
+// once, and then places views at the planned offsets. Blocks whose lifetimes do not overlap may share
+// addresses, so the activations of a step need the memory of their peak, not of their sum.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +12,24 @@
 
 namespace lockstep {
 
-/// A plan of one arena: pure arithmetic, no memory. Times are steps of a schedule, both ends included.
+/// The layout of one arena. Arithmetic only: it allocates no device memory. Times are steps of a schedule; a
+/// lifetime includes both ends.
 class ArenaPlan {
  public:
   using Block = int;
   static constexpr int kForever = std::numeric_limits<int>::max();
   static constexpr std::size_t kAlignment = 64;
 
-  /// Asks for `bytes` from time `first` to time `last`.
+  /// Declares a block of `bytes` that is in use from time `first` to time `last`. Before commit().
   Block add(std::size_t bytes, int first = 0, int last = kForever);
-  /// Extends a block's life to include `time`.
+  /// Extends the lifetime of `block` to include `time`. Before commit().
   void use(Block block, int time);
-  /// Places all blocks, the largest first, each at the lowest offset that is free for all of its life.
+  /// Assigns offsets: largest block first, each at the lowest offset that is free during its whole lifetime.
   void commit();
 
   std::size_t offset_of(Block block) const;
   std::size_t bytes_of(Block block) const;
-  /// Size of the arena; at least the peak of what is alive together.
+  /// The size of the arena: at least the largest sum of sizes that are in use at one time.
   std::size_t total_bytes() const { return total_bytes_; }
   bool committed() const { return committed_; }
 

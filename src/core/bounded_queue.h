@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A first-in-first-out queue of limited size between threads.
+// A bounded first-in-first-out queue between threads.
 //
-//   - push waits for room, pop for an element, both within a time limit, behind which they throw an Error
-//     that says what they waited for.
-//   - close(): no more will come. What is in the queue is still delivered; then pop throws EndOfInput.
-//   - cancel(): the work is stopped. What is in the queue is dropped, and every wait, now and later, throws
+//   - push() waits for room and pop() waits for an element. Both have a time limit, after which they throw an
+//     Error that names the queue and the condition waited for.
+//   - close(): no more elements will be pushed. pop() still delivers the queued elements and then throws
+//     EndOfInput.
+//   - cancel(): the work is stopped. Queued elements are dropped, and every current and later wait throws
 //     Cancelled.
 //
-// Any number of threads on both sides. Room for all elements is made in the constructor: nothing is allocated
-// later, but by the elements themselves.
+// Any number of threads may push and pop. The constructor allocates all slots; later allocations come only
+// from the elements themselves.
 #pragma once
 
 #include <condition_variable>
@@ -27,16 +28,16 @@
 
 namespace lockstep {
 
-/// A queue as those see it who neither put in nor take out.
+/// The part of a queue that is independent of its element type, for code that neither pushes nor pops.
 class QueueControl {
  public:
   virtual ~QueueControl() = default;
   virtual const std::string& name() const = 0;
   virtual std::size_t capacity() const = 0;
-  /// Elements in the queue now.
+  /// The current number of elements.
   virtual std::size_t size() const = 0;
-  /// A push that still waits for room throws Cancelled, and its element is lost: close when the producers are
-  /// done. Once closed or cancelled, a queue stays so; both may be called again.
+  /// Ends the queue permanently. close() is for producers that are done: a push() that still waits for room
+  /// throws Cancelled, and its element is lost. Both functions may be called more than once.
   virtual void close() = 0;
   virtual void cancel() = 0;
 };
@@ -49,7 +50,7 @@ class BoundedQueue final : public QueueControl {
     LOCKSTEP_REQUIRE(capacity >= 1, ErrorKind::config, "queue '{}': its capacity must be at least 1", name_);
   }
 
-  /// Throws Cancelled when the queue is closed or cancelled, Error(communication) behind the time limit.
+  /// Throws Cancelled if the queue is closed or cancelled, and Error(communication) after the time limit.
   void push(T value, double limit_seconds) {
     std::unique_lock lock(mutex_);
     if (!room_.wait_until(lock, deadline_after(limit_seconds),
@@ -64,8 +65,8 @@ class BoundedQueue final : public QueueControl {
     elements_.notify_one();
   }
 
-  /// Throws EndOfInput when the queue is closed and empty, Cancelled when it is cancelled,
-  /// Error(communication) behind the time limit.
+  /// Throws EndOfInput if the queue is closed and empty, Cancelled if it is cancelled, and
+  /// Error(communication) after the time limit.
   T pop(double limit_seconds) {
     std::unique_lock lock(mutex_);
     if (!elements_.wait_until(lock, deadline_after(limit_seconds), [this] { return closed_ || size_ > 0; }))
@@ -75,7 +76,7 @@ class BoundedQueue final : public QueueControl {
     return take(lock);
   }
 
-  /// As pop without waiting; nothing if the queue is empty now and more may come.
+  /// Like pop(), but returns nothing instead of waiting.
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     if (!closed_ && size_ == 0) return std::nullopt;
@@ -123,7 +124,7 @@ class BoundedQueue final : public QueueControl {
   const std::string name_;
   mutable std::mutex mutex_;
   std::condition_variable room_, elements_;
-  std::vector<std::optional<T>> slots_;  // a ring
+  std::vector<std::optional<T>> slots_;  // a ring buffer
   std::size_t first_ = 0, size_ = 0;
   bool closed_ = false, cancelled_ = false;
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owner of device memory, or of pinned host memory for a device: 64-byte aligned, zeroed, move-only.
-// Tensors are views into it.
+// Owns a block of device memory, or of pinned host memory of a device. The memory is 64-byte aligned and
+// initialised to zero. Move-only; tensors are views into it.
 #pragma once
 
 #include <cstddef>

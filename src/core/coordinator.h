@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The coordinator: how the threads of one process stop together, and how none of their errors gets lost.
+// Stops the threads of one process together and keeps their errors.
 //
-// Threads beside the training loop (timed services, queue runners, a writer, the user's own) are started
-// here. Each asks should_stop() as often as it likes; whoever is done or fails asks all to stop; the owner
-// joins. No communication: what ranks agree upon is the session's.
+// The coordinator owns all threads beside the training loop: timed services, queue runners, a writer, the
+// user's own. Each thread polls should_stop(). A thread that is done or fails requests a stop for all; the
+// owner joins them. The coordinator does not communicate: agreement between ranks is the session's task.
 //
-//   - The first error wins and join() rethrows it, also when it comes after a stop without an error. Later
-//     ones are logged when they come and kept in later_errors().
-//   - EndOfInput and Cancelled (core/end_of_input.h) stop without being an error.
-//   - What escapes a thread becomes a ThreadError, which says the thread's name.
+//   - The first error wins, even if it follows a stop without an error, and join() rethrows it. Later errors
+//     are logged at once and kept in later_errors().
+//   - EndOfInput and Cancelled (core/end_of_input.h) stop the threads without being errors.
+//   - An exception that leaves a thread becomes a ThreadError, which carries the thread's name.
 //
-// All functions may be called by any thread, except those marked "owner". The destructor stops and joins as
-// join() does, but never throws: it logs an error that nobody took. If a thread still does not end it says
-// which and ends the process, for the thread may be using what is about to be destroyed.
+// Any thread may call any function except those marked "owner". The destructor stops and joins like join(),
+// but it never throws: it logs an error that no join() has rethrown. If a thread does not end in time, the
+// destructor names it and ends the process, because that thread may use memory that is about to be freed.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@
 
 namespace lockstep {
 
-/// An error that left a named thread. Kind, text, place and advice are the original's.
+/// An error that left a named thread, with the kind, text, place and advice of the original.
 class ThreadError : public Error {
  public:
   ThreadError(const std::string& thread, const Error& description, std::exception_ptr original);
@@ -50,24 +50,25 @@ class Coordinator {
  public:
   static constexpr double kGraceSeconds = 120;
 
-  /// `grace_seconds`: how long the destructor waits for threads, unless a join() has done so.
+  /// `grace_seconds`: how long the destructor waits for threads. It does not wait again after a join() that
+  /// has timed out.
   explicit Coordinator(double grace_seconds = kGraceSeconds) : grace_seconds_(grace_seconds) {}
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  /// Asks all to stop: without an error (null, EndOfInput, Cancelled), or because of one.
+  /// Requests a stop of all threads: without an error (null, EndOfInput, Cancelled) or because of `error`.
   void request_stop(std::exception_ptr error = nullptr);
   /// One atomic load.
   bool should_stop() const noexcept { return stop_.load(std::memory_order_acquire); }
-  /// True when a stop was requested, at once or within so many seconds.
+  /// Waits for a stop request, at most until the time limit. Returns whether a stop is requested.
   bool wait_for_stop(double limit_seconds) const;
   bool wait_for_stop_until(std::chrono::steady_clock::time_point until) const;
-  /// Becomes true with the request: std::stop_callback wakes what waits elsewhere. Its callbacks run in the
-  /// thread that requests the stop and must be short.
+  /// Set by a stop request, so that std::stop_callback can wake other waits. The callbacks run in the thread
+  /// that requests the stop and must be short.
   std::stop_token stop_token() const;
 
-  /// Runs `body`; an exception stops all and goes no further. True if there was none.
+  /// Runs `body` and turns an exception into a stop request. Returns true if `body` did not throw.
   template <typename Body>
   bool stop_on_exception(Body&& body) {
     try {
@@ -79,25 +80,29 @@ class Coordinator {
     }
   }
 
-  /// Starts a thread that the coordinator owns. `body` ends soon after a stop was requested. Debuggers and
-  /// traces show the first 15 characters of the name.
+  /// Starts a thread that the coordinator owns. `body` must return soon after a stop request. Debuggers and
+  /// traces show the first 15 characters of `name`.
   void start_thread(std::string name, std::function<void()> body);
-  /// Takes over a thread that was started elsewhere. It sees to its own exceptions (stop_on_exception).
+  /// Takes over a running thread, which must handle its own exceptions (stop_on_exception).
   void register_thread(std::string name, std::thread thread);
-  /// Threads that have not ended.
+  /// The names of the threads that have not ended.
   std::vector<std::string> running_threads() const;
-  /// True when all threads have ended, at once or within so many seconds. Requests nothing.
+  /// Waits until all threads have ended, at most `limit_seconds`. Returns whether they have. Does not request
+  /// a stop.
   bool wait_for_threads(double limit_seconds) const;
 
-  /// Owner. Requests a stop if nobody has, and waits until all threads have ended. Then rethrows the first
-  /// error, once. Throws Error(bug) naming the threads that did not end in `grace_seconds`; if there is an
-  /// error to rethrow, that is logged instead. Such threads stay registered.
+  /// Owner. Requests a stop if there is none yet, waits until all threads have ended, and rethrows the first
+  /// error unless it has been rethrown before. Throws Error(bug) that names the threads that have not ended
+  /// within `grace_seconds`; if there is an error to rethrow, it logs those names instead. Such threads stay
+  /// registered.
   void join(double grace_seconds = kGraceSeconds);
-  /// Rethrows the first error, if there is one that was not rethrown yet.
+  /// Rethrows the first error, if there is one that has not been rethrown.
   void rethrow_error();
-  /// Real errors behind the first one, in the order in which they came.
+  /// The errors after the first one, in the order of their arrival. EndOfInput and Cancelled are not among
+  /// them.
   std::vector<std::exception_ptr> later_errors() const;
-  /// Owner, after join(): threads may be started again. Logs an error that nobody took.
+  /// Owner, after join(): resets the coordinator so that threads may be started again. Logs an error that has
+  /// not been rethrown.
   void clear_stop();
 
  private:
@@ -122,7 +127,7 @@ class Coordinator {
   int exit_code_ = 1;
 };
 
-/// "what()" of any exception.
+/// The text of any exception: what(), or a description of one that has none.
 std::string text_of(const std::exception_ptr& error);
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where activations lie and of which type they are: float32, or one of the 16-bit types (core/half.h). A
-// kernel that takes Data deals with all three; one that takes float* gets them from a Data, which then
-// must be float32 (a bug otherwise) or null. It owns nothing.
+// An address of activations together with their element type: float32 or one of the 16-bit types
+// (core/half.h). Data and ConstData own nothing. A kernel that takes Data supports all three types. A kernel
+// that takes float* converts from Data, which must then be float32 or null; any other type is a bug.
 //
-// For files compiled per instruction-set level (kernels/isa.h), too: everything here is inlined always.
+// Files compiled per instruction-set level (kernels/isa.h) include this header, so every function is always
+// inlined.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ class Data {
     return static_cast<T*>(address_);
   }
   LOCKSTEP_INLINED float* f32() const { return as<float>(); }
-  /// What lies `elements` numbers behind (of a type of activations).
+  /// The address `elements` elements further on. Only for the types of activations.
   LOCKSTEP_INLINED Data offset(std::int64_t elements) const {
     return {static_cast<char*>(address_) + elements * (type_ == DType::f32 ? 4 : 2), type_};
   }
@@ -78,7 +79,7 @@ class ConstData {
     return {static_cast<const char*>(address_) + elements * (type_ == DType::f32 ? 4 : 2), type_};
   }
   LOCKSTEP_INLINED operator const float*() const { return f32(); }
-  /// For who is the last to read them.
+  /// Write access for the last reader of the data, which may overwrite it.
   LOCKSTEP_INLINED Data writable() const { return {const_cast<void*>(address_), type_}; }
 
  private:
@@ -86,7 +87,7 @@ class ConstData {
   DType type_ = DType::f32;
 };
 
-/// Calls body(T{}) with the type of activations: float, BFloat16 or Float16. Another type is a bug.
+/// Calls body(T{}) with T = float, BFloat16 or Float16 for the given type. Any other type is a bug.
 template <typename Body>
 LOCKSTEP_INLINED inline void with_type(DType type, const Body& body) {
   switch (type) {
@@ -101,7 +102,7 @@ LOCKSTEP_INLINED inline void with_type(DType type, const Body& body) {
   }
 }
 
-/// The address of numbers that must be of `type` (a bug otherwise).
+/// The address of `data`, whose type must be `type` (anything else is a bug).
 LOCKSTEP_INLINED inline const void* address_in(DType type, const ConstData& data) {
   if (data.type() != type) throw_wrong_type(data.type(), type);
   return data.address();

@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-/// For waits that something else is sure to end (a stop that cancels them).
+/// For waits that are certain to be ended otherwise, for example by a stop that cancels them.
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-/// `seconds` from now; negative and NaN: now. Cut at three years, so that it can be computed with.
+/// The time `seconds` from now. Negative values and NaN mean now. Limited to three years to avoid overflow.
 inline std::chrono::steady_clock::time_point deadline_after(double seconds) {
   constexpr double kLongest = 1e8;
   const double cut = seconds > 0 ? std::min(seconds, kLongest) : 0;

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where numbers live and where work runs. Layers hold addresses of a device's memory and pass a lane's stream
-// on; they never ask which device it is. The CPU is one device; a GPU is another implementation of the same
-// interface.
+// A device: its memory, and the streams in which its work runs. The CPU is one implementation of the
+// interface, a GPU another. Layers hold addresses of device memory and pass the stream of their worker on to
+// the kernels. Code that depends on whether the memory is the host's asks is_host().
 //
-// A stream is a queue of work in order, given as the device's own handle; on the CPU it is null, work is done
-// when a call returns, and streams and events are nothing. Calls that take a stream return at once on a
-// device with memory of its own: host memory that they read or write must be pinned and be left alone until
-// an event or synchronize() says that it is done.
+// A stream is a queue of work that runs in order, identified by the device's own handle. On the CPU a stream
+// is null, work is done when the call returns, and events do nothing. On a device with its own memory, calls
+// that take a stream return at once: the host memory that they read or write must be pinned, and must not be
+// touched until an event or synchronize() reports that the work is done.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +21,27 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// Its memory is the host's: no copies, no mirrors.
+  /// True if the device uses host memory: no copies and no mirrors are needed.
   virtual bool is_host() const = 0;
 
-  /// 64-byte aligned and zeroed; throws Error(device) that says how much was asked for. allocate(0) is null.
+  /// Allocates memory that is 64-byte aligned and initialised to zero. allocate(0) returns null. Throws
+  /// Error(device) that states the requested size if there is not enough memory.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void deallocate(void* address, std::size_t bytes) noexcept = 0;
-  /// Host memory that copies reach at full speed and that kernels may read and write where it is; zeroed.
+  /// Allocates host memory that copies transfer at full speed and that kernels may access directly;
+  /// initialised to zero.
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void deallocate_pinned(void* address, std::size_t bytes) noexcept = 0;
-  /// The most bytes that were allocated at one time, without pinned ones.
+  /// The peak of the allocated bytes, without pinned memory.
   virtual std::size_t peak_bytes() const = 0;
 
-  /// After all work of the device that was started before; done when they return. Any host memory.
+  /// Synchronous copies from or to any host memory. They wait for all earlier work of the device and are
+  /// complete on return.
   virtual void copy_from_host(void* to, const void* from, std::size_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes) = 0;
 
-  /// In the stream's order. upload: from pinned memory; download: to pinned memory; copy and zero: within the
-  /// device.
+  /// Copies in stream order. upload: from pinned memory; download: to pinned memory; copy and zero: within
+  /// the device.
   virtual void upload(void* stream, void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* stream, void* to, const void* from, std::size_t bytes) = 0;
   virtual void copy(void* stream, void* to, const void* from, std::size_t bytes) = 0;
@@ -46,34 +49,36 @@ class Device {
 
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
-  /// Waits until all work of the stream is done.
+  /// Blocks the calling thread until all work of the stream is done.
   virtual void synchronize(void* stream) = 0;
 
   virtual void* create_event() = 0;
   virtual void destroy_event(void* event) noexcept = 0;
-  /// The event happens when the work that is in the stream now is done.
+  /// The event completes when all work that is now in the stream is done.
   virtual void record(void* event, void* stream) = 0;
-  /// The calling thread waits for the event; an event that was never recorded has happened.
+  /// Blocks the calling thread until the event completes. An event that was never recorded counts as
+  /// complete.
   virtual void wait(void* event) = 0;
-  /// What enters the stream from now on waits for the event.
+  /// Work that enters the stream from now on waits for the event.
   virtual void stream_wait(void* stream, void* event) = 0;
 
-  /// What enters the stream from begin to end is not done but recorded; launch() does it as one. The
-  /// recording holds addresses and arguments as they are. Not on a host device.
+  /// Graphs. Work that enters the stream between begin_recording() and end_recording() is recorded instead of
+  /// run; launch() runs the recorded work as one unit. A recording keeps addresses and arguments by value.
+  /// Not on a host device.
   virtual void begin_recording(void* stream) = 0;
   virtual void* end_recording(void* stream) = 0;
   virtual void abandon_recording(void* stream) noexcept = 0;
   virtual void launch(void* graph, void* stream) = 0;
   virtual void destroy_graph(void* graph) noexcept = 0;
 
-  /// A profile of the device's work begins or ends here, for a profiler of its maker's that waits to be told.
-  /// Waits until all work of the device is done.
+  /// Marks the begin or the end of a profile for the device vendor's profiler. Waits until all work of the
+  /// device is done.
   virtual void mark_profile(bool begins) = 0;
 };
 
 Device& cpu_device();
 
-/// Owners.
+/// RAII owners of a stream and of an event.
 class DeviceStream {
  public:
   DeviceStream() = default;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GPU as a Device.
+// A CUDA GPU as a Device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,14 +13,14 @@
 
 namespace lockstep {
 
-/// Throws Error(device) with the library's text if `code` is not success; `what` says what was tried.
+/// Throws Error(device) with the CUDA error text unless `code` is success. `what` names the operation.
 void check_cuda(cudaError_t code, const char* what);
 
-/// Every call sets the thread's device first, so any thread may use it. Streams do not wait for the legacy
-/// default stream, nor it for them.
+/// One GPU. Every call sets the calling thread's current device first, so any thread may use it. Its streams
+/// and the legacy default stream do not wait for each other.
 class CudaDevice final : public Device {
  public:
-  /// Makes the device's context.
+  /// Creates the device's context.
   explicit CudaDevice(int index);
 
   std::string name() const override { return "cuda:" + std::to_string(index_); }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types. Arithmetic is float32; activations may lie in memory as f32, bf16 or f16, and the others are
-// what data and checkpoints hold.
+// Element types. Arithmetic is in float32. Activations are stored as f32, bf16 or f16; data sets and
+// checkpoints also use the other types.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// The values are on disk in digests: do not change them.
+/// The values are part of digests on disk: do not change them.
 enum class DType : std::uint8_t {
   f32 = 1,
   f64 = 2,

@@ -9,15 +9,14 @@
 
 namespace lockstep {
 
-/// There is no more input: what producers throw at its end, and what a closed and empty queue throws at its
-/// readers. For a Coordinator a stop without an error.
+/// There is no more input. Producers throw it at the end of their input; a closed and empty queue throws it
+/// to its readers. A Coordinator treats it as a stop without an error.
 class EndOfInput : public std::runtime_error {
  public:
   explicit EndOfInput(const std::string& where) : std::runtime_error(where + ": the input has ended") {}
 };
 
-/// A wait was broken off because the work is being stopped. Never the cause of a stop, always its
-/// consequence.
+/// A wait was interrupted because the work is being stopped. It is a consequence of a stop, never its cause.
 class Cancelled : public std::runtime_error {
  public:
   explicit Cancelled(const std::string& where) : std::runtime_error(where + " was cancelled") {}

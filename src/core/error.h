@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What went wrong, in a form that a person can act on. Users' errors and the environment's are
-// `LOCKSTEP_REQUIRE`, our own are `LOCKSTEP_CHECK`; both throw Error. `main` alone turns an Error into an
-// exit.
+// Errors with the information that a person needs to act on them. LOCKSTEP_REQUIRE reports errors of the user
+// and of the environment, LOCKSTEP_CHECK reports defects of Lockstep; both throw Error. Only `main` turns an
+// Error into an exit code.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,13 +16,12 @@ namespace lockstep {
 
 enum class ErrorKind { usage, config, data, checkpoint, communication, device, numeric, bug };
 
-/// The program's exit codes: 0 finished, 1 failed, 2 bad usage or configuration, 3 bad data, 4 bad
-/// checkpoint.
+/// The program's exit code: 0 finished, 1 failed, 2 bad usage or configuration, 3 bad data, 4 bad checkpoint.
 int exit_code(ErrorKind kind);
 const char* name_of(ErrorKind kind);
 
-/// One error: `what_happened`, `where` ("file:line:column", "file, record 7"; may be empty) and `advice`,
-/// what to do about it (may be empty). what() joins them: "where: what happened\n  advice".
+/// One error: `what_happened`, `where` ("file:line:column", "file, record 7"; may be empty) and `advice` on
+/// what to do (may be empty). what() joins them: "where: what happened\n advice".
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string what_happened, std::string where = {}, std::string advice = {});
@@ -42,21 +41,22 @@ class Error : public std::runtime_error {
 
 }  // namespace lockstep
 
-/// A condition that the user or the environment must meet: throws Error(kind, formatted message).
+/// A condition on the user's input or the environment. Throws Error(kind, formatted message) if it is false.
 #define LOCKSTEP_REQUIRE(condition, kind, ...)                 \
   do {                                                         \
     if (!(condition)) [[unlikely]]                             \
       throw ::lockstep::Error(kind, fmt::format(__VA_ARGS__)); \
   } while (false)
 
-/// An invariant of our own; stays in release builds. Throws Error(bug) with expression, place and message.
+/// An invariant of Lockstep; also checked in release builds. Throws Error(bug) with expression, place and
+/// message.
 #define LOCKSTEP_CHECK(condition, ...)                                                              \
   do {                                                                                              \
     if (!(condition)) [[unlikely]]                                                                  \
       ::lockstep::throw_check_failure(#condition, __FILE__, __LINE__, fmt::format("" __VA_ARGS__)); \
   } while (false)
 
-/// As LOCKSTEP_CHECK, for hot loops: only in debug builds.
+/// LOCKSTEP_CHECK for hot loops: checked in debug builds only.
 #ifdef NDEBUG
 #define LOCKSTEP_DCHECK(condition, ...) \
   do {                                  \

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults on purpose, for tests. Only builds with the CMake option LOCKSTEP_FAULTS have them; in all others
-// every function here is empty and costs nothing.
+// Fault injection for tests. Only builds with the CMake option LOCKSTEP_FAULTS contain it; in all other
+// builds these functions are empty and cost nothing.
 //
-//   LOCKSTEP_FAULT=step:rank:kind[,step:rank:kind]...     in the environment, read once
+//   LOCKSTEP_FAULT=step:rank:kind[,step:rank:kind]...     environment variable, read once
 //
-// A fault is due on its rank from its step on, once. Who has something to break asks fault_is() at the place
-// where it breaks. Thread-safe.
+// Each fault happens once, on its rank, at its step or the first opportunity after it. Code that can inject a
+// fault calls fault_is() at that place. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,29 @@ struct Fault {
   int rank = 0;
   std::string kind;
 };
-/// Throws Error(usage) for text of another form and for a kind that is not in the table of fault.cpp.
+/// Throws Error(usage) for text in any other form and for a kind that is not in the table of fault.cpp.
 std::vector<Fault> parse_faults(std::string_view text);
 
-/// This process's rank, 0 until told. Throws Error(usage) if LOCKSTEP_FAULT cannot be understood.
+/// Sets this process's rank (initially 0). Throws Error(usage) if LOCKSTEP_FAULT cannot be parsed.
 void set_fault_rank(int rank);
-/// The global step that the run is in, 0 until told.
+/// Sets the global step of the run (initially 0).
 void set_fault_step(std::int64_t step);
-/// True if a fault of this kind is due now; the next call for the same fault says false.
+/// True if a fault of this kind is due now. Each fault is reported once.
 bool fault_is(std::string_view kind);
-/// True if any fault is to come in this process.
+/// True if LOCKSTEP_FAULT names any fault, on any rank.
 bool faults_planned();
-/// SIGKILL to this process if a fault of this kind is due.
+/// Sends SIGKILL to this process if a fault of this kind is due.
 void fault_kill(std::string_view kind);
 
-/// While it lives, this thread's step is another than the run's: of a checkpoint that is written beside it.
+/// Overrides the run's step for the calling thread during its lifetime: a checkpoint is written while the run
+/// is already at a later step.
 class FaultStep {
  public:
   explicit FaultStep(std::int64_t step);
   ~FaultStep();
   FaultStep(const FaultStep&) = delete;
   FaultStep& operator=(const FaultStep&) = delete;
-  /// True if this thread has one.
+  /// True if the calling thread has an override.
   static bool present();
 
  private:
@@ -67,7 +68,7 @@ inline void fault_kill(std::string_view) {}
 class FaultStep {
  public:
   explicit FaultStep(std::int64_t) {}
-  ~FaultStep() {}  // not trivial, so that an unused variable is no warning
+  ~FaultStep() {}  // not trivial: avoids warnings about unused variables
   FaultStep(const FaultStep&) = delete;
   FaultStep& operator=(const FaultStep&) = delete;
 };

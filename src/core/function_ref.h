@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A view of something callable: no ownership, no allocation. The callable must outlive the call.
+// A non-owning reference to a callable, without allocation. The callable must outlive every call through it.
 #pragma once
 
 #include <memory>

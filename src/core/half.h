@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two floating-point types of 16 bits, as storage: arithmetic is float32. bfloat16 is a float32 without
-// its lower 16 bits; float16 is IEEE 754's binary16. Conversions round to the nearest, ties to even, keep
-// NaN, infinities and subnormal numbers, and give the same bits on every instruction-set level and on a GPU
-// (the payload of a NaN aside). For files compiled per level (kernels/isa.h) and *.cu files, too.
+// The two 16-bit floating-point types. They are storage types; arithmetic is in float32. bfloat16 is a
+// float32 without its lower 16 bits; float16 is binary16 of IEEE 754. Conversions round to nearest, ties to
+// even, and preserve NaN, infinities and subnormal numbers. They produce the same bits on every
+// instruction-set level and on a GPU, except for the payload of a NaN.
+//
+// Files compiled per instruction-set level (kernels/isa.h) and *.cu files include this header.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ struct Float16 {
   std::uint16_t bits;
 };
 
-namespace {  // each file's own, see kernels/isa.h
+namespace {  // a copy per file, see kernels/isa.h
 
 constexpr float to_float(float value) { return value; }
 constexpr float to_float(BFloat16 value) {
@@ -26,7 +28,8 @@ constexpr float to_float(BFloat16 value) {
 }
 constexpr float to_float(Float16 value) {
   const std::uint32_t magnitude = value.bits & 0x7FFFU, sign = (value.bits & 0x8000U) << 16;
-  // The exponent's bias differs by 112; a subnormal number is one here, too, until it is multiplied.
+  // The exponent biases differ by 112. A subnormal number becomes a subnormal float32, which the
+  // multiplication normalises.
   const float shifted = __builtin_bit_cast(float, magnitude << 13) * 0x1p112F;
   const std::uint32_t special = magnitude >= 0x7C00U ? 0x7F800000U : 0U;
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) | special | sign);
@@ -49,7 +52,7 @@ template <>
 constexpr Float16 from_float<Float16>(float value) {
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t sign = (bits >> 16) & 0x8000U, magnitude = bits & 0x7FFFFFFFU;
-  // Below 2^-14 the result is subnormal: adding 0.5 leaves its bits, rounded, at the end of the fraction.
+  // Below 2^-14 the result is subnormal: adding 0.5 rounds its bits into the end of the fraction.
   constexpr std::uint32_t kHalf = 0x3F000000U;
   const float sum = __builtin_bit_cast(float, magnitude) + __builtin_bit_cast(float, kHalf);
   const std::uint32_t subnormal = __builtin_bit_cast(std::uint32_t, sum) - kHalf;
@@ -61,8 +64,8 @@ constexpr Float16 from_float<Float16>(float value) {
   return {static_cast<std::uint16_t>(rounded | sign)};
 }
 
-/// The largest number that from_float<T> rounds to zero: half of the least subnormal one, a tie. For finite
-/// x and infinities, to_float(from_float<T>(x)) > 0 exactly where x > kRoundedToZero<T>.
+/// The largest number that from_float<T> rounds to zero: half of the smallest subnormal number, a tie. For
+/// finite x and infinities, to_float(from_float<T>(x)) > 0 if and only if x > kRoundedToZero<T>.
 template <typename T>
 constexpr float kRoundedToZero = 0.0F;
 template <>

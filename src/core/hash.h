@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes of bytes: XXH3. 64 bits check a dataset on disk, 128 bits are the digest that a person compares.
+// Hashes of bytes (XXH3). The 64-bit hash checks data sets on disk; the 128-bit hash is the digest that users
+// compare.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace lockstep {
 std::uint64_t hash64(const void* data, std::size_t bytes);
 inline std::uint64_t hash64(std::string_view text) { return hash64(text.data(), text.size()); }
 
-/// hash64() of bytes that come in pieces.
+/// hash64() of bytes that are added in pieces.
 class Hash64 {
  public:
   Hash64();
@@ -30,7 +31,7 @@ class Hash64 {
   std::unique_ptr<State> state_;
 };
 
-/// A 128-bit hash of everything that was added, in order.
+/// A 128-bit hash of everything that is added, in order.
 class Digest {
  public:
   Digest();
@@ -38,7 +39,7 @@ class Digest {
   Digest(const Digest&) = delete;
   Digest& operator=(const Digest&) = delete;
   Digest& add(const void* data, std::size_t bytes);
-  /// Adds length and characters, so that neighbouring texts cannot run together.
+  /// Adds the length and the characters, so that neighbouring texts cannot be confused.
   Digest& add(std::string_view text);
   Digest& add(std::int64_t value);
   /// 32 hexadecimal digits.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What labels a loss can take: losses say it, data sets are checked against it.
+// The labels that a loss accepts. Losses declare a rule; data sets are checked against it.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ namespace lockstep {
 
 struct LabelRule {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
-  bool whole = false;                   ///< whole numbers only
-  std::optional<std::int32_t> ignored;  ///< this one is allowed, too: it counts nowhere
+  bool whole = false;                   ///< only whole numbers
+  std::optional<std::int32_t> ignored;  ///< also allowed; samples with this label do not count
   std::string wanted = "a finite number";
 
   bool allows(double label) const {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log: one logger for the process. The chief logs to the terminal and to the run directory; other ranks
-// log warnings and errors only, with their rank in front.
+// The log of the process. The chief (rank 0) logs to the terminal and to a file in the run directory. Other
+// ranks log only warnings and errors, prefixed with their rank.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ namespace lockstep {
 
 enum class LogLevel { debug, info, warning, error };
 
-/// Sets what standard error shows: nothing below `level`, and on ranks other than 0 nothing below warning.
-/// `rank` < 0: a single process.
+/// Sets the lowest level that standard error shows; ranks other than 0 show warnings and errors only. `rank`
+/// < 0 means a single process.
 void configure_log(int rank, LogLevel level);
-/// From now on lines of level info and above go to this file too (appended), whatever standard error shows.
+/// Also appends lines of level info and above to this file, independently of what standard error shows.
 void log_to_file(const std::string& path);
 void log_line(LogLevel level, std::string_view text);
 

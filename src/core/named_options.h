@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// "One of these, with options": a name alone (`relu`), or a map of one name to its options (`dropout: {rate:
-// 0.2}`). Layers, losses, optimizers, schedules and initialisers are all written so, and all live in tables
-// of entries with `name`, `help` and `table`.
+// A choice with options, written as a name alone (`relu`) or as a map from one name to its options (`dropout:
+// {rate: 0.2}`). Layers, losses, optimizers, schedules and initialisers use this form. Their tables have
+// entries with `name`, `help` and `table`.
 #pragma once
 
 #include <span>
@@ -21,14 +21,15 @@ struct NamedOptions {
   Node options;  ///< a map, or null
 };
 
-/// Throws Error(config) if `node` is neither form; `what` is "layer", "optimizer", ...
+/// Reads a choice. Throws Error(config) if `node` has neither form. `what` is "layer", "optimizer", ... for
+/// messages.
 NamedOptions named_options(const Node& node, std::string_view what);
 
-/// Error(config): no such name; suggests the nearest.
+/// Throws Error(config) for an unknown name and suggests the nearest one.
 [[noreturn]] void throw_unknown_name(const NamedOptions& named, std::string_view what,
                                      std::span<const std::string_view> known);
 
-/// The entry of `table` with this name.
+/// The entry of `table` with this name; throws Error(config) if there is none.
 template <typename Entry>
 const Entry& find_entry(std::span<const Entry> table, const NamedOptions& named, std::string_view what) {
   for (const Entry& entry : table)

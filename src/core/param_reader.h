@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one value is read against its ParamSpec: type, range, choices. An internal of Params.
+// Reads one value according to its ParamSpec: type, range, choices. Internal to Params.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace lockstep {
 
-/// A table's default as a node: a scalar, or a flat list.
+/// Parses the default of a table entry: a scalar, a flat list or an empty map.
 Node parse_fallback(std::string_view text);
-/// "null", "a map", "a list of 3", "'abc'": for messages.
+/// A short description of a value for messages: "null", "a map", "a list of 3", "'abc'".
 std::string description(const Node& node);
-/// Null is a value of this option.
+/// True if null is a valid value of this option.
 bool may_be_null(const ParamSpec& spec);
 
-/// Reads values of one option; each function throws Error(config) with the value's position, or the map's if
-/// it has none.
+/// Reads values of one option. Each function throws Error(config) with the position of the value, or of the
+/// enclosing map if the value has none.
 class ParamReader {
  public:
-  /// Keeps references to all three.
+  /// Keeps references to all three arguments.
   ParamReader(const ParamSpec& spec, const std::string& subject, const std::string& where_of_map)
       : spec_(spec), subject_(subject), where_(where_of_map) {}
 
@@ -33,7 +33,7 @@ class ParamReader {
   std::int64_t integer(const Node& node) const;
   double real(const Node& node) const;
   std::string string(const Node& node) const;
-  /// A list, or one value as a list of one; `read` is one of the above.
+  /// Reads a list; a single value counts as a list of one. `read` is one of the functions above.
   template <typename T>
   std::vector<T> list(const Node& node, T (ParamReader::*read)(const Node&) const) const {
     std::vector<T> values;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options with names, types, defaults and one line of help each: the one table from which values are read,
-// typos are caught, and the reference in docs/ is printed. Used by config sections, layers, optimizers,
-// schedules, initialisers.
+// Options with names, types, defaults and one line of help each. One table serves to read the values, to
+// detect misspelt keys and to print the reference in docs/. Configuration sections, layers, optimizers,
+// schedules and initialisers use it.
 //
-// A Node is parsed text with positions (the driver makes it from YAML); a table of ParamSpec says what may
-// stand there; Params is the checked result. No file, no YAML here.
+// A Node is parsed text with positions (the driver creates it from YAML). A table of ParamSpec declares the
+// accepted options. Params is the checked result. This header knows neither files nor YAML.
 #pragma once
 
 #include <cstdint>
@@ -24,38 +24,40 @@
 
 namespace lockstep {
 
-/// A value as written: null, scalar text, list or map, each with its position ("file.yaml:3:5").
+/// A value as written: null, scalar text, list or map, with its position ("file.yaml:3:5").
 struct Node {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   std::string where;
   std::string text;                                   ///< scalar
-  bool quoted = false;                                ///< scalar written in quotes: always a string
+  bool quoted = false;                                ///< scalar in quotes: always a string
   std::vector<Node> items;                            ///< list
-  std::vector<std::pair<std::string, Node>> entries;  ///< map, in order of writing
-  std::vector<std::string> entry_where;               ///< position of each entry's key
+  std::vector<std::pair<std::string, Node>> entries;  ///< map, in written order
+  std::vector<std::string> entry_where;               ///< positions of the keys
 
   const Node* find(std::string_view key) const;
   static Node scalar(std::string text, std::string where = {});
 };
 
-/// Null, or unquoted text that means null ("~", "null").
+/// True for null and for unquoted text that means null ("~", "null").
 bool is_null(const Node& node);
 
 enum class ParamType { boolean, integer, real, string, integers, reals, strings, node };
-/// "whole number", "list of numbers" ...: for messages and the reference.
+/// The name of a type for messages and the reference: "whole number", "numbers", ...
 std::string_view name_of(ParamType type);
 
-/// One option. `fallback` is YAML text ("0.9", "[1, 1]", "same", "null"); kRequired: must be given.
-/// An option may be null if its fallback is, or if its range ends with "or null".
-/// Where a list is wanted, a single value stands for a list of one.
+/// One option of a table.
+///
+/// `fallback` is the default as YAML text ("0.9", "[1, 1]", "same", "null"); kRequired means that there is
+/// none. `range` is a unit, a range or choices. Choices ("a|b|c") are enforced. So are ranges of numbers: ">=
+/// x", "> x", "<= x", "< x", "[a, b]", "(a, b)", "[a, b)", "(a, b]", also with a unit (">= 0 seconds"); in a
+/// list they apply to each item. Null is allowed if `fallback` is "null" or if `range` ends with "or null".
+/// For a list type, a single value counts as a list of one.
 struct ParamSpec {
   std::string_view name;
   ParamType type;
   std::string_view fallback;
-  std::string_view range;  ///< unit, range or choices: "> 0", "same|valid"; choices ("a|b|c") are enforced,
-                           ///< and so are ">= x", "> x", "[a, b]", "(a, b)", "[a, b)", "(a, b]" for numbers,
-                           ///< also when a unit follows (">= 0 seconds"); in lists for each item
+  std::string_view range;
   std::string_view help;
 };
 inline constexpr std::string_view kRequired = "<required>";
@@ -63,9 +65,10 @@ inline constexpr std::string_view kRequired = "<required>";
 class Params {
  public:
   Params() = default;
-  /// Checks `node` (a map, or null for "all defaults") against `table`. Unknown keys, wrong types, missing
-  /// required keys and values out of range throw Error(config) with position; unknown keys suggest the
-  /// nearest known one. `subject` names what the options belong to: "layer conv2d", "section train".
+  /// Checks `node` (a map, or null for all defaults) against `table`. Throws Error(config) with a position
+  /// for unknown keys, wrong types, missing required keys and values out of range. The error for an unknown
+  /// key suggests the nearest known one. `subject` names the owner of the options: "layer conv2d", "section
+  /// train".
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject);
 
   bool boolean(std::string_view name) const;
@@ -77,15 +80,15 @@ class Params {
   const std::vector<std::string>& strings(std::string_view name) const;
   const Node& node(std::string_view name) const;
 
-  /// False if the value is null ("none").
+  /// False if the value is null.
   bool has(std::string_view name) const;
-  /// True if the user wrote it (not a default).
+  /// True if the configuration contains the option, false if the default applies.
   bool given(std::string_view name) const;
-  /// Position of the option, or of the whole map when it was not written.
+  /// The position of the option, or of the whole map if the option is not written.
   const std::string& where(std::string_view name) const;
   const std::string& where() const { return where_; }
   const std::string& subject() const { return subject_; }
-  /// An Error(config) about this option, with its position: "where: subject, name: what happened".
+  /// Creates an Error(config) about this option with its position: "where: subject, name: what happened".
   Error error(std::string_view name, std::string what_happened, std::string advice = {}) const;
 
  private:
@@ -104,10 +107,11 @@ class Params {
   std::string where_, subject_;
 };
 
-/// `written` (a map or null) with every option of `table` that it lacks put behind, at its default.
+/// Returns `written` (a map or null) with every missing option of `table` appended at its default.
 Node with_defaults(const Node& written, std::span<const ParamSpec> table);
 
-/// The candidate nearest to `word` (edit distance of at most a third of its length), or empty.
+/// The candidate with the smallest edit distance to `word`, at most a third of its length; empty if there is
+/// none.
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace lockstep

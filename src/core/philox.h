@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC'11. A random number is a function of (seed, purpose, step, sample, element), so it knows
-// neither ranks nor threads, and a checkpoint has no generator state to keep.
+// Philox4x32-10, a counter-based random number generator: Salmon, Moraes, Dror, Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3", SC'11. A random number is a function of (seed, purpose, step, sample,
+// element). It therefore does not depend on ranks or threads, and checkpoints store no generator state.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace lockstep {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-/// Ten rounds over `counter` with a 64-bit key: four independent 32-bit words.
+/// Ten rounds over `counter` with a 64-bit key. Returns four independent 32-bit numbers.
 constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter[0];
@@ -29,14 +29,15 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::uint32_t key0, std::u
   return counter;
 }
 
-/// A stream id from a name ("conv1/kernel", "dropout1"): FNV-1a, 32 bits. In initial values: do not change.
+/// The stream id of a name ("conv1/kernel", "dropout1"): 32-bit FNV-1a. Initial values depend on it: do not
+/// change it.
 constexpr std::uint32_t philox_purpose(std::string_view name) {
   std::uint32_t hash = 2166136261U;
   for (char c : name) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
   return hash;
 }
 
-/// Words `4*block .. 4*block+3` of the stream of (seed, purpose, step, sample).
+/// Numbers `4*block .. 4*block+3` of the stream of (seed, purpose, step, sample).
 constexpr PhiloxBlock philox_words(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step,
                                    std::uint32_t sample, std::uint32_t block) {
   return philox4x32({block, sample, step, purpose}, static_cast<std::uint32_t>(seed),

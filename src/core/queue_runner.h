@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue runner: threads that feed a queue until their input ends.
+// A queue runner: threads that fill a queue until their input ends.
 //
-//   - Each thread calls the producer again and again. It returns false, or throws EndOfInput, when there is
-//     no more; the last thread to end closes the queue, so that what is in it is still read.
-//   - Any other exception stops all, with the thread's name in it.
-//   - A stop of the coordinator, whoever asked, cancels the queue: nobody stays blocked in a push or a pop.
+//   - Each thread calls the producer repeatedly. The producer returns false or throws EndOfInput at the end
+//     of its input. The last thread to end closes the queue; queued elements can still be read.
+//   - Any other exception stops the coordinator's threads and carries the thread's name.
+//   - Any stop of the coordinator cancels the queue, so that no thread stays blocked in a push or a pop.
 #pragma once
 
 #include <functional>
@@ -20,16 +20,17 @@ namespace lockstep {
 
 class QueueRunner {
  public:
-  /// Makes elements and pushes them; called by `threads` threads at a time, each with its number. It may push
-  /// with kNoLimit. False: this thread is done.
+  /// Creates elements and pushes them. Called by all threads concurrently, each with its number; it may push
+  /// with kNoLimit. Returns false when this thread is done.
   using Producer = std::function<bool(int thread)>;
 
-  /// Starts the threads at once: "name", or "name 0" ... if they are several. The queue must outlive them:
-  /// declare it before the coordinator, whose destructor joins. The runner itself may go earlier.
+  /// Starts the threads, named "name", or "name 0", "name 1", ... if there are several. The queue must
+  /// outlive them: declare it before the coordinator, whose destructor joins the threads. The runner itself
+  /// may be destroyed earlier.
   QueueRunner(Coordinator& coordinator, QueueControl& queue, std::string name, int threads,
               Producer producer);
 
-  /// Threads that have not met the end of the input.
+  /// The number of threads that have not reached the end of the input.
   int running() const;
 
  private:

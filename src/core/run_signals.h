@@ -1,33 +1,35 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What signals ask of a run:
+// The signals that control a run:
 //
-//   USR1, TERM, HUP   stop, saved; the run wants to go on later
-//   INT               stop, saved; a second one, a second later or more, ends the process at once
-//   USR2              save and go on
-//   CONT              under Open MPI's mpirun, from mpirun itself: it is about to end the run (TERM follows
-//                     a second later, KILL after another one), and so counts as TERM
+//   USR1, TERM, HUP   save and stop; the run is to be continued later
+//   INT               save and stop; a second one, at least a second later, ends the process at once
+//   USR2              save and continue
+//   CONT              under Open MPI's mpirun, sent by mpirun itself: counts as TERM, because mpirun is about
+//   to
+//                     end the run (it sends TERM a second later and KILL after another second)
 //
-// Handlers do no more than set lock-free atomics, which the training loop looks at (hooks/signal_hook.h). A
-// signal that comes twice, from the terminal and forwarded by a launcher, counts once. HUP stays ignored
-// where it was (nohup).
+// The handlers only set lock-free atomics, which the training loop polls (hooks/signal_hook.h). A signal that
+// arrives twice, from the terminal and forwarded by a launcher, counts once. HUP stays ignored if it was
+// ignored at the start (nohup).
 #pragma once
 
 #include "core/function_ref.h"
 
 namespace lockstep {
 
-/// Two INT that are closer to each other are one Ctrl-C.
+/// Two INT signals within this time count as one Ctrl-C.
 inline constexpr double kSecondInterruptSeconds = 1;
 
-/// For the rest of the process's life. Main thread, before there are others. `get_env` as std::getenv: tells
-/// whether Open MPI's mpirun started the process.
+/// Installs the handlers for the rest of the process's life. Main thread, before other threads start.
+/// `get_env` is std::getenv; it shows whether Open MPI's mpirun started the process.
 void install_run_signals(FunctionRef<const char*(const char*)> get_env);
 
-/// SIGINT if there was one, or else the first that asked for a stop; 0: none. Any thread, no system call.
+/// The signal that requests a stop: SIGINT if it arrived, otherwise the first one; 0 if there is none. Any
+/// thread; no system call.
 int stop_signal();
-/// How many SIGUSR2 there were. Any thread, no system call.
+/// The number of SIGUSR2 so far. Any thread; no system call.
 unsigned save_signals();
 
 /// "USR1", "TERM", ...

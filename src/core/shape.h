@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The extents of a tensor, outermost first. Channels last: N,H,W,C for images, N,F for rows of features.
+// The extents of a tensor, outermost axis first. Channels are last: N,H,W,C for images, N,F for rows of
+// features.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ class Shape {
   std::int64_t last() const { return rank_ == 0 ? 1 : extents_[static_cast<std::size_t>(rank_ - 1)]; }
   /// Product of all extents; 1 for a scalar.
   std::int64_t num_elements() const;
-  /// This shape with `extent` put in front: a sample's shape becomes a batch's.
+  /// This shape with `extent` as a new first axis: turns the shape of a sample into that of a batch.
   Shape with_front(std::int64_t extent) const;
   /// This shape without its first axis.
   Shape without_front() const;

@@ -1,25 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some rows of a table with their numbers: the gradient of a large table of which a step uses few rows.
+// Selected rows of a table with their indices: the gradient of a large table of which a step uses few rows.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-/// Memory of the caller's, on the device, or where it is said the count in host memory. Rows ascend, each
-/// once; values[k] are the numbers of row rows[k].
+/// Views into memory of the caller, in device memory; where documented, the count is in host memory. Row
+/// indices ascend and are unique; values[k] is the start of the values of row rows[k].
 struct SparseRows {
   std::int32_t* count = nullptr;
   std::int32_t* rows = nullptr;
-  float* values = nullptr;  ///< count x the table's row length
+  float* values = nullptr;  ///< count x row length of the table
 };
 
-/// How many rows of a table a layer can touch: bounds that the shapes give.
+/// Upper bounds on the rows of a table that a layer can touch, derived from shapes.
 struct RowBound {
   std::int64_t per_sample = 0;
-  std::int64_t per_step = 0;  ///< beside those of the samples, the same for all microshards
+  std::int64_t per_step = 0;  ///< in addition to those of the samples; the same for all microshards
 };
 
 }  // namespace lockstep

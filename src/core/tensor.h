@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor is a view: an address, a type and a shape, row-major and dense. It owns nothing (Buffer and Arena
-// own).
+// A tensor is a view: an address, an element type and a shape, row-major and dense. It owns nothing (Buffer
+// and Arena own the memory).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Tensor {
   DType dtype() const { return type_; }
   std::int64_t num_elements() const { return shape_.num_elements(); }
   std::size_t size_bytes() const { return static_cast<std::size_t>(num_elements()) * size_in_bytes(type_); }
-  /// The matrix view of channels-last data: all axes but the last are rows.
+  /// The data as a matrix: the last axis is the columns, all other axes are rows.
   std::int64_t cols() const { return shape_.last(); }
   std::int64_t rows() const { return cols() == 0 ? 0 : num_elements() / cols(); }
   bool empty() const { return data_ == nullptr; }

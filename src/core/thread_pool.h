@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's compute threads: created once, never more than the cores it may use. The calling thread is thread
-// 0.
+// The compute threads of a rank. They are created once. The calling thread is thread 0.
 //
-// run() gives every thread the same function and returns when all are done. Waiting threads first spin (a
-// step has hundreds of short phases), then sleep; with more threads than cores they sleep at once.
+// run() calls the same function on every thread and returns when all are done. Waiting threads first spin,
+// because a step has hundreds of short phases, and then sleep. With more threads than available cores they
+// sleep at once.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ namespace lockstep {
 
 class ThreadPool {
  public:
-  /// `threads` >= 1. Each thread keeps its OpenMP thread count at one (oneDNN would otherwise start a team).
+  /// `threads` >= 1. Each thread limits its OpenMP team to one thread; otherwise oneDNN would start a team
+  /// per call.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -28,8 +29,8 @@ class ThreadPool {
 
   int size() const { return size_; }
 
-  /// Calls function(thread) on every thread, 0 <= thread < size(), and waits for all. If some throw, the
-  /// exception of the lowest thread is rethrown here, after all have ended. Not reentrant.
+  /// Calls function(thread) on every thread, 0 <= thread < size(), and waits for all of them. If several
+  /// throw, the exception of the lowest thread is rethrown after all have ended. Not reentrant.
   void run(FunctionRef<void(int thread)> function);
 
  private:
@@ -38,7 +39,7 @@ class ThreadPool {
   int size_;
 };
 
-/// The part of `count` items that falls to `part` of `parts`, cut at multiples of `grain`: [first, last).
+/// The items [first, last) of `count` that belong to `part` of `parts`, cut at multiples of `grain`.
 struct Range {
   std::int64_t first, last;
   std::int64_t size() const { return last - first; }

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A timed service: a thread that runs a function every so many seconds, on a fixed grid, until the
-// coordinator stops.
+// A timed service: a thread that runs a function at fixed intervals until the coordinator stops.
 //
-// The grid begins when the service does: its runs begin at start + k * interval and do not drift. A run that
-// takes longer than the interval makes the service skip the grid points that it covers; they are counted, and
-// never made up for. Each rank has its own clock: a service must not communicate.
+// Runs begin at start + k * interval, where start is the start of the service, and do not drift. A run that
+// takes longer than the interval skips the grid points that it covers. Skipped points are counted and not run
+// later. Each rank has its own clock, so a service must not communicate.
 #pragma once
 
 #include <chrono>
@@ -19,15 +18,16 @@
 
 namespace lockstep {
 
-/// The points in time start + k * interval. Knows no clock: the caller says what time it is.
+/// The points in time start + k * interval. It reads no clock: the caller passes the current time.
 class FixedGrid {
  public:
   using Clock = std::chrono::steady_clock;
   /// `interval_seconds` 0: every point in time is on the grid.
   FixedGrid(Clock::time_point start, double interval_seconds, bool run_at_start);
-  /// When to run next.
+  /// The time of the next run.
   Clock::time_point next() const { return start_ + point_ * interval_; }
-  /// The run of that point has ended now: goes on to the first point behind it that is not past.
+  /// Records that the run has ended at `now`, and advances to the first later grid point that is not in the
+  /// past.
   void ran(Clock::time_point now);
   std::int64_t skipped() const { return skipped_; }
 
@@ -41,12 +41,12 @@ enum class RunsOn { chief, all_ranks };
 
 struct TimedServiceOptions {
   std::string name = "timed service";
-  bool run_at_start = false;  ///< the first run at once, not after one interval
+  bool run_at_start = false;  ///< run at once, not after one interval
   RunsOn runs_on = RunsOn::all_ranks;
-  int rank = 0;  ///< of this process; on ranks other than 0 a chief's service does not start
+  int rank = 0;  ///< of this process; a service on the chief starts on rank 0 only
 };
 
-/// Looks at a service; the service itself goes on without this object.
+/// A handle with the counters of a service. The service does not depend on it.
 class TimedService {
  public:
   bool started() const { return counts_ != nullptr; }
@@ -59,9 +59,9 @@ class TimedService {
   std::shared_ptr<Counts> counts_;
 };
 
-/// Starts a service: `function` every `seconds`; 0: again as soon as it has ended. A stop ends the wait at
-/// once, and a run when it is done: a long one asks coordinator.should_stop(). An exception stops all and
-/// carries the service's name. `function` is called by one thread; what it refers to outlives join().
+/// Starts a service that calls `function` every `seconds` (0: again at once) on one thread. A stop ends the
+/// wait at once; a run is not interrupted, so a long one polls coordinator.should_stop(). An exception stops
+/// all threads and carries the service's name. Everything that `function` refers to must outlive join().
 TimedService loop(Coordinator& coordinator, double seconds, std::function<void()> function,
                   TimedServiceOptions options = {});
 

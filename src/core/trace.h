@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time goes, thread by thread: spans with a name and a category, kept in memory while tracing is
-// on. Off, a span costs one load. A span that does not fit into its thread's buffer is counted and dropped.
+// Traces: spans with a name and a category per thread, kept in memory while tracing is on. While it is off, a
+// span costs one atomic load. A span that does not fit into its thread's buffer is counted and dropped.
 #pragma once
 
 #include <array>
@@ -20,23 +20,23 @@ struct TraceSpan {
   std::int64_t begin_ns = 0, end_ns = 0;  ///< since start_trace()
 };
 
-/// What one thread did.
+/// The spans of one thread.
 struct ThreadTrace {
   std::string thread;
-  std::vector<TraceSpan> spans;  ///< in the order in which they ended
+  std::vector<TraceSpan> spans;  ///< in the order of their ends
   std::int64_t dropped = 0;
 };
 
-/// Begins anew. A buffer is allocated when a thread's first span ends. Any thread, while no spans are open
-/// elsewhere or it does not matter that they are lost.
+/// Discards the spans so far and starts tracing. A thread allocates its buffer when its first span ends. Any
+/// thread may call it; spans that are open at this time are lost.
 void start_trace();
-/// Ends tracing and returns what was kept, the threads by name.
+/// Stops tracing and returns the spans by thread, sorted by thread name.
 std::vector<ThreadTrace> stop_trace();
-/// The calling thread's name in traces: "compute 1" (31 characters). Without one it is "thread".
+/// Sets the calling thread's name in traces, at most 31 characters ("compute 1"). The default is "thread".
 void name_trace_thread(const char* name);
 
-/// A profiler of the system's that is told of every span as it begins and ends (NVTX). From then on, for the
-/// life of the program, whether spans are kept or not. Before any span.
+/// An external profiler that receives the begin and the end of every span (NVTX). Set it before the first
+/// span; it stays for the life of the program, whether or not spans are kept.
 struct TraceListener {
   void (*begin)(const char* category, const char* name);
   void (*end)();
@@ -45,16 +45,17 @@ void set_trace_listener(TraceListener listener);
 
 namespace trace_detail {
 inline constexpr int kKept = 1, kHeard = 2;
-extern std::atomic<int> mode;  ///< who wants spans: bits
+extern std::atomic<int> mode;  ///< consumers of spans: kKept, kHeard
 extern TraceListener listener;
 std::int64_t now_ns() noexcept;
 void record(const char* category, const char* name, std::int64_t begin_ns) noexcept;
 }  // namespace trace_detail
 
-/// Somebody wants spans.
+/// True if spans are kept or sent to a listener.
 inline bool tracing() { return trace_detail::mode.load(std::memory_order_relaxed) != 0; }
 
-/// A span that lasts as long as this object. `name` is copied (47 characters), `category` must be a literal.
+/// A span that lasts as long as this object. `name` is copied (at most 47 characters); `category` must be a
+/// literal.
 class Traced {
  public:
   Traced(const char* category, const char* name) noexcept {
