@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kinds of devices that a program has beside the CPU. Who builds a program registers them before the first
-// command (src/main.cpp); everything else finds them here by name and knows none of them.
+// Device backends other than the CPU, by name. The GPU module registers its backend when the program loads it
+// (driver/gpu_module.h); the tests with an emulated GPU register it in their main(). All other code looks
+// backends up here and depends on none of them.
 #pragma once
 
 #include <memory>
@@ -19,38 +20,40 @@ namespace lockstep {
 
 struct DeviceDescription {
   std::string name;     ///< "NVIDIA H200"
-  std::string address;  ///< on the host's bus: "0000:1b:00.0"; the same device has one address
+  std::string address;  ///< address on the host's bus: "0000:1b:00.0"; unique per device
   std::size_t memory_bytes = 0;
-  int numa_node = -1;  ///< -1: not known
+  int numa_node = -1;  ///< -1: unknown
 };
 
 struct KernelOptions {
-  bool allow_tf32 = false;  ///< matrix products may round their factors to 10 bits of mantissa
+  bool allow_tf32 = false;  ///< matrix products may round their inputs to 10 bits of mantissa
 };
 
-/// Thread-safe. Throws Error(device), but for what is said.
+/// A kind of device. Thread-safe. Functions throw Error(device) unless their comment says otherwise.
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// As in the configuration's `device`.
+  /// The name used in the configuration's `device`.
   virtual std::string_view name() const = 0;
-  /// Devices that this process sees, in the order of the environment variable that hides some. Never throws.
+  /// The number of devices visible to this process. Indices follow the order of the environment variable that
+  /// restricts visibility (CUDA_VISIBLE_DEVICES). Never throws.
   virtual int num_devices() = 0;
-  /// Why there are none. Never throws.
+  /// Why no device is usable; empty if one is. Never throws.
   virtual std::string problem() = 0;
   virtual DeviceDescription describe(int index) = 0;
-  /// The device, made ready for this process: once, before any other call for it. Lives as long as the
-  /// program.
+  /// Initialises the device for this process and returns it. Further calls return the same object, which
+  /// lives as long as the program.
   virtual Device& open(int index) = 0;
   virtual const KernelTable& kernels(const KernelOptions& options) = 0;
-  /// What it is built with and runs on: ("CUDA driver", "13.0"). Never throws.
+  /// Versions of the drivers and libraries in use: ("CUDA driver", "13.0"). Never throws.
   virtual std::vector<std::pair<std::string, std::string>> versions() = 0;
 };
 
-/// Before the first use; not thread-safe. The backend must live as long as the program.
+/// Adds a backend. Call before the first lookup; not thread-safe. The backend must live as long as the
+/// program.
 void register_backend(Backend& backend);
 std::span<Backend* const> backends();
-/// Null if there is none of this name.
+/// Returns null if no backend has this name.
 Backend* find_backend(std::string_view name);
 
 }  // namespace lockstep

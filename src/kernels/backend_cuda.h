@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPUs, for whoever builds a program with them. No CUDA header is needed to include this.
+// The CUDA backend. This header needs no CUDA header.
 #pragma once
 
 namespace lockstep {
 
 class Backend;
 
-/// `device: cuda`. On a host without a driver it has no devices and says so; the program goes on.
+/// The backend for `device: cuda`. On a host without a driver it reports no devices and the reason; the
+/// program continues.
 Backend& cuda_backend();
 
 }  // namespace lockstep

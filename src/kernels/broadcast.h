@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays seen as outer x middle x inner beside arrays of outer x inner: products that repeat the small one
-// along the middle, and sums and maxima over it. Sums run in an order that the shape fixes: float32 within
-// blocks of the middle, double across. Every instruction-set level gives the same bits at any address. NaN
-// stays NaN. The arrays of a call have one type of activations (unless said otherwise): they are widened,
-// computed with in float32, and rounded when they are stored. Plain types only.
+// Operations between an array of outer x middle x inner and an array of outer x inner: products that repeat
+// the small array along the middle axis, and sums and maxima over that axis. The shape fixes the order of
+// sums: float32 within blocks of the middle, double across blocks. The bits are the same at every
+// instruction-set level and for any address. NaN stays NaN. All arrays of a call have one activation type
+// unless stated otherwise; kernels widen them, compute in float32 and round when storing. This header uses
+// plain types only (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@ class BroadcastKernels {
  public:
   virtual ~BroadcastKernels();
 
-  /// y[o][m][i] = a[o][m][i] * b[o][i]; y may alias a. b may be float32 whatever the others are.
+  /// y[o][m][i] = a[o][m][i] * b[o][i]; y may alias a. b may be float32 for any type of a and y.
   virtual void multiply(const Lane&, const BroadcastShape& shape, ConstData a, ConstData b, Data y) const = 0;
   /// y[o][m][i] = factor * b[o][i].
   virtual void repeat(const Lane&, const BroadcastShape& shape, float factor, ConstData b, Data y) const = 0;
   /// y[o][i] = factor * sum over m of a[o][m][i] (* b[o][m][i] unless b is null).
   virtual void sum(const Lane&, const BroadcastShape& shape, double factor, ConstData a, ConstData b,
                    Data y) const = 0;
-  /// y[o][i] = the largest a[o][m][i], at[o][i] = its m (at null: not kept), the first of several; a NaN is
-  /// larger than any number, the first one counts. middle > 0.
+  /// y[o][i] = the largest a[o][m][i]; at[o][i] = its m (null: not stored). The first of equal values counts.
+  /// NaN is larger than any number; the first NaN counts. middle > 0.
   virtual void maximum(const Lane&, const BroadcastShape& shape, ConstData a, Data y,
                        std::int32_t* at) const = 0;
   /// dx[o][m][i] = dy[o][i] where m = at[o][i], else 0.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt behind the GPU's dense layers (private to this room): one product becomes an algorithm, chosen
-// once per shape and process, that runs in any lane.
+// cuBLASLt products for the GPU's dense layers (private to this room). A product selects one algorithm, once
+// per shape and process, and runs it in any lane.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace lockstep::cuda {
 
-inline constexpr std::uint32_t kProductAlignment = 16;  ///< of all matrices, unless the shape says otherwise
+inline constexpr std::uint32_t kProductAlignment = 16;  ///< of all matrices, unless the shape sets another
 
-inline constexpr std::size_t kWorkspaceAlignment = 256;  ///< cublasLtMatmul asks for it
+inline constexpr std::size_t kWorkspaceAlignment = 256;  ///< required by cublasLtMatmul
 
 /// A column-major product d (m x n) = op(a) op(b) (+ bias[m], of d's type).
 struct ProductShape {
@@ -36,12 +36,13 @@ class Product {
  public:
   virtual ~Product() = default;
   virtual std::size_t scratch_bytes() const = 0;
-  /// d = op(a) op(b) (+ bias; null without one), in device memory; the lane is one of those it was made for.
+  /// d = op(a) op(b) (+ bias; null if the shape has none), in device memory. The lane is one of those given
+  /// to make_product().
   virtual void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const = 0;
 };
 
-/// For lanes 0 to `lanes` - 1 of the current device. Throws Error(device) that names the call and the
-/// product, or says that there is no deterministic algorithm for it.
+/// A product for lanes 0 to `lanes` - 1 of the current device. Throws Error(device) that names the call and
+/// the product, also if no deterministic algorithm exists for it.
 std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes);
 
 }  // namespace lockstep::cuda

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a product is for cuBLASLt (private to this room): its descriptors. No call here needs a GPU.
+// cuBLASLt descriptors of a product (private to this room). No call here needs a GPU.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::cuda {
 
-/// Throws Error(device) with the call's name, `what` and cuBLAS's own words unless `status` is success.
+/// Throws Error(device) with the call's name, `what` and cuBLAS's message unless `status` is success.
 void check(cublasStatus_t status, const char* call, const std::string& what);
 
 struct DestroyCublasLt {
@@ -30,13 +30,15 @@ struct ProductLayouts {
   CublasLtOwner<cublasLtMatrixLayoutOpaque_t> a, b, d;
 };
 
-/// All three throw as check() does.
+/// These three functions throw as check() does.
 ProductLayouts layouts_of(const ProductShape& shape);
-/// With a bias's address that has the product's alignment and is to be replaced (bias_pointer).
+/// Its bias pointer is a placeholder with the product's alignment; bias_pointer() replaces it before each
+/// run.
 CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& shape);
-/// Determinism: cuBLASLt gives the same bits for the same algorithm, shape and GPU, unless it cuts the inner
-/// dimension and adds the parts as they come. The reduction scheme is restricted to the one that leaves parts
-/// in the workspace and adds them in order (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) and to no cut at all.
+/// Restricts the algorithms to deterministic ones. cuBLASLt returns the same bits for the same algorithm,
+/// shape and GPU, unless it splits the inner dimension and adds the parts in completion order. The preference
+/// allows no split, or the scheme that stores parts in the workspace and adds them in order
+/// (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE).
 CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape& shape);
 
 /// Sets the bias's address for the next run.

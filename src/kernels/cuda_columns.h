@@ -1,25 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels over rows x channels matrices whose threads keep to one column (or four neighbours), and sums over
-// rows in two stages. For *.cu files.
+// Kernels over rows x channels matrices in which each thread handles one column (or four adjacent ones), and
+// two-stage sums over rows. For *.cu files.
 //
-// A block of kThreads threads is `tile` columns wide and `row_threads` high, so that neighbours read
-// neighbours, for few channels too. Blocks cut the matrix into tiles of columns and chunks of rows. A thread
-// adds up to kBlockRows numbers in float32, then in double; threads of a column, then chunks, are added in
-// double along trees. The cut depends on the shape alone, not on addresses or on the GPU, so the bits of a
-// sum do neither.
+// A block of kThreads threads is `tile` columns wide and `row_threads` high, so adjacent threads read
+// adjacent elements, also with few channels. Blocks cut the matrix into tiles of columns and chunks of rows.
+// A thread adds up to kBlockRows numbers in float32 and the results in double. The threads of a column, then
+// the chunks, are added in double along trees. The cut depends on the shape alone, not on addresses or on the
+// GPU; so do the bits of a sum.
 #pragma once
 
 #include "kernels/cuda_vector.h"
 
 namespace lockstep::cuda {
 
-inline constexpr int kTile = 32;       ///< pieces of columns that a block is wide, at most
+inline constexpr int kTile = 32;       ///< largest width of a block, in pieces of columns
 inline constexpr int kBlockRows = 64;  ///< numbers that are added in float32
-inline constexpr std::int64_t kSumBlocks =
-    512;  ///< blocks of a sum, about: what lies in scratch is at most 1 MiB
-inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< a block of the second stage
+/// Approximate limit for the blocks of a sum; it keeps the partial sums in scratch within 1 MiB.
+inline constexpr std::int64_t kSumBlocks = 512;
+inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< block size of the second stage
 
 /// How a rows x channels matrix is cut, in pieces of `width` channels.
 struct Columns {
@@ -29,7 +29,8 @@ struct Columns {
   dim3 grid() const { return dim3(tiles, chunks); }
 };
 
-/// Chunks in which each thread has at least `rows_per_thread` rows, and about `blocks` blocks at most.
+/// Cuts into chunks in which each thread has at least `rows_per_thread` rows, with about `blocks` blocks at
+/// most.
 inline Columns cut_columns(std::int64_t rows, std::int64_t channels, int width, std::int64_t rows_per_thread,
                            std::int64_t blocks) {
   Columns c{};
@@ -63,8 +64,8 @@ struct Place {
   }
 };
 
-/// A map: body.column<V>(first channel) gives what the thread keeps of its columns, body.row<V>(kept,
-/// element, row) is called for its rows.
+/// An element-wise map. body.column<V>(first channel) returns per-column values; body.row<V>(these values,
+/// element, row) is called for each of the thread's rows.
 template <typename V, typename Body>
 __global__ void __launch_bounds__(kThreads) map_columns_kernel(Columns c, Body body) {
   const Place place(c);
@@ -89,15 +90,15 @@ void map_columns(const Lane& lane, const char* name, std::int64_t rows, std::int
   }
 }
 
-/// The least power of two that is >= n.
+/// The smallest power of two that is >= n.
 inline __device__ int power_of_two(int n) {
   int power = 1;
   while (power < n) power *= 2;
   return power;
 }
 
-/// shared[n][threadIdx.x] += those of the row threads of the same column, along a tree; the first row of
-/// threads has the result. All threads of the block call it.
+/// Adds shared[n][threadIdx.x] over the row threads of each column, along a tree. The first row of threads
+/// holds the result. All threads of the block must call it.
 template <int kNumbers>
 __device__ void add_row_threads(double (*shared)[kThreads], int tile, int row_threads) {
   const int thread = static_cast<int>(threadIdx.x), row = thread / tile;
@@ -108,9 +109,10 @@ __device__ void add_row_threads(double (*shared)[kThreads], int tile, int row_th
   }
 }
 
-/// First stage of kSums sums over rows: body.column<V>(channel) as above, body.add<V>(kept, element, sums)
-/// adds a row's terms to sums[kSums] (Pack<V::kWidth> each). finish(channel, sums) gets the doubles: here if
-/// there is one chunk, else they go to partial[chunk][sum][channel].
+/// First stage of kSums sums over rows. body.column<V>(channel) is as above; body.add<V>(per-column values,
+/// element, sums) adds a row's terms to sums[kSums] (each a Pack<V::kWidth>). With one chunk, this stage
+/// calls finish(channel, sums) with the double sums; otherwise it stores them in
+/// partial[chunk][sum][channel].
 template <typename V, int kSums, typename Body, typename Finish>
 __global__ void __launch_bounds__(kThreads)
     sum_columns_kernel(Columns c, Body body, Finish finish, double* partial) {
@@ -148,7 +150,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Second stage: adds the chunks.
+/// Second stage: adds the chunks and calls finish(channel, sums).
 template <int kSums, typename Finish>
 __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
     finish_columns_kernel(std::int64_t channels, int chunks, const double* partial, Finish finish) {
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
   finish(channel, total);
 }
 
-/// Both stages. Bytes of scratch: chunks * channels * kSums doubles, at most kScratchBytes for two sums.
+/// Runs both stages. Scratch: chunks * channels * kSums doubles, at most kScratchBytes for two sums.
 template <int kSums, typename Body, typename Finish>
 void sum_columns(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels, bool wide,
                  const Body& body, const Finish& finish) {

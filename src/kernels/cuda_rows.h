@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that work on rows: a group of threads per row, a warp for short rows and a block for long ones.
-// Sums over a row run in double: thread t adds pieces t, t + group, ... of one number, or of four where the
-// row is made of fours, threads are added along a tree, so the bits depend on the row's length alone: where
-// addresses are not aligned, fours are read one by one. For *.cu files.
+// Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
+// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is one number, or four if
+// the row consists of groups of four. The threads are added along a tree. The bits depend on the row's length
+// alone: if addresses are not aligned, a piece of four is read one number at a time. For *.cu files.
 #pragma once
 
 #include <cmath>
@@ -15,9 +15,10 @@ namespace lockstep::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
-inline constexpr std::int64_t kWarpColumns = 1024;  ///< a block per row beyond
+inline constexpr std::int64_t kWarpColumns = 1024;  ///< longer rows use a block each
 
-/// The largest value and its lowest index; index -1 if the first value is NaN (others are passed over).
+/// The largest value and its lowest index. NaN is ignored, except that the index is -1 if the first value is
+/// NaN.
 struct Maximum {
   float value;
   std::int64_t index;
@@ -26,13 +27,13 @@ inline __device__ bool larger(const Maximum& a, const Maximum& b) {
   return a.value > b.value || (a.value == b.value && a.index < b.index);
 }
 
-/// kGroup threads that work on a row; all of them make every call.
+/// kGroup threads that work on one row. All of them must make every call.
 template <int kGroup>
 struct Group {
-  static constexpr int kRows = kThreads / kGroup;  ///< rows of a block at a time
+  static constexpr int kRows = kThreads / kGroup;  ///< rows that a block handles at a time
   static __device__ int thread() { return static_cast<int>(threadIdx.x) % kGroup; }
 
-  /// The sum over the group, for all its threads.
+  /// Returns the sum over the group to all its threads.
   static __device__ double sum(double value) {
     for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(kWholeWarp, value, step);
     if constexpr (kGroup > kWarp) {
@@ -69,7 +70,7 @@ struct Group {
     return best;
   }
 
-  /// Of the group's row x.
+  /// The maximum of the group's row x.
   static __device__ Maximum maximum_of(const float* x, std::int64_t count) {
     constexpr std::int64_t kNone = INT64_MAX;
     Maximum best{-INFINITY, kNone};
@@ -87,7 +88,7 @@ struct Group {
   }
 };
 
-/// Calls body(row) for the rows of this thread's group, the same rows for the same shape and grid.
+/// Calls body(row) for the rows of this thread's group. The shape and the grid determine these rows.
 template <int kGroup, typename Body>
 __device__ void for_each_row(std::int64_t rows, const Body& body) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * Group<kGroup>::kRows;
@@ -97,15 +98,15 @@ __device__ void for_each_row(std::int64_t rows, const Body& body) {
     body(row);
 }
 
-/// Calls body(first) for the pieces of V::kWidth numbers of a row that are this thread's.
+/// Calls body(first) for this thread's pieces of a row, V::kWidth numbers each.
 template <int kGroup, typename V, typename Body>
 __device__ void for_each_piece(std::int64_t count, const Body& body) {
   for (std::int64_t i = Group<kGroup>::thread() * std::int64_t{V::kWidth}; i < count; i += kGroup * V::kWidth)
     body(i);
 }
 
-/// Calls body with how the pieces are read. `fours`: rows are made of runs of fours, which neighbours in
-/// memory are; `wide`: at addresses for Wide.
+/// Calls body with the access type for pieces. `fours`: rows consist of groups of four adjacent numbers.
+/// `wide`: addresses are aligned for Wide.
 template <typename Body>
 void with_pieces(bool fours, bool wide, const Body& body) {
   if (!fours)
@@ -116,8 +117,8 @@ void with_pieces(bool fours, bool wide, const Body& body) {
     body(Loose{});
 }
 
-/// Launches the kernel of the right group; returns its number of blocks. There is one for no rows too: it
-/// writes zeros.
+/// Launches the kernel of the right group size and returns its number of blocks. Zero rows still launch one
+/// block, which writes zeros.
 template <typename... Parameters, typename... Arguments>
 int launch_rows(const Lane& lane, const char* name, std::int64_t rows, std::int64_t columns,
                 std::int64_t most, void (*warp)(Parameters...), void (*block)(Parameters...),

@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of a warp on the tensor cores, in 16-bit types with float32 sums: 16 x 8 += (16 x 16) (16 x 8).
-// For
-// *.cu files. All 32 lanes of a warp call these functions together. Each instruction's result depends on its
-// operands alone, so the order in which a kernel issues them fixes the bits.
+// For *.cu files. All 32 threads of a warp must call these functions together. The result of each instruction
+// depends on its operands alone, so the order of instructions in a kernel fixes the bits.
 //
-// What a lane holds (PTX ISA, "Matrix fragments for mma.m16n8k16"), with row = lane / 4, pair = lane % 4 * 2:
+// Elements held by each thread (PTX ISA, "Matrix fragments for mma.m16n8k16"), with `lane` its index in the
+// warp, row = lane / 4 and pair = lane % 4 * 2:
 //   Accumulator  (row, pair), (row, pair + 1), (row + 8, pair), (row + 8, pair + 1)
-//   Left         neighbours along the inner index: (row, pair), (row + 8, pair), (row, pair + 8), (row + 8,
-//                pair + 8)
+//   Left         pairs along the inner index: (row, pair), (row + 8, pair), (row, pair + 8),
+//                (row + 8, pair + 8)
 //   Right        (pair, column lane / 4), (pair + 8, column lane / 4)
-// Tiles lie in shared memory; their rows begin at multiples of 16 bytes. A row that is 16 bytes longer than a
-// multiple of 128 bytes keeps the eight rows of a load in different banks.
+//
+// Tiles are in shared memory; their rows begin at multiples of 16 bytes. If the row stride is 16 bytes more
+// than a multiple of 128 bytes, the eight rows of a load fall into different banks.
 #pragma once
 
 #include "kernels/cuda_vector.h"
@@ -32,7 +33,7 @@ struct Right {
   std::uint32_t at[2];
 };
 
-/// Four matrices of 8 x 8, whose rows lie where lanes 0 - 7, 8 - 15, 16 - 23 and 24 - 31 say.
+/// Loads four matrices of 8 x 8. Threads 0 - 7, 8 - 15, 16 - 23 and 24 - 31 pass the addresses of their rows.
 template <bool kTransposed>
 __device__ void load_matrices(const void* row, std::uint32_t (&to)[4]) {
 #if defined(LOCKSTEP_CUDA_EMULATION)
@@ -76,7 +77,7 @@ __device__ void multiply_add(const Left& a, const Right& b, Accumulator& c) {
 
 inline __device__ int lane_of_warp() { return static_cast<int>(threadIdx.x) % 32; }
 
-/// The 16 x 16 operand whose element (i, k) is tile[i * stride + k].
+/// Loads the 16 x 16 operand whose element (i, k) is tile[i * stride + k].
 template <typename T>
 __device__ Left load_left(const T* tile, int stride) {
   const int lane = lane_of_warp();
@@ -85,7 +86,7 @@ __device__ Left load_left(const T* tile, int stride) {
   return value;
 }
 
-/// Two 16 x 8 operands side by side, whose element (k, j) is tile[j * stride + k].
+/// Loads two adjacent 16 x 8 operands whose element (k, j) is tile[j * stride + k].
 template <typename T>
 __device__ void load_right(const T* tile, int stride, Right (&value)[2]) {
   const int lane = lane_of_warp();
@@ -93,7 +94,7 @@ __device__ void load_right(const T* tile, int stride, Right (&value)[2]) {
   load_matrices<false>(tile + (lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8, parts);
   for (int i = 0; i < 4; ++i) value[i / 2].at[i % 2] = parts[i];
 }
-/// Those whose element (k, j) is tile[k * stride + j].
+/// Loads two adjacent 16 x 8 operands whose element (k, j) is tile[k * stride + j].
 template <typename T>
 __device__ void load_right_transposed(const T* tile, int stride, Right (&value)[2]) {
   const int lane = lane_of_warp();
@@ -107,7 +108,7 @@ __device__ std::uint32_t pair_of(float first, float second) {
   return static_cast<std::uint32_t>(narrowed<T>(first).bits) |
          static_cast<std::uint32_t>(narrowed<T>(second).bits) << 16;
 }
-/// Two accumulators side by side, rounded to T, as the left operand of the next product.
+/// Two adjacent accumulators, rounded to T, as the left operand of the next product.
 template <typename T>
 __device__ Left as_left(const Accumulator& first, const Accumulator& second) {
   return {{pair_of<T>(first.at[0], first.at[1]), pair_of<T>(first.at[2], first.at[3]),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four numbers at a time where addresses allow, and element-wise kernels over them. In memory they are of any
-// type of core/half.h, in registers float32. For *.cu files.
+// Vector access of four numbers where addresses allow, and element-wise kernels that use it. Numbers are of
+// any type of core/half.h in memory and float32 in registers. For *.cu files.
 #pragma once
 
 #if defined(__CUDA_ARCH__)
@@ -20,7 +20,7 @@ struct Pack {
   float at[kWidth];
 };
 
-/// core/half.h's conversions; on a GPU one instruction each.
+/// The conversions of core/half.h; each is one instruction on a GPU.
 inline __device__ float widened(float value) { return value; }
 inline __device__ float widened(BFloat16 value) { return to_float(value); }
 inline __device__ float widened(Float16 value) {
@@ -44,8 +44,8 @@ __device__ T narrowed(float value) {
 #endif
 }
 
-/// How a kernel reads and writes kWidth neighbours: Wide in one access (16-byte aligned, or 8-byte for 16-bit
-/// types), Loose one by one, Narrow is one element.
+/// How a kernel reads and writes kWidth adjacent elements. Wide: in one access (16-byte aligned, or 8-byte
+/// for 16-bit types). Loose: one at a time. Narrow: a single element.
 struct Wide {
   static constexpr int kWidth = 4;
   template <typename T>
@@ -83,7 +83,8 @@ struct OneByOne {
 using Loose = OneByOne<4>;
 using Narrow = OneByOne<1>;
 
-/// True if all addresses (pointers, Data or ConstData; null counts) are aligned for Wide, each by its type.
+/// True if all addresses (pointers, Data or ConstData; null is aligned) are aligned for Wide, each by its
+/// type.
 template <typename T>
 bool wide_aligned(const T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % (Wide::kWidth * sizeof(T)) == 0;
@@ -99,7 +100,7 @@ bool wide_aligned(First first, Second second, Others... others) {
 
 inline __device__ float positive_part(float value) { return value < 0.0F ? 0.0F : value; }  // NaN stays NaN
 
-/// Calls op.run<V>(element) for pieces of V::kWidth elements, and for the rest one by one.
+/// Calls op.run<V>(element) for pieces of V::kWidth elements, then for the remaining elements one by one.
 template <typename V, typename Op>
 __global__ void __launch_bounds__(kThreads) elementwise_kernel(std::int64_t count, Op op) {
   const std::int64_t pieces = count / V::kWidth, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(kThreads) elementwise_kernel(std::int64_t coun
   if (const std::int64_t rest = pieces * V::kWidth + thread; rest < count) op.template run<Narrow>(rest);
 }
 
-/// Runs an element-wise operation: a struct with a device function template run<V>(element). `wide`: all its
+/// Runs an element-wise operation, a struct with a device function template run<V>(element). `wide`: all its
 /// addresses are aligned for Wide.
 template <typename Op>
 void for_each_element(const Lane& lane, const char* name, std::int64_t count, bool wide, const Op& op) {

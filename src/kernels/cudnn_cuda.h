@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuDNN's graph interface (its backend descriptors) behind the GPU's convolutions (private to this room): one
-// operation becomes a plan, chosen once per operation and process, which any lane executes.
+// cuDNN plans for the GPU's convolutions, by its graph interface of backend descriptors (private to this
+// room). One operation has one plan, chosen once per process; any lane executes it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,9 +17,8 @@
 
 namespace lockstep::cuda {
 
-/// A convolution with symmetric padding, channels last, with float32 sums; the kernel is out x kernel x
-/// in/groups. Axes in order depth, height, width; with two spatial axes the depth is of one element
-/// everywhere.
+/// A convolution with symmetric padding, channels last, with float32 sums. The kernel is out x kernel x
+/// in/groups. Axes are in the order depth, height, width; with two spatial axes every depth is 1.
 struct PlanSpec {
   enum class Pass { forward, backward_data, backward_weights } pass = Pass::forward;
   using Axes = std::array<std::int64_t, 3>;
@@ -35,12 +34,13 @@ class Plan {
  public:
   virtual ~Plan() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  /// x, kernel, y in device memory, 16-byte aligned; the pass decides which of them is written. Thread-safe.
+  /// x, kernel and y are in device memory, 16-byte aligned. The pass determines which of them is written.
+  /// Thread-safe.
   virtual void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
                    void* workspace) const = 0;
 };
 
-/// The plan for this operation on the current device; made when first asked for. Thread-safe. Throws
+/// The plan for this operation on the current device, created at the first request. Thread-safe. Throws
 /// Error(device) that names the call and the operation.
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec);
 

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a plan for a convolution is chosen (private to this room): cuDNN's heuristic gives engines in the order
-// of expected speed, its fallback list the rest. An engine is passed over if cuDNN notes that it is not
-// deterministic, rounds inputs or partial sums, or computes by Winograd or FFT (whose errors are not those of
-// a sum of products); in float32 without TF32 also if it uses tensor cores. The first that accepts the
-// operation and wants no more workspace than 512 MiB, or twice its operands, is taken: nothing is timed, so
-// every run of a machine takes the same.
+// Selects the plan of a convolution (private to this room). cuDNN's heuristic lists engines in the order of
+// expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes, it is not
+// deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those of a sum
+// of products). In float32 without TF32, engines that use tensor cores are skipped too. The first remaining
+// engine is chosen that accepts the operation and needs no more workspace than the larger of 512 MiB and
+// twice its operands. Nothing is timed, so every run on a machine chooses the same engine.
 //
-// No call here needs a GPU if the target is a described one.
+// If the target is a described device, no call here needs a GPU.
 #pragma once
 
 #include <cudnn.h>
@@ -22,10 +22,10 @@
 
 namespace lockstep::cuda {
 
-/// Throws Error(device) with the call's name, `what` and cuDNN's own words unless `status` is success.
+/// Throws Error(device) with the call's name, `what` and cuDNN's message unless `status` is success.
 void check(cudnnStatus_t status, const char* call, const std::string& what);
 
-/// An owned backend descriptor; `what`, which must outlive it, is for errors.
+/// An owned backend descriptor. `what` is used in errors and must outlive it.
 class Descriptor {
  public:
   Descriptor(cudnnBackendDescriptorType_t type, const std::string& what) : what_(&what) {
@@ -60,7 +60,7 @@ class Descriptor {
     check(cudnnBackendFinalize(native_), "cudnnBackendFinalize", *what_);
     return *this;
   }
-  /// At most `most` values. Throws as check() does.
+  /// Returns at most `most` values. Throws as check() does.
   template <typename T>
   std::vector<T> get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                      std::int64_t most) const {
@@ -77,8 +77,9 @@ class Descriptor {
   const std::string* what_;
 };
 
-/// Where a plan is to run: on the GPU of a handle, or on one that a finalized device property descriptor
-/// describes and that need not be there (such a plan cannot be executed here). One of the two is null.
+/// The device that a plan is for: the GPU of a handle, or a device that a finalized device property
+/// descriptor describes. A described device need not exist; a plan for it cannot be executed. Exactly one of
+/// the two is null.
 struct PlanTarget {
   cudnnHandle_t handle = nullptr;
   const Descriptor* device = nullptr;
@@ -89,16 +90,16 @@ struct FoundPlan {
   std::int64_t workspace_bytes = 0;
 };
 
-/// Names of the operands in a plan and in what it is executed with.
+/// Identifiers of the operands in a plan and in its variant pack.
 inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;
-/// What every operand's address is a multiple of.
+/// Alignment in bytes of every operand's address.
 inline constexpr std::int64_t kPlanAlignment = 16;
 
-/// The plan that is chosen; `what` names the operation in errors and must outlive the result. Throws
-/// Error(device) where there is none. cuDNN allows one thread at a time per handle.
+/// Selects the plan. `what` names the operation in errors and must outlive the result. Throws Error(device)
+/// if no engine qualifies. cuDNN allows one thread at a time per handle.
 FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what);
 
-/// What a plan is executed with: addresses in device memory.
+/// The variant pack for an execution of a plan: addresses in device memory.
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,
                         const std::string& what);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU's primitives, one function per family (private to this room); kernel_table.cpp makes a
-// PrimitiveFactory of them.
+// Factory functions of the CPU's primitives and compiled-once kernels, one per family (private to this room).
+// kernel_table.cpp builds a PrimitiveFactory and the KernelTable from them.
 #pragma once
 
 #include <memory>

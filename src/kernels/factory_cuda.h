@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU's kernels, one function per family (private to this room); kernel_table_cuda.cpp makes a
-// KernelTable of them.
+// The GPU's kernels, one function per family (private to this room). kernel_table_cuda.cpp builds a
+// KernelTable from them.
 #pragma once
 
 #include <memory>
@@ -54,7 +54,7 @@ std::unique_ptr<LinearPrimitive> make_convolution(const ConvolutionSpec& spec, c
 std::unique_ptr<LinearPrimitive> make_dense(const DenseSpec& spec, int lanes, const CudaOptions& options);
 std::unique_ptr<PoolPrimitive> make_pool(const PoolSpec& spec);
 
-/// "cuBLAS 13.1.0", "cuDNN 9.19.0": the libraries behind dense and convolution.
+/// "cuBLAS 13.1.0", "cuDNN 9.19.0": versions of the libraries for dense layers and convolutions.
 std::string dense_library_version();
 std::string convolution_library_version();
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of fused_attention_cuda.h share: the problem seen by head, tiles from global to shared
-// memory, a warp's products with a tile, and how kernels are chosen. For fused_attention*_cuda.cu.
+// Shared parts of the kernels of fused_attention_cuda.h: the problem per head, tile loads from global to
+// shared memory, a warp's products with a tile, and kernel selection. For fused_attention*_cuda.cu.
 #pragma once
 
 #include <cmath>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kWarps = 4, kBlock = 32 * kWarps;
 constexpr int kRowsOfWarp = 16;
-constexpr int kEdge = kRowsOfWarp * kWarps;  ///< rows of a block
-constexpr std::int64_t kMaxHeads = 65535;    ///< of a grid; more are strided over
+constexpr int kEdge = kRowsOfWarp * kWarps;  ///< rows per block
+constexpr std::int64_t kMaxHeads = 65535;    ///< grid limit; kernels loop over further heads
 constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
 
-/// Distance of a tile's rows, of kHead numbers each (cuda_tensor_cores.h).
+/// Row stride of a tile with rows of kHead numbers (cuda_tensor_cores.h).
 template <int kHead>
 constexpr int kStride = kHead + 8;
 
@@ -41,7 +41,7 @@ struct Problem {
   const T *q, *k, *v;
   std::int64_t query_stride, key_stride;
   float factor;
-  float rescale;  ///< of what dropout keeps
+  float rescale;  ///< factor for the elements that dropout keeps
   bool wide;      ///< all rows can be read 16 bytes at a time
 };
 
@@ -67,20 +67,20 @@ struct Head {
     const std::int64_t width = p.shape.heads * p.shape.head_size;
     return {at + s * p.shape.queries * width + h * p.shape.head_size, width};
   }
-  /// Queries that attend to something come before it.
+  /// End (exclusive) of the queries that attend to any key.
   __device__ std::int64_t last_query() const {
     return p.shape.self && length < p.shape.queries ? length : p.shape.queries;
   }
-  /// Keys that query i attends to come before it; 0 for what is no query.
+  /// End (exclusive) of the keys that query i attends to; 0 if i is past the queries.
   __device__ std::int64_t attended(std::int64_t i) const {
     return i < p.shape.queries ? lockstep::attended(p.shape, length, i) : 0;
   }
-  /// Keys that one of the queries [first, first + kEdge) attends to come before it.
+  /// End (exclusive) of the keys that any of the queries [first, first + kEdge) attends to.
   __device__ std::int64_t last_key(std::int64_t first) const {
     if (first >= last_query()) return 0;
     return p.shape.causal && first + kEdge < length ? first + kEdge : length;
   }
-  /// The words of which (i, j)'s is word `element(i, j) % 4`.
+  /// The Philox block of (i, j); its word is number `element(i, j) % 4`.
   __device__ PhiloxBlock words(std::int64_t i, std::int64_t j) const {
     return philox_words(p.dropout.seed, p.dropout.purpose + static_cast<std::uint32_t>(h),
                         p.step_word != nullptr ? *p.step_word : p.dropout.step,
@@ -91,8 +91,8 @@ struct Head {
   __device__ bool keeps(std::uint32_t word) const { return philox_uniform(word) >= p.dropout.rate; }
 };
 
-/// What dropout keeps of a warp's 16 x kColumns scores: bit 4 n + e for element e of accumulator n. Their
-/// rows are queries, and the lane's first element is (i, j).
+/// Dropout mask of a warp's 16 x kColumns scores whose rows are queries: bit 4 n + e is set if element e of
+/// accumulator n is kept. The thread's first element is (i, j).
 template <int kColumns, typename T>
 __device__ std::uint32_t kept_of_queries(const Head<T>& head, std::int64_t i, std::int64_t j) {
   static_assert(kColumns <= 64);
@@ -108,7 +108,7 @@ __device__ std::uint32_t kept_of_queries(const Head<T>& head, std::int64_t i, st
     }
   return bits;
 }
-/// Those of kColumns queries whose rows are keys.
+/// The same for scores whose rows are keys and whose columns are kColumns queries.
 template <int kColumns, typename T>
 __device__ std::uint32_t kept_of_keys(const Head<T>& head, std::int64_t i, std::int64_t j) {
   static_assert(kColumns <= 64);
@@ -126,7 +126,7 @@ __device__ std::uint32_t kept_of_keys(const Head<T>& head, std::int64_t i, std::
   return bits;
 }
 
-/// For x <= 0; its error, |x| 2^-24, is below a rounding of the 16-bit types.
+/// exp(x) for x <= 0. Its error, |x| 2^-24, is below a rounding of the 16-bit types.
 inline __device__ float exponential(float x) {
 #if defined(__CUDA_ARCH__)
   return __expf(x);
@@ -135,7 +135,8 @@ inline __device__ float exponential(float x) {
 #endif
 }
 
-/// tile = kRows rows from `first` on; zeros from row `last` on, and behind head_size.
+/// Loads kRows rows into the tile, starting at row `first`. Rows from `last` on and columns from head_size on
+/// are zero.
 template <int kRows, int kHead, typename T>
 __device__ void load_tile(const Problem<T>& p, HeadRows<const T> from, std::int64_t first, std::int64_t last,
                           T* tile) {
@@ -159,8 +160,8 @@ __device__ void load_tile(const Problem<T>& p, HeadRows<const T> from, std::int6
   }
 }
 
-/// A warp's 16 rows of a result = factors (of a lane's two rows) times the sums; rows from `last` on are left
-/// alone.
+/// Stores a warp's 16 result rows, the sums times one factor for each of the thread's two rows. Rows from
+/// `last` on are not written.
 template <int kHead, typename T>
 __device__ void store_rows(const Problem<T>& p, HeadRows<T> to, std::int64_t first, std::int64_t last,
                            const float (&factor)[2], const Accumulator (&sums)[kHead / 8]) {
@@ -224,7 +225,7 @@ __device__ void load_left_rows(const T* tile, Left (&left)[kHead / 16]) {
   for (int k = 0; k < kHead / 16; ++k) left[k] = load_left(tile + k * 16, kStride<kHead>);
 }
 
-/// The largest, or the sum, over the four lanes that share a row.
+/// The maximum, or the sum, over the four threads that share a row.
 inline __device__ float max_of_row(float value) {
   for (int step = 1; step < 4; step *= 2) {
     const float other = __shfl_xor_sync(kWholeWarp, value, step);
@@ -237,12 +238,12 @@ inline __device__ double sum_of_row(double value) {
   return value;
 }
 
-/// Blocks begin with the last queries, which a causal mask leaves most to do.
+/// Blocks start with the last queries, since these have the most work under a causal mask.
 inline __device__ std::int64_t first_query() {
   return (static_cast<std::int64_t>(gridDim.x) - 1 - blockIdx.x) * kEdge;
 }
 
-/// True if each row of heads that begins at `at` can be read 16 bytes at a time.
+/// True if every head row at `at` can be read 16 bytes at a time.
 bool whole_pieces(const AttentionShape& shape, std::int64_t stride, const void* at) {
   return shape.head_size % 8 == 0 && stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
 }
@@ -266,14 +267,14 @@ Problem<T> problem_of(const Lane& lane, const AttentionShape& shape, const Atten
               whole_pieces(shape, inputs.key_stride, inputs.v.address())};
 }
 
-/// A block per kEdge positions and head.
+/// One block per kEdge positions and head.
 dim3 grid_of(const AttentionShape& shape, std::int64_t positions) {
   const std::int64_t heads = shape.n * shape.heads;
   return dim3(static_cast<unsigned int>((positions + kEdge - 1) / kEdge),
               static_cast<unsigned int>(heads < kMaxHeads ? heads : kMaxHeads));
 }
 
-/// Calls body(head size) with the least that the kernels are made for.
+/// Calls body(head size) with the smallest size, at least `size`, for which kernels exist.
 template <typename Body>
 void with_head_size(std::int64_t size, const Body& body) {
   require(size <= kMostFusedHeadSize, "fused attention for heads of more than 128 numbers");

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sigmoid and tanh in float32 by multiplications, additions and one division: the same bits on every
-// instruction-set level and on a GPU, within 4 units in the last place. NaN stays NaN. V is float, or a
-// register of floats for which FloatBits is specialised. For files compiled per level (isa.h) and *.cu files.
+// Sigmoid and tanh in float32 from multiplications, additions and one division. The bits are the same at
+// every instruction-set level and on a GPU; the error is within 4 units in the last place. NaN stays NaN. V
+// is float, or a register of floats with a FloatBits specialisation. For files compiled per level (isa.h) and
+// for *.cu files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace lockstep {
 namespace {  // each file's own, see isa.h
 
-/// 2^k from the number k + 2^23 + 2^22, whose last bits are k; -126 <= k <= 127.
+/// Computes 2^k from the number k + 2^23 + 2^22, whose low bits hold k; -126 <= k <= 127.
 template <typename V>
 struct FloatBits;
 template <>
@@ -21,13 +22,14 @@ struct FloatBits<float> {
   }
 };
 
-/// exp(x) = scale * (1 + rest) for x <= 0; below -87.33 as there, where scale is the least normal number.
+/// exp(x) = scale * (1 + rest) for x <= 0. Below -87.33, x counts as -87.33, where scale is the smallest
+/// normal number.
 template <typename V>
 struct Exponential {
   V scale, rest;
 };
 
-/// x = k ln 2 + r, where k ln 2 is taken off in two parts, the first without rounding; scale is 2^k, rest is
+/// x = k ln 2 + r, where k ln 2 is subtracted in two parts, the first without rounding. scale is 2^k; rest is
 /// exp(r) - 1 by the polynomial of Cephes' expf (S. Moshier).
 template <typename V>
 constexpr Exponential<V> exponential_of_negative(V x) {
@@ -52,7 +54,7 @@ constexpr V fast_sigmoid(V x) {
   return (x >= 0.0F ? V{} + 1.0F : e) / (e + 1.0F);
 }
 
-/// With m = exp(-2 |x|) - 1, of which no digit is lost where it is small: tanh |x| = -m / (2 + m).
+/// tanh |x| = -m / (2 + m) with m = exp(-2 |x|) - 1, which keeps all digits where it is small.
 template <typename V>
 constexpr V fast_tanh(V x) {
   const Exponential<V> power = exponential_of_negative((x < 0.0F ? x : -x) * 2.0F);

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample: layer, group and instance norm are one thing in different shapes, and
-// l2_normalize. Statistics are centred: variance is the mean of (x - mean)^2, never E[x^2] - E[x]^2. Sums run
-// in an order that the shape fixes: float32 within blocks, double across. Every instruction-set level gives
-// the same bits at any address. Plain types only.
-// x, y, dy and dx (ConstData, Data) are float32, bfloat16 or float16, all of one call of one type: numbers
-// are widened when they are loaded and rounded once, when they are stored. The rest is float32 always.
+// Normalisation within a sample: layer, group and instance norm are one computation with different shapes;
+// l2_normalize is separate. Statistics are centred: the variance is the mean of (x - mean)^2, never E[x^2] -
+// E[x]^2. The shape fixes the order of sums: float32 within blocks, double across. The bits are the same at
+// every instruction-set level and for any address. This header uses plain types only (isa.h).
+//
+// x, y, dy and dx (ConstData, Data) are float32, bfloat16 or float16, the same type for all of a call. They
+// are widened when loaded and rounded once, when stored. Everything else is float32.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 
 namespace lockstep {
 
-/// x is samples x positions x groups x width, channels last: a channel is a place in groups x width. Each
+/// x is samples x positions x groups x width, channels last; a channel is an index into groups x width. Each
 /// (sample, group) has its own mean and variance, over positions and width; gamma and beta are per channel.
 /// Layer norm: positions = groups = 1. Instance norm: width = 1.
 struct GroupNormShape {
@@ -29,28 +30,30 @@ class GroupNormKernels {
  public:
   virtual ~GroupNormKernels();
 
-  /// Scratch that the calls of this family want of a lane, for this shape and any lesser number of samples.
+  /// Lane scratch in bytes that the calls of this family need for this shape and any smaller number of
+  /// samples.
   virtual std::size_t scratch_bytes(const GroupNormShape& shape) const = 0;
 
   /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta; gamma null: 1, beta null: 0. statistics[2 *
-  /// (sample * groups + group)] = {mean, 1 / sqrt(variance + epsilon)}, kept for backward; null: not kept. No
+  /// (sample * groups + group)] = {mean, 1 / sqrt(variance + epsilon)}, for backward; null: not stored. No
   /// aliasing.
   virtual void forward(const Lane&, const GroupNormShape& shape, ConstData x, double epsilon,
                        const float* gamma, const float* beta, float* statistics, Data y) const = 0;
   /// With xhat = (x - mean) / sqrt(variance + epsilon) and g = dy * gamma:
-  /// dx = (g - mean of g - xhat * mean of g xhat) / sqrt(variance + epsilon), means over the (sample, group);
-  /// dgamma[c] = sum of dy xhat and dbeta[c] = sum of dy over samples and positions. Each of the three may be
-  /// null. No aliasing.
+  ///
+  /// dx = (g - mean of g - xhat * mean of g xhat) / sqrt(variance + epsilon), with means over the (sample,
+  /// group); dgamma[c] = sum of dy xhat and dbeta[c] = sum of dy over samples and positions. Each of the
+  /// three outputs may be null. No aliasing.
   virtual void backward(const Lane&, const GroupNormShape& shape, ConstData x, ConstData dy,
                         const float* gamma, const float* statistics, Data dx, float* dgamma,
                         float* dbeta) const = 0;
 
-  /// Per row y = x * factor, factor = 1 / sqrt(max(sum of x^2, epsilon)); kept[2 * row] = {factor, 1 or,
-  /// where epsilon was larger, 0}; kept null: not kept. The sum is in double: the squares of large x do not
-  /// overflow. y may alias x.
+  /// Per row: y = x * factor with factor = 1 / sqrt(max(sum of x^2, epsilon)). kept[2 * row] = {factor, 0 if
+  /// epsilon was larger, else 1}; kept null: not stored. The sum is in double, so the squares of large x do
+  /// not overflow. y may alias x.
   virtual void l2_normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                             double epsilon, float* kept, Data y) const = 0;
-  /// dx = factor * (dy - y * sum of dy y), or factor * dy where epsilon was larger. dx may alias dy.
+  /// dx = factor * (dy - y * sum of dy y), or factor * dy if epsilon was larger. dx may alias dy.
   virtual void l2_normalize_backward(const Lane&, std::int64_t rows, std::int64_t channels, ConstData y,
                                      ConstData dy, const float* kept, Data dx) const = 0;
 };

@@ -1,21 +1,20 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hot kernels, once per instruction-set level. The files that src/kernels/CMakeLists.txt gives to
-// lockstep_isa_sources() are compiled three times (baseline, avx2, avx512), each time with that level's flags
-// and with LOCKSTEP_ISA set to its name, which is also the namespace of what they define.
+// Declares the hot kernels, compiled once per instruction-set level. The files passed to
+// lockstep_isa_sources() in src/kernels/CMakeLists.txt are compiled three times (baseline, avx2, avx512),
+// each time with that level's flags and with LOCKSTEP_ISA set to its name. LOCKSTEP_ISA is also the namespace
+// of their definitions.
 //
 // Rules for such a file:
 // - It includes plain headers only (<cstdint>, <cstddef>, a family's header, vec.h). An inline function or
-// template of
-//   external linkage is emitted in every object that uses it, and the linker keeps any one copy for the whole
-//   program: were that the AVX-512 one, a lesser processor would stop with an illegal instruction. So
-//   everything here is in an unnamed namespace inside lockstep::LOCKSTEP_ISA, and the abstract families have
-//   their destructors, hence their vtables and type information, in kernel_table.cpp.
-//   tests/unit/kernels/isa_symbols.cmake checks the objects.
-// - Arithmetic is written without fused multiply-add, and sums follow an order that the shape alone fixes. So
-// every
-//   level gives the same bits (unlike oneDNN behind the primitives, whose bits depend on the level).
+//   template with external linkage is emitted in every object that uses it, and the linker keeps any one copy
+//   for the whole program. If it kept the AVX-512 copy, a processor without AVX-512 would stop with an
+//   illegal instruction. So everything in the file is in an unnamed namespace inside lockstep::LOCKSTEP_ISA.
+//   The abstract families have their destructors, and with them their vtables and type information, in
+//   kernel_table.cpp. tests/unit/kernels/isa_symbols.cmake checks the objects.
+// - Arithmetic does not use fused multiply-add, and the shape alone fixes the order of sums. So the bits are
+//   the same at every level. The primitives differ: oneDNN's bits depend on the level.
 #pragma once
 
 #include "kernels/activation.h"

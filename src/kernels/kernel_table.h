@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of a device, by family. Each family is an abstract class with one implementation per device
-// (and, on the CPU, per instruction-set level): a family without an implementation for a device does not
-// compile.
+// The kernels of a device, by family. Each family is an abstract class with one implementation per device (on
+// the CPU: per instruction-set level). A missing implementation is a compile error.
 #pragma once
 
 #include <cstddef>
@@ -52,14 +51,15 @@ struct KernelTable {
   const FingerprintKernels& fingerprint;
   const MetricKernels& metric;
   const PrimitiveFactory& make;
-  std::size_t scratch_bytes = 0;  ///< what the families need of a lane's scratch, besides the primitives
+  std::size_t scratch_bytes = 0;  ///< lane scratch that the families need, apart from the primitives
 };
 
-/// The kernels of this process's processor, at core/cpu.h's isa_level().
+/// The kernels for this process's processor, at isa_level() (core/cpu.h).
 const KernelTable& cpu_kernels();
 
-/// "oneDNN 2.6.3 (avx512)": the library behind the primitives, and the level it uses. For bfloat16 also
-/// whether the processor multiplies it, on which the bits depend: ", AVX-512 BF16" in the brackets.
+/// Name and version of the primitives' library and the level that it uses: "oneDNN 2.6.3 (avx512)". If
+/// activations are bfloat16 and the processor multiplies them, the parentheses also contain ", AVX-512 BF16",
+/// since the bits depend on it.
 std::string primitive_library_version(DType activations = DType::f32);
 
 }  // namespace lockstep

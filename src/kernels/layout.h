@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moving numbers without changing them: concat, split, slice and transpose are one strided copy. Plain types
-// only.
+// Data movement without arithmetic: concat, split, slice and transpose are one strided copy. This header uses
+// plain types only (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 namespace lockstep {
 
 /// For every index i below the extents: to[sum i_a to_strides[a]] = from[sum i_a from_strides[a]], in
-/// elements. The last axis is the innermost. Strides are positive; places written are distinct.
+/// elements. The last axis is the innermost. Strides are positive; destination addresses are distinct.
 struct StridedCopy {
-  static constexpr int kMaxRank = 9;  ///< a sample's axes and the samples
+  static constexpr int kMaxRank = 9;  ///< the axes of a sample and the sample axis
   int rank = 0;
   std::int64_t extents[kMaxRank] = {}, from_strides[kMaxRank] = {}, to_strides[kMaxRank] = {};
 
-  /// Adds an axis inside of those that are there, joined with the last one where both sides allow: then loops
-  /// are few and long.
+  /// Adds an innermost axis. It is merged with the previous innermost axis if both strides allow it, so that
+  /// there are few, long loops.
   void add_axis(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride);
-  /// The way back.
+  /// The copy in the opposite direction.
   StridedCopy reversed() const;
 };
 
-/// Calls body(from, to) with both addresses as those of float, or of the bits of 16-bit numbers: what moves
-/// them looks at their size alone. Types that differ are a bug.
+/// Calls body(from, to) with both addresses as float* or, for 16-bit types, as std::uint16_t*, since copies
+/// depend on the element size alone. Different types are a bug.
 template <typename Body>
 LOCKSTEP_INLINED inline void with_words(ConstData from, Data to, const Body& body) {
   if (from.type() != to.type()) throw_wrong_type(to.type(), from.type());
@@ -40,7 +40,7 @@ LOCKSTEP_INLINED inline void with_words(ConstData from, Data to, const Body& bod
 class LayoutKernels {
  public:
   virtual ~LayoutKernels();
-  /// Numbers of any of Data's types, of the same one on both sides: every bit is kept, of NaN too. No
+  /// Copies numbers of any Data type, the same on both sides. All bits are preserved, also those of NaN. No
   /// aliasing. An extent of 0 copies nothing; `samples` replaces the first extent.
   virtual void copy(const Lane&, const StridedCopy& copy, std::int64_t samples, ConstData from,
                     Data to) const = 0;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formulas of loss_terms.h for one number or one row, for the CPU's file and the GPU's. M has abs, exp,
-// log, log1p, pow and tanh of doubles; LOCKSTEP_FORMULA is what a function needs in front.
+// The formulas of loss_terms.h for one number or one row, shared by the CPU and GPU files. M provides abs,
+// exp, log, log1p, pow and tanh of doubles. LOCKSTEP_FORMULA is the function specifier that the including
+// file needs.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ struct LossAndSlope {
   double loss, slope;
 };
 
-/// log(1 + exp(x)), for every x.
+/// log(1 + exp(x)), for any x.
 template <typename M>
 LOCKSTEP_FORMULA double softplus(double x) {
   const double rest = M::log1p(M::exp(-M::abs(x)));
-  return x < 0 ? rest : x + rest;  // NaN stays
+  return x < 0 ? rest : x + rest;  // NaN stays NaN
 }
 
 template <typename M>
@@ -87,7 +88,7 @@ LOCKSTEP_FORMULA LossAndSlope element_term(const ElementLossOptions& options, do
   return {0.0, 0.0};
 }
 
-/// Element e of many.
+/// The loss and slope of element e.
 template <typename M>
 LOCKSTEP_FORMULA LossAndSlope element_at(const ElementLossOptions& options, const float* x,
                                          const float* labels, std::int64_t e) {
@@ -112,8 +113,8 @@ struct RowSoftmax {
   }
 };
 
-/// What one class j of a row with labels u adds to the loss. A class without mass does not count, however
-/// improbable (0 * -inf).
+/// The contribution of one class with label u to the row's loss. A class with u = 0 adds nothing, however
+/// small its probability (0 * -inf).
 template <typename M>
 LOCKSTEP_FORMULA double row_term(const RowLossOptions& options, double u, double log_probability) {
   double term = u == 0 ? 0.0 : -u * log_probability;
@@ -121,9 +122,9 @@ LOCKSTEP_FORMULA double row_term(const RowLossOptions& options, double u, double
   return term;
 }
 
-/// The focal loss of a row whose label has the log probability `log_p`; `rest` = 1 - p, from the other
-/// classes. The slope is d loss / d x_label over (1 - p): d loss / d x_j = slope (j is the label ? rest :
-/// -p_j).
+/// The focal loss of a row whose label has log probability `log_p`; `rest` = 1 - p, summed from the other
+/// classes. The slope is d loss / d x_label divided by (1 - p), so d loss / d x_j = slope * (j is the label ?
+/// rest : -p_j).
 template <typename M>
 LOCKSTEP_FORMULA LossAndSlope focal_row(const RowLossOptions& options, double log_p, double rest) {
   const double g = options.gamma, p = M::exp(log_p), power = M::pow(rest, g);
@@ -131,14 +132,14 @@ LOCKSTEP_FORMULA LossAndSlope focal_row(const RowLossOptions& options, double lo
   return {-power * log_p, power * (g * ratio - 1)};
 }
 
-/// Of a class with sums over positions: the dice loss is 1 - (2 both + s) / (p + t + s); d loss / d p at a
+/// The dice loss of one class from its sums over positions, 1 - (2 both + s) / (p + t + s). d loss / d p at a
 /// position is at_label * t + everywhere.
 struct DiceClass {
   double loss, at_label, everywhere;
 };
 LOCKSTEP_FORMULA DiceClass dice_class(double both, double probabilities, double labels, double smooth) {
   const double top = 2 * both + smooth, bottom = probabilities + labels + smooth;
-  if (bottom == 0) return {0.0, 0.0, 0.0};  // nothing there, nothing found
+  if (bottom == 0) return {0.0, 0.0, 0.0};  // no labels and no probabilities
   return {1 - top / bottom, -2 / bottom, top / bottom / bottom};
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What metrics of classes need of a position's C outputs, taken where the outputs are: a few numbers, not C.
-// Plain types only.
+// Per-position inputs of classification metrics, computed on the device that holds the outputs: a few numbers
+// instead of C outputs. This header uses plain types only (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,16 @@
 
 namespace lockstep {
 
-/// Of one position. A label that is none of the classes leaves its parts 0.
+/// The scores of one position. A label that names no class leaves the label's fields 0.
 struct ClassScore {
-  std::int32_t largest;  ///< the class with the largest output, the first of equal ones; NaN is passed over;
-                         ///< -1: all are NaN
-  std::int32_t larger;   ///< so many outputs are larger than the label's; -1: one is not finite
+  std::int32_t largest;  ///< class of the largest output, the first of equal ones; ignores NaN; -1: all NaN
+  std::int32_t larger;   ///< number of outputs larger than the label's; -1: an output is not finite
   double cross_entropy;  ///< -log softmax(outputs)[label], in double
   float of_label;        ///< the label's output
   float padding;
 };
 
-/// Which parts of a ClassScore are wanted; of_label costs nothing and is there always.
+/// Selects the fields of a ClassScore. of_label costs nothing and is always set.
 enum ClassScorePart : unsigned {
   kLargestClass = 1,
   kLabelRank = 2,  ///< larger
@@ -33,8 +32,8 @@ class MetricKernels {
  public:
   virtual ~MetricKernels();
 
-  /// For each of the rows: to[i] of x[i][0 .. classes) and labels[i]. `parts`: a union of ClassScorePart;
-  /// others are 0. The same bits for the same row.
+  /// For each row i: to[i] from x[i][0 .. classes) and labels[i]. `parts` is a union of ClassScorePart; other
+  /// fields are 0. Equal rows have equal bits.
   virtual void class_scores(const Lane&, std::int64_t rows, std::int64_t classes, const float* x,
                             const std::int32_t* labels, unsigned parts, ClassScore* to) const = 0;
 };

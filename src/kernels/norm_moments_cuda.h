@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mean and sum of squared deviations per channel, in one pass over memory: the kernels behind
-// NormKernels::moments (private to norm_cuda.cu). Threads, then chunks of rows are merged in double, along
-// trees that the shape fixes.
+// The kernels of NormKernels::moments: mean and sum of squared deviations per channel, in one pass over
+// memory (private to norm_cuda.cu). Threads, then chunks of rows, are merged in double along trees that the
+// shape fixes.
 #pragma once
 
 #include "kernels/cuda_columns.h"
@@ -11,7 +11,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Where moments go.
+/// Destinations of the moments.
 struct Moments {
   double* count;
   double* mean;
@@ -20,7 +20,8 @@ struct Moments {
 
 constexpr int kCentred = 8;  ///< rows of a thread that are centred on their own mean, in registers
 
-/// Chan, Golub and LeVeque 1979, equation 2.1: `mean` and `m2` of `count` numbers take those of `count_b`.
+/// Merges the moments of `count_b` numbers into `count`, `mean` and `m2` (Chan, Golub and LeVeque 1979,
+/// equation 2.1).
 inline __device__ void merge(double& count, double& mean, double& m2, double count_b, double mean_b,
                              double m2_b) {
   if (count_b == 0.0) return;
@@ -36,7 +37,7 @@ inline __device__ void merge(double& count, double& mean, double& m2, double cou
   count += count_b;
 }
 
-/// Rows first, first + step, ... below last.
+/// The number of rows first, first + step, ... below last.
 inline __device__ double rows_between(std::int64_t first, std::int64_t last, int step) {
   return first < last ? static_cast<double>((last - first + step - 1) / step) : 0.0;
 }
@@ -62,7 +63,7 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
     for (int k = 0; k < kWidth; ++k) {
       float sum = 0.0F, square = 0.0F;
 #pragma unroll
-      for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // those behind the last row are 0
+      for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // rows past the last are 0
       const float centre = sum * inverse;
 #pragma unroll
       for (int i = 0; i < kCentred; ++i) {
@@ -77,7 +78,7 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
   }
 }
 
-/// partial[chunk] = {mean[C], m2[C]}; with one chunk, they go to `out` at once.
+/// partial[chunk] = {mean[C], m2[C]}. With one chunk, writes to `out` directly.
 template <typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     moments_kernel(Columns c, const T* x, double* partial, Moments out) {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
     means[k][thread] = mean[k];
     squares[k][thread] = m2[k];
   }
-  // Row thread r stands for rows r, r + half, ... of the threads above: their number follows from the shape.
+  // Row thread r holds the rows of the threads r, r + half, ...; their number follows from the shape.
   double count = rows_between(place.row, place.last, c.row_threads);
   __shared__ double counts[kThreads];
   counts[thread] = count;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oneDNN behind the CPU primitives (private to this room): the engine, one call for every kind of primitive
-// descriptor, and Execution, which runs a primitive on any lane without allocating anything itself. Whatever
-// differs between oneDNN 2.5, 2.6 and 3.x is in onednn.cpp and here, nowhere else.
+// oneDNN for the CPU primitives (private to this room): the engine, a creation function per kind of primitive
+// descriptor, and Execution, which runs a primitive on any lane without allocations of its own. Only this
+// header and onednn.cpp handle the differences between oneDNN 2.5, 2.6 and 3.x.
 #pragma once
 
 #include <array>
@@ -22,36 +22,37 @@ using Dims = dnnl::memory::dims;
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 
-/// The CPU engine. The first call caps oneDNN's instruction set at isa_level(), before oneDNN generates any
+/// The CPU engine. The first call limits oneDNN's instruction set to isa_level(), before oneDNN generates any
 /// code.
 const dnnl::engine& engine();
 
-/// bfloat16 is multiplied by the processor's AVX-512 BF16: it has that, isa_level() allows it, and it is no
-/// slower than float32 (or LOCKSTEP_BFLOAT16=avx512 asks for it). Elsewhere oneDNN's products of bfloat16
-/// take up to four times as long as those of float32. Throws Error(config).
+/// True if bfloat16 products use the processor's AVX-512 BF16: the processor has it, isa_level() allows it,
+/// and it is not slower than float32 (or LOCKSTEP_BFLOAT16=avx512 requests it). Otherwise oneDNN's bfloat16
+/// products take up to four times as long as float32 ones. Throws Error(config).
 bool multiplies_bfloat16();
-/// Why products of numbers of a 16-bit type are left to float32's; empty: they are not.
+/// Why products of numbers of a 16-bit type are computed in float32; empty: they are not.
 std::string why_not_multiplied(DType type);
 
 /// "2.6.3".
 std::string version();
 
-/// Sets the calling thread's OpenMP thread count to one: primitives are created and executed so.
+/// Sets the calling thread's OpenMP thread count to one. Primitives are created and executed with it.
 void use_one_thread();
 
-/// Throws Error(device) that names `what` unless `status` is success.
+/// Throws Error(device) that contains `what` unless `status` is success.
 void check(dnnl_status_t status, const char* what);
 
-/// Numbers of a type of activations, of these extents in this layout; Tag::any lets the primitive choose.
+/// A memory descriptor for an activation type, with these extents and this layout. With Tag::any the
+/// primitive chooses the layout.
 Desc numbers(DType type, const Dims& extents, Tag tag);
 inline Desc f32(const Dims& extents, Tag tag) { return numbers(DType::f32, extents, tag); }
 
-/// Attributes of all our primitives: the scratchpad is brought by the lane.
+/// Attributes of all our primitives: the lane provides the scratchpad.
 dnnl::primitive_attr attributes();
 
 struct ConvolutionDescs {
-  Desc x, weights, bias, y;                      ///< bias of zero size: none; weights or their gradient
-  Dims strides, dilations, pad_front, pad_back;  ///< dilation 1: dense
+  Desc x, weights, bias, y;  ///< bias of zero size: none; weights are the weights or their gradient
+  Dims strides, dilations, pad_front, pad_back;  ///< dilation 1: dense kernel
   bool training;
 };
 dnnl::convolution_forward::primitive_desc convolution_forward(const ConvolutionDescs& d,
@@ -63,13 +64,14 @@ dnnl::convolution_backward_weights::primitive_desc convolution_backward_weights(
     const ConvolutionDescs& d, const dnnl::primitive_attr& attr,
     const dnnl::convolution_forward::primitive_desc& forward);
 
-/// y = x weights (+ bias, of zero size: none); matrices, each row-major or transposed.
+/// y = x weights (+ bias; of zero size: none). Each matrix is row-major or transposed.
 struct MatmulDescs {
   Desc x, weights, bias, y;
 };
 dnnl::matmul::primitive_desc matmul(const MatmulDescs& d, const dnnl::primitive_attr& attr);
 
-/// Calls make() with one OpenMP thread and turns oneDNN's exception into Error(device) that names `subject`.
+/// Calls make() with one OpenMP thread and converts oneDNN's exception to an Error(device) that names
+/// `subject`.
 template <typename Make>
 auto create(const std::string& subject, const Make& make);
 [[noreturn]] void throw_creation_failure(const std::string& subject, const dnnl::error& error);
@@ -87,12 +89,12 @@ class Execution {
   Execution(const dnnl::primitive& primitive, const char* name, const std::vector<Argument>& arguments,
             int lanes);
 
-  /// Runs on the lane's thread; one address per argument, in the order given at construction. Lanes may run
-  /// at the same time.
+  /// Runs on the lane's thread. `addresses` has one address per argument, in the order of construction.
+  /// Several lanes may run at the same time.
   void run(const Lane& lane, std::initializer_list<const void*> addresses) const;
 
  private:
-  struct alignas(64) LaneState {  // its own cache lines: lanes write here
+  struct alignas(64) LaneState {  // separate cache lines, since lanes write here
     dnnl::stream stream;
     std::vector<dnnl::memory> memories;
     std::array<dnnl_exec_arg_t, kMaxArguments> arguments{};

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where leaves of the shard tree (comm/tree.h) meet, for kernels that add few of them. A node over n leaves
-// has the largest power of two below n in its left child, so two leaves, numbered from the node's first one,
-// meet the nearer to its root the higher the first bit is in which their numbers differ. For files compiled
-// per instruction-set level (isa.h) and for *.cu files.
+// Merge order of the shard tree (comm/tree.h), for kernels that add a sparse set of its leaves. The left
+// child of a node over n leaves covers the largest power of two below n. For two leaves, numbered from the
+// node's first leaf, take the highest bit in which their numbers differ: the higher the bit, the closer their
+// common ancestor is to the root. For files compiled per instruction-set level (isa.h) and for *.cu files.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace lockstep {
 namespace {  // each file's own, as isa.h wants it
 
-/// Partial sums that wait for what comes behind them; one for each bit of a leaf's number at most, and one.
+/// Maximum number of pending partial sums: one per bit of a leaf's number, and one more.
 constexpr int kMostWaiting = 32;
 
-/// Of leaves a < b < c: whether a and b meet in a node that c is not below.
+/// For leaves a < b < c: true if a and b have a common ancestor that does not contain c.
 constexpr bool meet_before(std::int32_t a, std::int32_t b, std::int32_t c) {
   const std::int32_t near = a ^ b, far = b ^ c;
-  return near < far && near < (near ^ far);  // the highest bit of near is below that of far
+  return near < far && near < (near ^ far);  // compares the highest set bits of near and far
 }
 
 }  // namespace

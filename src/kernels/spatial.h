@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What moves values about in volumes, channels last: margins and changes of resolution. An image is a volume
-// of depth 1, a sequence an image of height 1. Plain types only (compiled for several instruction sets); sums
-// run in one order, and the CPU and a GPU give the same bits.
-// Values (ConstData, Data) are float32, bfloat16 or float16, all of one call of one type. What is moved keeps
-// its value; sums and interpolations are float32, rounded once, when they are stored.
+// Data movement in volumes, channels last: margins and changes of resolution. An image is a volume of depth
+// 1; a sequence is an image of height 1. The order of sums is fixed, and CPU and GPU compute the same bits.
+// This header uses plain types only (isa.h).
+//
+// Values (ConstData, Data) are float32, bfloat16 or float16, the same type for all of a call. Copied values
+// stay unchanged; sums and interpolations are float32, rounded once, when stored.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,18 @@
 
 namespace lockstep {
 
-/// n volumes, and what lies around each of them in a larger one; in order depth, height, width.
+/// n inner volumes, and the margins around each in a larger volume; axes are depth, height, width.
 struct MarginSpec {
   std::int64_t n = 0, inner[3] = {1, 1, 1}, channels = 0;
   std::int64_t before[3] = {0, 0, 0}, after[3] = {0, 0, 0};
 };
 
-/// n volumes, each axis to become `factor` times as long.
+/// n volumes, each of whose axes becomes `factor` times as long.
 struct UpsampleSpec {
   std::int64_t n = 0, in[3] = {1, 1, 1}, channels = 0, factor[3] = {1, 1, 1};
-  /// Of linear interpolation: the first and last elements of input and output lie on each other. False: their
-  /// outer edges do, so element o of the output lies at (o + 1/2) / factor - 1/2 of the input, and is taken
-  /// from the first or last element if that is beyond it.
+  /// For linear interpolation. True: the first and last elements of input and output coincide. False: their
+  /// outer edges coincide, so output element o lies at input position (o + 1/2) / factor - 1/2, clamped to
+  /// the first and last element.
   bool align_corners = false;
 };
 
@@ -34,17 +35,18 @@ class SpatialKernels {
  public:
   virtual ~SpatialKernels();
 
-  /// outer = inner with `value`, rounded to the type, around it. No aliasing, here and below.
+  /// outer = inner surrounded by `value`, which is rounded to the type. No aliasing, here and below.
   virtual void pad(const Lane&, const MarginSpec& spec, ConstData inner, float value, Data outer) const = 0;
-  /// inner = what lies between the margins of outer.
+  /// inner = the part of outer between the margins.
   virtual void crop(const Lane&, const MarginSpec& spec, ConstData outer, Data inner) const = 0;
 
   /// Element o of y is element o / factor of x, along each axis.
   virtual void upsample_nearest(const Lane&, const UpsampleSpec& spec, ConstData x, Data y) const = 0;
-  /// dx = sums of dy, plane by plane and row by row.
+  /// dx = sums of dy, added plane by plane and row by row.
   virtual void upsample_nearest_backward(const Lane&, const UpsampleSpec& spec, ConstData dy,
                                          Data dx) const = 0;
-  /// Linear between the two nearest elements along height and width; the depth must be 1 and stay so.
+  /// Linear interpolation between the two nearest elements along height and width. The depth must be 1 with
+  /// factor 1.
   virtual void upsample_bilinear(const Lane&, const UpsampleSpec& spec, ConstData x, Data y) const = 0;
   virtual void upsample_bilinear_backward(const Lane&, const UpsampleSpec& spec, ConstData dy,
                                           Data dx) const = 0;

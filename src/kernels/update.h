@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer updates, each one fused pass over a flat range. Element-wise with a fixed rounding order, so any
-// cut of the range gives the same bits. Rules as in the reference table of docs/optimizers.md. Plain types
-// only.
+// Optimizer updates, each in one fused pass over a flat range. They are element-wise with a fixed rounding
+// order, so any split of the range has the same bits. The reference table of docs/optimizers.md lists the
+// rules. This header uses plain types only (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace lockstep {
 
-/// Rows of a table that move by a gradient of which some rows are given. Addresses are the device's; counts
-/// are the host's.
+/// An update of table rows with a sparse gradient. Addresses are device addresses; counts are on the host.
 struct RowUpdate {
-  std::int64_t first = 0, last = 0;    ///< the rows of the table that this call is for
+  std::int64_t first = 0, last = 0;    ///< the table rows that this call updates
   std::int64_t width = 0;              ///< numbers per row
-  std::int64_t count = 0;              ///< rows with a gradient, of the whole table
-  const std::int32_t* rows = nullptr;  ///< [count] which they are, ascending, each once
+  std::int64_t count = 0;              ///< number of rows with a gradient, in the whole table
+  const std::int32_t* rows = nullptr;  ///< [count] their indices, ascending, distinct
   const float* values = nullptr;       ///< [count][width] their gradients
-  /// Rows without a gradient move as with one of zero; if false they stay as they are, and so do their slots.
+  /// True: rows without a gradient are updated with a zero gradient. False: they and their slots stay
+  /// unchanged.
   bool others = true;
 };
 
@@ -28,8 +28,8 @@ class UpdateKernels {
  public:
   virtual ~UpdateKernels();
 
-  /// g = factor * g; *not_finite = 1 if one of them is NaN or infinite, else it stays. Device memory, or
-  /// pinned memory that the host reads.
+  /// g = factor * g. *not_finite = 1 if any result is NaN or infinite; otherwise unchanged. not_finite is
+  /// device memory, or pinned memory that the host reads.
   virtual void unscale(const Lane&, std::int64_t count, float factor, float* g,
                        std::int32_t* not_finite) const = 0;
   /// w -= lr * g.
@@ -39,14 +39,14 @@ class UpdateKernels {
   /// 2013.
   virtual void momentum(const Lane&, std::int64_t count, float* w, const float* g, float* a, float lr,
                         float mu, bool nesterov) const = 0;
-  /// m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v); w -= alpha * m / (sqrt(v) + epsilon), where
-  /// alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t) is the caller's. Kingma and Ba 2015, arXiv:1412.6980,
-  /// section 2, last paragraph.
+  /// m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v); w -= alpha * m / (sqrt(v) + epsilon). The caller
+  /// computes alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t). Kingma and Ba 2015, arXiv:1412.6980, section 2,
+  /// last paragraph.
   virtual void adam(const Lane&, std::int64_t count, float* w, const float* g, float* m, float* v,
                     float alpha, float beta1, float beta2, float epsilon) const = 0;
 
-  /// The same for rows of a table; w, a, m and v begin with its row 0. The bits are those of the calls above
-  /// with a gradient that is zero where no row is given.
+  /// The same updates for table rows; w, a, m and v begin with row 0 of the table. The bits are those of the
+  /// calls above with a gradient that is zero in the rows without one.
   virtual void gradient_descent_rows(const Lane&, const RowUpdate&, float* w, float lr) const = 0;
   virtual void momentum_rows(const Lane&, const RowUpdate&, float* w, float* a, float lr, float mu,
                              bool nesterov) const = 0;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For files compiled per instruction-set level (isa.h): a vector of floats as wide as the level's registers,
-// and panels, the cut of a rows x channels matrix into pieces 64 columns wide.
+// and panels, which cut a rows x channels matrix into pieces of 64 columns.
 //
-// A matrix of few channels is seen as a wider one: with C = 16, four rows side by side are one row of 64
-// columns, column j of which is channel j % 16. So the running sums of a panel stay in registers for every
-// number of channels, and lanes never depend on each other: the level's width changes no bit.
+// A matrix with few channels is treated as a wider one: with C = 16, four adjacent rows form one row of 64
+// columns, and column j is channel j % 16. So the running sums of a panel stay in registers for any number of
+// channels. Vector elements never depend on each other, so the register width changes no bit.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -38,8 +38,8 @@ using Halves = std::uint16_t __attribute__((vector_size(kLanes * sizeof(std::uin
 using UnalignedHalves =
     std::uint16_t __attribute__((vector_size(kLanes * sizeof(std::uint16_t)), aligned(2), may_alias));
 
-/// What the kernels' inner loops are written over: a register of columns, or one column. In memory they are
-/// of any type of core/half.h, and converted with its bits.
+/// The unit of the kernels' inner loops: a register of columns, or one column. In memory, columns have any
+/// type of core/half.h; conversions have the bits of core/half.h.
 template <typename V>
 struct Lanes;
 template <>
@@ -56,7 +56,7 @@ struct Lanes<Vec> {
   }
 
 #if defined(__AVX512F__)
-  // AVX-512 converts float16 itself: one instruction for a dozen, with the same bits. It makes NaN quiet.
+  // AVX-512 converts float16 in one instruction instead of about twelve, with the same bits. It quiets NaN.
   static Vec load(const Float16* p) {
     const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return reinterpret_cast<Vec>(_mm512_maskz_cvtph_ps(0xFFFF, halves));
@@ -102,7 +102,7 @@ struct Lanes<float> {
   static float load(const T* p) {
     return to_float(*p);
   }
-  static float load(const Float16* p) {  // with NaN quiet, as a register has it
+  static float load(const Float16* p) {  // quiets NaN, as the register version does
     const std::uint32_t quiet = (p->bits & 0x7FFFU) > 0x7C00U ? 0x00400000U : 0U;
     return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, to_float(*p)) | quiet);
   }
@@ -112,7 +112,7 @@ struct Lanes<float> {
   }
 };
 
-/// An integer beside each lane.
+/// One integer per vector element.
 template <typename V>
 struct IntegerLanes;
 template <>
@@ -130,14 +130,15 @@ struct IntegerLanes<float> {
   static void store(std::int32_t* p, std::int32_t v) { *p = v; }
 };
 
-/// `next` where value is larger than best, else `now`; the first NaN is larger than all, and stays.
+/// Returns `next` where value is larger than best, else `now`. The first NaN counts as larger than everything
+/// and stays.
 template <typename V, typename W>
 inline W where_larger(V value, V best, W next, W now) {
   const W larger = value <= best ? now : next;
   return best == best ? larger : now;
 }
 
-/// Calls body(i, v) for elements i to i + width of v, a Vec or, at the end, a float; v is zero.
+/// Calls body(i, v) for elements i to i + width of v. v is a zero Vec, or a zero float for the remainder.
 template <typename Body>
 inline void for_each_vector(std::int64_t count, const Body& body) {
   std::int64_t i = 0;
@@ -145,19 +146,19 @@ inline void for_each_vector(std::int64_t count, const Body& body) {
   for (; i < count; ++i) body(i, 0.0F);
 }
 
-/// `rows` rows of `width` columns, the first at element `offset`, `stride` elements apart. Column i belongs
-/// to channel (channel + i) % channels.
+/// `rows` rows of `width` columns. The first row is at element `offset`; rows are `stride` elements apart.
+/// Column i belongs to channel (channel + i) % channels.
 struct Panel {
   std::int64_t offset, rows, stride, channel;
-  int width;  ///< kPanelColumns, or less: then the kernels use Lanes<float>
+  int width;  ///< kPanelColumns, or less; kernels then use Lanes<float>
 };
 
 constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
   return b == 0 ? a : greatest_common_divisor(b, a % b);
 }
 
-/// Calls body(panel, v) for each panel, in a fixed order; v is a Vec for panels of full width, else a float.
-/// Every element lies in one panel. With 64 channels or more, every channel lies in one panel.
+/// Calls body(panel, v) for each panel, in a fixed order. v is a Vec for panels of full width, else a float.
+/// The panels partition the elements. With 64 channels or more, every channel lies in one panel.
 template <typename Body>
 inline void for_each_panel(std::int64_t rows, std::int64_t channels, const Body& body) {
   if (channels >= kPanelColumns) {
@@ -177,7 +178,7 @@ inline void for_each_panel(std::int64_t rows, std::int64_t channels, const Body&
   if (done < rows) body(Panel{done * channels, rows - done, channels, 0, static_cast<int>(channels)}, 0.0F);
 }
 
-/// Registers (or columns) in a panel's row; a constant for full panels, so that loops over it unroll.
+/// Registers (or columns) in a panel's row. For full panels it is a constant, so that loops over it unroll.
 template <typename V>
 inline int pieces(const Panel& panel) {
   return Lanes<V>::kWidth == 1 ? panel.width : kPanelColumns / Lanes<V>::kWidth;

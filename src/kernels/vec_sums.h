@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums, for files compiled per instruction-set level (isa.h): over the rows of a matrix, and along a row.
-// Their order is fixed by the shape, so every level gives the same bits.
+// Sums over the rows of a matrix and along a row, for files compiled per instruction-set level (isa.h). The
+// shape fixes their order, so the bits are the same at every level.
 #pragma once
 
 #include "kernels/vec.h"
@@ -10,10 +10,10 @@
 namespace lockstep {
 namespace {
 
-/// Rows of a panel that are summed in float32 before their sum is added in double.
+/// Number of panel rows that are summed in float32 before the sum is added in double.
 constexpr std::int64_t kBlockRows = 64;
 
-/// Sums over a panel's rows of value(offset of the piece), in double, per column.
+/// Sums value(offset of the piece) over a panel's rows, per column, in double.
 template <typename V, typename Value>
 inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
   using L = Lanes<V>;
@@ -34,8 +34,8 @@ inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
   }
 }
 
-/// result[c] = factor * sum over rows, as a float32, rounded to the result's type; value as in sum_panel,
-/// generic over its second argument's type.
+/// result[c] = factor * sum over rows, rounded to float32, then to the result's type. value is as in
+/// sum_panel, generic over the type of its second argument.
 template <typename T, typename Value>
 inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, T* result, const Value& value) {
   double totals[kPanelColumns], few[kPanelColumns] = {};
@@ -57,9 +57,9 @@ inline void sum_rows(std::int64_t rows, std::int64_t channels, double factor, T*
       result[c] = from_float<T>(static_cast<float>(few[c] * factor));
 }
 
-/// kSums sums along `count` elements: add(at, sums) adds to sums[0] ... sums[kSums - 1] the terms of the
-/// elements from `at` on, and is generic over their type (a register or one float). Element j of a block goes
-/// to column j % 16 in float32; a block's 16 columns are added in double along a tree.
+/// kSums sums along `count` elements. add(at, sums) adds the terms of the elements from `at` on to sums[0]
+/// ... sums[kSums - 1]; it is generic over their type (a register or one float). Element j of a block is
+/// added to column j % 16 in float32; a block's 16 columns are added in double along a tree.
 template <int kSums, typename Add>
 inline void sum_along(std::int64_t count, double* totals, const Add& add) {
   constexpr std::int64_t kColumns = 16, kBlock = 64 * kColumns;
@@ -92,7 +92,7 @@ inline void sum_along(std::int64_t count, double* totals, const Add& add) {
   }
 }
 
-/// A register or one float, as the type of what it is added to.
+/// Loads a register or one float, by the type of the second argument.
 template <typename V>
 inline V load_as(const float* from, const V*) {
   return Lanes<V>::load(from);

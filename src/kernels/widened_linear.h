@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A linear primitive of 16-bit activations made of a float32 one, on any device: for processors and shapes
-// for which the device's library has none (private to this room).
+// A linear primitive with 16-bit activations built from a float32 one, on any device. It serves processors
+// and shapes that the device's library does not support (private to this room).
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Elements of a primitive's operands, and which results stay float32.
+/// Element counts of a primitive's operands, and which results stay float32.
 struct LinearSizes {
   std::int64_t x = 0, y = 0, weights = 0;
   bool wide_y = false, wide_dx = false;
@@ -22,15 +22,16 @@ struct LinearSizes {
 LinearSizes sizes_of(const ConvolutionSpec& spec);
 LinearSizes sizes_of(const DenseSpec& spec);
 
-/// x and dy are widened into the lane's scratch, y and dx rounded from there; the pack has the weights as
-/// float32 numbers that `type` has, so the products are those of numbers of that type. `inner` is of float32;
-/// `kernels` are its device's and must outlive the primitive. `why`: LinearPrimitive::widened().
+/// Widens x and dy into the lane's scratch and rounds y and dx from there. The pack holds the weights rounded
+/// to `type`, stored as float32, so the products are those of numbers of that type. `inner` is a float32
+/// primitive. `kernels` are those of its device and must outlive the primitive. `why` is returned by
+/// LinearPrimitive::widened().
 std::unique_ptr<LinearPrimitive> make_widened_linear(const ElementwiseKernels& kernels,
                                                      std::unique_ptr<LinearPrimitive> inner, DType type,
                                                      const LinearSizes& sizes, std::string why);
 
-/// Primitive(spec, arguments...) where the device's library has it in the spec's type; else the float32 one
-/// on widened numbers. `why_not`: why that is not worth trying, if the type is not float32; empty: it is.
+/// Returns Primitive(spec, arguments...) if the device's library supports the spec's type, else the float32
+/// primitive on widened numbers. `why_not`: a reason not to try a 16-bit type; empty: try it.
 template <typename Primitive, typename Spec, typename... Arguments>
 std::unique_ptr<LinearPrimitive> make_in_its_type(const ElementwiseKernels& kernels, std::string why_not,
                                                   const Spec& spec, const Arguments&... arguments) {
@@ -39,11 +40,11 @@ std::unique_ptr<LinearPrimitive> make_in_its_type(const ElementwiseKernels& kern
     try {
       return std::make_unique<Primitive>(spec, arguments...);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::device) throw;  // device: the library has none for this shape
+      if (error.kind() != ErrorKind::device) throw;  // device: the library has no primitive for this shape
       why_not = error.what_happened();
     }
   }
-  Spec wide = spec;  // its results are as wide in any case
+  Spec wide = spec;  // its results are at least as wide
   wide.dtype = DType::f32;
   return make_widened_linear(kernels, std::make_unique<Primitive>(wide, arguments...), spec.dtype,
                              sizes_of(spec), std::move(why_not));
