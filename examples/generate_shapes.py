@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Images of shapes, and the class of every pixel: the data of unet.yaml.
+"""Generates images of shapes and the class of every pixel: the data of unet.yaml.
 
     python3 examples/generate_shapes.py             # examples/shapes.h5: 600 images of 64 x 64 x 3, 17 MB, in seconds
 
-One to four shapes lie on each other, each of any size and colour, on a background that fades from one colour to another;
-noise lies over all. Colours say nothing: a pixel's class is that of the form around it.
+An image has one to four overlapping shapes of random size and colour on a background that fades from one colour to another, with
+noise. Colours carry no information: the class of a pixel is that of the shape around it.
 
     0  background    1  disc    2  square, upright    3  triangle, pointing up
 
-In the file: features, uint8, samples x height x width x 3, and labels, int32, samples x (height x width): the classes row by
-row. The same options give the same file's numbers with the same version of numpy. Needs numpy and h5py.
+The file has features (uint8, samples x height x width x 3) and labels (int32, samples x (height x width): the classes row by
+row). The same options give the same numbers with the same version of numpy. Needs numpy and h5py.
 """
 import argparse
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Volumes of made matter and the four numbers that made each: the data of cosmo_conv3d.yaml.
+"""Generates volumes of matter, each from four numbers: the data of cosmo_conv3d.yaml.
 
     python3 examples/generate_volumes.py            # examples/volumes.h5: 640 volumes of 32 x 32 x 32, 21 MB, in seconds
 
@@ -14,8 +14,8 @@ one, from which counts are drawn (Poisson). The four numbers, uniform and scaled
     2  radius of the smoothing, in cells           0.5 to 1.5
     3  stretch along the first axis                0.6 to 1.6 (logarithmic)
 
-In the file: features, uint8, samples x depth x height x width x 1, 32 ln(1 + count), and labels, float32, samples x 4. The
-same options give the same file's numbers with the same version of numpy. Needs numpy and h5py.
+The file has features (uint8, samples x depth x height x width x 1: 32 ln(1 + count)) and labels (float32, samples x 4). The
+same options give the same numbers with the same version of numpy. Needs numpy and h5py.
 """
 import argparse
 import pathlib
