@@ -20,7 +20,7 @@ struct Status {
   std::uint64_t text_bytes = 0;
 };
 
-// what happened, where, advice, host: each ended by a zero byte.
+// The texts what_happened, where, advice and host, each with a terminating zero byte.
 std::string packed(const Error& error) {
   std::string text;
   for (const std::string& part : {error.what_happened(), error.where(), error.advice(), host_name()}) {

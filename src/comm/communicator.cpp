@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// One call: open in the flight recorder while it lasts, then counted.
+// One call: open in the flight recorder during its lifetime, counted at its end.
 class Communicator::Call {
  public:
   Call(Communicator& owner, const char* what, std::size_t bytes, int peer = -1)

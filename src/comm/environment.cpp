@@ -40,8 +40,8 @@ const char* name_of_thread_level(int level) {
   return "unknown";
 }
 
-constexpr double kLauncherSeconds =
-    60;  // a launcher that takes longer to notice a lost host is not waited for
+// If the launcher needs longer than this to notice a lost host, this process does not wait for it.
+constexpr double kLauncherSeconds = 60;
 constexpr double kLauncherMarginSeconds = 2;
 
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
@@ -78,7 +78,7 @@ std::string mpi_library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", "mpi_library_version");
-  const std::string version = text.data();  // up to the zero byte, which some libraries count
+  const std::string version = text.data();  // up to the zero byte, which some libraries include in `length`
   return version.substr(0, version.find_first_of("\n\r"));
 }
 
@@ -105,9 +105,9 @@ CommEnvironment::CommEnvironment(CommOptions options) {
   watchdog_ = std::make_unique<Watchdog>(
       options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds), identity, std::move(peers),
       [this, wait = identity.launcher_seconds](const std::string& message, bool host_is_lost) {
-        // Open MPI's mpirun and its daemons, once they have something to say to a host that is cut off,
-        // notice nothing until TCP gives up, a quarter of an hour later; if they notice the loss first, they
-        // end the run at once. What this process says goes through its host's daemon, too.
+        // If Open MPI's mpirun and its daemons notice the loss of a host by themselves, they end the run at
+        // once. If they first try to send something to the lost host, they notice nothing until TCP gives up,
+        // after a quarter of an hour. The output of this process also passes through its host's daemon.
         const auto give_launcher_time = [&](bool now) {
           if (host_is_lost && now) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
         };
@@ -122,8 +122,9 @@ CommEnvironment::CommEnvironment(CommOptions options) {
 CommEnvironment::~CommEnvironment() {
   watchdog_.reset();
   if (uses_mpi_ && !finalized_ && std::uncaught_exceptions() == 0)
-    std::fputs("lockstep: the end of a CommEnvironment without finalize() or abort(); MPI stays open\n",
-               stderr);
+    std::fputs(
+        "lockstep: a CommEnvironment was destroyed without finalize() or abort(); MPI is not finalized\n",
+        stderr);
 }
 
 void CommEnvironment::set_timeout_seconds(double seconds) {
@@ -136,25 +137,25 @@ void CommEnvironment::step_took(double seconds) {
 }
 
 void CommEnvironment::finalize() {
-  LOCKSTEP_CHECK(!finalized_, "finalize() twice");
-  world_->barrier(
-      "the end of the run");  // here the watchdog still looks; MPI_Finalize would wait without a limit
+  LOCKSTEP_CHECK(!finalized_, "finalize() was called twice");
+  // The watchdog still watches this barrier; MPI_Finalize would wait without a limit.
+  world_->barrier("the end of the run");
   watchdog_->stop();
   finalized_ = true;
   if (uses_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");
 }
 
 void CommEnvironment::abort(int code) noexcept {
-  // MPI_Abort asks the launcher, and waits for ever where it is not to be reached.
+  // MPI_Abort contacts the launcher, and blocks for ever if the launcher cannot be reached.
   try {
     std::thread([code] {
       std::this_thread::sleep_for(std::chrono::duration<double>(kAbortSeconds));
       std::_Exit(code);
     }).detach();
-  } catch (const std::system_error&) {  // no thread to be had: MPI_Abort alone
+  } catch (const std::system_error&) {  // no thread available: rely on MPI_Abort
   }
   world_->abort(code);
-  std::_Exit(code);  // not reached; the compiler does not carry [[noreturn]] through a virtual call
+  std::_Exit(code);  // not reached; [[noreturn]] has no effect through a virtual call
 }
 
 }  // namespace lockstep

@@ -25,13 +25,13 @@
 namespace lockstep {
 
 namespace {
-constexpr std::size_t kDevicePieceBytes = std::size_t{4}
-                                          << 20;  // large enough to fill a link between devices
-constexpr double kGraceSeconds =
-    10;  // what the watchdog has beyond its limit, to ask around and to end the run
+// Large enough to saturate a link between devices.
+constexpr std::size_t kDevicePieceBytes = std::size_t{4} << 20;
+// The watchdog's time after its limit, to query the other ranks and to end the run.
+constexpr double kGraceSeconds = 10;
 }  // namespace
 
-// Shared with the communication thread, so that it outlives a reducer that an exception takes away.
+// Shared with the communication thread, so that it outlives a reducer that an exception destroys.
 struct GradientReducer::State {
   std::unique_ptr<Communicator> communicator;
   Options options;
@@ -40,21 +40,22 @@ struct GradientReducer::State {
   std::vector<std::string> names;  // "gradients 3 of 7"
   std::vector<Subtree> subtrees;
   Device* device = nullptr;
-  std::vector<Buffer> memory;  // the partials, or one result where there is none
+  std::vector<Buffer> memory;  // the partials, or the result if there are none
   std::vector<float*> partials;
   float* result = nullptr;
-  // Where sums are made: where partials are, or for a device without direct ways in pinned host memory.
+  // The memory in which sums are computed: the partials' own, or pinned host memory for a device without
+  // direct communication.
   std::vector<Buffer> staging;
   std::vector<float*> host_partials;
   float* host_result = nullptr;
-  std::optional<DeviceStream> copies;                 // of the thread that reduces
+  std::optional<DeviceStream> copies;                 // stream of the reducing thread
   std::vector<std::unique_ptr<DeviceEvent>> written;  // per bucket: its partials are complete
   std::optional<DeviceEvent> returned;                // all totals are on the device
   std::optional<TreeReduction> tree;
   double seconds_blocked = 0;
   std::atomic<double> seconds_reducing{0};
 
-  // The queue: each bucket enters at most once between two wait_all(), so it never grows.
+  // The queue. Each bucket enters at most once between two wait_all(), so it never grows.
   std::mutex mutex;
   std::condition_variable work, done;
   std::vector<int> queue;
@@ -223,7 +224,8 @@ GradientReducer::~GradientReducer() {
   }
   s.work.notify_all();
   if (busy) {
-    std::fputs("lockstep: gradients are still being reduced while their reducer ends; left alone\n", stderr);
+    std::fputs("lockstep: a gradient reducer was destroyed during a reduction; its thread is detached\n",
+               stderr);
     s.thread.detach();
   } else {
     s.thread.join();
@@ -276,7 +278,8 @@ void GradientReducer::wait_all() {
     std::unique_lock lock(s.mutex);
     const auto ended = [&s] { return s.finished == s.queue.size(); };
     if (const double limit = communication_timeout_seconds(); limit > 0) {
-      // The watchdog ends the run first, unless each single call is short and only the sum of them is late.
+      // The watchdog ends the run before this limit, unless each single call is short and only their sum is
+      // late.
       const double patience = Watchdog::kLongPhaseFactor * limit + kGraceSeconds;
       LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(patience), ended),
                        ErrorKind::communication,

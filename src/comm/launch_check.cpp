@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kWhat = "how the ranks were started";
 
-/// What a rank knows of its start, as it travels.
+/// What a rank knows of its start, in the form in which ranks exchange it.
 struct Row {
   char host[64], cores[128];
   std::int32_t num_cores, host_cores;
@@ -33,13 +33,13 @@ void put(char (&to)[N], const std::string& from) {
   std::memcpy(to, from.data(), std::min(N - 1, from.size()));
 }
 
-/// Empty if it cannot be read: a launcher of another user, or none.
+/// Empty if the file cannot be read: the launcher belongs to another user, or there is none.
 std::string maps_of(const std::string& process) {
   std::ifstream file("/proc/" + process + "/maps");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The path of the file that is mapped and has `name` in its last part; empty: none.
+/// The path of the mapped file whose name starts with `name`; empty if there is none.
 std::string mapped_library(std::string_view maps, std::string_view name) {
   while (!maps.empty()) {
     const std::string_view line = maps.substr(0, maps.find('\n'));
@@ -63,11 +63,10 @@ std::vector<std::string> shared_core_warnings(std::span<const RankCores> ranks) 
   for (const auto& [where, who] : sharers) {
     const int cores = ranks[static_cast<std::size_t>(who.front())].num_cores;
     if (static_cast<int>(who.size()) <= cores) continue;
-    warnings.push_back(fmt::format(
-        "ranks {} on host {} are bound to {} core{} ({}) and take turns there: give each of them cores of "
-        "its "
-        "own (srun --cpus-per-task=N --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core)",
-        rank_list(who), where.first, cores, cores == 1 ? "" : "s", where.second));
+    warnings.push_back(
+        fmt::format("ranks {} on host {} share {} core{} ({}): give each rank its own cores "
+                    "(srun --cpus-per-task=N --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core)",
+                    rank_list(who), where.first, cores, cores == 1 ? "" : "s", where.second));
   }
   return warnings;
 }
@@ -78,8 +77,7 @@ std::string foreign_launcher_warning(std::string_view maps_of_launcher, std::str
   const std::string own = mapped_library(own_maps, kLibrary);
   if (launcher.empty() || own.empty() || launcher == own) return {};
   return fmt::format(
-      "two Open MPIs: mpirun is that of {}, the program uses {}. It may hang or give ranks that do not know "
-      "of "
+      "two Open MPIs: mpirun uses {}, the program uses {}. The program may hang, or its ranks may not find "
       "each other: start it with the mpirun of its own library",
       launcher, own);
 }

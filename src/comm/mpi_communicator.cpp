@@ -24,7 +24,7 @@ constexpr int kTag = 1;
 struct MpiCommunicator::Native {
   MPI_Comm comm = MPI_COMM_NULL;
   std::size_t max_message_bytes = std::size_t{1} << 30;
-  // Requests under way, and for each the bytes that must arrive (0 for a send). They keep their capacity.
+  // The pending requests, and for each the expected bytes (0 for a send). The vectors keep their capacity.
   std::vector<MPI_Request> requests;
   std::vector<std::size_t> expected;
 };
@@ -74,7 +74,7 @@ std::unique_ptr<Communicator> MpiCommunicator::split_by_host(std::string name) {
 void MpiCommunicator::abort(int code) noexcept {
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);  // if MPI_Abort should ever return
+  std::_Exit(code);  // in case MPI_Abort returns
 }
 
 void MpiCommunicator::set_max_message_bytes(std::size_t bytes) {
@@ -114,8 +114,8 @@ void MpiCommunicator::post_send(const void* data, std::size_t bytes, int to, con
   }
 }
 
-// Waits for all that was posted, and checks that what arrived has the expected length. One by one: Open
-// MPI 4.1's MPI_Waitall spins for ever when a message is longer than its receive.
+// Waits for all posted requests and checks the length of what arrived. It waits for them one by one, because
+// MPI_Waitall of Open MPI 4.1 loops for ever when a message is longer than its receive.
 void MpiCommunicator::finish(const char* what) {
   Native& n = *native_;
   int code = MPI_SUCCESS, arrived = 0, from = -1;

@@ -16,14 +16,14 @@ namespace {
 constexpr int kQuestion = 1, kAnswer = 2;
 constexpr const char* kWhere = "the watchdog";
 
-// The number of a question comes back with its answer, so that one that is late is not taken for a new one.
+// An answer carries the number of its question, so that a late answer is not taken for a new one.
 struct Answer {
   std::int64_t number = 0;
   RankStatus status;
 };
 
-// Nothing here waits for another rank: over a network a send to a host that is gone is never done, however
-// short the message. While something is still under way to a rank, nothing more is sent to it.
+// No function waits for another rank: over a network a send to a lost host never completes, however short the
+// message. While a message to a rank is pending, no further message is sent to it.
 class MpiWatchdogPeers final : public WatchdogPeers {
  public:
   MpiWatchdogPeers() {
@@ -83,12 +83,12 @@ class MpiWatchdogPeers final : public WatchdogPeers {
     return found != 0;
   }
 
-  // What goes to one rank, and the memory that it is sent from.
+  // The messages to one rank, and the memory that they are sent from.
   struct Outgoing {
     MPI_Request question_request = MPI_REQUEST_NULL, answer_request = MPI_REQUEST_NULL;
     std::int64_t question = 0;
     Answer answer;
-    bool broken = false;  // the library says that this rank cannot be reached: it does not answer
+    bool broken = false;  // the library reports that this rank cannot be reached
   };
 
   static bool is_free(Outgoing& to, MPI_Request& request) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nonblocking NCCL: no call waits for other ranks inside the library, so each of our waits has a limit. The
-// destructor aborts instead of finalising: finalising waits for the others, and a group ends only when its
-// work is done or lost.
+// Nonblocking NCCL: no call waits for other ranks inside the library, so every wait here has a time limit.
+// The destructor aborts instead of finalising, because finalising waits for the other ranks; a group is
+// destroyed only when its work is done or lost.
 #include "comm/nccl_communicator.h"
 
 #include <nccl.h>
@@ -19,8 +19,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr double kInitSeconds = 300;  // until all ranks of a large job have met
-constexpr double kCallSeconds = 60;   // until a call that needs no other rank is taken
+constexpr double kInitSeconds = 300;  // until all ranks of a large job have joined
+constexpr double kCallSeconds = 60;   // until a call that needs no other rank is accepted
 
 cudaStream_t cuda_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -28,19 +28,19 @@ class NcclCommunicator final : public DeviceCommunicator {
  public:
   NcclCommunicator(Communicator& bootstrap, Device& device, void* stream, std::string name)
       : DeviceCommunicator(bootstrap.rank(), bootstrap.size(), std::move(name)), stream_(stream) {
-    device.synchronize(stream);  // makes the device this thread's
-    // What rank 0 could not make is told to all: nobody waits for it in vain.
+    device.synchronize(stream);  // makes the device current in this thread
+    // Rank 0 also sends its status, so that no rank waits if creating the id has failed.
     struct {
       ncclUniqueId id;
       ncclResult_t result;
     } start{};
     if (rank() == 0) start.result = ncclGetUniqueId(&start.id);
     bootstrap.broadcast(&start, sizeof start, 0, "NCCL's id");
-    throw_unless_success(start.result, "making an id");
+    throw_unless_success(start.result, "creating the id");
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     finish(ncclCommInitRankConfig(&comm_, size(), start.id, rank(), &config), kInitSeconds,
-           "meeting the others");
+           "joining the other ranks");
   }
 
   ~NcclCommunicator() override {
@@ -51,16 +51,16 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   void check() override {
     ncclResult_t state = ncclSuccess;
-    throw_unless_success(ncclCommGetAsyncError(comm_, &state), "asking for errors");
-    if (state != ncclInProgress) throw_unless_success(state, "a call that was under way");
+    throw_unless_success(ncclCommGetAsyncError(comm_, &state), "querying errors");
+    if (state != ncclInProgress) throw_unless_success(state, "a pending call");
   }
 
   std::unique_ptr<Communicator> duplicate(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' is made for one stream and not duplicated", name());
+    LOCKSTEP_CHECK(false, "'{}' belongs to one stream and cannot be duplicated", name());
     return nullptr;
   }
   std::unique_ptr<Communicator> split_by_host(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' is not split", name());
+    LOCKSTEP_CHECK(false, "'{}' cannot be split", name());
     return nullptr;
   }
   [[noreturn]] void abort(int code) noexcept override { std::_Exit(code); }
@@ -71,10 +71,10 @@ class NcclCommunicator final : public DeviceCommunicator {
     throw Error(ErrorKind::communication,
                 fmt::format("NCCL, group '{}', rank {} of {}: {} failed: {}: {}", name(), rank(), size(),
                             doing, ncclGetErrorString(result), ncclGetLastError(comm_)),
-                "", "NCCL_DEBUG=INFO in the environment prints what NCCL sees.");
+                "", "Set NCCL_DEBUG=INFO in the environment to log NCCL's view.");
   }
 
-  /// Waits until the library has taken a call.
+  /// Waits until the library has accepted a call.
   void finish(ncclResult_t result, double limit, const char* doing) {
     const auto begin = std::chrono::steady_clock::now();
     for (int turn = 0; result == ncclInProgress; ++turn) {
@@ -98,7 +98,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     do_exchange_many({&out, 1}, {&in, 1}, what);
   }
 
-  // The pieces follow each other in the stream; a ring slot is used again behind what read it.
+  // The pieces are in stream order; a ring slot is reused after the work that reads it.
   void do_exchange_pieces(const void* send, std::size_t send_bytes, std::size_t recv_bytes, int peer,
                           void* ring, std::size_t piece_bytes, Arrived arrived, const char* what) override {
     const std::size_t most = std::max(send_bytes, recv_bytes);
@@ -114,7 +114,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   void do_exchange_many(std::span<const OutMessage> out, std::span<const InMessage> in,
                         const char* what) override {
     call(ncclGroupStart(), what);
-    // Errors inside a group show at its end, which must come.
+    // ncclGroupEnd() must be called and reports the errors of the calls in the group.
     for (const OutMessage& message : out)
       if (message.bytes > 0)
         (void)ncclSend(message.data, message.bytes, ncclChar, message.to, comm_, cuda_stream(stream_));
@@ -131,7 +131,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     call(ncclBroadcast(data, data, bytes, ncclChar, root, comm_, cuda_stream(stream_)), what);
   }
   void do_barrier(const char*) override {
-    LOCKSTEP_CHECK(false, "'{}': ranks wait for each other on the host", name());
+    LOCKSTEP_CHECK(false, "'{}' has no barrier: ranks synchronise on the host", name());
   }
   void do_allreduce_sum_fast(float* data, std::size_t count, const char* what) override {
     call(ncclAllReduce(data, data, count, ncclFloat, ncclSum, comm_, cuda_stream(stream_)), what);

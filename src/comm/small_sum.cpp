@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-// The leaves that `range` and group `g` share, counted from the group's first.
+// The leaves of `range` in group `g`, counted from the group's first leaf.
 Range overlap(const Range& range, int g, int group) {
   const std::int64_t begin = std::int64_t{g} * group;
   const std::int64_t first = std::clamp<std::int64_t>(range.first - begin, 0, group);
@@ -40,12 +40,11 @@ SmallSum::SmallSum(Communicator& communicator, int shards, int group, int width,
       mine_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
   LOCKSTEP_CHECK(shards >= 1 && width >= 1 && group >= 0 && shards % group_ == 0,
                  "{} shards in groups of {}, width {}", shards, group, width);
-  LOCKSTEP_CHECK(merge_ || place.device.is_host(), "numbers on {} without a way to merge them",
-                 place.device.name());
+  LOCKSTEP_CHECK(merge_ || place.device.is_host(), "values on {} need a merge function", place.device.name());
   const int ranks = communicator.size();
   const std::vector<Range> ranges = shards_of_all_ranks(ranks, shards);
   groups_.resize(static_cast<std::size_t>(shards / group_));
-  // Partials of a rank: those of its first group, of its second, ...; the same count is sent by all.
+  // A rank's partials are ordered by group. All ranks send the same number of partials.
   std::vector<int> used(static_cast<std::size_t>(ranks), 0);
   for (int g = 0; g < num_groups(); ++g) {
     Group& one = groups_[static_cast<std::size_t>(g)];

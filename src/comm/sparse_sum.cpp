@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16;  ///< gathered pieces begin at multiples of 64 bytes
+constexpr std::int64_t kGrain = 16;  ///< floats: gathered pieces begin at multiples of 64 bytes
 
 std::int64_t rounded(std::int64_t count) { return (count + kGrain - 1) / kGrain * kGrain; }
 
@@ -39,7 +39,8 @@ SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, s
       width_(width),
       leaf_rows_(std::min(leaf_rows, table_rows)),
       own_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
-  LOCKSTEP_CHECK(device == nullptr || communicator.size() > 1, "one rank's device needs no help");
+  LOCKSTEP_CHECK(device == nullptr || communicator.size() > 1,
+                 "a device needs this sum only with more than one rank");
   for (const Range& shards_of : shards_of_all_ranks(communicator.size(), shards)) {
     all_nodes_.push_back(
         maximal_subtrees(static_cast<int>(shards_of.first), static_cast<int>(shards_of.last), shards));
@@ -96,7 +97,7 @@ std::size_t SparseSum::memory_bytes() const {
   return sum + keys_.size() * (2 * sizeof(std::uint64_t) + sizeof(float*) + sizeof(std::int64_t));
 }
 
-// Each input's rows ascend: runs, merged pairwise.
+// The rows of each input ascend: merges these runs pairwise.
 void SparseSum::sort_entries(std::span<const Input> inputs) {
   run_ends_.clear();
   run_ends_.push_back(0);
@@ -121,7 +122,8 @@ void SparseSum::sort_entries(std::span<const Input> inputs) {
   }
 }
 
-// The entries [begin, end) of one row, all inside `node`: as the tree adds, leaving out what is not there.
+// Sums the entries [begin, end) of one row, all inside `node`, in the order of the tree without its absent
+// leaves.
 float* SparseSum::sum_row(std::span<const Input> inputs, std::int64_t begin, std::int64_t end,
                           Subtree node) const {
   if (end - begin == 1) return addresses_[static_cast<std::size_t>(begin)];
@@ -143,7 +145,7 @@ void SparseSum::combine(std::span<const Input> inputs, Subtree node, const Spars
   std::int64_t unique = 0;
   for (std::int64_t e = 0; e < entries; ++e) {
     const std::uint64_t entry = keys_[static_cast<std::size_t>(e)];
-    // Twice the same row of one microshard would have no place in the tree.
+    // The tree has no place for a row that occurs twice in one microshard.
     LOCKSTEP_CHECK(e == 0 || keys_[static_cast<std::size_t>(e - 1)] != entry, "row {} twice", row_of(entry));
     const std::size_t input = input_of(entry);
     addresses_[static_cast<std::size_t>(e)] = inputs[input].values + width_ * cursors_[input]++;

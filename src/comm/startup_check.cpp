@@ -16,7 +16,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kExcerpt = 120;  // characters of a value that are shown
+constexpr std::size_t kExcerpt = 120;  // shown characters of a value
 constexpr const char* kWhat = "start-up check";
 
 template <std::size_t N>
@@ -26,7 +26,7 @@ void put(std::array<char, N>& to, std::string_view text) {
   to[length] = '\0';
 }
 
-// One number for all fields; lengths keep neighbours apart.
+// One hash of all fields; the lengths separate neighbours.
 std::uint64_t hash_of(std::span<const NamedText> fields, bool values) {
   std::vector<std::uint64_t> hashes;
   for (const NamedText& field : fields) {
@@ -37,7 +37,7 @@ std::uint64_t hash_of(std::span<const NamedText> fields, bool values) {
   return hash64(hashes.data(), hashes.size() * sizeof(std::uint64_t));
 }
 
-// What rank 0 has, as one text: each name and value after its length.
+// Rank 0's fields as one text: each name and value, preceded by its length.
 std::string packed(std::span<const NamedText> fields) {
   std::string text;
   for (const NamedText& field : fields)
@@ -60,7 +60,7 @@ std::vector<NamedText> unpacked(const std::string& text) {
   return fields;
 }
 
-// What a rank that differs from rank 0 tells about its first difference.
+// A rank's first difference from rank 0.
 struct Difference {
   std::int32_t differs = 0, field = 0;
   std::array<char, 64> host{}, name{}, expected_name{};
@@ -129,7 +129,7 @@ std::string ranks_and_hosts(std::span<const int> ranks, const std::vector<std::s
     if (one.differs != 0 && (field < 0 || one.field < field)) field = one.field;
   }
   LOCKSTEP_CHECK(field >= 0, "hashes differ, but no field does");
-  // The ranks that differ from rank 0 in this field, by value; the others have rank 0's.
+  // The ranks that differ from rank 0 in this field, grouped by value; the other ranks have rank 0's value.
   std::map<std::string, std::vector<int>> groups;
   std::vector<int> same;
   const Difference* example = nullptr;
@@ -143,7 +143,7 @@ std::string ranks_and_hosts(std::span<const int> ranks, const std::vector<std::s
     groups[fmt::format("{}: {}", one.name.data(), one.value.data())].push_back(rank);
   }
   std::string text =
-      fmt::format("ranks do not run the same: '{}' differs\n    {}: {}: {}", example->expected_name.data(),
+      fmt::format("'{}' differs between the ranks\n    {}: {}: {}", example->expected_name.data(),
                   ranks_and_hosts(same, hosts), example->expected_name.data(), example->expected.data());
   for (const auto& [value, ranks] : groups)
     text += fmt::format("\n    {}: {}", ranks_and_hosts(ranks, hosts), value);
@@ -201,7 +201,7 @@ void require_same_bits(Communicator& communicator, std::uint64_t hash, const cha
       second = std::max(second, ranks.size());
     }
   }
-  std::string text = fmt::format("the ranks have drifted apart: {} differ", what);
+  std::string text = fmt::format("the ranks have diverged: {} differ", what);
   if (most == second) {
     text += "; no value has a majority";
     for (const auto& [value, ranks] : groups)
@@ -212,8 +212,9 @@ void require_same_bits(Communicator& communicator, std::uint64_t hash, const cha
         text += fmt::format("\n    {} has {:016x}, the others have {:016x}", ranks_and_hosts(ranks, hosts),
                             value, common);
   }
-  throw Error(ErrorKind::numeric, text, {},
-              "Resume from the last checkpoint; a host that is named again and again has a hardware fault.");
+  throw Error(
+      ErrorKind::numeric, text, {},
+      "Resume from the last checkpoint. A host that is reported repeatedly probably has a hardware fault.");
 }
 
 }  // namespace lockstep

@@ -46,8 +46,8 @@ double StragglerDetector::median_of(std::vector<double>& values) const {
 std::string straggler_message(const Straggler& straggler, const StragglerOptions& options,
                               const std::string& host) {
   return fmt::format(
-      "rank {} (host {}) holds the others up: {:.4g} s of its own per step, {:.2f} times the median of all "
-      "ranks, in {} windows of {} steps in a row",
+      "rank {} (host {}) slows the other ranks down: its own work takes {:.4g} s per step, {:.2f} times the "
+      "median of all ranks, in {} consecutive windows of {} steps",
       straggler.rank, host, straggler.seconds, straggler.seconds / straggler.median_seconds, options.windows,
       options.window_steps);
 }

@@ -44,7 +44,7 @@ class StragglerDetector {
   int steps_ = 0, suspect_ = -1, streak_ = 0;
 };
 
-/// A line for the log: "rank 3 (host n07) holds the others up: ...".
+/// A line for the log: "rank 3 (host n07) slows the other ranks down: ...".
 std::string straggler_message(const Straggler& straggler, const StragglerOptions& options,
                               const std::string& host);
 

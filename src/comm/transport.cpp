@@ -16,9 +16,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kAllPairs = 32;      // ranks among which every pair is looked at
-constexpr int kAllHosts = 64;      // hosts among which every pair is
-constexpr std::size_t kShown = 4;  // hosts or pairs of hosts that a line names
+constexpr int kAllPairs = 32;      // up to this many ranks every pair is examined
+constexpr int kAllHosts = 64;      // up to this many hosts every pair of hosts is examined
+constexpr std::size_t kShown = 4;  // hosts or pairs of hosts named in a line
 
 std::string address_text(const std::array<std::uint8_t, 16>& address, bool is_ipv6) {
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -31,7 +31,8 @@ bool is_loopback(const TcpEnd& end) {
   return end.is_ipv6 != 0 ? end.local == ipv6_loopback : end.local[0] == 127;
 }
 
-/// The connection of one rank as the other one sees it, or null. Loopback addresses mean a host's own.
+/// The connection between two ranks as `one` has it, or null. Loopback addresses are valid within a host
+/// only.
 const TcpEnd* connection(const TransportView& one, const TransportView& other) {
   for (int i = 0; i < one.num_tcp; ++i) {
     const TcpEnd& end = one.tcp[static_cast<std::size_t>(i)];
@@ -54,10 +55,10 @@ bool shares_memory(const TransportView& one, const TransportView& other) {
   return one.host == other.host && (mapped(one, other) || mapped(other, one));
 }
 
-/// What is neither a TCP connection nor Open MPI's own shared memory.
+/// The transport of a message that uses neither TCP nor Open MPI's shared memory.
 std::string by_component(std::span<const std::string> components) {
   for (const auto& [component, text] :
-       {std::pair("pml ucx", "UCX, which chooses by itself (UCX_TLS; ucx_info -d shows what it has)"),
+       {std::pair("pml ucx", "UCX, which selects the transport (UCX_TLS; ucx_info -d lists its devices)"),
         std::pair("mtl psm2", "Omni-Path (PSM2)"), std::pair("mtl psm", "InfiniPath (PSM)"),
         std::pair("mtl ofi", "libfabric (OFI)"), std::pair("mtl portals4", "Portals 4")})
     if (std::ranges::find(components, component) != components.end()) return text;
@@ -75,13 +76,13 @@ struct Found {
 Found transport_of(const TransportView& one, const TransportView& other,
                    std::span<const std::string> components) {
   if (const TcpEnd* end = connection(one, other))
-    return {fmt::format("TCP over {}",
-                        end->interface.front() == '\0' ? "an interface that is gone" : end->interface.data()),
+    return {fmt::format("TCP over {}", end->interface.front() == '\0' ? "an interface that no longer exists"
+                                                                      : end->interface.data()),
             fmt::format("{} - {}", address_text(end->local, end->is_ipv6 != 0),
                         address_text(end->remote, end->is_ipv6 != 0))};
   if (shares_memory(one, other)) return {"shared memory", ""};
   const auto has = [&](const char* name) { return std::ranges::find(components, name) != components.end(); };
-  // Seen on no other way, and on one host: what is left (with XPMEM there is no segment to be seen).
+  // No other transport was detected, and both are on one host. With XPMEM there is no segment to detect.
   if (one.host == other.host && has("pml ob1") && has("btl vader")) return {"probably shared memory", ""};
   return {by_component(components), ""};
 }
@@ -96,7 +97,7 @@ std::string shown(const std::set<std::string>& names) {
   return text;
 }
 
-/// Whom a rank of a large run exchanges a message with.
+/// The pairs of ranks that exchange a message.
 std::vector<std::array<int, 2>> pairs_to_look_at(const std::vector<std::string>& hosts) {
   std::vector<std::array<int, 2>> pairs;
   const int ranks = static_cast<int>(hosts.size());
@@ -120,7 +121,7 @@ std::vector<std::array<int, 2>> pairs_to_look_at(const std::vector<std::string>&
   return pairs;
 }
 
-/// One byte each way between the ranks of each pair, so that connections are made that are made when needed.
+/// Exchanges one byte between the ranks of each pair, so that lazily created connections exist.
 void touch(Communicator& world, std::span<const std::array<int, 2>> pairs) {
   const char byte = 0;
   std::vector<char> received(static_cast<std::size_t>(world.size()));

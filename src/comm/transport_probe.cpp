@@ -41,7 +41,7 @@ bool read_address(const sockaddr_storage& from, std::array<std::uint8_t, 16>& ad
   return true;
 }
 
-/// The name of the interface that has each connection's local address.
+/// Sets the interface of each connection: the one with its local address.
 void find_interfaces(TransportView& view) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return;
@@ -86,8 +86,8 @@ void find_connections(TransportView& view) {
   }
 }
 
-/// Open MPI's shared memory (btl vader): a segment per rank, .../vader_segment.<host>.<user>.<job>.<local
-/// rank>, which the others map when they first send to it.
+/// Open MPI's shared memory (btl vader): each rank has a segment .../vader_segment.<host>.<user>.<job>.<local
+/// rank>, which other ranks map when they first send to it.
 void find_segments(TransportView& view) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

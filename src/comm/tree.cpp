@@ -82,7 +82,7 @@ TreePlan::TreePlan(int shards, std::span<const Range> ranges) {
   for (const Subtree& output : outputs_) output_slots_.push_back(build(output.first, output.last, next));
 }
 
-// The slot that holds node [first, last) after the steps so far; `next` is the first input not yet used.
+// Returns the slot that holds node [first, last) after the steps so far. `next` is the first unused input.
 int TreePlan::build(int first, int last, int& next) {
   if (inputs_[static_cast<std::size_t>(next)] == Subtree{first, last}) return next++;
   const int middle = first + tree_left_size(last - first);

@@ -14,10 +14,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16;                         // elements in a cache line: where ranges are cut
-constexpr std::int64_t kPoolCount = std::int64_t{1} << 16;  // adding fewer is not worth waking the threads
+constexpr std::int64_t kGrain = 16;  // elements per cache line; ranges are cut at its multiples
+constexpr std::int64_t kPoolCount = std::int64_t{1} << 16;  // below this count one thread is faster
 constexpr std::size_t kScratchLimit = std::size_t{32} << 20;
-constexpr int kRanksAtOnce = 4;  // general way: how many ranks one call exchanges with
+constexpr int kRanksAtOnce = 4;  // general algorithm: peers per exchange
 constexpr int kMostLevels = 31;
 
 bool is_balanced(int ranks, int shards) {
@@ -40,7 +40,7 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
 TreeReduction::TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count,
                              std::size_t piece_bytes, Place place)
     : TreeReduction(communicator, nullptr, shards, largest_count, piece_bytes, std::move(place)) {
-  LOCKSTEP_CHECK(place_.add, "no way to add numbers on {}", place_.device.name());
+  LOCKSTEP_CHECK(place_.add, "values on {} need an add function", place_.device.name());
 }
 
 TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int shards,
@@ -60,8 +60,8 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
     scratch_ = Buffer(place_.device, std::max(ring, small));
     return;
   }
-  // The scratch holds the other ranks' partials of one chunk; blocks are so large that a chunk is about a
-  // piece.
+  // The scratch memory holds the other ranks' partials of one chunk. The block size is chosen so that a chunk
+  // is about one piece.
   const int own = plan_.first_input(communicator.rank() + 1) - plan_.first_input(communicator.rank());
   const std::size_t foreign = plan_.inputs().size() - static_cast<std::size_t>(own);
   const std::size_t most = std::max<std::size_t>(kScratchLimit / plan_.inputs().size(), 4096);
@@ -92,7 +92,7 @@ void TreeReduction::add(float* into, const float* from, std::int64_t count) {
   });
 }
 
-// Where a range is cut in two: at a cache line.
+// The size of the lower half of a range, a multiple of a cache line.
 std::int64_t TreeReduction::halved(std::int64_t count) const {
   return std::min(count, (count / 2 + kGrain - 1) / kGrain * kGrain);
 }
@@ -148,7 +148,8 @@ void TreeReduction::sum_block(std::span<float* const> partials, float* result, s
     return static_cast<std::size_t>(range.size()) * sizeof(float);
   };
   const int own_first = plan_.first_input(rank), own_last = plan_.first_input(rank + 1);
-  // Where the partials of my chunk are: my own in place, the others' in the scratch.
+  // The address of a partial of this rank's chunk: its own partials in place, the others' in the scratch
+  // memory.
   const auto place = [&](int input) {
     if (own_first <= input && input < own_last)
       return partials[static_cast<std::size_t>(input - own_first)] + offset + mine.first;

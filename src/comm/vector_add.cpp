@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/vector_add.h"
 
-// One version per instruction set, chosen when the program is loaded. The sanitizers' run time is not ready
-// that early.
+// One version per instruction set, selected when the program is loaded. The sanitizers' runtime is not
+// initialised that early.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define LOCKSTEP_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -18,11 +18,11 @@ namespace lockstep {
 namespace {
 
 constexpr int kCallsShown = 16;
-constexpr double kLongestNap = 0.5;      // seconds between two looks
-constexpr double kAnswerSeconds = 2;     // how long others may take to answer
-constexpr double kLowerRankSeconds = 4;  // how long a lower rank may take to end the run
+constexpr double kLongestNap = 0.5;      // seconds between two checks
+constexpr double kAnswerSeconds = 2;     // time for the others to answer
+constexpr double kLowerRankSeconds = 4;  // time for a lower rank to end the run
 constexpr int kGroupsShown = 20;
-constexpr int kRanksShown = 16;  // whose last calls are shown
+constexpr int kRanksShown = 16;  // ranks whose last calls are shown
 constexpr double kAskAgainSeconds = 1;
 
 std::atomic<double> g_timeout_seconds{0};
@@ -46,7 +46,8 @@ std::string in_phase(const std::array<char, 64>& phase) {
   return phase.front() == '\0' ? std::string() : fmt::format(" (phase '{}')", phase.data());
 }
 
-// One line per place where ranks are; those outside any call, the likely culprits, first.
+// One line per state of ranks. Unresponsive ranks and ranks outside any call, the likely culprits, come
+// first.
 std::string places(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others) {
   std::map<std::pair<int, std::string>, std::vector<int>> groups;  // (order, place) -> ranks
   std::map<std::string, double> longest;
@@ -56,7 +57,7 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
     if (!other) {
       const auto i = static_cast<std::size_t>(rank);
       const std::string host = i < identity.hosts.size() ? identity.hosts[i] : "";
-      groups[{0, fmt::format("no answer{}: dead, stopped, cut off, or already at its end",
+      groups[{0, fmt::format("no answer{}: dead, stopped, disconnected, or already finished",
                              host.empty() ? "" : " from host " + host)}]
           .push_back(rank);
       continue;
@@ -80,7 +81,7 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
   return text;
 }
 
-// The last calls of the other ranks, a line each; of many ranks the likely culprits'.
+// The last calls of the other ranks, one line each; with many ranks, those of the likely culprits.
 std::string calls_of_others(const WatchdogIdentity& identity,
                             const std::vector<std::optional<RankStatus>>& others) {
   std::vector<int> ranks;
@@ -130,7 +131,7 @@ std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecor
   if (!phase.empty()) text += fmt::format(" (phase '{}')", phase);
   text += "; the run ends here.\n";
   if (others.empty())
-    text += "  A rank that is late is elsewhere: in its input, in a checkpoint, dead or stopped.\n";
+    text += "  Another rank is late: it reads input, writes a checkpoint, is dead or stopped.\n";
   else
     text += "  Where the other ranks are:\n" + places(identity, others);
   text += fmt::format("  The last calls of rank {}, oldest first:\n{}", identity.rank,
@@ -170,12 +171,12 @@ void Watchdog::serve() {
       if (look(lock)) return;
     } catch (const std::exception& error) {
       peers_failed_ = error.what();
-      peers_.reset();  // go on alone
+      peers_.reset();  // continue without the others
     }
   }
 }
 
-// One look at the calls that are open. True when the run was ended.
+// Checks the open calls once. Returns true if it has ended the run.
 bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   if (peers_) peers_->answer(status());
   const double limit = communication_timeout_seconds();
@@ -204,11 +205,12 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
       }
     }
   }
-  // The call may have ended while others were asked.
+  // The call may have ended while the others were asked.
   const auto now = flight_recorder().oldest_open();
   if (stop_ || !now || now->number != call->number) return false;
   std::string message = watchdog_message(identity_, *call, seconds_open(*call), others);
-  if (!peers_failed_.empty()) message += fmt::format("  The watchdogs cannot talk: {}\n", peers_failed_);
+  if (!peers_failed_.empty())
+    message += fmt::format("  The watchdogs cannot exchange messages: {}\n", peers_failed_);
   expired_(message, is_host_lost(identity_, others));
   return true;
 }
@@ -236,8 +238,8 @@ RankStatus Watchdog::status() const {
   return mine;
 }
 
-// All answer, and one is at work on something that may take long: not in a communication call, or in one that
-// is young.
+// True if all ranks answer and one of them is in a long phase: outside any communication call, or in one that
+// is within the limit.
 bool Watchdog::is_excused(const std::vector<std::optional<RankStatus>>& others, double limit) const {
   bool excused = false;
   for (int rank = 0; rank < static_cast<int>(others.size()); ++rank) {

@@ -61,7 +61,7 @@ std::string list_of(const std::vector<std::string>& names) {
 }
 
 std::string straggler_text(const std::vector<std::string>& names, double seconds) {
-  return fmt::format("{} not ended within {:g} s of being asked to: {}",
+  return fmt::format("{} not ended within {:g} s of the stop request: {}",
                      names.size() == 1 ? "a thread has" : "threads have", seconds, list_of(names));
 }
 
@@ -95,13 +95,13 @@ Coordinator::~Coordinator() {
     wait_for_threads(waited);
     running = running_threads();
     reap();
-    if (first_error_) log_error("nobody joined to see this error: {}", text_of(first_error_));
+    if (first_error_) log_error("this error was not rethrown by join(): {}", text_of(first_error_));
     if (running.empty()) return;
     log_error("{}; the process ends here", straggler_text(running, waited));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: at the end of a coordinator: %s\n", error.what());
+    std::fprintf(stderr, "error: while destroying a coordinator: %s\n", error.what());
   }
-  // Joining could take for ever, and to go on would take the memory from under the threads.
+  // Joining might never return, and returning would free memory that the threads still use.
   std::fflush(stdout);
   std::_Exit(exit_code_);
 }
@@ -124,8 +124,8 @@ void Coordinator::request_stop(std::exception_ptr error) {
     source = source_;
   }
   stopped_.notify_all();
-  source.request_stop();  // runs callbacks: not under the lock
-  if (later) log_error("another error, while stopping because of the first: {}", text_of(error));
+  source.request_stop();  // runs callbacks, so not under the lock
+  if (later) log_error("another error after the first one: {}", text_of(error));
 }
 
 bool Coordinator::wait_for_stop(double limit_seconds) const {
@@ -166,7 +166,7 @@ void Coordinator::run(Thread& self, std::function<void()> body) {
   } catch (...) {
     request_stop(with_name(self.name, std::current_exception()));
   }
-  body = nullptr;  // what it holds is gone when the thread counts as ended
+  body = nullptr;  // release what it holds before the thread counts as ended
   const std::lock_guard lock(mutex_);
   self.ended = true;
   ended_.notify_all();  // under the lock: the owner may destroy the coordinator as soon as it sees the flag
@@ -174,7 +174,8 @@ void Coordinator::run(Thread& self, std::function<void()> body) {
 
 void Coordinator::register_thread(std::string name, std::thread thread) {
   LOCKSTEP_CHECK(thread.joinable(), "thread '{}' is not running", name);
-  // std::thread has no join with a limit: a thread that joins it has, by its flag.
+  // std::thread has no join with a time limit. A second thread joins it, and its `ended` flag can be waited
+  // for.
   auto shared = std::make_shared<std::thread>(std::move(thread));
   start_thread(std::move(name), [shared] { shared->join(); });
 }
@@ -199,7 +200,7 @@ bool Coordinator::wait_for_threads(double limit_seconds) const {
   });
 }
 
-// Joins the threads that have ended: that takes no time.
+// Joins the threads that have ended; this does not block.
 void Coordinator::reap() {
   std::list<Thread> gone;
   {
@@ -232,7 +233,7 @@ void Coordinator::join(double grace_seconds) {
   }
   if (!running.empty()) {
     const std::string text = straggler_text(running, grace_seconds);
-    if (!error) throw Error(ErrorKind::bug, text, "", "They should ask should_stop() more often.");
+    if (!error) throw Error(ErrorKind::bug, text, "", "Poll should_stop() more often in these threads.");
     log_error("{}", text);
   }
   if (error) std::rethrow_exception(error);
@@ -256,7 +257,7 @@ void Coordinator::clear_stop() {
   reap();
   const std::lock_guard lock(mutex_);
   LOCKSTEP_CHECK(threads_.empty(), "clear_stop() while threads run: {}", list_of(running_locked()));
-  if (first_error_) log_error("cleared without being looked at: {}", text_of(first_error_));
+  if (first_error_) log_error("cleared an error that was not rethrown: {}", text_of(first_error_));
   first_error_ = nullptr;
   later_errors_.clear();
   had_error_ = grace_spent_ = false;

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 void throw_wrong_type(DType has, DType wanted) {
-  throw Error(ErrorKind::bug, fmt::format("values of {} used as {}", name_of(has), name_of(wanted)));
+  throw Error(ErrorKind::bug, fmt::format("{} values used as {}", name_of(has), name_of(wanted)));
 }
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ class CpuDevice final : public Device {
 
   void* allocate(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
-    // Large blocks start on a huge page: fewer address-translation misses in every pass over them.
+    // Large blocks are aligned to huge pages, which reduces TLB misses.
     const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void* address = std::aligned_alloc(alignment, rounded);
@@ -32,7 +32,7 @@ class CpuDevice final : public Device {
                      "out of memory: {:.1f} MB could not be allocated ({:.1f} MB are in use); use a smaller "
                      "batch_size, more ranks, or a machine with more memory",
                      static_cast<double>(bytes) / 1e6, static_cast<double>(in_use_.load()) / 1e6);
-    if (alignment == kHugePage) madvise(address, rounded, MADV_HUGEPAGE);  // a hint; refusal changes nothing
+    if (alignment == kHugePage) madvise(address, rounded, MADV_HUGEPAGE);  // only a hint: failure is harmless
     std::memset(address, 0, rounded);
     const std::size_t now = in_use_.fetch_add(bytes) + bytes;
     std::size_t peak = peak_.load();
@@ -80,7 +80,7 @@ class CpuDevice final : public Device {
   void mark_profile(bool) override {}
 
  private:
-  static void throw_no_recording() { LOCKSTEP_CHECK(false, "the CPU does its work when it is called"); }
+  static void throw_no_recording() { LOCKSTEP_CHECK(false, "the CPU device cannot record work"); }
   static void move(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
   }

@@ -20,14 +20,14 @@ double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void check_cuda(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return;
-  (void)cudaGetLastError();  // said here; the next call's check shall not say it again
+  (void)cudaGetLastError();  // reported here: clear it, so that the next call does not report it again
   throw Error(ErrorKind::device,
               fmt::format("{} failed: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code)));
 }
 
 CudaDevice::CudaDevice(int index) : index_(index) {
   check_cuda(cudaSetDevice(index), "choosing the GPU");
-  check_cuda(cudaFree(nullptr), "making the GPU's context");
+  check_cuda(cudaFree(nullptr), "creating the GPU's context");
 }
 
 void CudaDevice::select() const { check_cuda(cudaSetDevice(index_), "choosing the GPU"); }
@@ -53,7 +53,7 @@ void* CudaDevice::allocate(std::size_t bytes) {
   const cudaError_t zeroed = cudaMemset(address, 0, bytes);
   if (zeroed != cudaSuccess) (void)cudaFree(address);
   check_cuda(zeroed, "clearing GPU memory");
-  // The legacy stream does not order itself before those that will use the memory.
+  // The legacy stream is not ordered before the non-blocking streams that will use the memory.
   check_cuda(cudaStreamSynchronize(nullptr), "clearing GPU memory");
   const std::size_t now = in_use_.fetch_add(bytes) + bytes;
   std::size_t peak = peak_.load();
@@ -97,7 +97,7 @@ void CudaDevice::copy_from_host(void* to, const void* from, std::size_t bytes) {
   select();
   check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
-  // From pageable memory the copy may still be under way on the device when the call returns.
+  // A copy from pageable memory may still be in progress on the device when the call returns.
   check_cuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
 }
 
@@ -172,7 +172,7 @@ void CudaDevice::stream_wait(void* stream, void* event) {
   check_cuda(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0), "waiting for an event");
 }
 
-// Other threads (a writer, the reducer's) go on with the device meanwhile.
+// ThreadLocal: other threads (a writer, the reducer) may continue to use the device.
 void CudaDevice::begin_recording(void* stream) {
   select();
   check_cuda(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal),
@@ -186,7 +186,7 @@ void* CudaDevice::end_recording(void* stream) {
   cudaGraphExec_t executable = nullptr;
   const cudaError_t code = cudaGraphInstantiate(&executable, graph, 0);
   (void)cudaGraphDestroy(graph);
-  check_cuda(code, "making a graph ready");
+  check_cuda(code, "instantiating a graph");
   return executable;
 }
 
@@ -210,7 +210,7 @@ void CudaDevice::destroy_graph(void* graph) noexcept {
 void CudaDevice::mark_profile(bool begins) {
   select();
   check_cuda(cudaDeviceSynchronize(), "waiting for the GPU");
-  check_cuda(begins ? cudaProfilerStart() : cudaProfilerStop(), "telling the profiler");
+  check_cuda(begins ? cudaProfilerStart() : cudaProfilerStop(), "notifying the profiler");
 }
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
 
-/// "30m": a number that is not negative, and a unit.
+/// "30m": a non-negative number with a unit.
 std::optional<double> with_unit(std::string_view text) {
   const std::optional<double> number = parse_real(text.substr(0, text.size() - 1));
   if (!number || !std::isfinite(*number) || *number < 0) return std::nullopt;
@@ -35,15 +35,15 @@ std::optional<std::int64_t> digits(std::string_view text) {
   return parse_integer(text);
 }
 
-/// "1:30:00"; minutes and seconds below 60, hours below 24 where days come before them.
-std::optional<double> clock_time(std::string_view text, bool behind_days) {
+/// "1:30:00". Minutes and seconds are below 60; with days in front, hours are below 24.
+std::optional<double> clock_time(std::string_view text, bool after_days) {
   const std::size_t first = text.find(':'), second = text.find(':', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
   const std::array parts{digits(text.substr(0, first)), digits(text.substr(first + 1, second - first - 1)),
                          digits(text.substr(second + 1))};
   for (const auto& part : parts)
     if (!part) return std::nullopt;
-  if (*parts[1] >= 60 || *parts[2] >= 60 || (behind_days && *parts[0] >= 24)) return std::nullopt;
+  if (*parts[1] >= 60 || *parts[2] >= 60 || (after_days && *parts[0] >= 24)) return std::nullopt;
   return static_cast<double>(*parts[0]) * kHour + static_cast<double>(*parts[1]) * kMinute +
          static_cast<double>(*parts[2]);
 }

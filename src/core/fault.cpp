@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-// Every kind, with the place that asks for it.
+// Every kind of fault, grouped by where it is injected.
 constexpr std::string_view kKinds[] = {
     // in a step
     "exit", "kill", "stop", "exception", "sleep", "nan_gradient", "flipped_bit", "skipped_collective",

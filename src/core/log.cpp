@@ -29,7 +29,7 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// Standard error: standard output belongs to results (JSON, tables).
+// Logs to standard error; standard output is for results (JSON, tables).
 spdlog::logger& logger() {
   static const auto instance = [] {
     auto created =
@@ -44,7 +44,7 @@ spdlog::logger& logger() {
 }  // namespace
 
 void configure_log(int rank, LogLevel level) {
-  // The level is standard error's: a log file of the run keeps the rest.
+  // `level` limits standard error only; a log file of the run receives info and above.
   logger().set_level(to_spdlog(std::min(level, LogLevel::info)));
   logger().sinks().front()->set_level(to_spdlog(rank > 0 ? std::max(level, LogLevel::warning) : level));
   logger().sinks().front()->set_pattern(rank > 0 ? fmt::format("rank {} on {}: %v", rank, host_name())

@@ -28,13 +28,13 @@ void split(std::string_view text, char separator, Piece piece) {
   }
 }
 
-// The number that `text` begins with: "0; one per channel" gives 0.
+// The number at the start of `text`: 0 for "0; one per channel".
 std::optional<double> leading_number(std::string_view text) {
   text = trimmed(text);
   return parse_real(text.substr(0, text.find_first_not_of("+-.0123456789eE")));
 }
 
-// True also if `range` says nothing about numbers: a unit, a remark, "[first, last)".
+// Also true if `range` does not limit numbers: a unit, a remark, "[first, last)".
 bool within(double value, std::string_view range) {
   for (const std::string_view sign : {">=", "<=", ">", "<"}) {
     if (!range.starts_with(sign)) continue;
@@ -54,7 +54,7 @@ bool within(double value, std::string_view range) {
          (range[close] == ']' ? value <= *high : value < *high);
 }
 
-// The words of "a|b|c"; none if the range is something else.
+// The choices of "a|b|c"; none if `range` is of another form.
 std::vector<std::string_view> choices_of(std::string_view range) {
   std::vector<std::string_view> choices;
   if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
@@ -63,7 +63,7 @@ std::vector<std::string_view> choices_of(std::string_view range) {
   return choices;
 }
 
-// Lists and maps count as no scalar at all: `non_finite` fits no type.
+// For lists and maps returns `non_finite`, which matches no option type.
 ScalarKind kind_of(const Node& node) {
   if (node.kind == Node::Kind::null) return ScalarKind::null;
   if (node.kind != Node::Kind::scalar) return ScalarKind::non_finite;
@@ -72,8 +72,7 @@ ScalarKind kind_of(const Node& node) {
 
 }  // namespace
 
-// A table's default: a scalar or a flat list. Tables are ours, so a broken one is a bug, found by the type
-// check.
+// Tables are part of the program, so an invalid default is a bug; the type check finds it.
 Node parse_fallback(std::string_view text) {
   Node node;
   if (text == "{}") {
@@ -86,7 +85,7 @@ Node parse_fallback(std::string_view text) {
             [&](std::string_view item) { node.items.push_back(Node::scalar(std::string(item))); });
   } else {
     node = Node::scalar(std::string(text));
-    // "" as a default of text is the empty text, not null.
+    // An empty default means empty text, not null.
     node.quoted = text.empty();
   }
   return node;
@@ -132,14 +131,14 @@ double ParamReader::real(const Node& node) const {
 }
 
 std::string ParamReader::string(const Node& node) const {
-  // A choice is meant as text even where it looks like something else: "true|false|auto".
+  // A choice is text even if it looks like another type: "true|false|auto".
   const std::vector<std::string_view> choices = choices_of(spec_.range);
   if (node.kind == Node::Kind::scalar &&
       std::find(choices.begin(), choices.end(), node.text) != choices.end())
     return node.text;
   if (kind_of(node) != ScalarKind::text)
     wrong_type(node, "text",
-               node.kind == Node::Kind::scalar ? "If it is meant as text, put it in quotes." : "");
+               node.kind == Node::Kind::scalar ? "Put it in quotes if it is meant as text." : "");
   check_choice(node, node.text);
   return node.text;
 }

@@ -61,7 +61,7 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
   if (!absent && node.kind != Node::Kind::map)
     throw Error(ErrorKind::config,
                 fmt::format("{} must be a map of options, but is {}", subject_, description(node)), where_,
-                "Write one 'name: value' per line, indented.");
+                "Write one indented 'name: value' per line.");
 
   std::vector<std::string_view> names;
   for (const ParamSpec& spec : table) names.push_back(spec.name);
@@ -130,7 +130,7 @@ template <typename T>
 const T& Params::value(std::string_view name) const {
   const T* found = std::get_if<T>(&entry(name).value);
   LOCKSTEP_CHECK(found != nullptr,
-                 "option '{}' of {} is null, or was asked for with another type than its table's", name,
+                 "option '{}' of {} is null, or was read as another type than its table declares", name,
                  subject_);
   return *found;
 }
@@ -176,7 +176,7 @@ Node with_defaults(const Node& written, std::span<const ParamSpec> table) {
 }
 
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates) {
-  // Levenshtein distance; a swap of neighbours counts once (optimal string alignment).
+  // Levenshtein distance in which a swap of neighbours counts once (optimal string alignment).
   const auto distance = [](std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
     std::iota(above.begin(), above.end(), 0);

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Lives as long as one of the threads does: the callback refers to the queue.
+// Kept alive by the runner's threads, because the callback refers to the queue.
 struct QueueRunner::State {
   State(Coordinator& owner, QueueControl& target, Producer function, int threads)
       : coordinator(owner),
@@ -17,7 +17,7 @@ struct QueueRunner::State {
         running(threads),
         cancel_at_stop(owner.stop_token(), [&target] { target.cancel(); }) {}
 
-  // A failure closes nothing: it stops the coordinator, which cancels the queue.
+  // An exception does not close the queue: it stops the coordinator, which cancels the queue.
   void run(int thread) {
     bool more = true;
     while (more && !coordinator.should_stop()) {

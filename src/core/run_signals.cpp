@@ -45,10 +45,10 @@ void interrupt() {
   constexpr char text[] = "lockstep: interrupted again: ending at once, without saving\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
   std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);  // comes when this handler has returned
+  std::raise(SIGINT);  // delivered when this handler returns
 }
 
-// Only what POSIX calls async-signal-safe, and errno as it was.
+// Calls only functions that POSIX declares async-signal-safe, and restores errno.
 void handle(int signal, siginfo_t* info, void*) {
   const int error = errno;
   switch (signal) {
@@ -82,7 +82,7 @@ void install_run_signals(FunctionRef<const char*(const char*)> get_env) {
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) install(signal);
   struct sigaction present {};
   if (::sigaction(SIGHUP, nullptr, &present) != 0 || present.sa_handler != SIG_IGN) install(SIGHUP);
-  // With this option mpirun forwards the CONT of a user, who has stopped the job and lets it go on.
+  // With this option mpirun forwards the CONT of a user who has suspended the job and resumes it.
   if (get_env("OMPI_MCA_orte_local_daemon_uri") != nullptr &&
       get_env("OMPI_MCA_orte_forward_job_control") == nullptr)
     install(SIGCONT);

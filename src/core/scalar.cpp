@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Cuts the leading decimal digits off `text`; how many there were.
+// Removes the leading decimal digits of `text`. Returns their number.
 std::size_t skip_digits(std::string_view& text) {
   const auto count =
       static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
@@ -31,7 +31,7 @@ bool one_of(std::string_view text, const std::array<std::string_view, N>& words)
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// Of 0x and 0o integers, which have no sign: the base, and the digits behind the prefix.
+// Returns the base of 0x and 0o integers, which have no sign, and removes the prefix.
 int base_of(std::string_view& text) {
   const int base = text.starts_with("0x") ? 16 : text.starts_with("0o") ? 8 : 10;
   if (base != 10) text.remove_prefix(2);

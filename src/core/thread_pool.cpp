@@ -18,9 +18,9 @@ namespace lockstep {
 
 namespace {
 
-// oneDNN's OpenMP build would start a team in every primitive: one thread each is what keeps microshards
-// apart. The setting is per thread. Looked up at run time: the library may be built on another runtime (TBB,
-// sequential).
+// oneDNN's OpenMP build would start a team in every primitive; with one thread each, microshards run
+// independently. The setting is per thread. It is looked up at run time because oneDNN may use another
+// runtime (TBB, sequential).
 void one_openmp_thread() {
   using SetNumThreads = void (*)(int);
   if (auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
@@ -32,7 +32,7 @@ inline void pause_processor() {
 #endif
 }
 
-constexpr int kSpins = 20000;  // about 0.2 to 0.5 ms, longer than the phases between two meetings
+constexpr int kSpins = 20000;  // about 0.2 to 0.5 ms, longer than the phases between synchronisations
 
 }  // namespace
 
@@ -76,7 +76,7 @@ struct ThreadPool::Impl {
       seen = generation.load();
       call(thread);
       if (running.fetch_sub(1) == 1) {
-        { std::lock_guard lock(mutex); }  // the waiter is before its test or asleep, never between
+        { std::lock_guard lock(mutex); }  // the waiter has not tested yet or is asleep, never in between
         done.notify_one();
       }
     }

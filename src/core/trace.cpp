@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSpansPerThread = 1 << 16;  // 5 MB
 
-/// One thread's buffer. Its mutex is free but for start and stop: a span costs an uncontended lock.
+/// One thread's buffer. Only start and stop contend for its mutex, so a span costs an uncontended lock.
 struct ThreadBuffer {
   std::mutex mutex;
   std::string name;
@@ -24,17 +24,16 @@ struct ThreadBuffer {
 
 struct Buffers {
   std::mutex mutex;
-  std::vector<std::shared_ptr<ThreadBuffer>> all;  // also of threads that have ended
+  std::vector<std::shared_ptr<ThreadBuffer>> all;  // including threads that have ended
   std::atomic<std::int64_t> start_ns{0};
 };
 
 Buffers& buffers() {
-  static Buffers* instance = new Buffers();  // threads may outlive static objects
+  static Buffers* instance = new Buffers();  // not destroyed: threads may outlive static objects
   return *instance;
 }
 
-// Of the calling thread. The buffer is made with its first span: threads that are never traced allocate
-// nothing.
+// Of the calling thread. Its first span creates the buffer, so threads without spans allocate nothing.
 thread_local std::array<char, 32> own_name{"thread"};
 thread_local std::shared_ptr<ThreadBuffer> own;
 
@@ -77,7 +76,7 @@ void record(const char* category, const char* name, std::int64_t begin_ns) noexc
     span.category = category;
     span.begin_ns = begin_ns - start_ns;
     span.end_ns = end_ns - start_ns;
-  } catch (...) {  // no memory: a profile with a hole
+  } catch (...) {  // out of memory: the span is lost
   }
 }
 

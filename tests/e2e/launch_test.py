@@ -48,10 +48,10 @@ class LaunchTest(LockstepTest):
         self.train("run", steps=2)
         core = min(os.sched_getaffinity(0))
         result = self.evaluate_through(*MPIRUN, "-n", 2, "taskset", "-c", core)
-        self.assertRegex(result.err, rf"warning: ranks 0-1 on host \S+ are bound to 1 core \({core}\)")
-        self.assertEqual(result.err.count("take turns"), 1, "once, not by every rank")
+        self.assertRegex(result.err, rf"warning: ranks 0-1 on host \S+ share 1 core \({core}\)")
+        self.assertEqual(result.err.count("give each rank its own cores"), 1, "once, not by every rank")
         if len(os.sched_getaffinity(0)) == os.cpu_count():
-            self.assertNotIn("are bound to", self.evaluate_through(*MPIRUN, "-n", 3).err)
+            self.assertNotIn("give each rank its own cores", self.evaluate_through(*MPIRUN, "-n", 3).err)
 
     def test_two_open_mpis_are_named(self):
         """A second Open MPI: copies of mpirun and its libraries, while the ranks find the first one's."""
@@ -67,7 +67,7 @@ class LaunchTest(LockstepTest):
         self.train("run", steps=2)
         # The path to the copies is mpirun's alone.
         result = self.evaluate_through(*MPIRUN, "-n", 2, "env", "--unset=LD_LIBRARY_PATH", variables={"LD_LIBRARY_PATH": str(other)})
-        self.assertRegex(result.err, rf"warning: two Open MPIs: mpirun is that of {other}/libopen-pal")
+        self.assertRegex(result.err, rf"warning: two Open MPIs: mpirun uses {other}/libopen-pal")
         self.assertEqual(result.err.count("two Open MPIs"), 1)
         self.assertNotIn("two Open MPIs", self.evaluate_through(*MPIRUN, "-n", 2).err)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that dies or stops in the middle of a run: the run ends in time, not with 0, and nothing is lost."""
+"""A rank dies or stops in the middle of a run: the run ends in time with a code other than 0, and loses nothing."""
 import os
 import platform
 import re
@@ -10,13 +10,13 @@ import unittest
 
 from lockstep_run import LockstepTest, alive, checkpoints, main, wait_until
 
-STEPS = 4000  # far more than any of these runs reaches
-EVERY = 20    # a checkpoint after so many
+STEPS = 4000  # far more than any of these runs completes
+EVERY = 20    # steps between two checkpoints
 
 
 class FaultsTest(LockstepTest):
     def disturbed(self, ranks, signal_number, victim, limit, sets=()):
-        """Sends a signal to one rank in mid-run. Returns what mpirun left, and the seconds until it did."""
+        """Sends a signal to one rank during a run. Returns the result of mpirun."""
         options = {"steps": STEPS, "sets": [f"checkpoint.every_steps={EVERY}", *sets]}
         job = self.start(*self.train_arguments("run", **options), ranks=ranks)
         wait_until(lambda: not job.running() or len(checkpoints(self.folder / "run")) >= 2, 60, "two checkpoints")
@@ -33,24 +33,24 @@ class FaultsTest(LockstepTest):
         return result
 
     def assert_resumes(self, ranks):
-        """To the bits of a run that nobody disturbed."""
+        """The run resumes and ends with the bits of an undisturbed run."""
         reached = self.header(self.folder / "run")["global_step"]
-        self.assertGreaterEqual(reached, EVERY)  # a file that the state file does not name yet is not used
+        self.assertGreaterEqual(reached, EVERY)  # a file that the state file does not name yet does not count
         self.assertLess(reached, STEPS)
         resumed = self.train("run", ranks=ranks, steps=reached + 10)
         self.assertIn(f"continuing at step {reached}", resumed.err)
         self.train("whole", ranks=1, steps=reached + 10)
         self.assert_same_run("whole", "run")
 
-    def test_a_rank_is_killed(self):
-        for ranks, victim, resumed_on in ((2, 1, 2), (3, 0, 2)):  # the chief, too
+    def test_killed_rank(self):
+        for ranks, victim, resumed_on in ((2, 1, 2), (3, 0, 2)):  # also the chief
             with self.subTest(ranks=ranks, victim=victim):
                 self.folder = self.folder / f"victim-{victim}"
                 self.folder.mkdir()
                 self.disturbed(ranks, signal.SIGKILL, victim, limit=30)
                 self.assert_resumes(resumed_on)
 
-    def test_a_rank_stops_answering(self):
+    def test_unresponsive_rank(self):
         result = self.disturbed(3, signal.SIGSTOP, victim=1, limit=5 + 10, sets=["comm.timeout_seconds=5"])
         host = re.escape(platform.node())
         self.assertRegex(result.err, rf"rank \d of 3 on host {host} has waited \d+ s in '.+' .*\(phase 'step \d+'\)")
@@ -58,8 +58,8 @@ class FaultsTest(LockstepTest):
         self.assertEqual(len(re.findall("the run ends here", result.err)), 1, str(result))
         self.assert_resumes(2)
 
-    def test_a_rank_that_is_merely_slow_is_waited_for(self):
-        """Stopped for less than the limit: the same bits as ever."""
+    def test_slow_rank_is_waited_for(self):
+        """A rank that is stopped for less than the limit does not change the bits."""
         job = self.start(*self.train_arguments("run", steps=200, sets=["comm.timeout_seconds=20"]), ranks=2)
         wait_until(lambda: not job.running() or len(job.ranks()) == 2, 60, "both ranks")
         metrics = self.folder / "run" / "metrics.jsonl"

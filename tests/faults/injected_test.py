@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Each fault that a build made for tests can inject (LOCKSTEP_FAULT=step:rank:kind, src/core/fault.h): how the run
-ends, within which time, what it says, that no broken file has a final name, and that the resumed run ends with the
-bits of one that nobody disturbed."""
+"""Each fault that a test build can inject (LOCKSTEP_FAULT=step:rank:kind, src/core/fault.h): how the run ends, within
+which time, what it reports, that no damaged file has a final name, and that the resumed run ends with the bits of an
+undisturbed run."""
 import platform
 import re
 import unittest
@@ -10,9 +10,9 @@ import unittest
 from lockstep_run import SOURCE, LockstepTest, checkpoints, main, records
 
 CONFIG = SOURCE / "tests" / "faults" / "small.yaml"
-STEPS, EVERY, AT = 230, 10, 201  # steps of a run, between two checkpoints, and the fault's
+STEPS, EVERY, AT = 230, 10, 201  # steps of a run, steps between two checkpoints, step of the fault
 HANG = 3       # comm.timeout_seconds
-IN_TIME = 40   # a start, some steps, and what a fault may take: the limit and 10 s
+IN_TIME = 40   # seconds for the start, some steps, and the end after a fault (the limit and 10 s)
 SETS = [f"checkpoint.every_steps={EVERY}", "comm.check_every_steps=0", f"comm.timeout_seconds={HANG}"]
 HOST = re.escape(platform.node())
 
@@ -23,7 +23,7 @@ def waited(phase):
 
 class InjectedFaultsTest(LockstepTest):
     def disturbed(self, kind, rank, ranks, code, says, at=AT, sets=()):
-        """A run with a fault. It ends with `code` and in time, says all patterns, and leaves only intact files."""
+        """A run with a fault. It ends with `code` and in time, reports all patterns, and leaves only intact files."""
         options = {"config": CONFIG, "steps": STEPS, "sets": [*SETS, *sets]}
         result = self.start(*self.train_arguments("run", **options), ranks=ranks,
                             variables={"LOCKSTEP_FAULT": f"{at}:{rank}:{kind}"}).wait(limit=90)
@@ -37,7 +37,7 @@ class InjectedFaultsTest(LockstepTest):
         return result
 
     def ends_as_undisturbed(self, before=None):
-        """Resumes, on another number of ranks, from a checkpoint of a step before `before`; 0: from none."""
+        """Resumes on another number of ranks from a checkpoint of a step before `before`; 0: without a checkpoint."""
         resumed = self.train("run", config=CONFIG, ranks=3, steps=STEPS, sets=SETS)
         if before is not None:
             at = re.search(r"continuing at step (\d+)", resumed.err)
@@ -88,29 +88,28 @@ class InjectedFaultsTest(LockstepTest):
         self.hangs("extra_collective", [r"'a fault on purpose: an extra collective'"])
 
     def test_nan_gradient(self):
-        """Every rank gets the NaN with the sum: it is seen in the next step's loss, or by the saver."""
+        """Every rank gets the NaN with the sum: the next step's loss or the saver detects it."""
         self.disturbed("nan_gradient", rank=1, ranks=2, code=1, 
                        says=[rf"error: .*(the loss of step {AT + 1}|after step {AT}, \S+\[0\]) is nan"])
         self.ends_as_undisturbed(before=AT)
 
     def test_flipped_bit(self):
-        """A check for drift after every step: it comes before the step's checkpoint, so that no checkpoint is of
-        ranks that have drifted apart."""
+        """The check after every step precedes the step's checkpoint, so that no checkpoint is of diverged ranks."""
         self.disturbed("flipped_bit", rank=1, ranks=3, code=1,
                        sets=["comm.check_every_steps=1"],
-                       says=[rf"error: .*drifted apart: the variables after step {AT} ", rf"rank 1 on host {HOST}"])
+                       says=[rf"error: .*diverged: the variables after step {AT} ", rf"rank 1 on host {HOST}"])
         self.ends_as_undisturbed(before=AT)
 
     def test_differing_config(self):
         result = self.disturbed("differing_config", rank=1, ranks=3, code=2, at=0,
-                                says=[r"error: ranks do not run the same: 'configuration' differs",
+                                says=[r"error: 'configuration' differs between the ranks",
                                       rf"rank 1 on host {HOST}: [^#]*a fault on purpose"])
         self.assertEqual(len(re.findall(r"(?:^|\n)error: ", result.err)), 1, str(result))
         self.assertEqual(checkpoints(self.folder / "run"), [])
         self.ends_as_undisturbed(before=0)
 
     def goes_on(self, kind, says):
-        """What goes wrong with a checkpoint in the course of a run is a warning."""
+        """A failed checkpoint during a run is only a warning."""
         self.disturbed(kind, rank=0, ranks=2, code=0, says=says, at=2 * EVERY)
         self.ends_as_undisturbed()
 
@@ -126,7 +125,7 @@ class InjectedFaultsTest(LockstepTest):
     def test_short_write(self):
         self.goes_on("short_write", [])
 
-    def test_full_disk_at_the_last_checkpoint_is_an_error(self):
+    def test_full_disk_at_the_end_is_an_error(self):
         self.disturbed("ENOSPC", rank=0, ranks=2, code=4, at=STEPS, says=[r"error: .*disk is full"])
         self.ends_as_undisturbed(before=STEPS)
 
@@ -144,11 +143,11 @@ class InjectedFaultsTest(LockstepTest):
         self.killed_while_saving("kill_before_rename")
 
     def test_kill_after_rename(self):
-        """The file is whole, but the state file does not name it yet: either may be what the run goes on with."""
+        """The file is complete, but the state file may not name it yet: the run may resume from it or the previous one."""
         self.disturbed("kill_after_rename", rank=0, ranks=2, code=137, says=[r"process rank 0"])
         self.ends_as_undisturbed()
 
-    def test_a_fault_of_an_unknown_kind_is_refused(self):
+    def test_unknown_fault_is_rejected(self):
         result = self.start(*self.train_arguments("run", config=CONFIG, steps=1),
                             variables={"LOCKSTEP_FAULT": "1:0:fire"}).wait()
         self.assert_one_error(result, 2, "LOCKSTEP_FAULT.*'1:0:fire' is not step:rank:kind")

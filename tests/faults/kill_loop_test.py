@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at random moments, again and again, on 1 to 4 ranks and in one run directory: it is usable after each, never more
-than one checkpoint interval is lost (and, where checkpoints are written beside the steps, what the one under way took), and
-the run at last ends with the bits of one that nobody killed.
+"""Repeated SIGKILL at random times, on 1 to 4 ranks and in one run directory. The directory is usable after each kill. At
+most one checkpoint interval is lost; with checkpoints in the background, also the steps since the pending one began. At the
+end the run has the bits of an undisturbed run.
 
-  LOCKSTEP_KILLS   how many times (default 200)
-  LOCKSTEP_SEED    of the moments; printed, so that a failure can be repeated
+  LOCKSTEP_KILLS   number of kills (default 200)
+  LOCKSTEP_SEED    seed of the random times; printed, so that a failure can be repeated
 """
 import json
 import os
@@ -18,11 +18,11 @@ from lockstep_run import SOURCE, LockstepTest, checkpoints, main, wait_until
 
 CONFIG = SOURCE / "tests" / "faults" / "small.yaml"
 KILLS = int(os.environ.get("LOCKSTEP_KILLS", "200"))
-EVERY, EVERY_WITH_MPIRUN = 100, 20  # steps between two checkpoints: some tenths of a second
+EVERY, EVERY_WITH_MPIRUN = 100, 20  # steps between two checkpoints: a few tenths of a second
 SETS = ["summary.events=false", "train.batch_size=256", "model.layers.conv.filters=16"]
-FAR = 10_000_000  # a step that nobody reaches
+FAR = 10_000_000  # a step that no run reaches
 SAVING = ["kill_in_write", "kill_before_fsync", "kill_before_rename", "kill_after_rename"]
-RANKS = [None] * 9 + [2, 2, 3, 4]  # None: without a launcher, which starts ten times as fast
+RANKS = [None] * 9 + [2, 2, 3, 4]  # None: without a launcher, which starts ten times faster
 LAST_BYTES = 4096
 
 
@@ -33,7 +33,7 @@ class KillLoopTest(LockstepTest):
                 "sets": [f"checkpoint.every_steps={every}", f"checkpoint.background={str(background).lower()}", *SETS]}
 
     def done(self):
-        """The last step that metrics.jsonl has a whole record of."""
+        """The last step with a complete record in metrics.jsonl."""
         try:
             with open(self.folder / "run" / "metrics.jsonl", "rb") as file:
                 file.seek(0, os.SEEK_END)
@@ -45,7 +45,7 @@ class KillLoopTest(LockstepTest):
         return json.loads(whole[-1])["step"] if whole else 0
 
     def saved(self):
-        """The step of the checkpoint that a run would go on with; every byte of it is read and verified."""
+        """The step of the checkpoint from which a run would resume; reads and verifies every byte of it."""
         if not checkpoints(self.folder / "run"):
             return 0
         result = self.lockstep("inspect", self.folder / "run", "--json")
@@ -56,22 +56,22 @@ class KillLoopTest(LockstepTest):
         return [path for path in folder.glob("*") if not path.name.endswith(".h5")] if folder.exists() else []
 
     def listing(self):
-        """What there is, and when it was written, for a person to judge."""
+        """The files with their times and the end of the log, to diagnose a failure."""
         run = self.folder / "run"
         times = sorted((path.stat().st_mtime, str(path.relative_to(run))) for path in run.rglob("*") if path.is_file())
         log = (run / "lockstep.log").read_text(encoding="utf-8").splitlines()[-15:]
         return "\n".join([*(f"{time:.3f} {path}" for time, path in times), *log])
 
     def being_written(self, saved):
-        """Whether a checkpoint newer than `saved` was begun: a temporary file, or one that is not the newest yet."""
+        """Whether a checkpoint after `saved` was begun: a temporary file, or one that the state file does not name yet."""
         newer = [path for path in checkpoints(self.folder / "run") if int(path.stem.removeprefix("step-")) > saved]
         return bool(newer or self.temporaries())
 
     def one_kill(self, moments, reached, background):
         ranks = moments.choice(RANKS)
-        way = moments.choice(["in a save", "at a time", "behind a step", "one rank", "at a temporary file"])
+        way = moments.choice(["in a save", "at a time", "after a step", "one rank", "at a temporary file"])
         if way == "one rank" and ranks in (None, 1):
-            way = "behind a step"
+            way = "after a step"
         variables = {}
         if way == "in a save":
             variables["LOCKSTEP_FAULT"] = f"{reached + moments.choice([0, EVERY_WITH_MPIRUN, 2 * EVERY_WITH_MPIRUN])}:0:{moments.choice(SAVING)}"
@@ -86,7 +86,7 @@ class KillLoopTest(LockstepTest):
         if way == "at a time":
             time.sleep(0.5 * pause)
         elif way == "at a temporary file":
-            wait_until(lambda: not job.running() or self.temporaries(), 60, "a checkpoint that is being written")
+            wait_until(lambda: not job.running() or self.temporaries(), 60, "a checkpoint to be written")
         else:
             wait_until(lambda: not job.running() or self.done() != begin_step, 60, "a step")
             time.sleep(0.3 * pause)
@@ -101,7 +101,7 @@ class KillLoopTest(LockstepTest):
             job.err.close()
         return what
 
-    def test_killed_again_and_again(self):
+    def test_repeated_kills(self):
         seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 1_000_000))
         print(f"LOCKSTEP_SEED={seed} LOCKSTEP_KILLS={KILLS}", flush=True)
         moments = random.Random(seed)
@@ -113,19 +113,19 @@ class KillLoopTest(LockstepTest):
             mid_save += bool(self.temporaries()) or "LOCKSTEP_FAULT" in what
             done, saved = self.done(), self.saved()
             self.assertGreaterEqual(saved, reached, f"{what}: a checkpoint was lost")
-            # Written beside the steps: a second interval is for handing over and beginning to write.
-            # A run that was killed before it had done a step has lost nothing: those steps were another's.
+            # In the background a second interval covers the handover and the start of the write.
+            # A run that was killed before its first step has lost nothing: those steps belong to an earlier run.
             if done != before and (not background or not self.being_written(saved)):
                 self.assertLessEqual(done - saved, 2 * EVERY if background else EVERY,
                                      f"{what}: more than an interval was lost\n{self.listing()}")
                 lost[background].append(done - saved)
             forward += saved > reached
             reached = saved
-        print(f"{KILLS} kills, {mid_save} of them in the middle of saving; {forward} runs got forward, to step {reached}; "
-              f"at most {max(lost[False])} steps were lost where the steps wait for the disk, and {max(lost[True])} where they do "
-              "not and none was being written")
-        self.assertGreater(forward, KILLS / 10, "hardly any run got forward: this shows nothing")
-        self.assertGreater(mid_save, KILLS / 10, "hardly any kill hit a save")
+        print(f"{KILLS} kills, {mid_save} of them during a save; {forward} runs made progress, to step {reached}; "
+              f"at most {max(lost[False])} steps were lost with checkpoints in the foreground, and {max(lost[True])} in the "
+              "background while none was being written")
+        self.assertGreater(forward, KILLS / 10, "too few runs made progress for a meaningful test")
+        self.assertGreater(mid_save, KILLS / 10, "too few kills during a save")
         last = reached + EVERY // 2
         self.train("run", ranks=2, **self.options(last, 2))
         self.train("whole", ranks=None, **self.options(last, None))

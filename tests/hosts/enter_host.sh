@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# enter_host.sh ADDRESS COMMAND...: what ssh is to real hosts (mpirun's plm_rsh_agent). Runs the command in the network
-# namespace of the host whose address ends like the namespace's name, under that host's name.
+# enter_host.sh ADDRESS COMMAND...: replaces ssh to a real host (mpirun's plm_rsh_agent). Runs the command in the network
+# namespace whose number is the last part of the address, under that host's name.
 set -eu
 number="${1##*.}"
 shift

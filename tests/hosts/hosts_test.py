@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A run on two hosts: the same bits as on one; a host that is lost ends the run in time, with its name, leaves no process
-behind, and the run goes on elsewhere from its last checkpoint."""
+"""A run on two hosts has the same bits as on one host. If a host is lost, the run ends in time, names the host and leaves no
+process; it resumes elsewhere from its last checkpoint."""
 import atexit
 import os
 import re
@@ -12,14 +12,14 @@ import unittest
 import two_hosts
 from lockstep_run import MPIRUN, PROGRAM, Job, LockstepTest, alive, checkpoints, main, wait_until
 
-STEPS = 40000  # far more than any of these runs reaches
+STEPS = 40000  # far more than any of these runs completes
 EVERY = 100
 LIMIT = 4      # comm.timeout_seconds
 KEEPALIVE = {"OMPI_MCA_oob_tcp_keepalive_time": "12", "OMPI_MCA_oob_tcp_keepalive_intvl": "1",
              "OMPI_MCA_oob_tcp_keepalive_probes": "2"}
 
 atexit.register(two_hosts.remove_all)
-signal.signal(signal.SIGTERM, lambda *_: exit(1))  # what ctest and people send: atexit follows
+signal.signal(signal.SIGTERM, lambda *_: exit(1))  # sent by ctest and users: atexit must run
 REASON = two_hosts.why_not()
 
 
@@ -31,19 +31,19 @@ class HostsTest(LockstepTest):
         two_hosts.make()
 
     def start_on_hosts(self, run_dir, ranks_per_host=2, transports="tcp,self", variables=None, **options):
-        """lockstep train, by an mpirun on the first host."""
+        """Starts lockstep train with an mpirun on the first host."""
         hosts = ",".join(f"10.77.0.{number}:{ranks_per_host}" for number in (1, 2))
         mpirun = [*MPIRUN, "--host", hosts, "-n", 2 * ranks_per_host, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
                   two_hosts.ENTER, "--mca", "btl", transports, "--mca", "btl_tcp_if_include", "eth0", "--mca",
                   "oob_tcp_if_include", "eth0"]
-        words = ["ip", "netns", "exec", two_hosts.name(1), "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"',
-                 two_hosts.name(1), *mpirun, PROGRAM, *self.train_arguments(run_dir, **options)]
-        job = Job(words, self.folder, variables={"LOCKSTEP_HOSTS": two_hosts.PREFIX, **(variables or {})})
+        arguments = ["ip", "netns", "exec", two_hosts.name(1), "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"',
+                     two_hosts.name(1), *mpirun, PROGRAM, *self.train_arguments(run_dir, **options)]
+        job = Job(arguments, self.folder, variables={"LOCKSTEP_HOSTS": two_hosts.PREFIX, **(variables or {})})
         self.jobs.append(job)
         return job
 
     def start_long_run(self, **more):
-        """Until it has saved twice, with all ranks at work. Returns the job and {rank: pid} of the second host."""
+        """Starts a run and waits for two checkpoints. Returns the job and {rank: pid} of the second host."""
         job = self.start_on_hosts("run", steps=STEPS, sets=[f"comm.timeout_seconds={LIMIT}",
                                                             f"checkpoint.every_steps={EVERY}"], **more)
         wait_until(lambda: not job.running() or len(checkpoints(self.folder / "run")) >= 2, 60, "two checkpoints")
@@ -65,20 +65,20 @@ class HostsTest(LockstepTest):
         self.train("whole", ranks=1, steps=reached + 10)
         self.assert_same_run("whole", "run")
 
-    def test_two_hosts_give_the_bits_of_one_and_say_how_they_talk(self):
+    def test_same_bits_as_one_host_and_transports(self):
         one, two = two_hosts.name(1), two_hosts.name(2)
         between = f"messages between {one} and {two}: TCP over eth0 (10.77.0.1 - 10.77.0.2)"
         for run, transports, within in (("tcp", "tcp,self", "TCP over eth0"), ("both", "tcp,vader,self", "shared memory")):
             result = self.start_on_hosts(run, steps=30, transports=transports).wait()
             self.assertEqual(result.code, 0, str(result))
             self.assertEqual(re.findall(r"^messages .*$", result.err, re.MULTILINE),
-                             [f"messages within {one}, {two}: {within}", between], "of every two ranks, and no more")
+                             [f"messages within {one}, {two}: {within}", between], "one line per kind of transport")
             self.assertIn("mpirun itself only after 480 s or more: docs/hosts.md", result.err)
         self.train("one", ranks=1, steps=30)
         self.assert_same_run("one", "tcp")
         self.assert_same_run("one", "both")
 
-    def test_a_rank_on_the_second_host_is_killed(self):
+    def test_killed_rank_on_the_second_host(self):
         job, second = self.start_long_run()
         begin = time.monotonic()
         os.kill(second[3], signal.SIGKILL)
@@ -89,8 +89,8 @@ class HostsTest(LockstepTest):
         self.assert_nothing_is_left(10)
         self.assert_resumes_on_one_host()
 
-    def test_the_link_of_a_host_is_cut(self):
-        """With a launcher that looks after its hosts (docs/hosts.md) nothing is left after the limit."""
+    def test_lost_link(self):
+        """With a launcher that monitors its hosts (docs/hosts.md) no process is left after the limit."""
         job, _ = self.start_long_run(variables=KEEPALIVE)
         two_hosts.set_link(2, "down")
         begin = time.monotonic()
@@ -99,13 +99,13 @@ class HostsTest(LockstepTest):
         self.assertNotEqual(result.code, 0, str(result))
         self.assertRegex(result.err, rf"rank [01] of 4 on host {two_hosts.name(1)} has waited \d+ s in '.+' .*"
                                      r"\(phase 'step \d+'\); the run ends here")
-        self.assertRegex(result.err, rf"ranks 2-3: no answer from host {two_hosts.name(2)}: dead, stopped, cut off")
+        self.assertRegex(result.err, rf"ranks 2-3: no answer from host {two_hosts.name(2)}: dead, stopped, disconnected")
         self.assertNotIn("mpirun itself only after", result.err)
         self.assert_nothing_is_left(20)
         self.assert_resumes_on_one_host()
 
-    def test_ranks_that_are_cut_off_end_themselves(self):
-        """Also where the launcher notices nothing: no rank stays on either host."""
+    def test_disconnected_ranks_end_themselves(self):
+        """Even if the launcher notices nothing, no rank remains on either host."""
         job, _ = self.start_long_run()
         two_hosts.set_link(2, "down")
         for number in (1, 2):

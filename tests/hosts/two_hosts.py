@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Two hosts on one machine, for hosts_test.py: network namespaces 1 and 2 with the addresses 10.77.0.1 and 10.77.0.2,
-joined by a bridge that lies in a namespace of its own, so that nothing of it is seen outside. All names begin with
-"lk<process id>": several tests may run at one time, and what a killed one left behind is found and removed.
+joined by a bridge in a third namespace, so that nothing is visible outside. All names begin with "lk<process id>", so that
+several tests can run at the same time, and the remains of killed tests are found and removed.
 """
 import os
 import pathlib
@@ -29,12 +29,12 @@ def name(number):
 
 
 def processes(number):
-    """All that run on a host."""
+    """The process ids on a host."""
     return [int(pid) for pid in command("ip", "netns", "pids", name(number), check=False).split()]
 
 
 def ranks(number):
-    """{rank: pid} on a host."""
+    """{rank: pid} of the ranks on a host."""
     found = {rank_of(pid): pid for pid in processes(number) if is_lockstep(pid)}
     found.pop(None, None)
     return found
@@ -58,7 +58,7 @@ def remove(namespace):
 
 
 def remove_all():
-    """Ours, and those of tests that are no more."""
+    """Removes the namespaces of this test and of tests that have ended."""
     for line in command("ip", "netns", "list", check=False).splitlines():
         found = re.match(r"(lk(\d+)-\d)\b", line)
         if found and (int(found[2]) == os.getpid() or not alive(int(found[2]))):
@@ -66,7 +66,7 @@ def remove_all():
 
 
 def make():
-    """Raises OSError where namespaces, bridges or host names cannot be made."""
+    """Creates the hosts. Raises OSError if namespaces, bridges or host names cannot be created."""
     for number in (0, 1, 2):
         command("ip", "netns", "add", name(number))
     command("ip", "-n", name(0), "link", "add", "bridge", "type", "bridge")
@@ -86,7 +86,7 @@ def set_link(number, state):
 
 
 def why_not():
-    """Why there can be no two hosts here; None if there can."""
+    """The reason why two hosts cannot be created here; None if they can."""
     if os.geteuid() != 0:
         return "not root"
     for program in ("ip", "unshare", "hostname"):

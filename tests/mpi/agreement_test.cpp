@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors that one rank meets alone, ranks that do not run the same, replicas that drift.
+// Errors on a single rank, ranks with different inputs, and variables that diverge.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -26,7 +26,7 @@ std::optional<Error> error_of(Body&& body) {
   return std::nullopt;
 }
 
-// The text is the same on all ranks: compared with rank 0's.
+// Compares the text with rank 0's.
 void expect_same_everywhere(const std::string& text) {
   Communicator& world = test_world();
   std::uint64_t length = text.size();
@@ -41,14 +41,14 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Agree, NothingHappens) {
+TEST(Agree, SuccessReturnsNormally) {
   int calls = 0;
   agree(
       test_world(), [&] { ++calls; }, "nothing");
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Agree, OneRankFails) {
+TEST(Agree, ErrorOfOneRankReachesAll) {
   Communicator& world = test_world();
   for (int bad = 0; bad < world.size(); ++bad) {
     const auto error = error_of([&] {
@@ -71,7 +71,7 @@ TEST(Agree, OneRankFails) {
   }
 }
 
-TEST(Agree, TheFirstOfSeveralFailuresWins) {
+TEST(Agree, LowestFailingRankWins) {
   Communicator& world = test_world();
   const int first = world.size() / 2;
   const auto error = error_of([&] {
@@ -89,7 +89,7 @@ TEST(Agree, TheFirstOfSeveralFailuresWins) {
   expect_same_everywhere(error->what());
 }
 
-TEST(Agree, AllFailAlike) {
+TEST(Agree, SameErrorOnAllRanksNamesNoRank) {
   const auto error = error_of([&] {
     agree(
         test_world(), [&] { throw Error(ErrorKind::config, "no file", "run.yaml:3:1"); }, "open");
@@ -114,7 +114,7 @@ TEST(Agree, OtherExceptionsAreBugs) {
   EXPECT_TRUE(contains(error->what_happened(), "from a library"));
 }
 
-TEST(StartupCheck, TheSameEverywhere) {
+TEST(StartupCheck, AcceptsEqualFields) {
   const std::vector<NamedText> fields{{"build", "1.0"}, {"config", std::string(100000, 'x')}, {"empty", ""}};
   EXPECT_NO_THROW(require_same(test_world(), fields));
 }
@@ -149,7 +149,7 @@ TEST(StartupCheck, GroupsRanksWithTheSameValue) {
       << error->what();
 }
 
-TEST(StartupCheck, AnotherListOfFields) {
+TEST(StartupCheck, RejectsAnotherListOfFields) {
   Communicator& world = test_world();
   if (world.size() == 1) GTEST_SKIP() << "needs two ranks";
   std::vector<NamedText> fields{{"build", "1.0"}};
@@ -160,7 +160,7 @@ TEST(StartupCheck, AnotherListOfFields) {
   expect_same_everywhere(error->what());
 }
 
-TEST(StartupCheck, Drift) {
+TEST(StartupCheck, DetectsDivergedVariables) {
   Communicator& world = test_world();
   EXPECT_NO_THROW(require_same_bits(world, 42, "variables"));
   if (world.size() == 1) GTEST_SKIP() << "needs two ranks";
@@ -179,7 +179,7 @@ TEST(StartupCheck, Drift) {
   }
 }
 
-TEST(StartupCheck, RankLists) {
+TEST(StartupCheck, RankListsUseRanges) {
   EXPECT_EQ(rank_list(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
   EXPECT_EQ(rank_list(std::vector<int>{}), "");
 }

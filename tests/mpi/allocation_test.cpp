@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step's communication allocates nothing: operator new is counted in this program.
+// The communication of a step does not allocate. This program counts calls of operator new.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,13 +29,13 @@ std::atomic<long> g_allocations{0};
 namespace lockstep {
 namespace {
 
-TEST(Allocation, IsCounted) {
+TEST(Allocation, AllocationsAreCounted) {
   const long before = g_allocations;
   const std::vector<int> some(100);
   EXPECT_GT(g_allocations, before);
 }
 
-TEST(Allocation, NoneInAStep) {
+TEST(Allocation, StepDoesNotAllocate) {
   const std::int64_t count = 50000;
   for (const int shards : {8, 5})
     for (const bool overlap : {false, true}) {
@@ -53,7 +53,7 @@ TEST(Allocation, NoneInAStep) {
       };
       step(false);
       test_world().barrier("before");
-      // The watchdog's thread may allocate when it has a question to answer: there is none here.
+      // The watchdog's thread may allocate to answer a question; no question is asked here.
       const long before = g_allocations;
       for (int i = 0; i < 5; ++i) step(true);
       EXPECT_EQ(g_allocations, before) << shards << " shards, overlap " << overlap;

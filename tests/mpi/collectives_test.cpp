@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every call of a Communicator, with data that differ per rank and index, whole and cut in many pieces.
+// Every call of a Communicator with data that differ per rank and index, in whole messages and in many
+// pieces.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -26,7 +27,7 @@ Values values(int rank, std::size_t count) {
 
 std::size_t bytes(const Values& values) { return values.size() * sizeof(std::uint32_t); }
 
-// The parameter is the largest message: MPI's usual, or so small that everything is cut in pieces.
+// The parameter is the maximum message size: the default, or so small that every message is split.
 class Collectives : public testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
@@ -40,10 +41,10 @@ class Collectives : public testing::TestWithParam<std::size_t> {
 };
 INSTANTIATE_TEST_SUITE_P(MessageBytes, Collectives, testing::Values(std::size_t{1} << 30, std::size_t{1000}));
 
-TEST_P(Collectives, ExchangeRoundARing) {
+TEST_P(Collectives, ExchangeAroundARing) {
   const int right = (rank_ + 1) % size_, left = (rank_ + size_ - 1) % size_;
   for (const std::size_t count : {0, 1, 249, 250, 251, 5000}) {
-    // Each rank sends a length of its own.
+    // Each rank sends a different length.
     const Values out = values(rank_, count + static_cast<std::size_t>(rank_));
     Values in(count + static_cast<std::size_t>(left));
     group_->exchange(out.data(), bytes(out), right, in.data(), bytes(in), left, "ring");
@@ -84,7 +85,7 @@ TEST_P(Collectives, ExchangePieces) {
     }
 }
 
-TEST_P(Collectives, ExchangeManyKeepsTheOrderOfMessages) {
+TEST_P(Collectives, ExchangeManyKeepsMessageOrder) {
   std::vector<Values> out, in;
   std::vector<OutMessage> sends;
   std::vector<InMessage> receives;
@@ -132,7 +133,7 @@ TEST_P(Collectives, BroadcastFromEveryRoot) {
     }
 }
 
-TEST_P(Collectives, AllreduceFast) {
+TEST_P(Collectives, FastAllreduce) {
   const std::size_t count = 1001;
   std::vector<float> data(count);
   for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>(rank_ + 1) + static_cast<float>(i);
@@ -181,7 +182,7 @@ TEST(Communicators, ShortMessageIsAnError) {
   }
 }
 
-TEST(Communicators, LongMessageIsMpisError) {
+TEST(Communicators, LongMessageIsAnMpiError) {
   const auto group = test_world().duplicate("long message");
   if (group->size() < 2) GTEST_SKIP() << "needs two ranks";
   const std::vector<char> out(20);
@@ -200,10 +201,10 @@ TEST(Communicators, LongMessageIsMpisError) {
   }
 }
 
-TEST(Communicators, WrongPeerIsRefused) {
+TEST(Communicators, RejectsInvalidPeers) {
   char byte = 0;
-  EXPECT_THROW(test_world().broadcast(&byte, 1, test_world().size(), "nobody"), Error);
-  EXPECT_THROW(test_world().send(&byte, 1, -1, "nobody"), Error);
+  EXPECT_THROW(test_world().broadcast(&byte, 1, test_world().size(), "no such rank"), Error);
+  EXPECT_THROW(test_world().send(&byte, 1, -1, "no such rank"), Error);
 }
 
 }  // namespace

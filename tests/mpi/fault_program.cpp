@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program whose last rank goes wrong in a way of choice; hang_test.py runs it under mpirun and looks at its
-// end.
+// A program whose last rank fails in a chosen way. hang_test.py runs it under mpirun and checks its end.
 //
 //   fault_program sleep | save | stop | overlap | throw | exit
 #include <unistd.h>

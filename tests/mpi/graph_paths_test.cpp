@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs whose gradients take unusual paths: variables used by several layers, a branch that no gradient
-// passes, an output that nobody reads. Gradients are central differences of the loss, and the bits are those
-// of one rank with one thread.
+// Graphs whose gradients take unusual paths: variables that several layers use, a branch that stops the
+// gradient, an unused output. The gradients must equal central differences of the loss, and the bits those of
+// one rank with one thread.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// y = x, z = 2 x; stops the gradient if told so.
+/// y = x, z = 2 x. Optionally stops the gradient.
 class Doubled final : public Layer {
  public:
   Doubled(std::string name, bool stops) : Layer(std::move(name)), stops_(stops) {}
@@ -32,8 +32,8 @@ class Doubled final : public Layer {
                                      pass.outputs[o]);
   }
   void backward(const Pass& pass) override {
-    ASSERT_FALSE(stops_) << "no gradient comes here";
-    ASSERT_EQ(pass.dy[0], nullptr) << "nobody reads the first output";
+    ASSERT_FALSE(stops_) << "no gradient may arrive here";
+    ASSERT_EQ(pass.dy[0], nullptr) << "the first output is unused";
     ASSERT_NE(pass.dy[1], nullptr);
     if (pass.dx[0] != nullptr)
       pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 2.0F, pass.dy[1], pass.dx[0]);
@@ -52,7 +52,7 @@ void add(Graph& graph, const std::string& yaml) {
     graph.add(std::move(draft.layer), draft.inputs, draft.where, draft.shared_with);
 }
 
-/// The tower is used three times, once behind itself, once on the doubled features.
+/// The tower is used three times: once on its own output and once on the doubled features.
 std::unique_ptr<Graph> siamese() {
   auto graph = std::make_unique<Graph>(Shape{kWidth});
   add(*graph, "dense: {name: tower, units: 5}");
@@ -67,7 +67,7 @@ std::unique_ptr<Graph> siamese() {
   return graph;
 }
 
-/// `frozen` has variables, but its branch is stopped; `passed` lies before the stop and on another path.
+/// `frozen` has variables, but its branch is stopped. `passed` is before the stop and also on another path.
 std::unique_ptr<Graph> stopped() {
   auto graph = std::make_unique<Graph>(Shape{kWidth});
   add(*graph, "dense: {name: passed, units: 5}");
@@ -126,8 +126,8 @@ void expect_same_bits(std::unique_ptr<Graph> (*graph)()) {
   }
 }
 
-TEST(SharedVariables, GradientIsTheSumOverTheirUses) { expect_central_differences(siamese()); }
-TEST(SharedVariables, SameBits) { expect_same_bits(siamese); }
+TEST(SharedVariables, GradientSumsAllUses) { expect_central_differences(siamese()); }
+TEST(SharedVariables, SameBitsAsOneRank) { expect_same_bits(siamese); }
 TEST(SharedVariables, AreDeclaredOnce) {
   SelfCommunicator self;
   Batch run(self, 1, siamese());
@@ -135,8 +135,8 @@ TEST(SharedVariables, AreDeclaredOnce) {
   EXPECT_EQ(run.step.variables().num_parameters(), 5 * 5 + 5 + 5 * 3 + 3);
 }
 
-/// The gradient that reaches `frozen` is zero; the loss's true slope along it is not, hence no difference.
-TEST(StoppedGradient, MovesNothingBeforeIt) {
+/// The gradient of `frozen` is zero, but the loss depends on it. Central differences therefore do not apply.
+TEST(StoppedGradient, GradientBeforeTheStopIsZero) {
   SelfCommunicator self;
   Batch run(self, 1, stopped());
   const OneStep::Result result = run();
@@ -151,7 +151,7 @@ TEST(StoppedGradient, MovesNothingBeforeIt) {
     }
   EXPECT_GT(moved, 0.1);
 }
-TEST(StoppedGradient, SameBits) { expect_same_bits(stopped); }
+TEST(StoppedGradient, SameBitsAsOneRank) { expect_same_bits(stopped); }
 
 }  // namespace
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that hangs, stops, throws or dies: the run ends in time, not with 0, and says where.
+"""A rank hangs, stops, throws or dies: the run ends in time, with a code other than 0, and reports the place.
 
   hang_test.py FAULT RANKS PROGRAM MPIRUN...
 """
@@ -32,7 +32,7 @@ code, wanted, unwanted, limit = EXPECTED[fault]
 
 
 def started():
-    """The run's result, and how long it took."""
+    """Runs the program. Returns the result and the elapsed seconds."""
     begin = time.monotonic()
     done = subprocess.run([*mpirun, "-n", str(ranks), program, fault], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=90, check=False)
@@ -43,9 +43,9 @@ def started():
 
 
 run, seconds = started()
-# Open MPI 4.1.4's mpiexec has crashed, once in some hundred runs, while it ended itself behind ours.
+# Open MPI 4.1.4's mpiexec has crashed once in several hundred runs while it ended itself after our processes.
 if run.returncode < 0 and "PMIx_server_finalize" in run.stdout:
-    print("mpiexec itself crashed in its own end: once more")
+    print("mpiexec itself crashed at its end: run again")
     run, seconds = started()
 failures = []
 if run.returncode != code:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each built-in hook by its effect, on any number of ranks.
+// The effects of the built-in hooks, on any number of ranks.
 
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(StopHooks, AfterStepsCountsFromTheFirstCreationAlsoAfterARecovery) {
+TEST(StopHooks, AfterStepsCountsAcrossRecoveries) {
   TestRun run(1);
   int failures = 0;
   run.add<At>("after_run", 0, 2, [&](MonitoredSession&) {
@@ -43,7 +43,7 @@ TEST(StopHooks, AfterEpochs) {
   EXPECT_EQ(run.session.global_step(), 8);  // 60 samples in batches of 16
 }
 
-TEST(StopHooks, AfterSecondsByTheChiefsClock) {
+TEST(StopHooks, AfterSecondsUsesTheChiefsClock) {
   TestRun run;
   run.add<StopAfterSecondsHook>(0.01);
   run.run();
@@ -56,7 +56,7 @@ void poison(TestRun& run, std::int64_t step) {
   });
 }
 
-TEST(NanGuard, AnErrorBeforeTheVariablesMove) {
+TEST(NanGuard, ErrorComesBeforeTheUpdate) {
   TestRun run, before;
   before.add<StopAtStepHook>(3);
   before.run();
@@ -74,7 +74,7 @@ TEST(NanGuard, AnErrorBeforeTheVariablesMove) {
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0);
 }
 
-TEST(NanGuard, StopEndsInOrderAndSkipGoesOnWithFiniteVariables) {
+TEST(NanGuard, StopAndSkipKeepVariablesFinite) {
   TestRun stopped;
   poison(stopped, 3);
   stopped.add<NanGuardHook>(GuardAction::stop);
@@ -95,8 +95,8 @@ TEST(NanGuard, StopEndsInOrderAndSkipGoesOnWithFiniteVariables) {
   }
 }
 
-/// Twelve steps with a loss that jumps at steps 9 and 10; where it ends, and whether the variables moved
-/// then.
+/// Runs twelve steps with a loss that jumps at steps 9 and 10. Returns the last step, and whether the
+/// variables changed in the spike.
 std::int64_t end_with_spikes(double factor, GuardAction action, bool& moved) {
   TestRun run(0, "[flatten, dense: {units: 3}]");
   run.add<FeedHook>("spike", [](std::int64_t step, const Microshard& m, float* features, Labels&) {
@@ -124,7 +124,7 @@ TEST(LossSpike, StopsSkipsOrWarns) {
   EXPECT_THROW(end_with_spikes(3, GuardAction::error, moved), SharedError);
 }
 
-/// Notes a made-up metric after every step.
+/// Publishes a given metric after every step.
 class Metric : public Hook {
  public:
   explicit Metric(std::vector<double> values) : Hook("metric"), values_(std::move(values)) {}
@@ -145,7 +145,7 @@ std::int64_t end_with(std::vector<double> values, std::unique_ptr<Hook> hook) {
   return run.session.global_step();
 }
 
-TEST(EarlyStopping, ByThreshold) {
+TEST(EarlyStopping, StopsAtAThreshold) {
   const auto hook = [](bool higher, std::int64_t min_steps) {
     return std::make_unique<StopAtThresholdHook>("s", "eval/loss", higher, 0.5, min_steps);
   };
@@ -155,7 +155,7 @@ TEST(EarlyStopping, ByThreshold) {
   EXPECT_EQ(end_with({0.9}, hook(false, 0)), 10);
 }
 
-TEST(EarlyStopping, WithoutProgress) {
+TEST(EarlyStopping, StopsWithoutProgress) {
   const auto hook = [](bool increase, std::int64_t steps, std::int64_t min_steps = 0) {
     return std::make_unique<StopWithoutProgressHook>("s", "eval/loss", increase, steps, min_steps);
   };
@@ -167,14 +167,14 @@ TEST(EarlyStopping, WithoutProgress) {
       << "NaN is never better";
 }
 
-TEST(EarlyStopping, AMetricThatNobodyNotesIsAnError) {
+TEST(EarlyStopping, MissingMetricIsAnError) {
   EXPECT_THROW(end_with({1}, std::make_unique<StopAtThresholdHook>("s", "eval/accuracy", true, 1, 0)),
                SharedError);
 }
 
-TEST(StragglerHook, NamesARankThatIsSlowInItsOwnWork) {
+TEST(StragglerHook, NamesARankWithSlowOwnWork) {
   const int ranks = test_world().size(), slow = ranks - 1;
-  if (ranks < 2) GTEST_SKIP() << "one rank holds nobody up";
+  if (ranks < 2) GTEST_SKIP() << "needs two ranks";
   TestRun run;
   run.add<StragglerHook>(ranks, StragglerOptions{.window_steps = 4, .least_seconds = 0.005, .windows = 2});
   run.add<FeedHook>("slow", [slow](std::int64_t, const Microshard&, float*, Labels&) {
@@ -202,7 +202,7 @@ TEST(FinalOps, RunOnceAtTheEnd) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Feed, TwoFeedsOfOneStepAreAnErrorThatNamesBoth) {
+TEST(Feed, TwoFeedsInOneStepAreAnError) {
   TestRun run;
   run.add<FeedHook>("first", Feed([](auto&&...) {}));
   run.add<FeedHook>("second", Feed([](auto&&...) {}));
@@ -214,7 +214,7 @@ TEST(Feed, TwoFeedsOfOneStepAreAnErrorThatNamesBoth) {
   }
 }
 
-/// Writes down what it is told: "before 2", "after 2".
+/// Records its calls: "before 2", "after 2".
 class Listener : public CheckpointSaverListener {
  public:
   Listener(std::vector<std::string>& calls, std::int64_t stop_at) : calls_(calls), stop_at_(stop_at) {}
@@ -224,7 +224,8 @@ class Listener : public CheckpointSaverListener {
   }
   bool after_save(MonitoredSession&, std::int64_t step, const std::string& path) override {
     calls_.push_back(fmt::format("after {}", step));
-    EXPECT_EQ(CheckpointFile(path).header().global_step, step) << "it is durable when the listener is told";
+    EXPECT_EQ(CheckpointFile(path).header().global_step, step)
+        << "the file is durable when the listener is called";
     return step == stop_at_;
   }
   void end(MonitoredSession&, std::int64_t step) override { calls_.push_back(fmt::format("end {}", step)); }
@@ -234,7 +235,7 @@ class Listener : public CheckpointSaverListener {
   std::int64_t stop_at_;
 };
 
-TEST(CheckpointSaver, TellsItsListenersOnTheChiefAndStopsWhenOneAsksForIt) {
+TEST(CheckpointSaver, NotifiesListenersAndStopsOnRequest) {
   const lockstep::testing::TemporaryFolder folder;
   const bool chief = test_world().rank() == 0;
   for (const bool background : {false, true}) {
@@ -244,7 +245,7 @@ TEST(CheckpointSaver, TellsItsListenersOnTheChiefAndStopsWhenOneAsksForIt) {
     auto& hook =
         run.add<CheckpointSaverHook>(saver, CheckpointSaverHook::Options{.triggers = {.every_steps = 2}});
     hook.add_listener(std::make_unique<Listener>(calls, 4));
-    // In the background a file may be late: each step waits for it, so that the order is known.
+    // In the background a file may be late: each step waits for it, so that the order is deterministic.
     run.add<At>("before_run", 0, -1, [&](MonitoredSession&) { saver.wait(60); });
     run.add<StopAtStepHook>(50);
     run.run();
@@ -258,7 +259,7 @@ TEST(CheckpointSaver, TellsItsListenersOnTheChiefAndStopsWhenOneAsksForIt) {
     EXPECT_EQ(calls[2], "after 2");
     EXPECT_EQ(calls[3], "before 4");
     EXPECT_EQ(calls[4], "after 4");
-    EXPECT_LE(run.session.global_step(), 7) << "a stop was asked for after step 4";
+    EXPECT_LE(run.session.global_step(), 7) << "the stop was requested after step 4";
     EXPECT_EQ(calls.back(), fmt::format("end {}", run.session.global_step()));
     EXPECT_EQ(calls[calls.size() - 2], fmt::format("after {}", run.session.global_step()));
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Training steps of nets with recurrent layers: the bits of one rank with one thread on any number of both,
-// with lengths and dropout; and outputs that nobody reads.
+// Training steps of nets with recurrent layers, lengths and dropout: the bits are those of one rank with one
+// thread. Unused outputs have no gradient.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kSteps = 6;
 const std::vector<std::int64_t> kSizes = {3, 0, 1, 4};
 
-/// Sequences of ids; the net makes features and lengths of them.
+/// One step on sequences of ids, from which the net computes features and lengths.
 OneStep::Result run(Communicator& world, int threads, const std::string& yaml) {
   auto graph = std::make_unique<Graph>(graph_from_config(parse_yaml(yaml, "test"), Shape{kSteps}));
   OneStep step(world, threads, std::move(graph), make_loss(Node::scalar("softmax_cross_entropy")), kSizes);
@@ -60,8 +60,9 @@ TEST(RecurrentSteps, SameBitsOnAnyRanksAndThreads) {
   }
 }
 
-/// The last state is the last step's output, so the same net by either output has the same gradients.
-TEST(RecurrentSteps, AnOutputThatNobodyReadsGivesNoGradient) {
+/// The last state equals the last step's output, so the same net through either output has the same
+/// gradients.
+TEST(RecurrentSteps, UnusedOutputHasNoGradient) {
   for (const std::string cell : {"lstm", "gru"}) {
     const std::string before =
         "- embedding: {name: words, rows: 5, units: 3}\n- sequence_length: {name: length, inputs: "

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradient sum has the bits of a recursive sum in one process, for this number of ranks, for several
-// numbers of shards, bucket layouts and sizes, with and without overlap.
+// The gradient sum has the bits of a recursive sum in one process, for several numbers of shards, bucket
+// layouts and sizes, with and without overlap.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -15,8 +15,8 @@
 namespace lockstep {
 namespace {
 
-// Differs per shard and element, with magnitudes far apart, so that another order gives other bits.
-// (MurmurHash3's finaliser: cheap, since every rank computes all leaves.)
+// Differs per shard and element, with widely different magnitudes, so that another order of summation gives
+// other bits. (MurmurHash3's finaliser: cheap, because every rank computes all leaves.)
 float leaf_value(int shard, std::int64_t element) {
   std::uint32_t hash = static_cast<std::uint32_t>(shard) * 0x9E3779B9U + static_cast<std::uint32_t>(element);
   hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
@@ -70,21 +70,21 @@ TEST(Reduction, SameBitsAsOneProcess) {
         for (const bool overlap : {false, true}) check(shards, count, buckets, {.overlap = overlap});
 }
 
-TEST(Reduction, SmallPieces) {
+TEST(Reduction, SumsInSmallPieces) {
   for (const int shards : {8, 5, 12}) check(shards, 100003, 2, {.piece_bytes = 1024});
 }
 
-TEST(Reduction, Large) {
+TEST(Reduction, SumsLargeBuckets) {
   for (const int shards : {8, 5, 12})
     for (const bool overlap : {false, true}) check(shards, 1000003, 4, {.overlap = overlap}, 1);
 }
 
-TEST(Reduction, WithAPool) {
+TEST(Reduction, SumsWithAThreadPool) {
   ThreadPool pool(3);
   for (const int shards : {8, 5}) check(shards, 1000003, 2, {}, 1, &pool);
 }
 
-TEST(Reduction, DataCanShowAWrongOrder) {
+TEST(Reduction, TestDataRevealAWrongOrder) {
   int differs = 0;
   for (std::int64_t i = 0; i < 1000; ++i) {
     float plain = 0;
@@ -94,8 +94,8 @@ TEST(Reduction, DataCanShowAWrongOrder) {
   EXPECT_GT(differs, 100);
 }
 
-// MPI's own order: right to rounding, the same on the ranks of this run.
-TEST(Reduction, FastMode) {
+// In MPI's own order: correct to rounding, and equal on the ranks of this run.
+TEST(Reduction, FastModeIsCorrectToRounding) {
   Communicator& world = test_world();
   const std::int64_t count = 30011;
   for (const int shards : {8, 5})
@@ -126,7 +126,7 @@ TEST(Reduction, FastMode) {
     }
 }
 
-TEST(Reduction, CountsWhatItSends) {
+TEST(Reduction, CountsBytesSent) {
   Communicator& world = test_world();
   const std::int64_t count = 1 << 20;
   GradientReducer reducer(world, nullptr, 8, count, cut(count, 4));
@@ -140,13 +140,12 @@ TEST(Reduction, CountsWhatItSends) {
   for (int bucket = 0; bucket < 4; ++bucket) reducer.start(bucket);
   reducer.wait_all();
   const auto moved = static_cast<std::int64_t>(reducer.communicator().bytes_moved() - before);
-  // Sent and received; chunks differ by a cache line per cut.
+  // Sent and received bytes. Chunks differ by one cache line per cut.
   EXPECT_GE(moved, reducer.bytes_per_step());
   EXPECT_LE(moved, 3 * reducer.bytes_per_step() + 65536);
   EXPECT_GE(reducer.seconds_blocked(), reducer.seconds_reducing());
 }
 
-// What is not finite reaches every rank.
 TEST(Reduction, InfinityAndNanReachEveryRank) {
   Communicator& world = test_world();
   for (const std::int64_t count : {std::int64_t{100}, std::int64_t{20000}}) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The session on any number of ranks: the order of its hooks' calls, requests of any rank that all ranks
+// The session on any number of ranks: the order of its hooks' calls, requests of one rank that all ranks
 // follow after the same step, errors in each method on the chief and on another rank, recovery, initial
 // values, services.
 #include "driver/monitored_session.h"
@@ -21,7 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Writes down its calls: "name.method step".
+/// Records its calls: "name.method step".
 class Recorder : public Hook {
  public:
   Recorder(std::string name, std::vector<std::string>& calls, HookScope scope = HookScope::all_ranks)
@@ -48,7 +48,7 @@ class Recorder : public Hook {
   std::vector<std::string>& calls_;
 };
 
-TEST(Hooks, AreCalledInTheirOrderInEachMethodAndChiefOnlyOnesOnTheChief) {
+TEST(Hooks, RunInOrderAndChiefOnlyOnesOnTheChief) {
   std::vector<std::string> calls;
   TestRun run;
   run.add<Recorder>("a", calls);
@@ -67,14 +67,14 @@ TEST(Hooks, AreCalledInTheirOrderInEachMethodAndChiefOnlyOnesOnTheChief) {
   EXPECT_EQ(calls, expected);
 }
 
-TEST(Hooks, TwoWithOneNameAreRefused) {
+TEST(Hooks, RejectsDuplicateNames) {
   std::vector<std::string> calls;
   TestRun run;
   run.add<Recorder>("twin", calls);
   EXPECT_THROW(run.add<Recorder>("twin", calls), Error);
 }
 
-TEST(Hooks, ARequestOfOneRankStopsAllAfterTheSameStep) {
+TEST(Hooks, StopRequestOfOneRankStopsAll) {
   const int last = test_world().size() - 1;
   const struct {
     const char* method;
@@ -97,7 +97,7 @@ InterruptionSources::Source request_from(MonitoredSession& session, int rank, st
   };
 }
 
-TEST(Hooks, AnInterruptionOnOneRankStopsAllAfterTheSameStepAndTheMostUrgentPrevails) {
+TEST(Hooks, MostUrgentInterruptionStopsAllRanks) {
   const int last = test_world().size() - 1;
   TestRun run;
   run.add<StopAtStepHook>(9);
@@ -109,7 +109,7 @@ TEST(Hooks, AnInterruptionOnOneRankStopsAllAfterTheSameStepAndTheMostUrgentPreva
   EXPECT_EQ(run.session.interruption().reason, 2);
 }
 
-TEST(Hooks, AnInterruptionBeforeTheFirstStepLeavesItUndone) {
+TEST(Hooks, InterruptionBeforeTheFirstStepSkipsIt) {
   TestRun run;
   run.session.interruptions().add(
       request_from(run.session, test_world().size() - 1, 0, {Interruption::requeue, 15}));
@@ -118,7 +118,7 @@ TEST(Hooks, AnInterruptionBeforeTheFirstStepLeavesItUndone) {
   EXPECT_EQ(run.session.interruption().kind, Interruption::requeue);
 }
 
-TEST(Hooks, AnInterruptionInTheLastStepChangesNothing) {
+TEST(Hooks, InterruptionInTheLastStepHasNoEffect) {
   TestRun run;
   run.add<StopAtStepHook>(4);
   run.session.interruptions().add(request_from(run.session, 0, 3, {Interruption::requeue, 10}));
@@ -127,7 +127,7 @@ TEST(Hooks, AnInterruptionInTheLastStepChangesNothing) {
   EXPECT_FALSE(run.session.interruption().any());
 }
 
-TEST(Hooks, WhatAHookLeftOffIsMadeUpForBeforeTheNextStep) {
+TEST(Hooks, DeferredWorkResumesBeforeTheNextStep) {
   std::vector<std::string> calls;
   std::vector<double> kept;
   {
@@ -152,24 +152,24 @@ TEST(Hooks, WhatAHookLeftOffIsMadeUpForBeforeTheNextStep) {
     s.trainer().set_position(2, {});
   };
   run.add<Recorder>("a", calls);
-  run.add<At>("after_run", -1, 2, [&](MonitoredSession&) { calls.emplace_back("made up"); });
+  run.add<At>("after_run", -1, 2, [&](MonitoredSession&) { calls.emplace_back("resumed"); });
   run.add<Recorder>("b", calls);
   run.add<StopAtStepHook>(3);
   run.run();
   const std::vector<std::string> first(calls.begin() + 4, calls.begin() + 7);
-  EXPECT_THAT(first, ElementsAre("made up", "b.after 2", "a.before 2"));
+  EXPECT_THAT(first, ElementsAre("resumed", "b.after 2", "a.before 2"));
   EXPECT_TRUE(run.session.made_up());
-  EXPECT_TRUE(run.session.state().empty()) << "it must not be made up for again";
+  EXPECT_TRUE(run.session.state().empty()) << "it must not be resumed again";
 }
 
-TEST(Hooks, StopNowOnAllRanksEndsWithThatStep) {
+TEST(Hooks, StopNowEndsWithThatStep) {
   TestRun run;
   run.add<At>("after_run", -1, 3, [](MonitoredSession& s) { s.stop_now("a test asks for it"); });
   run.run();
   EXPECT_EQ(run.session.global_step(), 3);
 }
 
-TEST(Hooks, AnErrorInAnyMethodOnAnyRankEndsAllRanksWithTheHooksName) {
+TEST(Hooks, ErrorInAnyMethodEndsAllAndNamesTheHook) {
   const int last = test_world().size() - 1;
   for (const int rank : {0, last})
     for (const char* method :
@@ -178,7 +178,7 @@ TEST(Hooks, AnErrorInAnyMethodOnAnyRankEndsAllRanksWithTheHooksName) {
       TestRun run;
       run.add<Recorder>("other", calls);
       run.add<At>(method, rank, std::string_view(method) == "end" ? 3 : -1, [](MonitoredSession&) {
-        throw Error(ErrorKind::data, "the sensor is broken", "sensor 7", "Mend it.");
+        throw Error(ErrorKind::data, "the sensor is broken", "sensor 7", "Repair it.");
       });
       run.add<StopAtStepHook>(3);
       const std::string what = fmt::format("{} on rank {}", method, rank);
@@ -200,7 +200,7 @@ TEST(Hooks, AnErrorInAnyMethodOnAnyRankEndsAllRanksWithTheHooksName) {
     }
 }
 
-TEST(Hooks, AnErrorInTheLastStepIsNotLost) {
+TEST(Hooks, ErrorInTheLastStepIsReported) {
   TestRun run;
   run.add<StopAtStepHook>(2);
   run.add<At>("after_run", test_world().size() - 1, 2,
@@ -208,7 +208,7 @@ TEST(Hooks, AnErrorInTheLastStepIsNotLost) {
   EXPECT_THROW(run.run(), SharedError);
 }
 
-TEST(Hooks, TheOthersOfAStepStillRunAfterAnError) {
+TEST(Hooks, OtherHooksOfTheStepRunAfterAnError) {
   std::vector<std::string> calls;
   TestRun run;
   run.add<At>("after_run", -1, 2, [](MonitoredSession&) { throw std::runtime_error("first"); });
@@ -218,7 +218,7 @@ TEST(Hooks, TheOthersOfAStepStillRunAfterAnError) {
   EXPECT_THAT(calls, testing::Not(testing::Contains("r.after 3")));
 }
 
-TEST(Hooks, ATransientErrorGoesBackWithoutCallingBeginAgainAndEndsWithTheSameBits) {
+TEST(Hooks, TransientErrorRecoversWithTheSameBits) {
   TestRun whole;
   whole.add<StopAtStepHook>(6);
   whole.run();
@@ -242,7 +242,7 @@ TEST(Hooks, ATransientErrorGoesBackWithoutCallingBeginAgainAndEndsWithTheSameBit
     throw TransientError(ErrorKind::data, "the file server does not answer");
   });
   EXPECT_THROW(hopeless.run(), SharedError);
-  EXPECT_EQ(hopeless.session.recoveries(), 3) << "the third is one too many";
+  EXPECT_EQ(hopeless.session.recoveries(), 3) << "the third recovery exceeds the limit";
 }
 
 class Words : public Hook {
@@ -265,7 +265,7 @@ class Words : public Hook {
   MonitoredSession::Words words_;
 };
 
-TEST(Hooks, WordsOfEachRankTravelWithTheStep) {
+TEST(Hooks, RankValuesAreExchangedWithTheStep) {
   TestRun run, plain;
   plain.add<StopAtStepHook>(5);
   plain.run();
@@ -276,7 +276,7 @@ TEST(Hooks, WordsOfEachRankTravelWithTheStep) {
   EXPECT_EQ(run.tiny.variables().hash(), plain.tiny.variables().hash());
 }
 
-TEST(Hooks, ASaveRequestOfOneRankReachesAll) {
+TEST(Hooks, SaveRequestOfOneRankReachesAll) {
   TestRun run;
   std::vector<std::int64_t> taken;
   run.add<At>("before_run", test_world().size() - 1, 2, [](MonitoredSession& s) { s.request_save(); });
@@ -288,7 +288,7 @@ TEST(Hooks, ASaveRequestOfOneRankReachesAll) {
   EXPECT_THAT(taken, ElementsAre(3));
 }
 
-TEST(InitFn, RunsOnlyWhenNothingWasRestored) {
+TEST(InitFn, RunsOnlyIfNothingWasRestored) {
   const auto pretrained = [](VariableStore& variables) {
     std::ranges::fill(variables.trainable_values(), 0.25F);
   };
@@ -299,9 +299,9 @@ TEST(InitFn, RunsOnlyWhenNothingWasRestored) {
   }
 }
 
-TEST(ReadyCheck, NamesTheVariablesWithoutValues) {
+TEST(ReadyCheck, NamesVariablesWithoutValues) {
   TestRun run;
-  // As if the checkpoint that was restored had not held them.
+  // As if the restored checkpoint had not contained them.
   const_cast<Variable&>(run.tiny.variables()[VariableId{0}]).initializer = nullptr;
   try {
     run.run();
@@ -316,7 +316,7 @@ TEST(ReadyCheck, NamesTheVariablesWithoutValues) {
   given.run();
 }
 
-TEST(Services, RunBesideTheLoopAndEndWithIt) {
+TEST(Services, RunDuringTheLoopAndEndWithIt) {
   std::atomic<int> runs{0};
   TestRun run;
   run.add<At>("after_create_session", 0, -1, [&](MonitoredSession& s) {
@@ -330,7 +330,7 @@ TEST(Services, RunBesideTheLoopAndEndWithIt) {
   EXPECT_TRUE(run.session.coordinator().running_threads().empty());
 }
 
-TEST(Services, AnErrorInOneOnOneRankEndsAllRanksWithItsName) {
+TEST(Services, ErrorOnOneRankEndsAllAndNamesTheService) {
   const int last = test_world().size() - 1;
   TestRun run;
   run.add<At>("after_create_session", last, -1, [](MonitoredSession& s) {
@@ -347,7 +347,7 @@ TEST(Services, AnErrorInOneOnOneRankEndsAllRanksWithItsName) {
   }
 }
 
-TEST(Services, ATransientErrorInOneStartsItAgain) {
+TEST(Services, TransientErrorRestartsTheService) {
   std::atomic<int> starts{0};
   TestRun run(1);
   run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small sums: the bits of a recursive sum in one process, for this number of ranks, with and without groups,
-// with addition, with Chan's merge of moments (which tells left from right) and with a merge that spells out
-// the tree.
+// Small sums have the bits of a recursive sum in one process, with and without groups, with addition, with
+// Chan's merge of moments (not symmetric in its operands) and with a merge that depends on the whole tree.
 #include "comm/small_sum.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +31,7 @@ void add(double* into, const double* right, int width) {
   for (int i = 0; i < width; ++i) into[i] += right[i];
 }
 
-// Chan, Golub, LeVeque 1983: (count, mean, M2) of two sets. Not symmetric in its operands, bit for bit.
+// Chan, Golub, LeVeque 1983: (count, mean, M2) of two sets. Its bits depend on the order of the operands.
 void chan(double* into, const double* right, int) {
   const double count = into[0] + right[0], delta = right[1] - into[1];
   into[1] += delta * (right[0] / count);
@@ -40,7 +39,7 @@ void chan(double* into, const double* right, int) {
   into[0] = count;
 }
 
-// Neither commutative nor associative: any other tree, or left for right, gives another number.
+// Neither commutative nor associative: any other tree, or swapped operands, gives another number.
 void spell(double* into, const double* right, int width) {
   for (int i = 0; i < width; ++i) into[i] = 0.7 * into[i] + 0.4 * right[i] * right[i] + 0.1;
 }
@@ -94,7 +93,7 @@ TEST(SmallSum, Addition) {
     for (const int width : {1, 3, 8, 65}) check(add, shards, 0, width);
 }
 
-TEST(SmallSum, MergesThatTellLeftFromRight) {
+TEST(SmallSum, NonSymmetricMerges) {
   for (const int shards : {1, 5, 8, 12, 13}) {
     check(chan, shards, 0, 3);
     check(spell, shards, 0, 4);
@@ -108,7 +107,7 @@ TEST(SmallSum, Groups) {
       check(merge, shards, group, 3);
 }
 
-TEST(SmallSum, MaximumAsControlWord) {
+TEST(SmallSum, MaximumAsControlFlag) {
   const int shards = 2 * test_world().size();
   SmallSum sum(test_world(), shards, 0, 2, [](double* into, const double* right) {
     into[0] = std::max(into[0], right[0]);
@@ -123,7 +122,7 @@ TEST(SmallSum, MaximumAsControlWord) {
   EXPECT_EQ(sum.total(0)[1], 0);
 }
 
-TEST(SmallSum, WordsOfEachRankTravelBesideTheSums) {
+TEST(SmallSum, ExchangesRankValues) {
   Communicator& world = test_world();
   SmallSum sum(world, 8, 0, 3);
   sum.set_rank_values(11);
@@ -132,7 +131,7 @@ TEST(SmallSum, WordsOfEachRankTravelBesideTheSums) {
       std::fill_n(sum.leaf(static_cast<int>(shard)), 3, 1.0);
     for (int i = 0; i < 11; ++i)
       sum.rank_values()[static_cast<std::size_t>(i)] = 1000 * step + 100 * world.rank() + i;
-    sum.reduce("words");
+    sum.reduce("values");
     EXPECT_EQ(sum.total(0)[2], 8);
     for (int rank = 0; rank < world.size(); ++rank)
       for (int i = 0; i < 11; ++i)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sparse rows summed over shards have the bits of the dense sum along the tree, on any number of ranks and
+// The sum of sparse rows over shards has the bits of the dense sum along the tree, on any number of ranks and
 // threads.
 #include "comm/sparse_sum.h"
 
@@ -24,7 +24,7 @@ std::uint32_t word(int shard, int round, int i) {
                       static_cast<std::uint32_t>(i))[0];
 }
 
-/// What a shard brings: none in some, the same rows in many, all that there is room for in one.
+/// The rows of a shard: none in some shards, the same rows in many, the maximum in one.
 Rows leaf_rows(int shard, int round) {
   Rows rows;
   const int count = shard == 1 ? static_cast<int>(kLeafRows) : static_cast<int>(word(shard, round, 0) % 6);
@@ -55,7 +55,7 @@ std::vector<float> expected(int first, int last, int round) {
   return table;
 }
 
-TEST(SparseSum, HasTheBitsOfTheDenseTree) {
+TEST(SparseSum, SameBitsAsTheDenseTree) {
   for (const int shards : {1, 2, 3, 5, 8, 13}) {
     for (const int threads : {1, 2}) {
       ThreadPool pool(threads);
@@ -89,7 +89,7 @@ TEST(SparseSum, HasTheBitsOfTheDenseTree) {
   }
 }
 
-TEST(SparseSum, NothingTouchedIsNothing) {
+TEST(SparseSum, NoRowsGiveAnEmptyTotal) {
   ThreadPool pool(1);
   SparseSum sum(test_world(), pool, 4, kRows, kWidth, kLeafRows);
   sum.clear();

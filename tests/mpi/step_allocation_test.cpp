@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A steady training step allocates nothing of Lockstep's own. operator new is counted in this program; what
-// oneDNN allocates inside its calls (kernels/primitives.h: about seven small pieces each) is told apart by
-// the stack.
+// A steady training step makes no allocations of Lockstep's own. This program counts calls of operator new.
+// Allocations inside oneDNN's calls (kernels/primitives.h: about seven small ones each) are distinguished by
+// their stack.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<bool> g_counting{false};
 std::atomic<long> g_own{0}, g_library{0}, g_library_bytes{0};
-std::array<void*, 12> g_first_own{};  // the stack of the first one
+std::array<void*, 12> g_first_own{};  // the stack of the first own allocation
 
 bool is_library(void* address) {
   Dl_info info;
@@ -67,7 +67,7 @@ Counts counted(const F& function) {
   return {g_own, g_library, g_library_bytes};
 }
 
-/// Of the first allocation of ours: module and offset of each frame, for addr2line.
+/// The stack of the first own allocation: module and offset of each frame, for addr2line.
 std::string first_own() {
   std::string text;
   for (void* address : g_first_own) {
@@ -84,12 +84,12 @@ class Warm : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     std::array<void*, 4> stack{};
-    backtrace(stack.data(), 4);  // loads what it needs
+    backtrace(stack.data(), 4);  // loads its libraries
   }
 };
 using StepAllocation = Warm;
 
-TEST_F(StepAllocation, IsCounted) {
+TEST_F(StepAllocation, AllocationsAreCounted) {
   const Counts counts = counted([] { const std::vector<int> some(100); });
   EXPECT_EQ(counts.own, 1);
   EXPECT_EQ(counts.library, 0);
@@ -124,7 +124,7 @@ constexpr const char* kConvolutional = R"(
 
 Counts counted_steps(const TinyRunOptions& options) {
   TinyRun run(test_world(), options);
-  // All microshard sizes have occurred after an epoch; the last batch is smaller.
+  // After one epoch all microshard sizes have occurred; the last batch is smaller.
   const auto epoch = static_cast<int>(run.plan().steps_per_epoch());
   for (int i = 0; i < epoch; ++i) run.trainer().step();
   test_world().barrier("before");
@@ -135,7 +135,7 @@ Counts counted_steps(const TinyRunOptions& options) {
   return counts;
 }
 
-TEST_F(StepAllocation, NoneWithOwnKernels) {
+TEST_F(StepAllocation, NoAllocationWithOwnKernels) {
   for (const char* optimizer : {"adam", "momentum: {learning_rate: 0.01}",
                                 "gradient_descent: {learning_rate: {exponential_decay: {initial: 0.1, "
                                 "decay_steps: 3, decay_rate: 0.9}}}"})
@@ -150,22 +150,22 @@ TEST_F(StepAllocation, NoneWithOwnKernels) {
     }
 }
 
-TEST_F(StepAllocation, OnlyTheLibrarysOwnWithConvolutions) {
+TEST_F(StepAllocation, ConvolutionsAllocateOnlyInOneDnn) {
   for (const bool dense_labels : {false, true})
     for (const int threads : {1, 2}) {
       const TinyRunOptions options{
           .layers = kConvolutional, .shards = 5, .threads = threads, .dense_labels = dense_labels};
       const Counts counts = counted_steps(options);
       EXPECT_EQ(counts.own, 0) << threads << " threads" << first_own();
-      // 4 steps, at most 5 microshards of this rank; conv, conv, gelu, dense run 3 + 3 + 2 + 3 primitives,
-      // and some reorders.
+      // 4 steps with at most 5 microshards on this rank; conv, conv, gelu and dense run 3 + 3 + 2 + 3
+      // primitives and some reorders.
       const long executions = 4L * 5 * 20;
       EXPECT_LE(counts.library, 8 * executions);
       EXPECT_LE(counts.library_bytes, 400 * executions);
     }
 }
 
-TEST_F(StepAllocation, OnlyTheLibrarysOwnWithRecurrentLayers) {
+TEST_F(StepAllocation, RecurrentLayersAllocateOnlyInOneDnn) {
   const Counts counts = counted_steps({.layers = R"(
 - lstm: {units: 3, layers: 2, bidirectional: true, dropout: 0.2, recurrent_dropout: 0.2}
 - gru: {units: 3, dropout: 0.2, variational: true}
@@ -178,7 +178,7 @@ TEST_F(StepAllocation, OnlyTheLibrarysOwnWithRecurrentLayers) {
   EXPECT_GT(counts.library, 0);
 }
 
-TEST_F(StepAllocation, OnlyTheLibrarysOwnWithSparseGradientsAndAttention) {
+TEST_F(StepAllocation, SparseGradientsAllocateOnlyInOneDnn) {
   for (const int threads : {1, 2}) {
     TinyRunOptions options{.layers = R"(
 - embedding: {rows: 500, units: 8}

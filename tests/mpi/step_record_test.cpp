@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record of a step: the same on any number of ranks and threads, with fused, collective and plain layers
-// and microshards without samples; a changed weight shows first in its own layer; observing changes no bit.
+// The record of a step is the same on any number of ranks and threads, with fused, collective and plain
+// layers and with empty microshards. A changed weight appears first in its own layer. Observation does not
+// change bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,10 +35,11 @@ constexpr const char* kPlain =
 
 struct Planted {
   std::string variable;  ///< empty: none
-  int rank = -1;         ///< where it is changed; -1: everywhere
+  int rank = -1;         ///< the rank that changes it; -1: all
 };
 
-/// The record of the fourth step, the last and smaller one of an epoch, where one of 16 microshards is empty.
+/// The record of the fourth step: the last and smaller one of an epoch, in which microshards of 16 shards are
+/// empty.
 StepRecord record(Communicator& world, const TinyRunOptions& options, const Planted& planted = {}) {
   TinyRun run(world, options);
   StepRecorder recorder(run.context(), run.trainer().calls());
@@ -54,13 +56,13 @@ StepRecord record(Communicator& world, const TinyRunOptions& options, const Plan
   return made;
 }
 
-/// Records are compared row by row; what is expected to be one difference is told by its text.
+/// The text of the first differing row; "none" if the records are equal.
 std::string first_difference(const StepRecord& a, const StepRecord& b) {
   const auto found = differences(a, b);
   return found.empty() ? "none" : row_text(a.rows[found.front().row]);
 }
 
-TEST(StepRecord, IsTheSameOnAnyNumberOfRanksAndThreads) {
+TEST(StepRecord, SameOnAnyRanksAndThreads) {
   SelfCommunicator self;
   for (const char* layers : {kNormalised, kPlain})
     for (const int shards : {4, 6, 16}) {
@@ -80,8 +82,8 @@ TEST(StepRecord, IsTheSameOnAnyNumberOfRanksAndThreads) {
     }
 }
 
-/// Every row has been filled, for every microshard that has samples.
-TEST(StepRecord, HasAHashOfEverything) {
+/// Every row has a value for every microshard that has samples.
+TEST(StepRecord, HasAHashOfEveryValue) {
   for (const char* layers : {kNormalised, kPlain})
     for (const int shards : {4, 16}) {
       const StepRecord made = record(test_world(), {.layers = layers, .shards = shards});
@@ -98,7 +100,7 @@ TEST(StepRecord, HasAHashOfEverything) {
     }
 }
 
-TEST(StepRecord, HasTheLayersInOrderOfExecution) {
+TEST(StepRecord, ListsLayersInExecutionOrder) {
   const StepRecord made = record(test_world(), {.layers = kNormalised});
   std::vector<std::string> rows;
   for (const RecordRow& row : made.rows)
@@ -137,7 +139,7 @@ TEST(StepRecord, HasTheLayersInOrderOfExecution) {
                   }));
 }
 
-TEST(StepRecord, AChangedWeightShowsFirstInItsLayer) {
+TEST(StepRecord, ChangedWeightAppearsFirstInItsLayer) {
   SelfCommunicator self;
   const TinyRunOptions options{.layers = kNormalised};
   const StepRecord expected = record(test_world(), options);
@@ -151,8 +153,8 @@ TEST(StepRecord, AChangedWeightShowsFirstInItsLayer) {
   EXPECT_EQ(planted("bn1/moving_mean"), "update: bn1/moving_mean");  // training does not read it
 }
 
-/// As a broken memory cell would: the last rank alone has it. Its own microshards differ, in that layer.
-TEST(StepRecord, AChangedWeightOfOneRankShowsInItsMicroshards) {
+/// Like a broken memory cell: only the last rank has the change. Its own microshards differ, in that layer.
+TEST(StepRecord, ChangedWeightOfARankAppearsInItsShards) {
   SelfCommunicator self;
   const TinyRunOptions options{.layers = kPlain};
   const int last = test_world().size() - 1;
@@ -165,13 +167,13 @@ TEST(StepRecord, AChangedWeightOfOneRankShowsInItsMicroshards) {
   for (std::int64_t shard = own.first; shard < own.last; ++shard) expected.push_back(static_cast<int>(shard));
   EXPECT_EQ(found.front().places, expected);
   if (last == 0) return;
-  // After the update that rank alone has another logits/bias: the record says so.
+  // After the update only that rank has another logits/bias, and the record shows it.
   const auto update = std::ranges::find(broken.rows, std::string("update: logits/bias"), row_text);
   ASSERT_NE(update, broken.rows.end());
   EXPECT_EQ(update->hashes.size(), static_cast<std::size_t>(test_world().size()));
 }
 
-TEST(StepRecord, ObservingChangesNoBit) {
+TEST(StepRecord, ObservationDoesNotChangeBits) {
   for (const char* layers : {kNormalised, kPlain}) {
     const TinyRunOptions options{.layers = layers, .threads = 2, .overlap = true};
     TinyRun plain(test_world(), options), observed(test_world(), options);

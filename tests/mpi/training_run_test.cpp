@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole steps on any number of ranks and threads: training with dropout, batch norm and an uneven last batch
-// ends with the bits of one rank, and an evaluation counts every sample once.
+// Whole steps on any number of ranks and threads: training with dropout, batch norm and a smaller last batch
+// has the bits of one rank, and an evaluation counts every sample once.
 #include <gtest/gtest.h>
 
 #include "comm/self_communicator.h"
@@ -34,8 +34,8 @@ struct Ending {
   EvaluationResult evaluation;
 };
 
-/// Seven steps (the fourth and last of an epoch has 12 samples, so a microshard of 16 shards is empty there),
-/// then an evaluation in batches that do not divide the set.
+/// Seven steps, then an evaluation with batches that do not divide the set. The fourth step is the last of an
+/// epoch and has 12 samples, so with 16 shards it has empty microshards.
 Ending ending(Communicator& world, TinyRunOptions options, std::int64_t evaluation_batch) {
   TinyRun run(world, options);
   Ending result;
@@ -72,8 +72,7 @@ TEST(TrainingRun, SameBitsAsOneRank) {
     }
 }
 
-/// In an evaluation no sample knows another one: the size of its batches shows only in the rounding of the
-/// sum.
+/// In an evaluation samples are independent, so the batch size affects only the rounding of the sum.
 TEST(TrainingRun, EvaluationCountsEverySampleOnce) {
   const TinyRunOptions options{.layers = kNormalised};
   const Ending expected = ending(test_world(), options, 60);

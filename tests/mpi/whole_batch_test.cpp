@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loss, gradients and moving statistics of a net with batch norm on any number of ranks, threads and
-// microshards equal those of the whole batch computed at once in double, and the bits are those of one rank
-// with one thread.
+// Loss, gradients and moving statistics of a net with batch norm, on any number of ranks, threads and
+// microshards, equal those of the whole batch computed at once in double. The bits are those of one rank with
+// one thread.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -44,7 +44,7 @@ struct Case {
   std::vector<std::int64_t> sizes;
   int group;
 };
-/// Equal, unequal and empty microshards; ranks without a sample; whole groups without one.
+/// Equal, unequal and empty microshards; ranks without samples; groups without samples.
 const std::vector<Case> kCases = {
     {{3, 3, 3, 3}, 0},
     {{5, 0, 2, 1}, 0},
@@ -104,7 +104,7 @@ void expect_close(std::span<const float> actual, const Values& expected, double 
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double largest = 0;
   for (double value : expected) largest = std::max(largest, std::abs(value));
-  EXPECT_GT(largest, 0) << what << " is zero everywhere: nothing is compared";
+  EXPECT_GT(largest, 0) << what << " is zero everywhere, so nothing is compared";
   for (std::size_t i = 0; i < expected.size(); ++i)
     EXPECT_LE(std::abs(static_cast<double>(actual[i]) - expected[i]), relative * largest)
         << what << ", element " << i;
@@ -122,11 +122,11 @@ void expect_whole_batch(const Case& test, int threads) {
     net.variables[variable.name] = Values(values, values + variable.shape.num_elements());
   }
   net.run(batch.n, Values(batch.features.begin(), batch.features.end()), batch.labels, segments_of(test));
-  ASSERT_GT(net.nearest_kink, 1e-5) << "a relu decides by a rounding error: choose other numbers";
+  ASSERT_GT(net.nearest_kink, 1e-5) << "a rounding error decides a relu: choose other numbers";
 
   const OneStep::Result result = step.run(batch.features, batch.labels);
-  // The longest sums have n * 36 terms; their rounding errors are independent, and pass through three layers
-  // of such sums: 8 sqrt(length) units of the last place of the largest element.
+  // The longest sums have n * 36 terms. Their rounding errors are independent and pass through three layers
+  // of such sums, so the tolerance is 8 sqrt(length) units in the last place of the largest element.
   const double relative = 8 * std::sqrt(static_cast<double>(batch.n * 36)) * 0x1p-24;
   EXPECT_LE(std::abs(result.loss - net.loss), relative * net.loss);
   EXPECT_NEAR(result.accuracy, net.accuracy, 1e-12);
@@ -136,7 +136,7 @@ void expect_whole_batch(const Case& test, int threads) {
     const auto elements = static_cast<std::size_t>(variable.shape.num_elements());
     if (variable.trainable) {
       const std::string name = variable.name;
-      if (name == "conv2/bias") {  // a constant before a batch norm has no effect: what is left is rounding
+      if (name == "conv2/bias") {  // a constant before a batch norm has no effect: only rounding remains
         for (std::size_t c = 0; c < elements; ++c)
           EXPECT_LE(
               std::abs(static_cast<double>(result.gradient[static_cast<std::size_t>(variable.offset) + c])),
@@ -172,7 +172,7 @@ TEST(WholeBatch, LossGradientsAndStatistics) {
     }
 }
 
-/// Without a meeting: a rank's last backward pass is cut where gradient buckets end.
+/// Without synchronisation points: the rank's last backward pass is divided where gradient buckets end.
 std::unique_ptr<Graph> plain_graph() {
   constexpr const char* kLayers = R"(
 - conv2d: {filters: 4, kernel: 3}
@@ -220,7 +220,7 @@ void expect_same_bits(bool plain) {
 }
 
 TEST(SameBits, AsOneRankWithBatchNorm) { expect_same_bits(false); }
-TEST(SameBits, AsOneRankWithoutMeetings) { expect_same_bits(true); }
+TEST(SameBits, AsOneRankWithoutSynchronisation) { expect_same_bits(true); }
 
 }  // namespace
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tiny run with a session around it, and a hook that calls a function where a test wants it.
+// A tiny run with a session, and a hook that calls a function at a given place.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace lockstep {
 
 inline constexpr const char* kHookNet = "[flatten, dense: {units: 6}, batch_norm, relu, dense: {units: 3}]";
 
-/// A run with a session around it; variables go back to their initial values in a recovery.
+/// A run with a session. A recovery restores the initial values of the variables.
 struct TestRun {
   explicit TestRun(int max_recoveries = 0, const char* net = kHookNet,
                    std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1)
@@ -54,11 +54,11 @@ struct TestRun {
 
   TinyRun tiny;
   RunReports reports;
-  std::function<void(MonitoredSession&)> on_restore;  ///< at the end of every restore
+  std::function<void(MonitoredSession&)> on_restore;  ///< called at the end of every restore
   MonitoredSession session;
 };
 
-/// Calls `function` in one method, on one rank (-1: all), at one step.
+/// Calls `function` in one method, on one rank (-1: all), at one step (-1: all).
 class At : public Hook {
  public:
   using Function = std::function<void(MonitoredSession&)>;

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoogleTest's main for tests under mpirun: MPI once, one report of all ranks' failures, the same exit code
-// everywhere.
+// GoogleTest's main for tests under mpirun: initialises MPI once, prints one report of all ranks' failures,
+// and returns the same exit code on all ranks.
 //
-// After each test the ranks agree on a private communicator, so a test that fails on one rank is a failure of
-// the run. An exception that a test lets through is fatal: the ranks are then in different calls, and the run
-// is aborted.
+// After each test the ranks agree on a private communicator, so a test that fails on one rank fails the run.
+// An exception that leaves a test is fatal: the ranks are then in different calls, and the run is aborted.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -25,7 +24,7 @@ namespace {
 
 Communicator* g_world = nullptr;
 
-// Collects this rank's failures of one test; rank 0 prints all ranks' in order.
+// Collects this rank's failures of one test. Rank 0 prints those of all ranks in order.
 class MpiListener : public testing::EmptyTestEventListener {
  public:
   explicit MpiListener(Communicator& world) : private_(world.duplicate("test listener")) {}
@@ -39,7 +38,7 @@ class MpiListener : public testing::EmptyTestEventListener {
                                    result.file_name() == nullptr ? "?" : result.file_name(),
                                    result.line_number(), result.message());
     if (result.fatally_failed()) {
-      // The test ends here on this rank, and others may wait for it: what is collected might never be
+      // The test ends here on this rank, and other ranks may wait for it: the collected text might never be
       // printed.
       std::fputs(text.c_str(), stderr);
       text = fmt::format("[rank {}] a fatal failure, printed above\n", private_->rank());
@@ -83,7 +82,7 @@ int run_all_tests(CommEnvironment& environment) {
   Communicator& world = environment.world();
   const char* expected = std::getenv("LOCKSTEP_TEST_RANKS");
   if (expected != nullptr && std::atoi(expected) != world.size()) {
-    std::fprintf(stderr, "this test wants %s ranks and has %d\n", expected, world.size());
+    std::fprintf(stderr, "this test needs %s ranks and has %d\n", expected, world.size());
     environment.abort(1);
   }
   g_world = &world;

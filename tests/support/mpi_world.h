@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests under mpirun share: all ranks of the run, made once by mpi_main.cpp.
+// Shared by tests under mpirun: all ranks of the run, created once by mpi_main.cpp.
 #pragma once
 
 #include "comm/communicator.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph, its variables and everything that runs its training step without a data set or an update: loss and
-// gradients of one batch, cut into microshards of any sizes. All ranks of the communicator make and run it
-// alike.
+// A graph, its variables and everything that runs its training step, without a data set or an update: loss
+// and gradients of one batch, divided into microshards of any sizes. All ranks of the communicator create and
+// run it with the same arguments.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace lockstep {
 
 class OneStep {
  public:
-  /// `sizes`: samples of each microshard of the global batch; their number is `shards`.
+  /// `sizes`: the number of samples of each microshard of the global batch; there are `shards` of them.
   OneStep(Communicator& world, int threads, std::unique_ptr<Graph> graph, std::unique_ptr<Loss> loss,
           std::vector<std::int64_t> sizes, bool overlap = false)
       : sizes_(std::move(sizes)),
@@ -61,10 +61,10 @@ class OneStep {
 
   struct Result {
     double loss = 0;      ///< mean over the batch
-    double accuracy = 0;  ///< likewise
+    double accuracy = 0;  ///< the same
     std::vector<float> gradient;
   };
-  /// `features` and `labels` of the whole batch; each rank uses its own part.
+  /// `features` and `labels` are of the whole batch; each rank uses its own part.
   Result run(const std::vector<float>& features, const std::vector<std::int32_t>& labels,
              std::int64_t step = 3) {
     const std::int64_t elements = graph_->features().num_elements();

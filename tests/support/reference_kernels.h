@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels should compute: plain loops in double over std::vector<double>. Volumes are N,D,H,W,C,
-// kernels D,H,W,I,O (I: input channels of one group), matrices rows x channels, as everywhere in Lockstep.
-// Slow and obvious.
+// The expected results of the kernels: plain loops in double over std::vector<double>. Volumes are N,D,H,W,C;
+// kernels are D,H,W,I,O (I: input channels of one group); matrices are rows x channels. Slow and obvious.
 #pragma once
 
 #include <algorithm>
@@ -81,7 +80,7 @@ inline Values convolution_backward_weights(const ConvolutionSpec& s, const Value
   return dw;
 }
 
-/// c (m x n) = a b; a is m x k, b is k x n; transposed_*: that operand lies transposed in memory.
+/// c (m x n) = a b, where a is m x k and b is k x n. transposed_*: that operand is stored transposed.
 inline Values matrix_product(std::int64_t m, std::int64_t n, std::int64_t k, const Values& a, const Values& b,
                              bool transposed_a = false, bool transposed_b = false) {
   Values c = zeros(m * n);
@@ -109,11 +108,11 @@ inline Values dense_backward_weights(const DenseSpec& s, const Values& x, const 
   return matrix_product(s.in, s.out, s.n, x, dy, true, false);
 }
 
-/// An output position of a pooling.
+/// One output position of a pooling.
 struct Output {
   std::int64_t n, d, h, w, c;
 };
-/// Calls f(index in x) for the positions of one window that lie in the volume, in order.
+/// Calls f(index in x) for the positions of one window that are inside the volume, in order.
 template <typename F>
 void for_each_in_window(const PoolSpec& s, const Output& o, const F& f) {
   for (std::int64_t kd = 0; kd < s.window_d; ++kd)
@@ -148,7 +147,7 @@ inline Values pool(const PoolSpec& s, const Values& x) {
   });
   return y;
 }
-/// The gradient of a maximum goes to the first position that has it.
+/// The gradient of a maximum goes to the first position that has the maximum.
 inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy) {
   Values dx = zeros(s.n * s.in_d * s.in_h * s.in_w * s.channels);
   for_each_output(s, [&](const Output& o, std::size_t out) {
@@ -164,7 +163,7 @@ inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy
   return dx;
 }
 
-/// The inner volume with `value` around it.
+/// Pads the volume with `value`.
 inline Values pad(const MarginSpec& s, const Values& inner, double value) {
   std::int64_t outer[3];
   for (int i = 0; i < 3; ++i) outer[i] = s.before[i] + s.inner[i] + s.after[i];
@@ -180,7 +179,7 @@ inline Values pad(const MarginSpec& s, const Values& inner, double value) {
   return y;
 }
 
-/// The element of an axis that lies at `place`, by the elements beside it.
+/// The value at position `place` of an axis, interpolated from the neighbouring elements.
 inline double between(const std::function<double(std::int64_t)>& element, double place, std::int64_t count) {
   place = std::min(std::max(place, 0.0), static_cast<double>(count - 1));
   const auto below = static_cast<std::int64_t>(std::floor(place));
@@ -238,7 +237,7 @@ inline Values batch_norm(std::int64_t rows, std::int64_t channels, const Values&
   }
   return y;
 }
-/// Its gradient (Ioffe and Szegedy 2015, section 3).
+/// The gradient of batch_norm (Ioffe and Szegedy 2015, section 3).
 struct BatchNormGradients {
   Values dx, dgamma, dbeta;
 };
@@ -302,7 +301,7 @@ inline double activation(Activation activation, double x) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Their derivatives.
+/// The derivatives of the activations.
 inline double activation_derivative(Activation activation, double x) {
   const auto alpha = static_cast<double>(activation.alpha), beta = static_cast<double>(activation.beta);
   const auto sigmoid = [](double u) { return 1.0 / (1.0 + std::exp(-u)); };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small residual net, forward and backward over a whole batch at once, in double, in plain loops: what
-// training on any number of ranks, threads and microshards must agree with.
+// A small residual net, forward and backward over a whole batch at once, in plain loops in double: the
+// reference for training on any number of ranks, threads and microshards.
 //
 //   conv1 (3x3, no bias) - bn1 - relu - conv2 (3x3) - bn2 - add(relu's output) - relu - avg_pool - flatten -
 //   dense
@@ -19,7 +19,7 @@
 
 namespace lockstep::reference {
 
-/// Samples [first, first + count) that a batch norm sees as one batch.
+/// Samples [first, first + count) that a batch norm normalises together.
 struct Segment {
   std::int64_t first, count;
 };
@@ -45,9 +45,9 @@ class Net {
   std::map<std::string, Values> gradients;    ///< of the mean loss
   std::map<std::string, Moments> statistics;  ///< of each batch norm, over the whole batch
   double loss = 0, accuracy = 0;
-  double nearest_kink = std::numeric_limits<double>::infinity();  ///< the smallest |x| that a relu saw
+  double nearest_kink = std::numeric_limits<double>::infinity();  ///< the smallest |x| at the input of a relu
 
-  /// x: n x 6 x 6 x 2; each segment is normalised by itself.
+  /// x: n x 6 x 6 x 2. Each segment is normalised separately.
   void run(std::int64_t n, const Values& x, const std::vector<std::int32_t>& labels,
            const std::vector<Segment>& segments) {
     const ConvolutionSpec first = convolution_spec(n, kIn), second = convolution_spec(n, kChannels);
@@ -153,7 +153,7 @@ class Net {
     for (std::size_t i = 0; i < g.size(); ++i) sums[i % sums.size()] += g[i];
     return sums;
   }
-  /// Also sets loss and accuracy.
+  /// Also computes loss and accuracy.
   Values loss_gradient(std::int64_t n, const Values& outputs, const std::vector<std::int32_t>& labels) {
     Values g = softmax(n, kClasses, outputs);
     loss = accuracy = 0;

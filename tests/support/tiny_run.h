@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole training run in memory: random samples, a graph from YAML text, optimizer and Trainer.
+// A whole training run in memory: random samples, a graph from YAML text, an optimizer and a Trainer.
 #pragma once
 
 #include <cstring>
@@ -24,12 +24,13 @@ struct TinyRunOptions {
   int shards = 4, threads = 1, classes = 3;
   bool overlap = false, dense_labels = false;
   ClipRule clip = {};
-  std::int64_t ids = 0;  ///< features are whole numbers below it; 0: any numbers
+  std::int64_t ids = 0;  ///< features are whole numbers below this; 0: any numbers
   Device* device = &cpu_device();
   const KernelTable* kernels = &cpu_kernels();  ///< the device's
 };
 
-/// Samples with values in [-1, 1) that depend on their class, so that there is something to learn.
+/// Samples with values in [-1, 1) plus a term that depends on their class, so that there is something to
+/// learn.
 inline Dataset random_dataset(const TinyRunOptions& options) {
   DatasetParts parts;
   parts.source = "random";
@@ -55,7 +56,7 @@ inline Dataset random_dataset(const TinyRunOptions& options) {
   return Dataset(std::move(parts));
 }
 
-/// All ranks of `world` make it alike.
+/// Created by all ranks of `world` with the same options.
 class TinyRun {
  public:
   TinyRun(Communicator& world, const TinyRunOptions& options)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the launchers' environment variables mean; and a process that no launcher started.
+// The meaning of the launchers' environment variables; a process without a launcher.
 #include "comm/environment.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ auto lookup(const Variables& variables) {
 bool launched(const Variables& variables) { return started_by_launcher(lookup(variables)); }
 std::string warning(const Variables& variables, int ranks) { return start_warning(lookup(variables), ranks); }
 
-TEST(Environment, Launchers) {
+TEST(Environment, DetectsLaunchers) {
   EXPECT_FALSE(launched({}));
   EXPECT_FALSE(launched({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}));  // inside salloc, a debugger
   EXPECT_TRUE(launched({{"OMPI_COMM_WORLD_SIZE", "1"}}));
@@ -31,7 +31,7 @@ TEST(Environment, Launchers) {
   EXPECT_TRUE(launched({{"PMI_RANK", "3"}}));
 }
 
-TEST(Environment, GoodStartsAreSilent) {
+TEST(Environment, CorrectStartsGiveNoWarning) {
   EXPECT_EQ(warning({}, 1), "");
   EXPECT_EQ(warning({{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}}, 8), "");
   EXPECT_EQ(warning({{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}}, 1), "");  // srun -n 1
@@ -39,7 +39,7 @@ TEST(Environment, GoodStartsAreSilent) {
   EXPECT_EQ(warning({{"SLURM_NTASKS", "1"}}, 1), "");
 }
 
-TEST(Environment, WrongStarts) {
+TEST(Environment, WrongStartsGiveAWarning) {
   const std::string expected = "Slurm gave 8 tasks, MPI sees 1: start with srun --mpi=pmix or mpirun";
   EXPECT_EQ(warning({{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}}, 1), expected);
   EXPECT_EQ(warning({{"SLURM_NTASKS", "8"}}, 1), expected);
@@ -47,7 +47,7 @@ TEST(Environment, WrongStarts) {
             std::string::npos);
 }
 
-TEST(Environment, ProcessAlone) {
+TEST(Environment, SingleProcessWithoutMpi) {
   CommEnvironment environment({.timeout_seconds = 5});
   EXPECT_FALSE(environment.uses_mpi());
   EXPECT_TRUE(environment.thread_multiple());
@@ -55,7 +55,7 @@ TEST(Environment, ProcessAlone) {
   EXPECT_EQ(environment.world().size(), 1);
   EXPECT_EQ(communication_timeout_seconds(), 5);
   for (int step = 0; step < 20; ++step) environment.step_took(100);
-  EXPECT_EQ(communication_timeout_seconds(), 5) << "what the user gave is not changed";
+  EXPECT_EQ(communication_timeout_seconds(), 5) << "a limit from the user is not changed";
   environment.set_timeout_seconds(0);
   EXPECT_EQ(communication_timeout_seconds(), 0);
   environment.finalize();

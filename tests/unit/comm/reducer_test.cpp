@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradient reducer over communicators that fail, hang or are alone; the self communicator.
+// The gradient reducer with communicators that fail, hang or have one rank; the self communicator.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// Rank 0 of two; what a transfer does is given.
+// Rank 0 of two. Every transfer calls `transfer`.
 class FakeCommunicator : public Communicator {
  public:
   explicit FakeCommunicator(std::function<void()> transfer)
@@ -50,7 +50,7 @@ class FakeCommunicator : public Communicator {
 
 const std::vector<Range> kTwoBuckets{{0, 60}, {60, 100}};
 
-TEST(GradientReducer, ErrorsOfTheThreadComeOutOfWaitAll) {
+TEST(GradientReducer, WaitAllRethrowsThreadErrors) {
   std::atomic<int> transfers{0};
   FakeCommunicator fake([&] {
     ++transfers;
@@ -66,18 +66,18 @@ TEST(GradientReducer, ErrorsOfTheThreadComeOutOfWaitAll) {
     } catch (const Error& error) {
       EXPECT_EQ(error.what_happened(), "the network is gone");
     }
-    EXPECT_EQ(transfers, step + 1) << "after an error the other buckets are not tried";
+    EXPECT_EQ(transfers, step + 1) << "after an error the other buckets are skipped";
   }
 }
 
-TEST(GradientReducer, ErrorsWithoutOverlapComeAtOnce) {
+TEST(GradientReducer, StartThrowsWithoutOverlap) {
   FakeCommunicator fake([] { throw Error(ErrorKind::communication, "the network is gone"); });
   GradientReducer reducer(fake, nullptr, 2, 100, kTwoBuckets);
   EXPECT_THROW(reducer.start(0), Error);
 }
 
-TEST(GradientReducer, CanBeLeftWhileATransferHangs) {
-  static std::atomic<bool> go{false}, gone{false};  // outlive this test, as the thread may
+TEST(GradientReducer, DestructorDoesNotWaitForATransfer) {
+  static std::atomic<bool> go{false}, gone{false};  // static: the thread may outlive this test
   FakeCommunicator fake([] {
     while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     gone = true;
@@ -92,7 +92,7 @@ TEST(GradientReducer, CanBeLeftWhileATransferHangs) {
   while (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-TEST(GradientReducer, IsIdleAtItsEnd) {
+TEST(GradientReducer, DestructorJoinsAnIdleThread) {
   FakeCommunicator fake([] {});
   const GradientReducer reducer(fake, nullptr, 2, 100, kTwoBuckets, {.overlap = true});
   EXPECT_TRUE(reducer.overlaps());

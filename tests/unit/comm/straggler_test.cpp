@@ -12,7 +12,7 @@ namespace {
 
 constexpr StragglerOptions kOptions{.window_steps = 2, .factor = 1.2, .windows = 3};
 
-/// Feeds whole windows in which every step takes `seconds`; the stragglers that were named.
+/// Feeds whole windows in which every step takes `seconds`. Returns the reported stragglers.
 std::vector<Straggler> feed(StragglerDetector& detector, int windows, const std::vector<double>& seconds) {
   std::vector<Straggler> found;
   for (int step = 0; step < windows * kOptions.window_steps; ++step)
@@ -20,7 +20,7 @@ std::vector<Straggler> feed(StragglerDetector& detector, int windows, const std:
   return found;
 }
 
-TEST(Straggler, IsNamedAfterThreeWindowsOnce) {
+TEST(Straggler, ReportedOnceAfterThreeWindows) {
   StragglerDetector detector(4, kOptions);
   EXPECT_TRUE(feed(detector, 2, {1, 1, 1.3, 1}).empty());
   const auto found = feed(detector, 1, {1, 1, 1.3, 1});
@@ -31,7 +31,7 @@ TEST(Straggler, IsNamedAfterThreeWindowsOnce) {
   EXPECT_TRUE(feed(detector, 20, {1, 1, 1.3, 1}).empty()) << "one message per episode";
 }
 
-TEST(Straggler, IsNamedAgainInANewEpisode) {
+TEST(Straggler, ReportedAgainInANewEpisode) {
   StragglerDetector detector(3, kOptions);
   EXPECT_EQ(feed(detector, 5, {1, 2, 1}).size(), 1U);
   EXPECT_TRUE(feed(detector, 1, {1, 1, 1}).empty());
@@ -47,13 +47,13 @@ TEST(Straggler, MustBeTheSameRankInAllWindows) {
   }
 }
 
-TEST(Straggler, MustBeMoreThanTheFactorOverTheMedian) {
+TEST(Straggler, MustExceedTheFactorOfTheMedian) {
   StragglerDetector detector(4, kOptions);
   EXPECT_TRUE(feed(detector, 10, {1, 1.25, 1, 1.1}).empty()) << "the median is 1.05: the limit 1.26";
   EXPECT_EQ(feed(detector, 10, {1, 1.27, 1, 1.1}).size(), 1U);
 }
 
-TEST(Straggler, WhatIsNotWorthAWordIsNotSaid) {
+TEST(Straggler, SmallDifferencesAreNotReported) {
   StragglerOptions options = kOptions;
   options.least_seconds = 0.5;
   StragglerDetector detector(4, options);
@@ -69,20 +69,21 @@ TEST(Straggler, OneSlowStepIsNotAWindow) {
   EXPECT_EQ(named, 0);
 }
 
-TEST(Straggler, OfTwoRanksAndOfOne) {
+TEST(Straggler, TwoRanksAndOneRank) {
   StragglerDetector two(2, kOptions), one(1, kOptions);
   EXPECT_TRUE(feed(two, 9, {1, 1.4}).empty()) << "the median is 1.2: the limit 1.44";
   EXPECT_EQ(feed(two, 9, {1, 1.6}).size(), 1U);
   EXPECT_TRUE(feed(one, 9, {5}).empty());
 }
 
-TEST(Straggler, MessageSaysRankHostAndByHowMuch) {
-  EXPECT_EQ(straggler_message({2, 0.13, 0.1}, kOptions, "n07"),
-            "rank 2 (host n07) holds the others up: 0.13 s of its own per step, 1.30 times the median of all "
-            "ranks, in 3 windows of 2 steps in a row");
+TEST(Straggler, MessageHasRankHostAndFactor) {
+  EXPECT_EQ(
+      straggler_message({2, 0.13, 0.1}, kOptions, "n07"),
+      "rank 2 (host n07) slows the other ranks down: its own work takes 0.13 s per step, 1.30 times the "
+      "median of all ranks, in 3 consecutive windows of 2 steps");
 }
 
-TEST(Straggler, RefusesOptionsWithoutSense) {
+TEST(Straggler, RejectsInvalidOptions) {
   EXPECT_THROW(StragglerDetector(0, kOptions), Error);
   EXPECT_THROW(StragglerDetector(2, {.window_steps = 0}), Error);
   EXPECT_THROW(StragglerDetector(2, {.factor = 1}), Error);
@@ -90,7 +91,7 @@ TEST(Straggler, RefusesOptionsWithoutSense) {
   EXPECT_THROW(detector.step(std::vector<double>{1}), Error);
 }
 
-TEST(AdaptiveTimeout, IsTheLargerOfSixtySecondsAndFiveTimesTheSlowestOfTheFirstSteps) {
+TEST(AdaptiveTimeout, LimitIsFiveTimesTheSlowestFirstStep) {
   AdaptiveTimeout fast, slow;
   EXPECT_EQ(fast.limit_seconds(), 300);
   for (int step = 1; step <= AdaptiveTimeout::kFirstSteps; ++step) {
@@ -103,7 +104,7 @@ TEST(AdaptiveTimeout, IsTheLargerOfSixtySecondsAndFiveTimesTheSlowestOfTheFirstS
   EXPECT_EQ(slow.limit_seconds(), 200) << "later steps do not count";
 }
 
-TEST(AdaptiveTimeout, IsNotTooShortWhileTheFirstStepsAreSlow) {
+TEST(AdaptiveTimeout, LimitGrowsWithSlowFirstSteps) {
   AdaptiveTimeout timeout;
   timeout.step(100);
   EXPECT_EQ(timeout.limit_seconds(), 500);

@@ -35,7 +35,7 @@ std::array<std::uint8_t, 16> ipv4(int a, int b, int c, int d) {
   return address;
 }
 
-/// Both ends of one connection.
+/// Adds both ends of one connection.
 void connect(TransportView& one, const std::array<std::uint8_t, 16>& one_address, TransportView& other,
              const std::array<std::uint8_t, 16>& other_address, const char* interface = "eth0") {
   static std::uint16_t port = 40000;
@@ -53,19 +53,19 @@ void connect(TransportView& one, const std::array<std::uint8_t, 16>& one_address
 
 const std::vector<std::string> kOb1 = {"btl self", "btl tcp", "btl vader", "pml ob1"};
 
-TEST(Transport, TcpIsSeenByBothEndsOfAConnection) {
+TEST(Transport, TcpNeedsBothEndsOfAConnection) {
   std::vector<TransportView> views = {view("a", 0), view("b", 0)};
   connect(views[0], ipv4(10, 0, 0, 1), views[1], ipv4(10, 0, 0, 2), "ib0");
   const std::array<int, 2> pairs[] = {{0, 1}};
   EXPECT_THAT(transport_lines(views, kOb1, pairs),
               ElementsAre("between a and b: TCP over ib0 (10.0.0.1 - 10.0.0.2)"));
-  // A connection to somebody else, such as the launcher, is none between the two.
+  // A connection to another process, such as the launcher, does not count.
   views[1].tcp[0].remote_port = 1;
   EXPECT_THAT(transport_lines(views, kOb1, pairs),
               ElementsAre("between a and b: not known (btl self, btl tcp, btl vader, pml ob1)"));
 }
 
-TEST(Transport, LoopbackIsAHostsOwn) {
+TEST(Transport, LoopbackIsLocalToAHost) {
   std::vector<TransportView> views = {view("a", 0), view("a", 1), view("b", 0), view("b", 1)};
   connect(views[0], ipv4(127, 0, 0, 1), views[1], ipv4(127, 0, 0, 1), "lo");
   views[3].tcp[0] = views[1].tcp[0];  // the same numbers on another host
@@ -75,7 +75,7 @@ TEST(Transport, LoopbackIsAHostsOwn) {
               ElementsAre("within a: TCP over lo", "between a and b: not known"));
 }
 
-TEST(Transport, SharedMemoryIsSeenByTheSegmentsThatAreMapped) {
+TEST(Transport, MappedSegmentsMeanSharedMemory) {
   std::vector<TransportView> views = {view("a", 0), view("a", 1), view("b", 0), view("b", 1)};
   views[0].shared[1] = views[3].shared[0] = 1;
   const std::array<int, 2> pairs[] = {{0, 1}, {2, 3}, {1, 2}};
@@ -86,13 +86,13 @@ TEST(Transport, SharedMemoryIsSeenByTheSegmentsThatAreMapped) {
   EXPECT_THAT(transport_lines(views, kOb1, first), ElementsAre("within a: probably shared memory"));
 }
 
-TEST(Transport, AFabricIsTakenFromTheComponent) {
+TEST(Transport, ComponentNamesTheFabric) {
   const std::vector<TransportView> views = {view("a", 0), view("b", 0)};
   const std::array<int, 2> pairs[] = {{0, 1}};
   const auto line = [&](const char* component) {
     return transport_lines(views, std::vector<std::string>{component}, pairs).front();
   };
-  EXPECT_THAT(line("pml ucx"), testing::HasSubstr("between a and b: UCX, which chooses"));
+  EXPECT_THAT(line("pml ucx"), testing::HasSubstr("between a and b: UCX, which selects"));
   EXPECT_EQ(line("mtl psm2"), "between a and b: Omni-Path (PSM2)");
   EXPECT_EQ(line("mtl ofi"), "between a and b: libfabric (OFI)");
 }
@@ -112,7 +112,7 @@ TEST(Transport, ManyHostsMakeOneLine) {
 }
 
 /// A real connection of this process to itself, over the loopback interface.
-TEST(Transport, OwnConnectionsAndTheirInterfacesAreFound) {
+TEST(Transport, FindsOwnConnectionsAndInterfaces) {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -137,7 +137,7 @@ TEST(Transport, OwnConnectionsAndTheirInterfacesAreFound) {
   for (const int descriptor : {server, client, listener}) ::close(descriptor);
 }
 
-TEST(Transport, OneRankHasNone) {
+TEST(Transport, OneRankHasNoTransport) {
   SelfCommunicator self;
   EXPECT_THAT(describe_transports(self, {"a"}), IsEmpty());
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree as pure arithmetic, for every number of ranks and shards up to 17, against a recursive definition.
+// The tree as pure arithmetic, for every number of ranks and shards up to 17, compared with a recursive
+// definition.
 #include "comm/tree.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ constexpr int kMost = 17;
 
 std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-// The definition: left child of n leaves = largest power of two below n.
+// The definition: the left child of n leaves has the largest power of two below n.
 float reference(const std::vector<float>& leaves, int first, int last) {
   if (last - first == 1) return leaves[static_cast<std::size_t>(first)];
   int left = 1;
@@ -52,7 +53,7 @@ TEST(Tree, MaximalSubtrees) {
   EXPECT_EQ(maximal_subtrees(3, 3, 12), V{});
 }
 
-TEST(Tree, MaximalSubtreesTileEveryRangeWithNodes) {
+TEST(Tree, MaximalSubtreesTileEveryRange) {
   for (int shards = 1; shards <= kMost; ++shards)
     for (int first = 0; first <= shards; ++first)
       for (int last = first; last <= shards; ++last) {
@@ -69,7 +70,7 @@ TEST(Tree, MaximalSubtreesTileEveryRangeWithNodes) {
       }
 }
 
-TEST(Tree, ShardsOfRanks) {
+TEST(Tree, ShardsOfRanksCoverAllShards) {
   for (int ranks = 1; ranks <= kMost; ++ranks)
     for (int shards = 1; shards <= kMost; ++shards) {
       std::int64_t reached = 0;
@@ -126,10 +127,10 @@ TEST(Tree, SameBitsForEveryNumberOfRanks) {
       EXPECT_EQ(bits(sum_over_ranges(leaves, shards_of_all_ranks(ranks, shards))), bits(expected))
           << ranks << " ranks, " << shards << " shards";
   }
-  EXPECT_GT(differs_from_left_to_right, 3 * kMost) << "the data must be able to show a wrong order";
+  EXPECT_GT(differs_from_left_to_right, 3 * kMost) << "the data must be able to reveal a wrong order";
 }
 
-// Threads of a rank: ranges within a range, to the rank's own partials.
+// The threads of a rank: ranges within a range, merged to the rank's partials.
 TEST(Tree, PlanWithinARange) {
   for (int shards = 1; shards <= kMost; ++shards)
     for (int first = 0; first < shards; ++first)

@@ -40,7 +40,7 @@ TEST(FlightRecorder, KeepsTheLastCalls) {
   EXPECT_FALSE(recorder.oldest_open().has_value());
 }
 
-TEST(FlightRecorder, TellsTheOldestOpenCall) {
+TEST(FlightRecorder, FindsTheOldestOpenCall) {
   FlightRecorder recorder;
   const auto first = recorder.begin("first", 1, 3);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -53,7 +53,7 @@ TEST(FlightRecorder, TellsTheOldestOpenCall) {
   recorder.end(second);
 }
 
-TEST(FlightRecorder, CutsLongTextsAndSurvivesTooManyOpenCalls) {
+TEST(FlightRecorder, LimitsTextLengthAndOpenCalls) {
   FlightRecorder recorder;
   const std::string longer(200, 'x');
   recorder.set_phase(longer.c_str());
@@ -67,24 +67,24 @@ TEST(FlightRecorder, CutsLongTextsAndSurvivesTooManyOpenCalls) {
   EXPECT_FALSE(recorder.oldest_open().has_value());
 }
 
-TEST(Watchdog, BarksAtALongCall) {
-  std::promise<std::string> bark;
-  auto barked = bark.get_future();
+TEST(Watchdog, FiresAtALongCall) {
+  std::promise<std::string> fire;
+  auto fired = fire.get_future();
   Watchdog watchdog(0.1, {3, 8, "a"}, nullptr,
-                    [&](const std::string& message, bool) { bark.set_value(message); });
+                    [&](const std::string& message, bool) { fire.set_value(message); });
   set_phase("step 17");
   const auto ticket = flight_recorder().begin("batch_norm bn1", 64, 5);
-  ASSERT_EQ(barked.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  ASSERT_EQ(fired.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   flight_recorder().end(ticket);
   set_phase("");
-  const std::string message = barked.get();
+  const std::string message = fired.get();
   EXPECT_THAT(message, HasSubstr("rank 3 of 8 on host a has waited"));
   EXPECT_THAT(message, HasSubstr("in 'batch_norm bn1' for rank 5 (phase 'step 17')"));
 }
 
-TEST(Watchdog, IsQuietWhenCallsAreShortOrItIsOff) {
-  std::atomic<int> barks{0};
-  Watchdog watchdog(0.3, {0, 1, "a"}, nullptr, [&](const std::string&, bool) { ++barks; });
+TEST(Watchdog, DoesNotFireForShortCallsOrWhenOff) {
+  std::atomic<int> times_fired{0};
+  Watchdog watchdog(0.3, {0, 1, "a"}, nullptr, [&](const std::string&, bool) { ++times_fired; });
   for (int i = 0; i < 30; ++i) {
     const auto ticket = flight_recorder().begin("short", 1, -1);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -95,10 +95,10 @@ TEST(Watchdog, IsQuietWhenCallsAreShortOrItIsOff) {
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
   flight_recorder().end(ticket);
   watchdog.stop();
-  EXPECT_EQ(barks, 0);
+  EXPECT_EQ(times_fired, 0);
 }
 
-// Peers that answer with given statuses, and remember what they were told.
+// Peers that answer with given statuses.
 class FakePeers : public WatchdogPeers {
  public:
   explicit FakePeers(std::vector<std::optional<RankStatus>> others) : others_(std::move(others)) {}
@@ -109,65 +109,65 @@ class FakePeers : public WatchdogPeers {
   std::vector<std::optional<RankStatus>> others_;
 };
 
-double seconds_until_bark(int rank, const RankStatus& rank0) {
-  std::promise<void> bark;
-  auto barked = bark.get_future();
+double seconds_until_fired(int rank, const RankStatus& rank0) {
+  std::promise<void> fire;
+  auto fired = fire.get_future();
   auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{rank0, std::nullopt});
   const auto begin = std::chrono::steady_clock::now();
   Watchdog watchdog(0.2, {rank, 2, "a"}, std::move(peers),
-                    [&](const std::string&, bool) { bark.set_value(); });
+                    [&](const std::string&, bool) { fire.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
-  EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_EQ(fired.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   flight_recorder().end(ticket);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-TEST(Watchdog, LetsALowerRankSpeakFirstButNotForEver) {
-  EXPECT_LT(seconds_until_bark(1, status(false, "", "reading", 10)), 3);
-  EXPECT_GE(seconds_until_bark(1, status(true, "call", "", 10)), 3.5);
+TEST(Watchdog, WaitsForALowerRankWithALimit) {
+  EXPECT_LT(seconds_until_fired(1, status(false, "", "reading", 10)), 3);
+  EXPECT_GE(seconds_until_fired(1, status(true, "call", "", 10)), 3.5);
 }
 
-/// The seconds until a watchdog with a limit of 0.2 s barks because of `peer`; 0 if it does not in
+/// The seconds until a watchdog with a limit of 0.2 s fires because of `peer`; 0 if it does not fire within
 /// `patience`.
-double seconds_until_bark_about(const std::optional<RankStatus>& peer, double patience) {
-  std::promise<void> bark;
-  auto barked = bark.get_future();
+double seconds_until_fired_by(const std::optional<RankStatus>& peer, double patience) {
+  std::promise<void> fire;
+  auto fired = fire.get_future();
   auto peers = std::make_unique<FakePeers>(std::vector<std::optional<RankStatus>>{std::nullopt, peer});
   const auto begin = std::chrono::steady_clock::now();
-  Watchdog watchdog(0.2, {0, 2, "a"}, std::move(peers), [&](const std::string&, bool) { bark.set_value(); });
+  Watchdog watchdog(0.2, {0, 2, "a"}, std::move(peers), [&](const std::string&, bool) { fire.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
-  const bool ready = barked.wait_for(std::chrono::duration<double>(patience)) == std::future_status::ready;
+  const bool ready = fired.wait_for(std::chrono::duration<double>(patience)) == std::future_status::ready;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   watchdog.stop();
   flight_recorder().end(ticket);
   return ready ? seconds : 0;
 }
 
-TEST(Watchdog, WaitsLongerForARankThatIsAtWorkOnSomethingLong) {
+TEST(Watchdog, LongPhaseExtendsTheLimit) {
   RankStatus saving = status(false, "", "saving a checkpoint", 1.9);
-  EXPECT_GT(seconds_until_bark_about(saving, 30), 0) << "a phase like any other";
+  EXPECT_GT(seconds_until_fired_by(saving, 30), 0) << "an ordinary phase";
   saving.may_take_long = 1;
-  EXPECT_EQ(seconds_until_bark_about(saving, 1.5), 0) << "less than ten times the limit";
+  EXPECT_EQ(seconds_until_fired_by(saving, 1.5), 0) << "less than ten times the limit";
   saving.seconds = 2.1;
-  EXPECT_GT(seconds_until_bark_about(saving, 30), 0) << "more than that";
+  EXPECT_GT(seconds_until_fired_by(saving, 30), 0) << "more than ten times the limit";
   RankStatus stuck = status(true, "broadcast", "restoring", 1);
   stuck.may_take_long = 1;
-  EXPECT_GT(seconds_until_bark_about(stuck, 30), 0) << "it waits for somebody itself";
-  EXPECT_GT(seconds_until_bark_about(std::nullopt, 30), 0) << "no answer";
+  EXPECT_GT(seconds_until_fired_by(stuck, 30), 0) << "it waits for another rank itself";
+  EXPECT_GT(seconds_until_fired_by(std::nullopt, 30), 0) << "no answer";
 }
 
-TEST(Watchdog, WithoutPeersNobodyKnowsSoItWaitsTenTimesTheLimit) {
-  std::promise<void> bark;
-  auto barked = bark.get_future();
+TEST(Watchdog, WithoutPeersTheLimitIsTenTimes) {
+  std::promise<void> fire;
+  auto fired = fire.get_future();
   const auto begin = std::chrono::steady_clock::now();
-  Watchdog watchdog(0.1, {0, 2, "a"}, nullptr, [&](const std::string&, bool) { bark.set_value(); });
+  Watchdog watchdog(0.1, {0, 2, "a"}, nullptr, [&](const std::string&, bool) { fire.set_value(); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
-  EXPECT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_EQ(fired.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   flight_recorder().end(ticket);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST(FlightRecorder, ALongPhaseEndsWithTheNextOne) {
+TEST(FlightRecorder, NextPhaseEndsALongPhase) {
   FlightRecorder recorder;
   EXPECT_FALSE(recorder.phase_may_take_long());
   recorder.set_phase("saving", true);
@@ -176,7 +176,7 @@ TEST(FlightRecorder, ALongPhaseEndsWithTheNextOne) {
   EXPECT_FALSE(recorder.phase_may_take_long());
 }
 
-TEST(FlightRecorder, GivesTheLastCallsThatFit) {
+TEST(FlightRecorder, ReturnsTheLastCallsThatFit) {
   FlightRecorder recorder;
   std::array<FlightRecorder::Call, 3> calls;
   EXPECT_EQ(recorder.last_calls(calls), 0);
@@ -193,7 +193,7 @@ void add_past(RankStatus& status, std::uint64_t number, const char* name, double
   std::snprintf(call.name.data(), call.name.size(), "%s", name);
 }
 
-TEST(WatchdogMessage, SaysWhatTheOthersDidBefore) {
+TEST(WatchdogMessage, ListsLastCallsOfOtherRanks) {
   FlightRecorder::Call call;
   std::vector<std::optional<RankStatus>> others(4);
   others[1] = status(true, "loss", "step 4", 60);
@@ -209,25 +209,25 @@ TEST(WatchdogMessage, SaysWhatTheOthersDidBefore) {
                 "  rank 1: #41 'gradients 1 of 2' 61.500 s ago, #42 'gradients 2 of 2' 60.250 s ago\n"));
 }
 
-TEST(WatchdogMessage, NamesTheHostOfThoseThatDoNotAnswer) {
+TEST(WatchdogMessage, NamesHostOfUnresponsiveRanks) {
   FlightRecorder::Call call;
   std::vector<std::optional<RankStatus>> others(4);
   others[1] = status(true, "gradients", "step 4", 60);
   const std::string text = watchdog_message({0, 4, "a", {"a", "a", "b", "b"}}, call, 60, others);
-  EXPECT_THAT(text, HasSubstr("  ranks 2-3: no answer from host b: dead, stopped, cut off"));
+  EXPECT_THAT(text, HasSubstr("  ranks 2-3: no answer from host b: dead, stopped, disconnected"));
 }
 
-TEST(Watchdog, AHostIsLostWhenNoneOfItsRanksAnswers) {
+TEST(Watchdog, HostIsLostIfNoneOfItsRanksAnswers) {
   const WatchdogIdentity identity{0, 4, "a", {"a", "a", "b", "b"}};
   std::vector<std::optional<RankStatus>> others(4);
   EXPECT_TRUE(is_host_lost(identity, others));
   others[3] = status(true, "gradients", "step 4", 60);
-  EXPECT_FALSE(is_host_lost(identity, others)) << "one of its ranks answers; that rank 1 does not is no host";
+  EXPECT_FALSE(is_host_lost(identity, others)) << "a rank of host b answers; rank 1 is on this host";
   EXPECT_FALSE(is_host_lost({0, 4, "a"}, others)) << "the hosts are not known";
-  EXPECT_FALSE(is_host_lost(identity, {})) << "nobody was asked";
+  EXPECT_FALSE(is_host_lost(identity, {})) << "no rank was asked";
 }
 
-/// Peers whose messages fail, as over a network that is gone.
+/// Peers whose messages fail, as over a lost network.
 class BrokenPeers : public WatchdogPeers {
  public:
   void answer(const RankStatus&) override {}
@@ -236,20 +236,20 @@ class BrokenPeers : public WatchdogPeers {
   }
 };
 
-TEST(Watchdog, WhenThePeersCannotBeAskedTheLimitIsAsEver) {
-  std::promise<std::string> bark;
-  auto barked = bark.get_future();
+TEST(Watchdog, FailingPeersDoNotExtendTheLimit) {
+  std::promise<std::string> fire;
+  auto fired = fire.get_future();
   const auto begin = std::chrono::steady_clock::now();
   Watchdog watchdog(1, {0, 2, "a"}, std::make_unique<BrokenPeers>(),
-                    [&](const std::string& message, bool) { bark.set_value(message); });
+                    [&](const std::string& message, bool) { fire.set_value(message); });
   const auto ticket = flight_recorder().begin("call", 1, -1);
-  ASSERT_EQ(barked.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  ASSERT_EQ(fired.wait_for(std::chrono::seconds(30)), std::future_status::ready);
   flight_recorder().end(ticket);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(9)) << "not ten times the limit";
-  EXPECT_THAT(barked.get(), HasSubstr("The watchdogs cannot talk: no route"));
+  EXPECT_THAT(fired.get(), HasSubstr("The watchdogs cannot exchange messages: no route"));
 }
 
-TEST(WatchdogMessage, OfManyRanksStaysShort) {
+TEST(WatchdogMessage, IsShortForManyRanks) {
   FlightRecorder::Call call;
   std::vector<std::optional<RankStatus>> others(5000);
   for (std::size_t rank = 0; rank < others.size(); ++rank) {
@@ -263,7 +263,7 @@ TEST(WatchdogMessage, OfManyRanksStaysShort) {
   EXPECT_THAT(text, HasSubstr("  ... and 4983 other ranks\n"));
 }
 
-TEST(WatchdogMessage, SaysWhereTheOthersAre) {
+TEST(WatchdogMessage, ListsStatesOfOtherRanks) {
   FlightRecorder::Call call;
   std::snprintf(call.name.data(), call.name.size(), "gradients 1 of 2");
   std::vector<std::optional<RankStatus>> others(6);

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-TEST(ArenaPlan, BlocksThatDoNotMeetShareAddresses) {
+TEST(ArenaPlan, DisjointLifetimesShareAddresses) {
   ArenaPlan plan;
   const auto a = plan.add(1000, 0, 1), b = plan.add(1000, 2, 3);
   plan.commit();
@@ -21,14 +21,14 @@ TEST(ArenaPlan, BlocksThatDoNotMeetShareAddresses) {
   EXPECT_EQ(plan.bytes_of(a), 1024U);
 }
 
-TEST(ArenaPlan, BothEndsOfALifeAreIncluded) {
+TEST(ArenaPlan, LifetimeIncludesBothEnds) {
   ArenaPlan plan;
   const auto a = plan.add(64, 0, 1), b = plan.add(64, 1, 2);
   plan.commit();
   EXPECT_NE(plan.offset_of(a), plan.offset_of(b));
 }
 
-TEST(ArenaPlan, UseExtendsALife) {
+TEST(ArenaPlan, UseExtendsTheLifetime) {
   ArenaPlan plan;
   const auto a = plan.add(64, 0, 0), b = plan.add(64, 5, 5);
   plan.use(a, 7);
@@ -36,7 +36,7 @@ TEST(ArenaPlan, UseExtendsALife) {
   EXPECT_NE(plan.offset_of(a), plan.offset_of(b));
 }
 
-TEST(ArenaPlan, RefusesWrongOrderOfCalls) {
+TEST(ArenaPlan, RejectsWrongCallOrder) {
   ArenaPlan plan;
   const auto a = plan.add(64);
   EXPECT_THROW(plan.offset_of(a), Error);
@@ -46,7 +46,7 @@ TEST(ArenaPlan, RefusesWrongOrderOfCalls) {
   EXPECT_THROW(plan.use(a, 1), Error);
 }
 
-TEST(ArenaPlan, RandomPlansNeverOverlapAndHoldThePeak) {
+TEST(ArenaPlan, RandomPlansDoNotOverlapAndHoldThePeak) {
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 200; ++round) {

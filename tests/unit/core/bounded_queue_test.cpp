@@ -16,7 +16,7 @@ namespace {
 std::atomic<long> g_allocations{0};
 }
 
-// Not inlined: the compiler would see a free() of what came from new.
+// Not inlined: otherwise the compiler would warn about free() of memory from operator new.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++g_allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
@@ -30,7 +30,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kLong = 60;  // seconds; only a test that fails waits so long
+constexpr double kLong = 60;  // seconds; only a failing test waits that long
 
 template <typename Body>
 std::string text_of_error(Body&& body) {
@@ -42,7 +42,7 @@ std::string text_of_error(Body&& body) {
   return "no error";
 }
 
-TEST(BoundedQueue, KeepsTheOrderAroundItsRing) {
+TEST(BoundedQueue, KeepsOrderWhenTheRingWraps) {
   BoundedQueue<std::unique_ptr<int>> queue("numbers", 3);
   int in = 0, out = 0;
   for (int round = 0; round < 10; ++round) {
@@ -52,7 +52,7 @@ TEST(BoundedQueue, KeepsTheOrderAroundItsRing) {
   EXPECT_GT(out, 15);
 }
 
-TEST(BoundedQueue, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
+TEST(BoundedQueue, TimeoutMessageNamesTheQueue) {
   BoundedQueue<int> queue("samples", 2);
   EXPECT_EQ(text_of_error([&] { queue.pop(0.01); }),
             "waited 0.01 s for an element of queue 'samples', which is empty and not closed");
@@ -64,7 +64,7 @@ TEST(BoundedQueue, AWaitThatTakesTooLongSaysWhatItWaitedFor) {
   EXPECT_EQ(queue.pop(0), 1);
 }
 
-TEST(BoundedQueue, APushWaitsForRoomAndAPopForAnElement) {
+TEST(BoundedQueue, PushWaitsForRoomAndPopForAnElement) {
   BoundedQueue<int> queue("numbers", 1);
   constexpr int kCount = 1000;
   std::thread producer([&] {
@@ -74,7 +74,7 @@ TEST(BoundedQueue, APushWaitsForRoomAndAPopForAnElement) {
   producer.join();
 }
 
-TEST(BoundedQueue, DeliversWhatItHoldsWhenItIsClosed) {
+TEST(BoundedQueue, CloseDeliversTheRemainingElements) {
   BoundedQueue<int> queue("numbers", 4);
   queue.push(1, 0);
   queue.push(2, 0);
@@ -89,7 +89,7 @@ TEST(BoundedQueue, DeliversWhatItHoldsWhenItIsClosed) {
   EXPECT_THROW(queue.pop(0), Cancelled);
 }
 
-TEST(BoundedQueue, DropsWhatItHoldsWhenItIsCancelled) {
+TEST(BoundedQueue, CancelDropsTheElements) {
   BoundedQueue<std::shared_ptr<int>> queue("numbers", 4);
   const auto element = std::make_shared<int>(1);
   queue.push(element, 0);
@@ -100,7 +100,7 @@ TEST(BoundedQueue, DropsWhatItHoldsWhenItIsCancelled) {
   EXPECT_THROW(queue.pop(0), Cancelled);
   EXPECT_THROW(queue.push(element, 0), Cancelled);
   queue.close();
-  EXPECT_THROW(queue.pop(0), Cancelled) << "a close does not turn a cancelled queue into one that has ended";
+  EXPECT_THROW(queue.pop(0), Cancelled) << "close() does not change a cancelled queue to an ended one";
 }
 
 TEST(BoundedQueue, TryPopDoesNotWait) {
@@ -110,7 +110,7 @@ TEST(BoundedQueue, TryPopDoesNotWait) {
   EXPECT_EQ(queue.try_pop(), 7);
 }
 
-// Threads blocked in `wait` get what they expect when `end` comes, whether they wait already or not.
+// Threads in `wait` receive an `Expected` exception after `end`, whether or not they are already blocked.
 template <typename Expected, typename Wait, typename End>
 void expect_wakes(Wait wait, End end) {
   std::atomic<int> woken{0};
@@ -136,7 +136,7 @@ TEST(BoundedQueue, CloseAndCancelWakeEveryWait) {
   expect_wakes<Cancelled>([&] { cancelled.pop(kLong); }, [&] { cancelled.cancel(); });
 }
 
-TEST(BoundedQueue, EveryElementArrivesOnceWithManyThreads) {
+TEST(BoundedQueue, ManyThreadsDeliverEachElementOnce) {
   constexpr int kThreads = 4, kEach = 2000;
   BoundedQueue<int> queue("numbers", 7);
   std::vector<std::atomic<int>> seen(kThreads * kEach);
@@ -158,7 +158,7 @@ TEST(BoundedQueue, EveryElementArrivesOnceWithManyThreads) {
   for (const auto& count : seen) ASSERT_EQ(count, 1);
 }
 
-TEST(BoundedQueue, AllocatesNothingWhenItIsUsed) {
+TEST(BoundedQueue, PushAndPopDoNotAllocate) {
   BoundedQueue<std::vector<float>> queue("batches", 3);
   std::vector<float> batch(100);
   const long before = g_allocations;
@@ -169,10 +169,10 @@ TEST(BoundedQueue, AllocatesNothingWhenItIsUsed) {
   EXPECT_EQ(g_allocations, before);
   EXPECT_EQ(batch.size(), 100U);
   const std::vector<float> another(100);
-  EXPECT_GT(g_allocations, before) << "allocations are not counted at all";
+  EXPECT_GT(g_allocations, before) << "allocations are not counted";
 }
 
-TEST(BoundedQueue, HasRoomForAtLeastOne) {
+TEST(BoundedQueue, CapacityIsAtLeastOne) {
   EXPECT_THAT(text_of_error([] { BoundedQueue<int>("none", 0); }), HasSubstr("'none'"));
 }
 

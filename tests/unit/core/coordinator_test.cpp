@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr double kLong = 60;  // seconds; only a test that fails waits so long
+constexpr double kLong = 60;  // seconds; only a failing test waits that long
 
 std::exception_ptr an_error(const std::string& text) {
   return std::make_exception_ptr(Error(ErrorKind::data, text));
@@ -31,7 +31,7 @@ std::string join_text(Coordinator& coordinator, double grace = kLong) {
   return "";
 }
 
-TEST(Coordinator, StopsAllThreadsWhenOneAsks) {
+TEST(Coordinator, StopRequestStopsAllThreads) {
   Coordinator coordinator;
   EXPECT_FALSE(coordinator.should_stop());
   EXPECT_FALSE(coordinator.wait_for_stop(0));
@@ -47,7 +47,7 @@ TEST(Coordinator, StopsAllThreadsWhenOneAsks) {
   EXPECT_TRUE(coordinator.should_stop());
 }
 
-TEST(Coordinator, TheFirstErrorWinsAndNoneIsLost) {
+TEST(Coordinator, FirstErrorWinsAndLaterOnesAreKept) {
   Coordinator coordinator;
   coordinator.request_stop(an_error("first"));
   coordinator.request_stop(an_error("second"));
@@ -60,22 +60,22 @@ TEST(Coordinator, TheFirstErrorWinsAndNoneIsLost) {
   EXPECT_EQ(join_text(coordinator), "") << "an error is rethrown once";
 }
 
-TEST(Coordinator, AnErrorAfterAStopWithoutOneIsTheFirstError) {
+TEST(Coordinator, ErrorAfterAPlainStopIsTheFirstError) {
   Coordinator coordinator;
   coordinator.request_stop();
   coordinator.request_stop(an_error("while stopping"));
   EXPECT_EQ(join_text(coordinator), "while stopping");
 }
 
-TEST(Coordinator, AnErrorAfterJoinIsRethrownByTheNextOne) {
+TEST(Coordinator, ErrorAfterJoinIsRethrownLater) {
   Coordinator coordinator;
   coordinator.join(kLong);
   coordinator.request_stop(an_error("late"));
   EXPECT_THROW(coordinator.rethrow_error(), Error);
-  coordinator.rethrow_error();  // once
+  coordinator.rethrow_error();  // not a second time
 }
 
-TEST(Coordinator, EndOfInputAndCancelledStopWithoutAnError) {
+TEST(Coordinator, EndOfInputAndCancelledAreNotErrors) {
   for (const std::exception_ptr& end :
        {std::make_exception_ptr(EndOfInput("a queue")), std::make_exception_ptr(Cancelled("a pop"))}) {
     Coordinator coordinator;
@@ -86,7 +86,7 @@ TEST(Coordinator, EndOfInputAndCancelledStopWithoutAnError) {
   }
 }
 
-TEST(Coordinator, ManyThreadsFailAtOnceAndEveryErrorIsKept) {
+TEST(Coordinator, ConcurrentErrorsAreAllKept) {
   Coordinator coordinator;
   std::promise<void> go;
   const std::shared_future<void> gate = go.get_future().share();
@@ -102,10 +102,10 @@ TEST(Coordinator, ManyThreadsFailAtOnceAndEveryErrorIsKept) {
   EXPECT_EQ(coordinator.later_errors().size(), kThreads - 1U);
 }
 
-TEST(Coordinator, AnErrorOfAThreadSaysItsNameAndKeepsItsKind) {
+TEST(Coordinator, ThreadErrorHasNameAndKind) {
   Coordinator coordinator;
   coordinator.start_thread("reader",
-                           [] { throw Error(ErrorKind::data, "record 7 is torn", "a.csv:7", "Mend it."); });
+                           [] { throw Error(ErrorKind::data, "record 7 is torn", "a.csv:7", "Repair it."); });
   try {
     coordinator.wait_for_threads(kLong);
     coordinator.join(kLong);
@@ -113,7 +113,7 @@ TEST(Coordinator, AnErrorOfAThreadSaysItsNameAndKeepsItsKind) {
   } catch (const ThreadError& error) {
     EXPECT_EQ(error.thread(), "reader");
     EXPECT_EQ(error.kind(), ErrorKind::data);
-    EXPECT_STREQ(error.what(), "thread 'reader', a.csv:7: record 7 is torn\n  Mend it.");
+    EXPECT_STREQ(error.what(), "thread 'reader', a.csv:7: record 7 is torn\n  Repair it.");
     EXPECT_THROW(std::rethrow_exception(error.original()), Error);
   }
 }
@@ -125,7 +125,7 @@ TEST(Coordinator, AnyExceptionOfAThreadIsAnError) {
   EXPECT_EQ(join_text(coordinator), "thread 'a': an exception of unknown type");
 }
 
-TEST(Coordinator, StopOnExceptionTellsWhetherThereWasOne) {
+TEST(Coordinator, StopOnExceptionReturnsWhetherOneWasThrown) {
   Coordinator coordinator;
   EXPECT_TRUE(coordinator.stop_on_exception([] {}));
   EXPECT_FALSE(coordinator.should_stop());
@@ -134,7 +134,7 @@ TEST(Coordinator, StopOnExceptionTellsWhetherThereWasOne) {
   EXPECT_EQ(join_text(coordinator), "broken");
 }
 
-TEST(Coordinator, JoinNamesTheThreadsThatDoNotEnd) {
+TEST(Coordinator, JoinNamesThreadsThatDoNotEnd) {
   Coordinator coordinator;
   std::promise<void> release;
   coordinator.start_thread("stuck", [gate = release.get_future().share()] { gate.wait(); });
@@ -142,15 +142,15 @@ TEST(Coordinator, JoinNamesTheThreadsThatDoNotEnd) {
   coordinator.request_stop();
   while (coordinator.running_threads().size() > 1) std::this_thread::yield();
   EXPECT_EQ(join_text(coordinator, 0.01),
-            "a thread has not ended within 0.01 s of being asked to: 'stuck'\n"
-            "  They should ask should_stop() more often.");
+            "a thread has not ended within 0.01 s of the stop request: 'stuck'\n"
+            "  Poll should_stop() more often in these threads.");
   EXPECT_THAT(coordinator.running_threads(), ElementsAre("stuck"));
   release.set_value();
   coordinator.join(kLong);
   EXPECT_TRUE(coordinator.running_threads().empty());
 }
 
-TEST(Coordinator, AnErrorIsWorthMoreThanAThreadThatDoesNotEnd) {
+TEST(Coordinator, ErrorTakesPrecedenceOverAStuckThread) {
   Coordinator coordinator;
   std::promise<void> release;
   coordinator.start_thread("stuck", [gate = release.get_future().share()] { gate.wait(); });
@@ -161,7 +161,7 @@ TEST(Coordinator, AnErrorIsWorthMoreThanAThreadThatDoesNotEnd) {
   release.set_value();
 }
 
-TEST(Coordinator, TakesOverThreadsThatOthersStarted) {
+TEST(Coordinator, RegistersRunningThreads) {
   Coordinator coordinator;
   coordinator.register_thread("theirs", std::thread([&] { coordinator.wait_for_stop(kLong); }));
   EXPECT_THAT(coordinator.running_threads(), ElementsAre("theirs"));
@@ -187,26 +187,26 @@ TEST(Coordinator, StartsAgainAfterClearStop) {
   EXPECT_TRUE(ran);
 }
 
-TEST(Coordinator, IsNotClearedWhileThreadsRun) {
+TEST(Coordinator, ClearStopRejectsRunningThreads) {
   Coordinator coordinator;
   coordinator.start_thread("busy", [&] { coordinator.wait_for_stop(kLong); });
   EXPECT_THROW(coordinator.clear_stop(), Error);
 }
 
-TEST(Coordinator, AStopRunsTheCallbacksOfItsToken) {
+TEST(Coordinator, StopRunsTokenCallbacks) {
   Coordinator coordinator;
   bool called = false;
   const std::stop_callback callback(coordinator.stop_token(), [&] {
     called = true;
     EXPECT_TRUE(coordinator.should_stop());
-    EXPECT_TRUE(coordinator.running_threads().empty()) << "the lock is free";
+    EXPECT_TRUE(coordinator.running_threads().empty()) << "the lock is not held";
   });
   EXPECT_FALSE(called);
   coordinator.request_stop();
   EXPECT_TRUE(called);
 }
 
-TEST(Coordinator, TheDestructorStopsAndJoinsAndLogsWhatNobodyTook) {
+TEST(Coordinator, DestructorStopsJoinsAndLogsTheError) {
   std::atomic<bool> stopped{false};
   testing::internal::CaptureStderr();
   {
@@ -215,10 +215,11 @@ TEST(Coordinator, TheDestructorStopsAndJoinsAndLogsWhatNobodyTook) {
     coordinator.request_stop(an_error("unseen"));
   }
   EXPECT_TRUE(stopped);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("nobody joined to see this error: unseen"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("this error was not rethrown by join(): unseen"));
 }
 
-TEST(CoordinatorDeathTest, TheDestructorEndsTheProcessRatherThanHang) {
+TEST(CoordinatorDeathTest, DestructorEndsTheProcessIfAThreadHangs) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -228,10 +229,10 @@ TEST(CoordinatorDeathTest, TheDestructorEndsTheProcessRatherThanHang) {
         coordinator.request_stop(an_error("torn"));
       },
       testing::ExitedWithCode(3),
-      "a thread has not ended within 0.01 s of being asked to: 'stuck'; the process ends here");
+      "a thread has not ended within 0.01 s of the stop request: 'stuck'; the process ends here");
 }
 
-TEST(Deadline, TakesAnyNumberOfSeconds) {
+TEST(Deadline, AcceptsAnyNumberOfSeconds) {
   const auto now = std::chrono::steady_clock::now();
   EXPECT_LT(deadline_after(-1), now + std::chrono::hours(1));
   EXPECT_LT(deadline_after(std::numeric_limits<double>::quiet_NaN()), now + std::chrono::hours(1));

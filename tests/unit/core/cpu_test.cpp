@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Cpu, TellsAboutThisMachine) {
+TEST(Cpu, ReportsTheMachine) {
   EXPECT_GE(available_cores(), 1);
   EXPECT_FALSE(host_name().empty());
   EXPECT_FALSE(processor_name().empty());
@@ -20,7 +20,7 @@ TEST(Cpu, TellsAboutThisMachine) {
   EXPECT_GT(physical_memory_bytes(), peak_resident_bytes());
 }
 
-TEST(Cpu, CoresAreThoseOfTheAffinityMask) {
+TEST(Cpu, CoresFollowTheAffinityMask) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   cpu_set_t one;
@@ -36,8 +36,8 @@ TEST(Cpu, CoresAreThoseOfTheAffinityMask) {
   EXPECT_EQ(available_cores(), CPU_COUNT(&before));
 }
 
-// isa_level() keeps its first answer, so each case asks in a process of its own.
-TEST(CpuDeathTest, IsaLevelIsCappedByTheEnvironment) {
+// isa_level() caches its first result, so each case runs in its own process.
+TEST(CpuDeathTest, EnvironmentLimitsTheIsaLevel) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

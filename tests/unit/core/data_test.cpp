@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Data, GiveAnAddressOfTheirTypeOnly) {
+TEST(Data, ConvertsOnlyToItsOwnType) {
   float number = 1;
   BFloat16 half{};
   const Data values(&number), halves(&half);

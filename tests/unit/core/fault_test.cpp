@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Fault, TextBecomesStepRankAndKind) {
+TEST(Fault, ParsesStepRankAndKind) {
   EXPECT_TRUE(parse_faults("").empty());
   const std::vector<Fault> faults = parse_faults("12:3:kill,0:0:ENOSPC");
   ASSERT_EQ(faults.size(), 2U);
@@ -37,8 +37,8 @@ TEST(Fault, TextBecomesStepRankAndKind) {
   }
 }
 
-// One test: the environment is read once in a process.
-TEST(Fault, IsDueOnItsRankFromItsStepOnAndOnce) {
+// A single test, because the environment is read once per process.
+TEST(Fault, HappensOnceOnItsRankFromItsStep) {
   ASSERT_EQ(::setenv("LOCKSTEP_FAULT", "5:2:sleep,7:2:sleep,9:2:EIO,0:1:kill", 1), 0);
   set_fault_step(100);
   EXPECT_FALSE(fault_is("sleep")) << "on rank 0";
@@ -52,7 +52,7 @@ TEST(Fault, IsDueOnItsRankFromItsStepOnAndOnce) {
   set_fault_step(7);
   EXPECT_TRUE(fault_is("sleep")) << "the second of the same kind";
   set_fault_step(20);
-  fault_kill("kill");  // another rank's
+  fault_kill("kill");  // the fault of another rank
   {
     const FaultStep older(8);
     EXPECT_TRUE(FaultStep::present());

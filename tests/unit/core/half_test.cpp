@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-/// The nearest of all numbers of a type, ties to the one with an even last bit: by search, not by bits.
+/// The nearest number of a type, ties to the one with an even last bit. Found by search, independently of the
+/// bit operations under test.
 template <typename T>
 T nearest(double value) {
   T best{0};
@@ -34,7 +35,7 @@ class HalfTypes : public testing::Test {};
 using Types = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(HalfTypes, Types);
 
-TYPED_TEST(HalfTypes, EveryNumberComesBackFromFloat) {
+TYPED_TEST(HalfTypes, RoundTripThroughFloatIsExact) {
   for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
     const TypeParam value{static_cast<std::uint16_t>(bits)};
     const float wide = to_float(value);
@@ -46,9 +47,9 @@ TYPED_TEST(HalfTypes, EveryNumberComesBackFromFloat) {
   }
 }
 
-TYPED_TEST(HalfTypes, RoundsToTheNearestTiesToEven) {
-  // Between neighbours at both ends of the range, subnormal numbers included: the middle, and a bit beside
-  // it.
+TYPED_TEST(HalfTypes, RoundsToNearestTiesToEven) {
+  // Pairs of neighbours at both ends of the range, including subnormal numbers: their middle and the values
+  // next to it.
   for (const std::uint16_t bits : {0x0000, 0x0001, 0x0002, 0x007F, 0x0080, 0x03FF, 0x0400, 0x0401, 0x3BFF,
                                    0x3C00, 0x3C01, 0x3F80, 0x3F81, 0x7BFE}) {
     const float low = to_float(TypeParam{bits}),
@@ -62,21 +63,21 @@ TYPED_TEST(HalfTypes, RoundsToTheNearestTiesToEven) {
   }
 }
 
-TYPED_TEST(HalfTypes, KeepsInfinitiesNanAndSigns) {
+TYPED_TEST(HalfTypes, PreservesInfinityNanAndSign) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(to_float(from_float<TypeParam>(kInfinity)), kInfinity);
   EXPECT_EQ(to_float(from_float<TypeParam>(-kInfinity)), -kInfinity);
   EXPECT_TRUE(std::isnan(to_float(from_float<TypeParam>(std::nanf("")))));
-  // A NaN whose payload is in the bits that are cut off stays one.
+  // A NaN stays a NaN even if its payload is only in the discarded bits.
   EXPECT_TRUE(std::isnan(to_float(from_float<TypeParam>(std::bit_cast<float>(0x7F800001U)))));
   EXPECT_TRUE(std::signbit(to_float(from_float<TypeParam>(-0.0F))));
   EXPECT_EQ(to_float(from_float<TypeParam>(std::numeric_limits<float>::max())), kInfinity);
 }
 
-TEST(Half, Float16OverflowsWhereIeeeSays) {
+TEST(Half, Float16OverflowFollowsIeee) {
   EXPECT_EQ(to_float(from_float<Float16>(65519.0F)), 65504.0F);
   EXPECT_EQ(to_float(from_float<Float16>(65520.0F)), std::numeric_limits<float>::infinity());
-  EXPECT_EQ(to_float(from_float<Float16>(0x1p-25F)), 0.0F);  // a tie: to even
+  EXPECT_EQ(to_float(from_float<Float16>(0x1p-25F)), 0.0F);  // a tie, rounded to even
   EXPECT_EQ(to_float(from_float<Float16>(0x1.8p-25F)), 0x1p-24F);
 }
 

@@ -63,7 +63,7 @@ std::string message_of(const std::string& key, const std::string& text) {
   return message_of(key, Node::scalar(text));
 }
 
-TEST(Params, DefaultsWhenNothingIsWritten) {
+TEST(Params, DefaultsApplyWhenNothingIsWritten) {
   const Params params(Node{}, kTable, "optimizer x");
   EXPECT_EQ(params.real("learning_rate"), 0.001);
   EXPECT_FALSE(params.has("steps"));
@@ -79,7 +79,7 @@ TEST(Params, DefaultsWhenNothingIsWritten) {
   EXPECT_FALSE(params.given("learning_rate"));
 }
 
-TEST(Params, WrittenValuesWithTheirPositions) {
+TEST(Params, WrittenValuesHavePositions) {
   const Params params = read({{"learning_rate", Node::scalar("1e-3")}, {"beta", Node::scalar("0")}});
   EXPECT_EQ(params.real("learning_rate"), 1e-3);
   EXPECT_EQ(params.real("beta"), 0.0);
@@ -90,7 +90,7 @@ TEST(Params, WrittenValuesWithTheirPositions) {
                "a.yaml:3:9: optimizer x, beta: is odd\n  Use 1.");
 }
 
-TEST(Params, OneValueStandsForAListOfOneButNotTheOtherWayRound) {
+TEST(Params, SingleValueCountsAsList) {
   EXPECT_THAT(read("kernel", "5").integers("kernel"), ElementsAre(5));
   EXPECT_THAT(message_of("beta", list({"0.5"})), HasSubstr("must be a finite number, but is a list of 1"));
 }
@@ -103,7 +103,7 @@ TEST(Params, UnknownKeySuggestsTheNearest) {
   EXPECT_THAT(message_of("zzz", "1"), HasSubstr("\n  Known keys: learning_rate"));
 }
 
-TEST(Params, WrongTypesAreNamedWithPosition) {
+TEST(Params, WrongTypeIsReportedWithPosition) {
   EXPECT_THAT(message_of("beta", "high"),
               HasSubstr("a.yaml:2:9: optimizer x, beta: must be a finite number, but is 'high'"));
   EXPECT_THAT(message_of("beta", ".inf"), HasSubstr("must be a finite number"));
@@ -112,7 +112,7 @@ TEST(Params, WrongTypesAreNamedWithPosition) {
   EXPECT_THAT(message_of("steps", "1.0"), HasSubstr("must be a whole number"));
   EXPECT_THAT(message_of("steps", "99999999999999999999"), HasSubstr("64 bits"));
   EXPECT_THAT(message_of("nesterov", "yes"), HasSubstr("must be true or false"));
-  EXPECT_THAT(message_of("note", "12"), HasSubstr("put it in quotes"));
+  EXPECT_THAT(message_of("note", "12"), HasSubstr("Put it in quotes"));
   EXPECT_THAT(message_of("kernel", list({"3", "x"})), HasSubstr("must be a whole number, but is 'x'"));
   Node quoted = Node::scalar("12");
   quoted.quoted = true;
@@ -131,7 +131,7 @@ TEST(Params, RangesAreEnforced) {
               HasSubstr("'vaild' is not one of same, valid\n  Did you mean 'valid'?"));
 }
 
-TEST(Params, RangesWithRemarks) {
+TEST(Params, RangesMayHaveRemarks) {
   constexpr ParamSpec table[] = {{"rows", ParamType::integers, "null", "[first, last)", ""},
                                  {"std", ParamType::reals, "null", "> 0; one per channel, or one", ""},
                                  {"share", ParamType::real, "null", "(0, 1e-1] of the batch", ""}};
@@ -145,20 +145,20 @@ TEST(Params, RangesWithRemarks) {
   EXPECT_THROW(Params(map({{"share", Node::scalar("0.11")}}), table, "reader"), Error);
 }
 
-TEST(Params, AChoiceMayLookLikeSomethingElse) {
+TEST(Params, ChoiceMayLookLikeAnotherType) {
   constexpr ParamSpec table[] = {{"bias", ParamType::string, "auto", "auto|true|false", ""}};
   EXPECT_EQ(Params(map({{"bias", Node::scalar("true")}}), table, "layer").string("bias"), "true");
   EXPECT_THROW(Params(map({{"bias", Node::scalar("TRUE")}}), table, "layer"), Error);
 }
 
-TEST(Params, NullOnlyWhereItIsAllowed) {
+TEST(Params, NullOnlyWhereAllowed) {
   EXPECT_FALSE(read("steps", "null").has("steps"));
   EXPECT_FALSE(read("every", "~").has("every"));
   EXPECT_THAT(message_of("beta", "null"), HasSubstr("beta: needs a value"));
   EXPECT_THAT(message_of("beta", Node{}), HasSubstr("beta: needs a value"));
 }
 
-TEST(Params, RequiredOptionsAndShapeOfTheSection) {
+TEST(Params, RequiredOptionsAndMapForm) {
   constexpr ParamSpec table[] = {{"path", ParamType::string, kRequired, "", "the file to read"}};
   EXPECT_THROW(Params(Node{}, table, "reader csv"), Error);
   try {
@@ -169,7 +169,7 @@ TEST(Params, RequiredOptionsAndShapeOfTheSection) {
   }
 }
 
-TEST(Params, AskingForWhatTheTableLacksIsABug) {
+TEST(Params, ReadingAnUndeclaredOptionIsABug) {
   const Params params(Node{}, kTable, "optimizer x");
   for (const char* name : {"absent", "padding", "steps"}) try {
       params.real(name);
@@ -179,7 +179,7 @@ TEST(Params, AskingForWhatTheTableLacksIsABug) {
     }
 }
 
-TEST(Nearest, AThirdOfTheLengthAtMost) {
+TEST(Nearest, DistanceIsAtMostAThirdOfTheLength) {
   constexpr std::string_view words[] = {"batch_size", "epochs", "steps"};
   EXPECT_EQ(nearest("bacth_size", words), "batch_size");
   EXPECT_EQ(nearest("epoch", words), "epochs");

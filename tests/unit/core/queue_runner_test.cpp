@@ -12,9 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kLong = 60;  // seconds; only a test that fails waits so long
+constexpr double kLong = 60;  // seconds; only a failing test waits that long
 
-/// Pops until the end; the number of elements.
+/// Pops until the end of the input. Returns the number of elements.
 template <typename T>
 int drain(BoundedQueue<T>& queue) {
   int count = 0;
@@ -25,7 +25,7 @@ int drain(BoundedQueue<T>& queue) {
   return count;
 }
 
-TEST(QueueRunner, TheLastThreadToEndClosesTheQueue) {
+TEST(QueueRunner, LastThreadClosesTheQueue) {
   for (const int threads : {1, 3}) {
     BoundedQueue<int> queue("numbers", 4);
     Coordinator coordinator;
@@ -45,13 +45,13 @@ TEST(QueueRunner, TheLastThreadToEndClosesTheQueue) {
     });
     EXPECT_EQ(drain(queue), 100);
     EXPECT_EQ(runner.running(), 0);
-    EXPECT_FALSE(coordinator.should_stop()) << "the end of the input is the consumer's to judge";
+    EXPECT_FALSE(coordinator.should_stop()) << "the end of the input does not stop the coordinator";
     coordinator.join(kLong);
     EXPECT_EQ(static_cast<int>(numbers.size()), threads);
   }
 }
 
-TEST(QueueRunner, AnErrorStopsAllAndIsNoEndOfInput) {
+TEST(QueueRunner, ErrorCancelsTheQueue) {
   BoundedQueue<int> queue("numbers", 2);
   Coordinator coordinator;
   const QueueRunner runner(coordinator, queue, "reader", 2, [&](int thread) {
@@ -69,7 +69,7 @@ TEST(QueueRunner, AnErrorStopsAllAndIsNoEndOfInput) {
   }
 }
 
-TEST(QueueRunner, AnErrorOfTheLastThreadIsNoEndOfInputEither) {
+TEST(QueueRunner, ErrorOfTheLastThreadCancelsTheQueue) {
   BoundedQueue<int> queue("numbers", 2);
   Coordinator coordinator;
   const QueueRunner runner(coordinator, queue, "reader", 1, [&](int) -> bool { throw 1; });
@@ -77,7 +77,7 @@ TEST(QueueRunner, AnErrorOfTheLastThreadIsNoEndOfInputEither) {
   EXPECT_THROW(coordinator.join(kLong), Error);
 }
 
-TEST(QueueRunner, AStopLeavesNobodyBlocked) {
+TEST(QueueRunner, StopUnblocksAllThreads) {
   BoundedQueue<int> full("full", 1), empty("empty", 1);
   Coordinator coordinator;
   const QueueRunner producers(coordinator, full, "producer", 3, [&](int) {
@@ -85,7 +85,7 @@ TEST(QueueRunner, AStopLeavesNobodyBlocked) {
     return true;
   });
   const QueueRunner copiers(coordinator, empty, "copier", 2, [&](int) {
-    empty.pop(kNoLimit);  // nobody fills it
+    empty.pop(kNoLimit);  // this queue stays empty
     return true;
   });
   while (full.size() < 1) std::this_thread::yield();
@@ -94,7 +94,7 @@ TEST(QueueRunner, AStopLeavesNobodyBlocked) {
   EXPECT_TRUE(coordinator.running_threads().empty());
 }
 
-TEST(QueueRunner, TheEndTravelsThroughAChainOfQueues) {
+TEST(QueueRunner, EndOfInputPassesThroughAChainOfQueues) {
   BoundedQueue<int> names("names", 2), samples("samples", 3);
   Coordinator coordinator;
   std::atomic<int> next{0};
@@ -111,7 +111,7 @@ TEST(QueueRunner, TheEndTravelsThroughAChainOfQueues) {
   coordinator.join(kLong);
 }
 
-TEST(QueueRunner, StartedAfterAStopItEndsAtOnce) {
+TEST(QueueRunner, EndsAtOnceIfStartedAfterAStop) {
   BoundedQueue<int> queue("numbers", 1);
   Coordinator coordinator;
   coordinator.request_stop();
@@ -123,7 +123,7 @@ TEST(QueueRunner, StartedAfterAStopItEndsAtOnce) {
   EXPECT_THROW(queue.pop(0), Cancelled);
 }
 
-TEST(QueueRunner, MayBeForgottenAndItsQueueOutlivesOnlyTheThreads) {
+TEST(QueueRunner, QueueNeedsToOutliveOnlyTheThreads) {
   Coordinator coordinator;
   {
     BoundedQueue<int> queue("numbers", 2);
@@ -131,10 +131,10 @@ TEST(QueueRunner, MayBeForgottenAndItsQueueOutlivesOnlyTheThreads) {
     EXPECT_EQ(drain(queue), 0);
     EXPECT_TRUE(coordinator.wait_for_threads(kLong));
   }
-  coordinator.request_stop();  // the queue is gone: a callback that is still there would use it
+  coordinator.request_stop();  // the queue is destroyed: a callback that is still registered would use it
 }
 
-TEST(QueueRunner, NeedsAThread) {
+TEST(QueueRunner, NeedsAtLeastOneThread) {
   BoundedQueue<int> queue("numbers", 1);
   Coordinator coordinator;
   EXPECT_THROW(QueueRunner(coordinator, queue, "none", 0, [](int) { return false; }), Error);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each in a process of its own: what signals leave stays for a process's life.
+// Each test runs in its own process, because the effects of signals last for the life of a process.
 #include "core/run_signals.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ void install() {
   install_run_signals([](const char*) -> const char* { return nullptr; });
 }
 
-TEST(RunSignals, TheFirstStopCountsAndIntPrevails) {
+TEST(RunSignals, FirstStopCountsAndIntTakesPrecedence) {
   const auto story = [] {
     install();
     if (stop_signal() != 0) std::_Exit(1);
@@ -33,7 +33,7 @@ TEST(RunSignals, TheFirstStopCountsAndIntPrevails) {
   EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
 }
 
-TEST(RunSignals, SavesAreCountedAndStopNothing) {
+TEST(RunSignals, Usr2CountsSavesAndDoesNotStop) {
   const auto story = [] {
     install();
     std::raise(SIGUSR2);
@@ -43,7 +43,7 @@ TEST(RunSignals, SavesAreCountedAndStopNothing) {
   EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
 }
 
-TEST(RunSignals, TwoIntWithinASecondAreOneALaterOneKills) {
+TEST(RunSignals, SecondIntAfterASecondKills) {
   const auto story = [] {
     install();
     std::raise(SIGINT);
@@ -55,7 +55,7 @@ TEST(RunSignals, TwoIntWithinASecondAreOneALaterOneKills) {
   EXPECT_EXIT(story(), testing::KilledBySignal(SIGINT), "ending at once, without saving");
 }
 
-TEST(RunSignals, ContOfSomebodyElseThanMpirunIsNothing) {
+TEST(RunSignals, ContNotFromMpirunIsIgnored) {
   const auto story = [] {
     install_run_signals([](const char* name) -> const char* {
       return std::string_view(name) == "OMPI_MCA_orte_local_daemon_uri" ? "tcp://here" : nullptr;

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Scalar, KindsOfTheCoreSchema) {
+TEST(Scalar, KindsFollowTheCoreSchema) {
   for (const char* text : {"", "~", "null", "Null", "NULL"})
     EXPECT_EQ(kind_of_scalar(text), ScalarKind::null) << text;
   for (const char* text : {"true", "False", "TRUE"})
@@ -29,7 +29,7 @@ TEST(Scalar, Integers) {
   EXPECT_EQ(parse_integer("9223372036854775808"), std::nullopt);
   EXPECT_EQ(parse_integer("0x1F"), 31);
   EXPECT_EQ(parse_integer("0o17"), 15);
-  EXPECT_EQ(parse_integer("010"), 10);  // octal only with 0o
+  EXPECT_EQ(parse_integer("010"), 10);  // only 0o means octal
   EXPECT_EQ(parse_integer("1.0"), std::nullopt);
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Shape, CountsAndNames) {
+TEST(Shape, ExtentsCountAndText) {
   const Shape image{2, 8, 6, 3};
   EXPECT_EQ(image.rank(), 4);
   EXPECT_EQ(image[1], 8);
@@ -38,14 +38,14 @@ TEST(Shape, FrontAxis) {
   EXPECT_THROW((Shape{1, 1, 1, 1, 1, 1, 1, 1}).with_front(1), Error);
 }
 
-TEST(Shape, EqualityLooksAtRankAndExtents) {
+TEST(Shape, EqualityComparesRankAndExtents) {
   EXPECT_NE((Shape{2, 3}), (Shape{3, 2}));
   EXPECT_NE((Shape{2, 3}), (Shape{2, 3, 0}));
   EXPECT_NE((Shape{2, 3}), (Shape{2, 3, 1}));
   EXPECT_EQ((Shape{2, 3}), Shape(std::vector<std::int64_t>{2, 3}));
 }
 
-TEST(Shape, RefusesNegativeExtentsAndTooManyAxes) {
+TEST(Shape, RejectsNegativeExtentsAndTooManyAxes) {
   EXPECT_THROW((Shape{2, -1}), Error);
   EXPECT_THROW(Shape(std::vector<std::int64_t>(9, 1)), Error);
 }

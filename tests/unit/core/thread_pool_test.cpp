@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-TEST(ThreadPool, EveryThreadRunsOnceAndTheCallerIsThreadZero) {
+TEST(ThreadPool, EveryThreadRunsOnceCallerIsThreadZero) {
   for (int threads : {1, 2, 3, 7}) {
     ThreadPool pool(threads);
     ASSERT_EQ(pool.size(), threads);
@@ -31,8 +31,8 @@ TEST(ThreadPool, EveryThreadRunsOnceAndTheCallerIsThreadZero) {
   }
 }
 
-// Rounds of nothing, with as many and with more threads than cores: a lost wake-up would hang (CTest's
-// limit).
+// Empty rounds, with few threads and with more threads than cores. A lost wake-up would hang until CTest's
+// time limit.
 TEST(ThreadPool, ManyShortRounds) {
   for (int threads : {2, available_cores() + 3}) {
     ThreadPool pool(threads);
@@ -49,7 +49,7 @@ TEST(ThreadPool, WakesUpAfterALongPause) {
   ThreadPool pool(2);
   std::atomic<int> calls{0};
   pool.run([&](int) { ++calls; });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // longer than the spinning
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // longer than the spin phase
   pool.run([&](int thread) {
     if (thread == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     ++calls;
@@ -57,7 +57,7 @@ TEST(ThreadPool, WakesUpAfterALongPause) {
   EXPECT_EQ(calls.load(), 4);
 }
 
-TEST(ThreadPool, TheLowestThreadsExceptionArrivesAfterAllHaveEnded) {
+TEST(ThreadPool, RethrowsTheLowestThreadsException) {
   ThreadPool pool(4);
   for (int round = 0; round < 50; ++round) {
     std::atomic<int> ended{0};
@@ -72,13 +72,13 @@ TEST(ThreadPool, TheLowestThreadsExceptionArrivesAfterAllHaveEnded) {
       EXPECT_STREQ(error.what(), "thread 2");
       EXPECT_EQ(ended.load(), 4);
     }
-    pool.run([](int) {});  // the pool goes on, and the old error is gone
+    pool.run([](int) {});  // the pool still works, and the old error is cleared
   }
 }
 
-TEST(ThreadPool, NeedsOneThread) { EXPECT_THROW(ThreadPool(0), Error); }
+TEST(ThreadPool, NeedsAtLeastOneThread) { EXPECT_THROW(ThreadPool(0), Error); }
 
-TEST(PartOf, PartsAreConsecutiveCompleteAndCutAtTheGrain) {
+TEST(PartOf, PartsCoverTheCountAndCutAtTheGrain) {
   for (std::int64_t count : {0, 1, 5, 64, 1000})
     for (int parts : {1, 2, 3, 7})
       for (std::int64_t grain : {1, 8, 64}) {

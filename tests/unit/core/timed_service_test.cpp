@@ -27,15 +27,15 @@ TEST(FixedGrid, DoesNotDrift) {
   EXPECT_EQ(grid.skipped(), 0);
 }
 
-TEST(FixedGrid, BeginsAfterOneIntervalIfAsked) {
+TEST(FixedGrid, CanStartAfterOneInterval) {
   const FixedGrid::Clock::time_point start{seconds(100)};
   EXPECT_EQ(FixedGrid(start, 10, false).next(), start + seconds(10));
 }
 
-TEST(FixedGrid, SkipsAndCountsThePointsThatALongRunCovers) {
+TEST(FixedGrid, SkipsAndCountsMissedPoints) {
   const FixedGrid::Clock::time_point start{seconds(0)};
   FixedGrid grid(start, 10, true);
-  grid.ran(start + seconds(35));  // over the points 10, 20 and 30
+  grid.ran(start + seconds(35));  // covers the points 10, 20 and 30
   EXPECT_EQ(grid.next(), start + seconds(40));
   EXPECT_EQ(grid.skipped(), 3);
   grid.ran(start + seconds(50));  // ends on a point: the next run begins there
@@ -46,7 +46,7 @@ TEST(FixedGrid, SkipsAndCountsThePointsThatALongRunCovers) {
   EXPECT_EQ(grid.skipped(), 4);
 }
 
-TEST(FixedGrid, WithoutAnIntervalTheNextRunIsDueAtOnce) {
+TEST(FixedGrid, ZeroIntervalIsDueAtOnce) {
   const FixedGrid::Clock::time_point start{seconds(0)};
   FixedGrid grid(start, 0, true);
   grid.ran(start + seconds(7));
@@ -54,7 +54,7 @@ TEST(FixedGrid, WithoutAnIntervalTheNextRunIsDueAtOnce) {
   EXPECT_EQ(grid.skipped(), 0);
 }
 
-TEST(TimedService, RunsAgainAndAgainUntilTheStop) {
+TEST(TimedService, RunsUntilTheStop) {
   Coordinator coordinator;
   std::atomic<int> calls{0};
   const TimedService service = loop(coordinator, 0.001, [&] {
@@ -67,7 +67,7 @@ TEST(TimedService, RunsAgainAndAgainUntilTheStop) {
   EXPECT_EQ(service.runs(), 20);
 }
 
-TEST(TimedService, AStopEndsALongWaitAtOnce) {
+TEST(TimedService, StopInterruptsTheWait) {
   Coordinator coordinator;
   std::atomic<int> calls{0};
   loop(coordinator, 1e8, [&] { ++calls; }, {.name = "rare"});
@@ -76,13 +76,13 @@ TEST(TimedService, AStopEndsALongWaitAtOnce) {
   EXPECT_EQ(calls, 0) << "the first run comes after one interval";
 }
 
-TEST(TimedService, RunsAtItsStartIfAsked) {
+TEST(TimedService, RunsAtStartIfRequested) {
   Coordinator coordinator;
   loop(coordinator, 1e8, [&] { coordinator.request_stop(); }, {.run_at_start = true});
   EXPECT_TRUE(coordinator.wait_for_stop(kLong));
 }
 
-TEST(TimedService, ARunThatTakesLongerThanTheIntervalPilesNothingUp) {
+TEST(TimedService, LongRunsDoNotAccumulate) {
   Coordinator coordinator;
   std::atomic<int> calls{0};
   const TimedService service = loop(coordinator, 0.001, [&] {
@@ -95,7 +95,7 @@ TEST(TimedService, ARunThatTakesLongerThanTheIntervalPilesNothingUp) {
   EXPECT_GE(service.skipped(), 5 * 19) << "20 ms cover at least 19 points";
 }
 
-TEST(TimedService, AnExceptionStopsAllAndSaysTheServicesName) {
+TEST(TimedService, ExceptionStopsAllAndNamesTheService) {
   Coordinator coordinator;
   loop(coordinator, 0, [] { throw Error(ErrorKind::device, "the disk is full"); }, {.name = "disk watch"});
   EXPECT_TRUE(coordinator.wait_for_stop(kLong));
@@ -107,7 +107,7 @@ TEST(TimedService, AnExceptionStopsAllAndSaysTheServicesName) {
   }
 }
 
-TEST(TimedService, OfTheChiefDoesNotStartElsewhere) {
+TEST(TimedService, ChiefServiceStartsOnRankZeroOnly) {
   Coordinator coordinator;
   const auto started = [&](RunsOn where, int rank) {
     return loop(coordinator, 1, [] {}, {.runs_on = where, .rank = rank}).started();
@@ -118,7 +118,7 @@ TEST(TimedService, OfTheChiefDoesNotStartElsewhere) {
   EXPECT_EQ(coordinator.running_threads().size(), 2U);
 }
 
-TEST(TimedService, RefusesAnIntervalThatIsNone) {
+TEST(TimedService, RejectsInvalidIntervals) {
   Coordinator coordinator;
   for (const double bad : {-1.0, 1e9, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THROW(loop(coordinator, bad, [] {}), Error);
