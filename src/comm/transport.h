@@ -46,8 +46,9 @@ std::vector<std::string> transport_lines(std::span<const TransportView> views,
                                          std::span<const std::string> components,
                                          std::span<const std::array<int, 2>> pairs);
 
-/// All ranks. Exchanges a message between all pairs of up to 32 ranks; with more ranks, between one rank of
-/// each host and its next ones. Returns the lines for the chief's log, the same on all ranks.
+/// All ranks. Exchanges a message between all pairs of up to 32 ranks; with more ranks, between two ranks of
+/// each host and between one rank of each pair of hosts (of more than 64 hosts, neighbours only). Returns the
+/// lines for the chief's log, the same on all ranks.
 std::vector<std::string> describe_transports(Communicator& world, const std::vector<std::string>& hosts);
 
 /// The time after which Open MPI's mpirun notices a lost host, if it started this process and reports the
