@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes docs/config.md anew from the tables of the program. A test compares the two.
+# Writes docs/config.md from the program's tables of options. The test driver_docs_config_test compares the two.
 #
 #   scripts/update_docs.sh [path of the program; default: build/release/bin/lockstep]
 set -euo pipefail
@@ -10,9 +10,9 @@ program="${1:+$(realpath -m -- "$1")}"
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 program="${program:-$PWD/build/release/bin/lockstep}"
 
-[ -x "$program" ] || fail "$program is not there; run scripts/build.sh first"
+[ -x "$program" ] || fail "$program does not exist; run scripts/build.sh first"
 mkdir -p docs
-# By way of a variable: a program that fails leaves the file as it was.
+# The output goes to a variable first: if the program fails, the file stays as it was.
 reference="$("$program" config-reference)"
 printf '%s\n' "$reference" >docs/config.md
-echo "docs/config.md is written."
+echo "docs/config.md written."

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what was built into a new folder and uses it from outside: the installed program, a small project that links
-# the library, and the installed example of a user's own layer (docs/adding_a_layer.md), trained on one rank and on three.
+# Installs the build into a new folder and uses it as a user does: the installed program, a small project that links the
+# library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
 #   cmake -DBUILD=... -DPROJECT=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=...
 #         -P run_consumer.cmake
 cmake_minimum_required(VERSION 3.22)
 
-# Runs a command that must succeed; what it says on standard output goes to `out`.
+# Runs a command that must succeed; its standard output goes to `out`.
 macro(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT code EQUAL 0)
@@ -31,18 +31,18 @@ run(${program} --version)
 build_project(${PROJECT} ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
 
-# The user's own layer: in the layer table, in checkpoints, and with the same bits on any number of ranks.
+# A layer in a program of the user's: it is in the layer table and in checkpoints, and has the same bits on one rank and on three.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/custom_layer)
 build_project(${example} ${SCRATCH}/custom_layer)
 run(${SCRATCH}/custom_layer/prelu_test)
 set(custom ${SCRATCH}/custom_layer/train_prelu)
 run(${custom} check ${example}/digits.yaml)
 if(NOT out MATCHES "prelu1 +prelu +8x8x16 +16 ")
-  message(FATAL_ERROR "the layer table does not show the user's layer:\n${out}")
+  message(FATAL_ERROR "the layer table does not show the layer prelu:\n${out}")
 endif()
 run(${custom} train ${example}/digits.yaml --steps 12 --run-dir ${SCRATCH}/one)
 run(${MPIRUN} -n 3 ${custom} train ${example}/digits.yaml --steps 12 --run-dir ${SCRATCH}/three)
-# The plain program, which does not know the layer, reads the checkpoint; but it cannot train with it.
+# The installed program does not know the layer. It reads the checkpoint, but cannot train with it.
 foreach(ranks one three)
   run(${program} inspect ${SCRATCH}/${ranks} --digest)
   set(digest_${ranks} ${out})
@@ -52,30 +52,30 @@ if(NOT digest_one MATCHES "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]" OR NOT digest_one S
 endif()
 run(${program} inspect ${SCRATCH}/one)
 if(NOT out MATCHES "variables/prelu1/alpha")
-  message(FATAL_ERROR "the checkpoint does not hold the layer's variable:\n${out}")
+  message(FATAL_ERROR "the checkpoint has no variable of the layer:\n${out}")
 endif()
 execute_process(COMMAND ${program} check ${example}/digits.yaml RESULT_VARIABLE code ERROR_VARIABLE err)
 if(NOT code EQUAL 2 OR NOT err MATCHES "unknown layer 'prelu'")
   message(FATAL_ERROR "the plain program ended with ${code}:\n${err}")
 endif()
 
-# A hook of the user's as a plugin, loaded by the installed program.
+# A hook as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
 build_project(${example} ${SCRATCH}/hook_plugin)
 run(${program} train ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml --steps 3 --run-dir ${SCRATCH}/plugin
     --set plugins=${SCRATCH}/hook_plugin/libheartbeat.so --set hooks=[heartbeat])
 file(READ ${SCRATCH}/plugin/heartbeat heartbeat)
 if(NOT heartbeat STREQUAL "finished 3\n")
-  message(FATAL_ERROR "the plugin's hook wrote '${heartbeat}'")
+  message(FATAL_ERROR "the hook of the plugin wrote '${heartbeat}'")
 endif()
 
-# A layer and a function of the user's as a plugin.
+# A layer and a function as a plugin.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/layer_plugin)
 build_project(${example} ${example}/build)
 run(${example}/build/swish_test)
 run(${program} train ${example}/digits.yaml --steps 3 --run-dir ${SCRATCH}/layer_plugin)
 run(${program} evaluate ${SCRATCH}/layer_plugin)
 if(NOT out MATCHES "\"global_step\": *3")
-  message(FATAL_ERROR "evaluate says: ${out}")
+  message(FATAL_ERROR "the output of evaluate is: ${out}")
 endif()
 file(REMOVE_RECURSE ${SCRATCH})

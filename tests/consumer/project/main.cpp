@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses the library from outside: a header and a compiled function of the first room and of the last one.
+// Uses the installed library: headers and compiled functions of the first room (core) and of the last one (driver).
 #include <cstdio>
 #include <vector>
 
