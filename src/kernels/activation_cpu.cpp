@@ -12,7 +12,7 @@ namespace {
 
 using L = Lanes<Vec>;
 
-/// exp(-|x|), from which both halves of what is symmetric come without overflow.
+/// exp(-|x|), from which both branches of a symmetric function follow without overflow.
 inline Vec decay(Vec x) { return exp_of_nonpositive(-absolute(x)); }
 inline Vec sigmoid_of(Vec x, Vec e) {
   const Vec one = Vec{} + 1.0F;
@@ -22,10 +22,10 @@ inline Vec sigmoid(Vec x) { return sigmoid_of(x, decay(x)); }
 /// sigmoid(x) (1 - sigmoid(x)).
 inline Vec sigmoid_slope(Vec e) { return e / ((e + 1.0F) * (e + 1.0F)); }
 
-constexpr float kGeluFactor = 0.79788456080286535588F,
-                kGeluCubic = 0.044715F;  // sqrt(2 / pi); Hendrycks and Gimpel 2016
+constexpr float kGeluFactor = 0.79788456080286535588F;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715F;                 // Hendrycks and Gimpel 2016
 constexpr float kNormalDensity = 0.39894228040143267794F;
-/// Beyond 30 the tanh form is x or 0 in float32; its cubic must not overflow.
+/// Limits x to 30 in magnitude. Beyond, the tanh form is x or 0 in float32, and its cubic could overflow.
 inline Vec bounded(Vec x) {
   const Vec limit = Vec{} + 30.0F;
   return x > limit ? limit : x < -limit ? -limit : x;
@@ -87,7 +87,8 @@ inline Vec derivative(Vec x, Activation a) {
   if constexpr (kKind == ActivationKind::softplus) return sigmoid(x);
 }
 
-/// Calls body(address of the inputs, of the outputs) for whole registers, the last one through a copy.
+/// Calls body(input address, output address) for whole registers. The last, partial register goes through a
+/// copy.
 template <typename Body>
 inline void for_each_register(std::int64_t count, const Body& body) {
   std::int64_t i = 0;

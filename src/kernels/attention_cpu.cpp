@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention on the CPU, per instruction-set level (isa.h). A head of a sample is packed into matrices whose
-// rows are whole registers, and goes through all its products while it is in cache. The matrix product below
-// adds in float32 in the order of the inner index, whatever its tile: so the tile may differ between levels
-// and the bits do not. With a causal mask, or a length, what lies beyond a block of eight rows is skipped.
+// Attention on the CPU, per instruction-set level (isa.h). Each head of a sample is packed into matrices
+// whose rows are whole registers, and all its products run while it is in cache. The matrix product below
+// adds in float32 in the order of the inner index for any tile size, so tiles may differ between levels
+// without a change of bits. Work beyond the causal mask or the length is skipped in blocks of eight rows.
 #include "kernels/attention.h"
 
 #include "kernels/isa.h"
@@ -15,10 +15,10 @@ namespace {
 
 using L = Lanes<Vec>;
 
-constexpr std::int64_t kPad = 16;          ///< rows are whole multiples of it, on every level
-constexpr std::int64_t kBlockQueries = 8;  ///< rows that share the limits of their masks
+constexpr std::int64_t kPad = 16;          ///< row lengths are multiples of it, at every level
+constexpr std::int64_t kBlockQueries = 8;  ///< rows that share one mask limit
 constexpr int kTileRows = kLanes == 4 ? 2 : kLanes / 2;
-constexpr int kTilePieces = kLanes == 4 ? 4 : 2;  ///< registers side by side
+constexpr int kTilePieces = kLanes == 4 ? 4 : 2;  ///< adjacent registers per row of a tile
 constexpr std::int64_t kTileColumns = kTilePieces * kLanes;
 
 constexpr std::int64_t padded(std::int64_t count) { return (count + kPad - 1) / kPad * kPad; }
@@ -61,12 +61,14 @@ inline void row_of_tiles(const Operand& a, const float* b, std::int64_t b_row, s
   for (; j < columns; j += kLanes) tile<kRows, 1>(a, b + j, b_row, first, last, c + j, c_row);
 }
 
-/// What a block of kBlockQueries rows of a product needs: its inner range, and columns (a multiple of kPad).
+/// Limits of a product for a block of kBlockQueries rows: its inner range, and the number of columns (a
+/// multiple of kPad).
 struct Extent {
   std::int64_t first, last, columns;
 };
 
-/// c = a b, `rows` rows; extent(i) is that of the block that begins with row i. Other columns are left alone.
+/// c = a b for `rows` rows. extent_of(i) is the extent of the block that begins with row i. Columns outside
+/// the extent are unchanged.
 template <typename ExtentOf>
 inline void multiply(std::int64_t rows, Operand a, const float* b, std::int64_t b_row, float* c,
                      std::int64_t c_row, const ExtentOf& extent_of) {
@@ -83,7 +85,7 @@ inline void multiply(std::int64_t rows, Operand a, const float* b, std::int64_t 
   }
 }
 
-/// to (rows x padded(columns)) = factor * from, with zeros behind.
+/// to (rows x padded(columns)) = factor * from; padding columns are zero.
 template <typename T>
 inline void pack(std::int64_t rows, std::int64_t columns, float factor, const T* from, std::int64_t stride,
                  float* to) {
@@ -94,7 +96,7 @@ inline void pack(std::int64_t rows, std::int64_t columns, float factor, const T*
     for (; j < width; ++j) to[i * width + j] = 0.0F;
   }
 }
-/// to (columns x padded(rows)) = the transpose of from, with zeros behind.
+/// to (columns x padded(rows)) = the transpose of from; padding columns are zero.
 template <typename T>
 inline void pack_transposed(std::int64_t rows, std::int64_t columns, const T* from, std::int64_t stride,
                             float* to) {
@@ -119,7 +121,7 @@ inline void convert(std::int64_t count, const From* from, To* to) {
   for (std::int64_t i = 0; i < count; i += kLanes) L::store(to + i, L::load(from + i));
 }
 
-/// The sum of 16 columns.
+/// The sum over 16 columns.
 inline double total(const Vec* columns) {
   float values[kPad];
   for (int k = 0; k < static_cast<int>(kPad) / kLanes; ++k) L::store(values + k * kLanes, columns[k]);
@@ -128,7 +130,8 @@ inline double total(const Vec* columns) {
   return sum;
 }
 
-/// x[0 .. count) = its softmax, 0 behind up to `width`. NaN stays: no infinity is subtracted from another.
+/// x[0 .. count) = its softmax, and x[count .. width) = 0. NaN stays NaN: no infinity is subtracted from
+/// another.
 inline void softmax_row(float* x, std::int64_t count, std::int64_t width) {
   const std::int64_t used = padded(count);
   if (count > 0) {
@@ -156,7 +159,7 @@ inline void softmax_row(float* x, std::int64_t count, std::int64_t width) {
   for (std::int64_t j = used; j < width; ++j) x[j] = 0.0F;
 }
 
-/// dx[0 .. count) = p * (dx - sum of p dx), 0 behind up to `width`; p is 0 from count on.
+/// dx[0 .. count) = p * (dx - sum of p dx), and dx[count .. width) = 0; p is 0 from count on.
 inline void softmax_backward_row(const float* p, float* dx, std::int64_t count, std::int64_t width) {
   const std::int64_t used = padded(count);
   Vec sums[kPad / kLanes] = {};
@@ -181,18 +184,19 @@ class Head {
         k_(sample * shape.keys * inputs.key_stride + head * shape.head_size),
         factor_(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(shape.head_size)))) {}
 
-  std::int64_t q() const { return q_; }  ///< where its numbers begin
+  std::int64_t q() const { return q_; }  ///< offset of the head's first number
   std::int64_t k() const { return k_; }
   float factor() const { return factor_; }
   std::int64_t attended(std::int64_t i) const { return lockstep::attended(shape_, length_, i); }
-  /// The most that a query of the block that begins with i may attend to.
+  /// The largest number of keys that a query of the block beginning with `begin` may attend to.
   std::int64_t limit(std::int64_t begin) const {
     std::int64_t most = 0;
     for (std::int64_t i = begin; i < least(begin + kBlockQueries, shape_.queries); ++i)
       if (attended(i) > most) most = attended(i);
     return most;
   }
-  /// p = the probabilities, not rounded to T. Scratch: packed q (left there), packed transposed k.
+  /// p = the probabilities, not rounded to T. Scratch: q receives the packed queries, kt the packed
+  /// transposed keys.
   void probabilities(float* q, float* kt, float* p) const {
     const std::int64_t row = shape_.row();
     pack_q(q);
@@ -229,7 +233,7 @@ struct Scratch {
   static std::int64_t numbers(const AttentionShape& shape) { return 3 * square(shape) + 5 * flat(shape); }
 
   float *p, *dropped, *dp;      ///< queries x row()
-  float *q, *k, *v, *dy, *out;  ///< packed positions x head_size, or transposed
+  float *q, *k, *v, *dy, *out;  ///< packed positions x head_size, or its transpose
 
  private:
   static std::int64_t square(const AttentionShape& shape) { return shape.queries * shape.row(); }
@@ -300,8 +304,8 @@ class Attention final : public AttentionKernels {
       }
   }
 
-  /// The probabilities that backward computes with: those that were kept, or what would have been. q is left
-  /// packed in scratch.
+  /// The probabilities for backward: the kept ones, or the same values recomputed. Scratch q holds the packed
+  /// queries afterwards.
   template <typename T>
   static const float* kept_probabilities(const Head<T>& head, const Scratch& scratch, std::int64_t square,
                                          const T* kept) {
@@ -340,7 +344,7 @@ class Attention final : public AttentionKernels {
         pack(shape.queries, shape.head_size, 1.0F,
              dy + (s * shape.queries * shape.heads + h) * shape.head_size, shape.heads * shape.head_size,
              scratch.dy);
-        // Of a block of keys, the queries that may attend to one of them.
+        // For a block of keys, the range of queries that may attend to any of them.
         const auto queries = [&](std::int64_t j) {
           return Extent{shape.causal ? j : 0, shape.queries, width};
         };
@@ -367,7 +371,7 @@ class Attention final : public AttentionKernels {
       }
   }
 
-  /// x, or with dropout `to` = x dropped out.
+  /// Returns x, or with dropout `to` = x after dropout.
   static const float* drop(const Lane& lane, const AttentionShape& shape, const AttentionDropout& dropout,
                            std::int64_t sample, std::int64_t head, const float* x, float* to) {
     if (!shape.dropout) return x;

@@ -60,7 +60,7 @@ void repeat_typed(const BroadcastShape& s, float factor, const T* b, T* y) {
     if (s.inner == 1) {
       const T value = from_float<T>(factor * to_float(b[o]));
       for (std::int64_t m = 0; m < s.middle; ++m) y[row + m] = value;
-    } else if (s.inner < kPanelColumns) {  // short rows: a register's columns, down the middle
+    } else if (s.inner < kPanelColumns) {  // short rows: a register of columns at a time, over all m
       for_each_vector(s.inner, [&]<typename V>(std::int64_t i, V) {
         const V value = Lanes<V>::load(b + o * s.inner + i) * factor;
         for (std::int64_t at = row; at < row + s.middle * s.inner; at += s.inner)
@@ -90,7 +90,7 @@ void sum_typed(const BroadcastShape& s, double factor, const T* a, const T* b, T
   }
 }
 
-/// Row m of a matrix beside the largest so far and where these are.
+/// Merges row m of a matrix into the running maxima and their indices.
 template <bool kIndices, typename T>
 void maximum_of_row(std::int64_t count, std::int32_t m, const T* row, T* best, std::int32_t* index) {
   for_each_vector(count, [=]<typename V>(std::int64_t i, V) {

@@ -10,7 +10,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// A register of doubles, and as many floats.
+// A register of doubles, which takes as many floats.
 constexpr int kDoubles = kLanes / 2, kPieces = kClipColumns / kDoubles;
 using Doubles = double __attribute__((vector_size(kDoubles * sizeof(double))));
 using UnalignedDoubles =
@@ -43,7 +43,7 @@ inline void add_squares(std::int64_t column, std::int64_t count, const float* g,
   for (; i < count; ++i) columns[(column + i) % kClipColumns] += square(g[i]);
 }
 
-/// Along a tree; columns are used up.
+/// Sums along a tree; overwrites `columns`.
 template <int kColumns>
 inline double tree_sum(double* columns) {
   for (int half = kColumns / 2; half > 0; half /= 2)
@@ -97,12 +97,12 @@ class Clip final : public ClipKernels {
                    std::int64_t width, double* sums) const override {
     const std::int64_t count = *gradient.count, end = last < count ? last : count;
     const auto begin_of = [&](std::int64_t k) { return gradient.rows[k] * width; };
-    // The first block that the row before has no part of.
+    // The first block without elements of the previous row.
     std::int64_t block = first > 0 && first <= count ? (begin_of(first - 1) + width - 1) / kClipBlock + 1 : 0;
     for (std::int64_t k = first; k < end;) {
       if (const std::int64_t own = begin_of(k) / kClipBlock; own > block) block = own;
       const std::int64_t from = block * kClipBlock, to = from + kClipBlock;
-      if (begin_of(k) + width <= from) {  // the row ends in a block of rows before it
+      if (begin_of(k) + width <= from) {  // the row lies within blocks already handled
         ++k;
         continue;
       }
@@ -115,7 +115,7 @@ class Clip final : public ClipKernels {
       }
       sums[block] = tree_sum<kClipColumns>(columns);
       ++block;
-      k = row - 1;  // it may go on in the next block
+      k = row - 1;  // the row may continue in the next block
     }
   }
 

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolution on the CPU: oneDNN's direct algorithms on channels-last activations. Only weights change
-// layout: pack() reorders them once per step for the forward and for the backward pass, and a weight gradient
-// that oneDNN leaves in a layout of its own is reordered into the plain one.
+// layout. pack() reorders them once per step for the forward and the backward pass. A weight gradient in a
+// layout of oneDNN's choice is reordered into the plain layout.
 //
-// bfloat16 is oneDNN's own, with float32 sums, bias and gradient of the weights, where the processor
-// multiplies it and oneDNN has all three passes. Elsewhere, and float16 always: float32's convolution of
-// widened numbers (widened_linear.h).
+// bfloat16 uses oneDNN's bfloat16 convolution, with float32 sums, bias and weight gradient, if the processor
+// multiplies bfloat16 and oneDNN has all three passes. Otherwise, and always for float16, the float32
+// convolution runs on widened numbers (widened_linear.h).
 #include <algorithm>
 #include <optional>
 
@@ -53,7 +53,8 @@ std::string describe(const ConvolutionSpec& s) {
       s.stride_h, s.stride_w, s.dilation_d, s.dilation_h, s.dilation_w, s.groups);
 }
 
-/// What oneDNN is told, plain weights aside: two spatial axes where nothing happens along the depth.
+/// The descriptors for oneDNN, except for plain weights. They have two spatial axes if the convolution is
+/// flat.
 onednn::ConvolutionDescs descs_of(const ConvolutionSpec& s, Dims& kernel) {
   kernel = s.groups == 1 ? Dims{s.out_c, s.in_c} : Dims{s.groups, s.out_c / s.groups, s.in_c / s.groups};
   const Desc bias = s.bias ? onednn::f32({s.out_c}, Tag::x) : Desc();
@@ -120,7 +121,7 @@ class CpuConvolution final : public LinearPrimitive {
       forward_.run(lane, {from, w, to, lane.scratch, bias});
     else
       forward_.run(lane, {from, w, to, lane.scratch});
-    // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
+    // Not a oneDNN post-op: that turns NaN into 0, which would hide broken weights.
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out_positions() * spec_.out_c, y, y);
   }
 
@@ -191,7 +192,7 @@ class CpuConvolution final : public LinearPrimitive {
       backward_packed_bytes_ = aligned(backward_weights_in_.get_size());
     }
 
-    descs.weights = onednn::f32(kernel, Tag::any);  // now their gradient
+    descs.weights = onednn::f32(kernel, Tag::any);  // from here on their gradient
     const auto weights = onednn::convolution_backward_weights(descs, onednn::attributes(), hint);
     const Desc gradient = weights.diff_weights_desc();
     backward_weights_ = Execution(dnnl::convolution_backward_weights(weights), "convolution backward weights",
@@ -219,7 +220,7 @@ class CpuConvolution final : public LinearPrimitive {
 
   void need_scratch(std::size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
   void require_scratch(const Lane& lane) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes_);
   }
   void* backward_part(void* packed) const { return static_cast<char*>(packed) + backward_offset_; }
@@ -231,10 +232,10 @@ class CpuConvolution final : public LinearPrimitive {
   std::size_t scratch_bytes_ = 0, backward_offset_ = 0, backward_packed_bytes_ = 0, gradient_bytes_ = 0;
 };
 
-/// One axis of a window: what oneDNN's bfloat16 kernels are right for.
+/// One axis of a window, to decide whether oneDNN's bfloat16 kernels are correct for it.
 struct WindowAxis {
   std::int64_t in, out, kernel, stride, dilation, before, after;
-  /// The margin at either side is at most half of the window, and each of its elements meets the input.
+  /// True if each margin is at most half of the window and each of the window's elements overlaps the input.
   bool plain() const {
     const std::int64_t span = (kernel - 1) * dilation + 1;
     if (in < span || before > span / 2 || after > span / 2) return false;
@@ -250,10 +251,10 @@ struct WindowAxis {
   }
 };
 
-// oneDNN 2.6.3's bfloat16 convolutions of other shapes write beside their memory, leave parts of the weights'
-// gradient as they were, or read a number behind the last one: about one in a hundred of random small shapes,
-// volumes and channels that are no multiple of 16 above all. Of 3,000 random shapes like these none did
-// (tests/unit/kernels/linear_half_test.cpp has some hundreds).
+// Excludes shapes for which oneDNN 2.6.3's bfloat16 convolutions write outside their memory, leave parts of
+// the weight gradient unwritten, or read one number past the end. About one in a hundred random small shapes
+// is affected, mostly volumes and channel counts that are not multiples of 16. None of 3,000 random shapes
+// within these limits was (tests/unit/kernels/linear_half_test.cpp checks some hundreds).
 bool right_in_bfloat16(const ConvolutionSpec& s) {
   constexpr std::int64_t kChannels = 16;
   return s.flat() && s.groups == 1 && s.in_c % kChannels == 0 && s.out_c % kChannels == 0 &&
@@ -266,7 +267,7 @@ bool right_in_bfloat16(const ConvolutionSpec& s) {
 std::unique_ptr<LinearPrimitive> make_cpu_convolution(const ConvolutionSpec& spec, int lanes) {
   std::string why_not = onednn::why_not_multiplied(spec.dtype);
   if (why_not.empty() && !right_in_bfloat16(spec))
-    why_not = "oneDNN's bfloat16 convolution is not trusted with this shape";
+    why_not = "oneDNN's bfloat16 convolution is unreliable for this shape";
   return make_in_its_type<CpuConvolution>(cpu_kernels().elementwise, why_not, spec, lanes);
 }
 

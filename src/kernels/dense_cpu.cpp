@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows times a matrix on the CPU: oneDNN's matmul for all three passes, with bias fused. As a rule the
-// weights stay in their plain layout: packing them for inner_product gained at most a few per cent of the
-// forward pass in measurements (bench/kernel_bench), and sgemm lost up to half of the backward pass at small
-// n. Where the spec asks for it, they are reordered once into the layouts that matmul wants for the two
-// passes: matmul does it at each call otherwise, which costs as much as the product itself at 4 rows, 6 %
-// at 64.
+// Dense layers on the CPU: oneDNN's matmul for all three passes, with the bias fused. By default the weights
+// stay in their plain layout: packing them for inner_product saved at most a few per cent of the forward pass
+// (bench/kernel_bench), and sgemm lost up to half of the backward pass at small n. If the spec requests
+// packing, the weights are reordered once into the layouts that matmul prefers for the two passes. Otherwise
+// matmul reorders them at each call, which costs as much as the product itself at 4 rows, and 6 % at 64.
 //
-// bfloat16 is oneDNN's own, with float32 sums, bias and gradient of the weights, where the processor
-// multiplies it; the pack has the rounded weights in matmul's layouts. Elsewhere, and float16 always:
-// float32's products of widened numbers (widened_linear.h).
+// bfloat16 uses oneDNN's bfloat16 matmul, with float32 sums, bias and weight gradient, if the processor
+// multiplies bfloat16; the pack holds the rounded weights in matmul's layouts. Otherwise, and always for
+// float16, the float32 product runs on widened numbers (widened_linear.h).
 #include <algorithm>
 #include <optional>
 
@@ -74,7 +73,7 @@ class CpuDense final : public LinearPrimitive {
       forward_.run(lane, {from, w, to, lane.scratch, bias});
     else
       forward_.run(lane, {from, w, to, lane.scratch});
-    // Not as oneDNN's post-op, which turns NaN into 0: a broken weight would go on unseen.
+    // Not a oneDNN post-op: that turns NaN into 0, which would hide broken weights.
     if (spec_.relu) cpu_kernels().elementwise.relu(lane, spec_.n * spec_.out, y, y);
   }
 
@@ -99,11 +98,11 @@ class CpuDense final : public LinearPrimitive {
   }
 
  private:
-  /// The weights of one pass in the layout that its product wants.
+  /// The weights of one pass in the layout that its product prefers.
   struct WeightsPack {
     onednn::Dims extents;
     Desc layout;
-    std::optional<Execution> reorder;  ///< none: they are used as they lie
+    std::optional<Execution> reorder;  ///< empty: the weights are used as they are
     std::size_t bytes() const { return reorder ? (layout.get_size() + 63) / 64 * 64 : 0; }
     bool operator==(const WeightsPack& other) const {
       return reorder.has_value() == other.reorder.has_value() && (!reorder || layout == other.layout);
@@ -113,8 +112,8 @@ class CpuDense final : public LinearPrimitive {
     }
   };
 
-  /// a times b. Where `pack` is not null, b are the plain weights; they are used in a layout of their own, by
-  /// `pack`, if the spec asks for it or x is not float32.
+  /// a times b. If `pack` is not null, b are the plain weights. The product then uses them in the layout of
+  /// `pack`, if the spec requests packing or x is not float32.
   Execution matmul(const char* name, const Desc& a, const Desc& b, const Desc& c, bool bias,
                    WeightsPack* pack, int lanes) {
     const Desc bias_row = bias ? onednn::f32({1, spec_.out}, Tag::ab) : Desc();
@@ -141,7 +140,7 @@ class CpuDense final : public LinearPrimitive {
   }
 
   void require_scratch(const Lane& lane) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes_, "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes_);
   }
 

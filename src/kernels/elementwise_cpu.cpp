@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise kernels and row sums on the CPU, per instruction-set level (isa.h). Plain loops are the
-// compiler's to vectorise: every element goes through the same operations wherever it lies.
+// Element-wise kernels and row sums on the CPU, per instruction-set level (isa.h). The compiler vectorises
+// the plain loops; every element goes through the same operations at any position.
 #include "kernels/elementwise.h"
 
 #if defined(__x86_64__)
@@ -25,14 +25,14 @@ inline V positive_part(V value) {
 using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedWide =
     std::uint64_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(8), may_alias));
-constexpr int kWide = kLanes / 2;  ///< 64-bit lanes of a register
+constexpr int kWide = kLanes / 2;  ///< 64-bit elements of a register
 
 using UnalignedWords =
     std::uint32_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 using Integers =
     std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));  // converts to float in one step
 
-/// Products of the low 32 bits of each lane, 64 bits each.
+/// Products of the low 32 bits of each element, 64 bits each.
 inline Wide multiply_low_halves(Wide a, Wide b) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Wide>(
@@ -47,14 +47,13 @@ inline Wide multiply_low_halves(Wide a, Wide b) {
 }
 
 /// Philox4x32-10 (core/philox.h) for kBlocks consecutive blocks at once; words[4 * i + k] is word k of block
-/// i. A word is the low half of a lane; what the upper half holds is never read.
+/// i. A word is the low half of a 64-bit element; the upper half is never read.
 constexpr int kBlocks = 16;
 constexpr std::uint64_t kOrdinals[kBlocks] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t sample,
                    std::uint32_t first_block, std::uint32_t* words) {
   const Wide zero = {};
-  for (int first = 0; first < kBlocks;
-       first += 2 * kWide) {  // two registers at a time: one's latency hides the other's
+  for (int first = 0; first < kBlocks; first += 2 * kWide) {  // two registers at a time, to hide latency
     Wide c0[2], c1[2], c2[2], c3[2];
     for (int k = 0; k < 2; ++k) {
       c0[k] = *reinterpret_cast<const UnalignedWide*>(kOrdinals + first + k * kWide) + first_block;
@@ -77,7 +76,7 @@ inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step
       key1 += 0xBB67AE85U;
     }
     for (int k = 0; k < 2; ++k) {
-      // Words 0 and 1 of a block in one lane, words 2 and 3 in another.
+      // Words 0 and 1 of a block form one element, words 2 and 3 another.
       const Wide low = (c0[k] & 0xFFFFFFFFU) | (c1[k] << 32), high = (c2[k] & 0xFFFFFFFFU) | (c3[k] << 32);
       std::uint64_t pairs[2][kWide];
       *reinterpret_cast<UnalignedWide*>(pairs[0]) = low;
@@ -93,7 +92,8 @@ inline void philox(std::uint64_t seed, std::uint32_t purpose, std::uint32_t step
   }
 }
 
-/// Calls body(element, count, words) for the elements of n samples, up to 4 kBlocks of a sample at a time.
+/// Calls body(element, count, words) for the elements of n samples, for up to 4 kBlocks elements of a sample
+/// at a time.
 template <typename Body>
 inline void for_each_draw(std::int64_t n, std::int64_t features, std::uint64_t seed, std::uint32_t purpose,
                           std::uint32_t step, std::uint32_t first_sample, const Body& body) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a table by number on the CPU, per instruction-set level (isa.h). Positions are grouped by a radix
-// sort, least significant digit first, which keeps the order of equal rows.
+// Table rows by index on the CPU, per instruction-set level (isa.h). A radix sort, least significant digit
+// first, groups the positions; it keeps the order of equal rows.
 #include "kernels/embedding.h"
 
 #include "kernels/isa.h"
@@ -23,7 +23,7 @@ inline std::int32_t row_of(float id, std::int64_t rows) {
   return static_cast<float>(row) == id ? row : -1;
 }
 
-/// Adds the rows of dy that order[first .. last) names, columns [column, column + width), in order.
+/// Adds the rows of dy listed in order[first .. last), columns [column, column + width), in order.
 template <typename V, int kPieces, typename T>
 inline void add_rows(const std::int32_t* order, std::int64_t first, std::int64_t last, std::int64_t units,
                      const T* dy, float* to) {
@@ -86,13 +86,13 @@ inline void add_touched(std::int64_t units, const TouchedRows& touched, const T*
   }
 }
 
-/// The sum of the k-th row's places along the shard tree, in one of them.
+/// Sums the k-th row's places along the shard tree, into one of them, and returns its address.
 inline const float* add_places(const TouchedRows& touched, std::int32_t k, std::int64_t leaf_rows,
                                std::int64_t units, float* values) {
   std::int32_t waiting[kMostWaiting] = {};  // places of partial sums
   int count = 0;
   const auto leaf_of = [&](std::int32_t place) { return static_cast<std::int32_t>(place / leaf_rows); };
-  const auto join = [&] {  // right into left
+  const auto join = [&] {  // adds the right one to the left one
     float* into = values + waiting[count - 2] * units;
     const float* from = values + waiting[count - 1] * units;
     for (std::int64_t u = 0; u < units; ++u) into[u] += from[u];

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample on the CPU, per instruction-set level (isa.h). Rows (layer norm) are
-// normalised while they are in cache. What has positions is batch norm's arithmetic on one sample after the
-// other, with moments and sums per channel that are joined over the channels of a group.
+// Normalisation within a sample on the CPU, per instruction-set level (isa.h). Layer norm normalises each row
+// while it is in cache. Shapes with positions use batch norm's arithmetic for one sample at a time:
+// per-channel moments and sums are merged over the channels of a group.
 #include "kernels/group_norm.h"
 
 #include "kernels/isa.h"
@@ -12,7 +12,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-/// x[j] -> y[j] by body(at, tag), a register or a float at a time.
+/// Computes y[j] from x[j] with body(at, tag), a register or one float at a time.
 template <typename Body>
 inline void map_along(std::int64_t count, const Body& body) {
   std::int64_t j = 0;
@@ -27,7 +27,7 @@ inline void round_all(std::int64_t count, const double* from, float* to) {
 template <typename T>
 void normalize_row(std::int64_t count, const T* x, double epsilon, const float* gamma, const float* beta,
                    float* statistics, T* y) {
-  // From the first element: a row of large numbers that differ little keeps their differences.
+  // Relative to the first element, so that a row of large, similar numbers keeps their differences.
   const float first = to_float(x[0]);
   double sum = 0.0, m2 = 0.0;
   sum_along<1>(count, &sum,
@@ -52,7 +52,7 @@ void normalize_row(std::int64_t count, const T* x, double epsilon, const float* 
   });
 }
 
-/// Running sums of a block of rows, in float32, and of the blocks before, in double.
+/// Running sums: of the current block of rows in float32, of the previous blocks in double.
 struct ParameterSums {
   float *block_gamma, *block_beta;
   double *gamma, *beta;
@@ -77,7 +77,7 @@ struct ParameterSums {
   }
 };
 
-/// One row's gradient, and its terms of the parameters' sums.
+/// One row's gradient, and its terms of the parameter gradients.
 template <typename T>
 void row_backward(std::int64_t count, const T* x, const T* dy, const float* gamma, const float* statistics,
                   T* dx, const ParameterSums* parameters) {
@@ -107,7 +107,7 @@ void row_backward(std::int64_t count, const T* x, const T* dy, const float* gamm
   });
 }
 
-/// Per-channel numbers of one sample, in scratch.
+/// Per-channel values of one sample, in scratch.
 struct Channels {
   std::int64_t count;
   double *leaf, *sum_g, *sum_gx, *dgamma, *dbeta;
@@ -200,7 +200,7 @@ class GroupNorm final : public GroupNormKernels {
  private:
   static bool is_rows(const GroupNormShape& shape) { return shape.positions == 1 && shape.groups == 1; }
 
-  /// Joins the moments of a group's channels, each of `positions` numbers.
+  /// Merges the moments of a group's channels, each over `positions` numbers.
   static void group_statistics(const GroupNormShape& shape, const Channels& k, std::int64_t group,
                                double epsilon, float* statistics) {
     const double* means = k.leaf + 1 + group * shape.width;
@@ -246,7 +246,7 @@ class GroupNorm final : public GroupNormKernels {
         statistics[2 * (sample * shape.groups + group)] = own[0];
         statistics[2 * (sample * shape.groups + group) + 1] = own[1];
       }
-      // b (x - mean) + d, not scale x + shift: where the mean is large, the difference is taken first.
+      // b (x - mean) + d instead of scale x + shift: with a large mean, the difference comes first.
       NormKernels::Gradient as_gradient;
       as_gradient.dy = as_gradient.x = x + sample * step;
       as_gradient.mean = k.mean;
@@ -300,7 +300,7 @@ class GroupNorm final : public GroupNormKernels {
     if (dbeta != nullptr) round_all(channels, k.dbeta, dbeta);
   }
 
-  /// dx = a g + b (x - mean) + d for the channels of a group, from their sums.
+  /// Coefficients of dx = a g + b (x - mean) + d for the channels of a group, from their sums.
   static void group_coefficients(const GroupNormShape& shape, const Channels& k, std::int64_t group,
                                  const float* gamma) {
     const std::int64_t first = group * shape.width;

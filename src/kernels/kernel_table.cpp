@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Here, not in the headers: so the tables and type information of the abstract classes are compiled once, for
-// every processor (isa.h).
+// These destructors are defined here, not in the headers, so that the vtables and type information of the
+// abstract classes are compiled once, for every processor (isa.h).
 ActivationKernels::~ActivationKernels() = default;
 BroadcastKernels::~BroadcastKernels() = default;
 ClipKernels::~ClipKernels() = default;

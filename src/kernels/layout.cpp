@@ -10,7 +10,7 @@ namespace lockstep {
 
 void StridedCopy::add_axis(std::int64_t extent, std::int64_t from_stride, std::int64_t to_stride) {
   if (rank > 0 && extent == 1) return;
-  if (rank > 1) {  // not with the samples, whose number changes
+  if (rank > 1) {  // the sample axis is never merged, since its extent varies
     const int last = rank - 1;
     if (from_strides[last] == extent * from_stride && to_strides[last] == extent * to_stride) {
       extents[last] *= extent;
@@ -30,7 +30,7 @@ StridedCopy StridedCopy::reversed() const {
   StridedCopy back;
   int order[kMaxRank] = {};
   for (int axis = 0; axis < rank; ++axis) order[axis] = axis;
-  // What is written runs inwards; the samples stay in front.
+  // The axis with the smallest stride of the destination becomes the innermost; the sample axis stays first.
   std::sort(order + std::min(rank, 1), order + rank,
             [&](int a, int b) { return from_strides[a] > from_strides[b]; });
   for (int i = 0; i < rank; ++i)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies on the CPU, per instruction-set level (isa.h): runs where both sides are contiguous, tiles
-// where one side's runs are the other's columns.
+// Strided copies on the CPU, per instruction-set level (isa.h): copies runs if both sides are contiguous, and
+// transposes tiles if one side's runs are the other side's columns.
 #include "kernels/layout.h"
 
 #include "kernels/isa.h"
@@ -10,7 +10,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-/// Calls body(offset in from, offset in to) for every index of the axes but `inner` and `other` (-1: none).
+/// Calls body(offset in from, offset in to) for every index of the axes except `inner` and `other` (-1:
+/// none).
 template <typename Body>
 inline void for_each_index(const StridedCopy& copy, std::int64_t samples, int inner, int other,
                            const Body& body) {
@@ -41,12 +42,12 @@ inline void copy_run(std::int64_t count, const Word* from, Word* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// rows x columns: to[r * to_row + c] = from[r + c * from_column] (a run of `from` is a column of `to`), tile
-/// by tile.
+/// rows x columns: to[r * to_row + c] = from[r + c * from_column], tile by tile. A run of `from` is a column
+/// of `to`.
 template <typename Word>
 inline void transpose(std::int64_t rows, std::int64_t columns, const Word* from, std::int64_t from_column,
                       Word* to, std::int64_t to_row) {
-  constexpr std::int64_t kTile = 16;  // 16 x 64 bytes of each side stay in the first cache
+  constexpr std::int64_t kTile = 16;  // 16 x 64 bytes of each side stay in the first-level cache
   for (std::int64_t r0 = 0; r0 < rows; r0 += kTile)
     for (std::int64_t c0 = 0; c0 < columns; c0 += kTile) {
       const std::int64_t r1 = r0 + kTile < rows ? r0 + kTile : rows;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax and cross-entropy on the CPU, per instruction-set level (isa.h). Sums over a row run in 16 float32
-// columns (element j in column j % 16), which are then added in order in double; losses are double
-// throughout. A NaN or an infinite logit makes its row's loss NaN.
+// Softmax and cross-entropy on the CPU, per instruction-set level (isa.h). Sums over a row use 16 float32
+// columns (element j in column j % 16), which are then added in order in double. Losses are in double
+// throughout. A NaN or infinite logit makes its row's loss NaN.
 #include "kernels/loss.h"
 
 #include "kernels/isa.h"
@@ -21,7 +21,8 @@ struct Maximum {
   float value;
   std::int64_t index;
 };
-/// The largest value and its lowest index; NaN and -1 if the first value is NaN (others are passed over).
+/// The largest value and its lowest index. NaN is ignored, except that the result is NaN and -1 if the first
+/// value is NaN.
 inline Maximum maximum(const float* x, std::int64_t count) {
   float value = x[0];
   std::int64_t j = 0;
@@ -47,7 +48,7 @@ inline Maximum maximum(const float* x, std::int64_t count) {
   return {value, index < count ? index : -1};
 }
 
-/// Adds exp(from - max) for 16 columns to sums, and writes the terms to `to` unless it is null.
+/// Adds exp(from - max) for 16 columns to sums, and stores the terms in `to` unless it is null.
 inline void add_exponentials(const float* from, float max, float* to, Vec* sums) {
 #pragma GCC unroll 4
   for (int k = 0; k < kPieces; ++k) {
@@ -65,7 +66,7 @@ inline double sum_of_columns(const Vec* sums) {
   return sum;
 }
 
-/// Sum of exp(x_j - max); the terms are written to e unless it is null (it may be x).
+/// The sum of exp(x_j - max); the terms are stored in e unless it is null (e may be x).
 inline double sum_of_exponentials(const float* x, std::int64_t count, float max, float* e) {
   Vec sums[kPieces] = {};
   std::int64_t j = 0;
@@ -118,7 +119,7 @@ class Loss final : public LossKernels {
       const float factor = static_cast<float>(static_cast<double>(gradient_scale) / sum);
       const float label_term = gradient[label];
       for (std::int64_t j = 0; j < classes; ++j) gradient[j] *= factor;
-      // In double: near a certain prediction, softmax - 1 would lose its digits.
+      // In double: for a confident prediction, softmax - 1 would lose precision in float32.
       gradient[label] = static_cast<float>((static_cast<double>(label_term) - sum) / sum *
                                            static_cast<double>(gradient_scale));
     }
@@ -140,7 +141,7 @@ class Loss final : public LossKernels {
       for (std::int64_t j = 0; j < classes; ++j) {
         const double t = static_cast<double>(target[j]);
         mass += t;
-        // A class without mass does not count, however improbable (0 * -inf).
+        // A class with t = 0 adds nothing, however small its probability (0 * -inf).
         if (t != 0.0) expected += t * (static_cast<double>(logits[j]) - static_cast<double>(top.value));
       }
       const double sum = sum_of_exponentials(logits, classes, top.value, gradient);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// loss_terms.h on the CPU, per instruction-set level (isa.h): in double, element by element, in order.
+// The losses of loss_terms.h on the CPU, per instruction-set level (isa.h): in double, element by element, in
+// order.
 #include "kernels/loss_terms.h"
 
 #include "kernels/isa.h"
@@ -39,7 +40,7 @@ void zero(float* x, std::int64_t count) {
   for (std::int64_t j = 0; x != nullptr && j < count; ++j) x[j] = 0.0F;
 }
 
-/// t_j of a position.
+/// The label t_j of a position.
 double target(const std::int32_t* indices, const float* dense, std::int64_t position, std::int64_t j,
               std::int64_t classes) {
   if (indices != nullptr) return indices[position] == j ? 1.0 : 0.0;
@@ -148,7 +149,7 @@ class LossTerms final : public LossTermKernels {
       const double p = Math::exp(softmax.log_probability<Math>(static_cast<double>(logits[j])));
       gradient[j] = static_cast<float>((mass * p - label(j)) * scale);
     }
-    // A NaN where no label has mass is a NaN all the same.
+    // A NaN logit makes the loss NaN even where no label has mass.
     return softmax.log_sum == softmax.log_sum ? loss : softmax.log_sum;
   }
 
@@ -177,7 +178,7 @@ class LossTerms final : public LossTermKernels {
     for (std::int64_t c = 0; c < classes; ++c) {
       const DiceClass found = dice_class(both[c], sums[c], labels[c], options.smooth);
       loss += found.loss;
-      both[c] = found.at_label;  // from here on the two parts of the slope
+      both[c] = found.at_label;  // from here on, both and sums hold the two parts of the slope
       sums[c] = found.everywhere;
     }
     const double share = scale / static_cast<double>(classes);
@@ -202,7 +203,7 @@ class LossTerms final : public LossTermKernels {
     return loss / static_cast<double>(classes);
   }
 
-  /// Of the classes at one position.
+  /// Probabilities of the classes at one position.
   struct Probability {
     Probability(const DiceOptions& options, const float* logits, std::int64_t classes)
         : is_softmax(options.softmax), x(logits) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation on the CPU, per instruction-set level (isa.h): each function is one pass over memory.
-// Sums run in float32 over kBlockRows rows of a panel (vec.h), and in double across blocks and panels.
+// Batch normalisation on the CPU, per instruction-set level (isa.h); each function is one pass over memory.
+// Sums are in float32 over kBlockRows rows of a panel (vec.h), and in double across blocks and panels.
 #include "kernels/norm.h"
 
 #include "kernels/isa.h"
@@ -14,14 +14,14 @@ namespace {
 /// Rows of a panel that are summed in float32: 64 x 64 floats, 16 KiB, half of the first-level cache.
 constexpr std::int64_t kBlockRows = 64;
 
-/// Mean and sum of squared deviations of `count` values, to be merged.
+/// Mergeable mean and sum of squared deviations of `count` values.
 struct Moments {
   double mean[kPanelColumns];
   double m2[kPanelColumns];
 };
 
-/// Chan, Golub and LeVeque 1979, equation 2.1, column by column: `into` (of `count_a` values) takes `from`
-/// (`count_b`).
+/// Merges `from` (of `count_b` values) into `into` (of `count_a`), column by column (Chan, Golub and LeVeque
+/// 1979, equation 2.1).
 inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, const Moments& from, int width) {
   const double a = static_cast<double>(count_a), b = static_cast<double>(count_b);
   const double share = b / (a + b), weight = a * share;
@@ -32,8 +32,7 @@ inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, con
   }
 }
 
-/// Mean and M2 of one block of rows: two passes, the second of which finds the block in the first-level
-/// cache.
+/// Mean and m2 of one block of rows in two passes; the second pass finds the block in the first-level cache.
 template <typename V, typename T>
 inline void block_moments(const Panel& panel, const T* x, std::int64_t rows, Moments& block) {
   using L = Lanes<V>;
@@ -77,7 +76,7 @@ inline void panel_moments(const Panel& panel, const T* x, Moments& total) {
   }
 }
 
-/// A panel's per-channel numbers in registers.
+/// A panel's per-channel values in registers.
 template <typename V>
 struct Columns {
   V at[kMaxPieces<V>] = {};
@@ -111,7 +110,7 @@ inline void normalize_panel(const Panel& panel, std::int64_t channels, const T* 
 
 enum class Mask { none, from_y, from_x };
 
-/// norm.h's Gradient, of one type.
+/// The arrays of norm.h's Gradient, all of type T.
 template <typename T>
 struct Rows {
   const T *dy, *dy2, *y, *x;
@@ -126,7 +125,7 @@ struct Rows {
         mean(g.mean) {}
 };
 
-/// Its g, for one piece of one row.
+/// g for one piece of one row.
 template <typename V, bool kSecond, Mask kMask, typename T>
 inline V gradient_at(const Rows<T>& gradient, std::int64_t at, V x, V scale, V shift) {
   using L = Lanes<V>;
@@ -210,7 +209,7 @@ struct Constant {
   static constexpr auto value = kValue;
 };
 
-/// Calls f with the booleans and the mask as types.
+/// with_flag() and with_mask() call f with the boolean or the mask as a type.
 template <typename F>
 inline void with_flag(bool flag, const F& f) {
   flag ? f(Constant<true>{}) : f(Constant<false>{});
@@ -225,7 +224,7 @@ inline void with_mask(const NormKernels::Gradient& gradient, const F& f) {
     f(Constant<Mask::none>{});
 }
 
-/// One channel of NormKernels::Coefficients.
+/// Sets one channel of NormKernels::Coefficients.
 inline void set_channel(const NormKernels::Coefficients& out, std::int64_t c, double mean, double variance,
                         double epsilon, const float* gamma, const float* beta) {
   const double scale = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
@@ -243,7 +242,7 @@ inline void find_moments(std::int64_t rows, std::int64_t channels, const T* x, d
   leaf[0] = static_cast<double>(rows);
   double *mean = leaf + 1, *m2 = leaf + 1 + channels;
   for (std::int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0.0;
-  std::int64_t counts[kPanelColumns] = {};  // only with fewer channels do several columns meet in one channel
+  std::int64_t counts[kPanelColumns] = {};  // several columns share a channel only with fewer channels
   for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
     Moments total;
     if (panel.rows == 0) return;

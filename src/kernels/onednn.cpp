@@ -19,12 +19,12 @@ namespace {
 dnnl::engine make_engine() {
   dnnl::cpu_isa isa = dnnl::cpu_isa::sse41;
   if (isa_level() == IsaLevel::avx2) isa = dnnl::cpu_isa::avx2;
-  // Where the processor has more than AVX-512's core, float32 gives the same bits with and without this.
+  // If the processor has more than the AVX-512 core, float32 has the same bits with and without this limit.
   if (isa_level() == IsaLevel::avx512) isa = dnnl::cpu_isa::avx512_core_bf16;
 #if defined(__x86_64__)
   LOCKSTEP_REQUIRE(
       dnnl::set_max_cpu_isa(isa) == dnnl::status::success, ErrorKind::device,
-      "oneDNN's instruction set cannot be capped at {}: it was in use before Lockstep's first kernel",
+      "oneDNN's instruction set cannot be limited to {}: oneDNN was used before Lockstep's first kernel",
       name_of(isa_level()));
 #endif
   return {dnnl::engine::kind::cpu, 0};
@@ -48,8 +48,9 @@ bool can_multiply_bfloat16() {
 #endif
 }
 
-/// Where AMX is there, AVX-512 multiplies bfloat16 slower than float32 (measured on one: docs/precision.md).
-/// oneDNN 2.6.3 with AMX itself ends some dense products with an illegal instruction, so engine() caps it.
+/// AMX: on such a processor AVX-512 multiplies bfloat16 more slowly than float32 (measured on one:
+/// docs/precision.md). oneDNN 2.6.3 itself ends some dense products with an illegal instruction if it uses
+/// AMX, so engine() limits its instruction set.
 bool has_amx() {
 #if defined(__x86_64__)
   constexpr unsigned int kFeatures = 7, kAmxBfloat16 = 1U << 22;  // Intel SDM, CPUID, leaf 7, EDX
@@ -65,7 +66,7 @@ bool chosen_for_bfloat16() {
   if (wanted == nullptr || *wanted == '\0') return can_multiply_bfloat16() && !has_amx();
   if (std::string_view(wanted) == "avx512") return can_multiply_bfloat16();
   if (std::string_view(wanted) == "widened") return false;
-  throw Error(ErrorKind::config, fmt::format("'{}' is no way to multiply bfloat16", wanted),
+  throw Error(ErrorKind::config, fmt::format("'{}' is not a way to multiply bfloat16", wanted),
               "environment variable LOCKSTEP_BFLOAT16", "Use avx512 or widened, or unset it.");
 }
 
@@ -80,7 +81,7 @@ std::string why_not_multiplied(DType type) {
   if (type == DType::f32 || (type == DType::bf16 && multiplies_bfloat16())) return "";
   if (type == DType::bf16 && can_multiply_bfloat16())
     return std::getenv("LOCKSTEP_BFLOAT16") != nullptr
-               ? "LOCKSTEP_BFLOAT16 says so"
+               ? "LOCKSTEP_BFLOAT16=widened is set"
                : "this processor multiplies bfloat16 slower than float32";
   return fmt::format("this processor multiplies no {}", name_of(type));
 }
@@ -97,7 +98,8 @@ std::string version() {
 }
 
 void use_one_thread() {
-  // Of whichever OpenMP run time oneDNN was linked with; none: oneDNN is sequential or has a pool of its own.
+  // From the OpenMP runtime that oneDNN is linked with. Null: oneDNN is sequential or has its own thread
+  // pool.
   static const auto set_num_threads =
       reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set_num_threads != nullptr) set_num_threads(1);
@@ -163,7 +165,7 @@ dnnl::prop_kind forward_kind(bool training) {
 }
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-/// oneDNN counts dilation from 0.
+/// Converts dilations to oneDNN's convention, in which 0 is dense.
 Dims from_zero(Dims dilations) {
   for (auto& dilation : dilations) dilation -= 1;
   return dilations;

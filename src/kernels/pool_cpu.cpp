@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling on the CPU, per instruction-set level (isa.h): vectors run along the channels. Our own, because
-// oneDNN's maximum drops NaN, and a broken activation would go on unseen.
+// Pooling on the CPU, per instruction-set level (isa.h); vectors run along the channels. oneDNN's pooling is
+// not used because its maximum drops NaN, which would hide broken activations.
 #include "kernels/pool.h"
 
 #include "kernels/isa.h"
@@ -11,7 +11,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-/// Elements [first, last) of an axis that a window at `origin`, which may lie in the padding, has of it.
+/// The elements [first, last) of an axis covered by a window at `origin`; the origin may lie in the padding.
 struct Range {
   std::int64_t origin, first, last;
 };
@@ -20,9 +20,9 @@ constexpr Range inside(std::int64_t origin, std::int64_t window, std::int64_t ex
   return {origin, origin > 0 ? origin : 0, end < extent ? end : extent};
 }
 
-/// One output position: its window's planes, rows and columns that lie in the volume.
+/// One output position: the planes, rows and columns of its window that lie in the volume.
 struct Window {
-  std::int64_t in, out;  ///< elements before the volume and before the output position
+  std::int64_t in, out;  ///< number of elements before the volume, and before the output position
   Range d, h, w;
 };
 
@@ -42,7 +42,7 @@ inline void for_each_window(const PoolSpec& s, std::int64_t n, const Body& body)
   }
 }
 
-/// The first of for_each_position().
+/// The first element that for_each_position() visits.
 inline std::int64_t first_element(const PoolSpec& s, const Window& w) {
   return w.in + ((w.d.first * s.in_h + w.h.first) * s.in_w + w.w.first) * s.channels;
 }
@@ -63,7 +63,7 @@ inline void for_each_position(const PoolSpec& s, const Window& w, const Body& bo
 
 inline std::int64_t volume_size(const PoolSpec& s) { return s.in_d * s.in_h * s.in_w * s.channels; }
 
-/// Adds to a gradient; to zero if there is nothing yet, which saves writing the zero and reading it.
+/// Adds to a gradient. kFirst: stores 0 + gradient, which saves writing and reading the zero.
 template <bool kFirst, typename V, typename T>
 inline void add_gradient(T* dx, V gradient) {
   Lanes<V>::store(dx, (kFirst ? V{} : Lanes<V>::load(dx)) + gradient);
@@ -105,8 +105,8 @@ void take_means(const PoolSpec& s, const T* x, T* y) {
     });
 }
 
-/// Gradients of volume n from its windows, one after the other; to sums of what is there, if elements lie in
-/// several or none. `positions`: of maxima.
+/// Distributes the gradients of volume n window by window. With kTiles, each element is in one window and is
+/// overwritten; otherwise the gradients are added to `volume`. `positions`: of the maxima.
 template <PoolKind kKind, bool kTiles, typename T, typename Sum>
 void spread(const PoolSpec& s, std::int64_t n, const T* dy, const std::int32_t* positions, Sum* volume) {
   for_each_window(s, n, [&](const Window& w) {

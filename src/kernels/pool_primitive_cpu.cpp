@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolPrimitive on the CPU: checks the shape and hands it to PoolKernels.
+// PoolPrimitive on the CPU: checks the shape and calls PoolKernels.
 #include "core/error.h"
 #include "kernels/factory_cpu.h"
 #include "kernels/pool.h"
@@ -14,7 +14,7 @@ void require_valid(const PoolSpec& s) {
                  s.n, s.in_d, s.in_h, s.in_w, s.channels);
   const auto fits = [](std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
                        std::int64_t front, std::int64_t back) {
-    const std::int64_t last = (out - 1) * stride - front;  // where the last window begins
+    const std::int64_t last = (out - 1) * stride - front;  // start of the last window
     return out > 0 && window > 0 && stride > 0 && front >= 0 && back >= 0 && front < window && last < in &&
            last + window <= in + back;
   };
@@ -56,7 +56,7 @@ class CpuPool final : public PoolPrimitive {
   void backward(const Lane& lane, ConstData dy, const void* saved, Data dx) const override {
     require_types(dy, dx);
     LOCKSTEP_CHECK(spec_.training, "backward pass of a primitive made without training");
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "a lane with {} bytes of scratch, {} are needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "the lane has {} bytes of scratch, needs {}",
                    lane.scratch_bytes, scratch_bytes());
     auto* sums = static_cast<float*>(lane.scratch);
     if (spec_.kind == PoolKind::max)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cells of recurrent layers on the CPU, per instruction-set level (isa.h): a row is done in registers, its
-// rest one by one.
+// Cells of recurrent layers on the CPU, per instruction-set level (isa.h). A row is processed in registers,
+// its remainder one element at a time.
 #include "kernels/recurrent.h"
 
 #include "kernels/gate_math.h"
@@ -29,7 +29,7 @@ bool takes_part(const RecurrentStep& s, std::int64_t row) {
   return s.lengths == nullptr || static_cast<float>(s.step) < s.lengths[row];
 }
 
-/// Calls body(first column, zero) for the pieces of a row.
+/// Calls body(first column, zero) for the pieces of a row; zero has the type of a piece.
 template <typename Body>
 inline void for_columns(std::int64_t columns, const Body& body) {
   std::int64_t j = 0;

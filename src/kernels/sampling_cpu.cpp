@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses over sampled classes on the CPU, per instruction-set level (isa.h). Sums along a row run in 16
-// float32 columns, which are then added in order in double.
+// Sampled losses on the CPU, per instruction-set level (isa.h). Sums along a row use 16 float32 columns,
+// which are then added in order in double.
 #include "kernels/sampling.h"
 
 #include "kernels/isa.h"
@@ -74,10 +74,10 @@ inline double dot(const float* a, const float* b, std::int64_t count) {
   return sum;
 }
 
-/// x[j] = term(x[j]) in registers; returns the sum of what `term` adds to its second argument. Behind the row
-/// stands `behind`.
+/// x[j] = term(x[j]) in registers. Returns the sum of the values that `term` adds to its second argument.
+/// `filler` pads the last registers of the row.
 template <typename Term>
-inline double sum_terms(float* x, std::int64_t count, float behind, const Term& term) {
+inline double sum_terms(float* x, std::int64_t count, float filler, const Term& term) {
   Vec sums[kPieces] = {};
   std::int64_t j = 0;
   for (; j + kColumns <= count; j += kColumns)
@@ -87,7 +87,7 @@ inline double sum_terms(float* x, std::int64_t count, float behind, const Term& 
   if (j < count) {
     const int rest = static_cast<int>(count - j);
     float padded[kColumns];
-    for (int i = 0; i < kColumns; ++i) padded[i] = i < rest ? x[j + i] : behind;
+    for (int i = 0; i < kColumns; ++i) padded[i] = i < rest ? x[j + i] : filler;
     for (int k = 0; k < kPieces; ++k)
       L::store(padded + k * kLanes, term(L::load(padded + k * kLanes), sums[k]));
     for (int i = 0; i < rest; ++i) x[j + i] = padded[i];
@@ -95,7 +95,7 @@ inline double sum_terms(float* x, std::int64_t count, float behind, const Term& 
   return sum_of_columns(sums);
 }
 
-/// z += offsets, and minus infinity where a sampled class is one of the targets.
+/// Adds the offsets to z; with remove_hits, sets minus infinity where a sampled class is one of the targets.
 inline void complete_logits(const SampledProblem& p, std::int64_t s, const float* offsets, float* z) {
   if (offsets != nullptr)
     for (std::int64_t j = 0; j < p.sampled; ++j) z[j] += offsets[j];
@@ -163,7 +163,7 @@ class Sampling final : public SamplingKernels {
                      std::int64_t sampled, void* workspace, float* ids, double* tries) const override {
     const std::uint32_t step = lane.step_word != nullptr ? *lane.step_word : key.step;
     const std::int64_t size = slots(sampled);
-    std::int32_t* table = static_cast<std::int32_t*>(workspace);  // open addressing
+    std::int32_t* table = static_cast<std::int32_t*>(workspace);  // a hash table with open addressing
     for (std::int64_t i = 0; i < size; ++i) table[i] = -1;
     std::int64_t count = 0;
     std::uint64_t draw = 0, pairs[2] = {};

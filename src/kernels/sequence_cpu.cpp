@@ -19,13 +19,13 @@ inline void zero(std::int64_t count, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = T{};
 }
 
-/// The row that counts as the last one, or -1.
+/// The row that last_step reads, or -1.
 inline std::int64_t last_row(const SequenceShape& s, const float* lengths, std::int64_t sample) {
   if (lengths == nullptr || !(lengths[sample] < static_cast<float>(s.steps))) return s.steps - 1;
   return lengths[sample] < 1.0F ? -1 : static_cast<std::int64_t>(lengths[sample]) - 1;
 }
 
-/// Sample s's row t from n x steps to steps x n, or back.
+/// Moves sample s's row t from n x steps to steps x n, or back.
 template <bool kBack, typename T>
 void swap_axes(const SequenceShape& s, const T* from, T* to) {
   for (std::int64_t sample = 0; sample < s.n; ++sample)

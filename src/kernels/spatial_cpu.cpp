@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Margins and changes of resolution on the CPU, per instruction-set level (isa.h): the inner loops run along
-// rows or channels and are the compiler's to vectorise.
+// Margins and changes of resolution on the CPU, per instruction-set level (isa.h). The inner loops run along
+// rows or channels; the compiler vectorises them.
 #include "kernels/spatial.h"
 
 #include "kernels/isa.h"
@@ -19,8 +19,8 @@ inline void copy(std::int64_t count, const T* from, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// to[c] = sum of share * from[c] over what gather(add) gives to add(share, from), in that order, from zero
-/// on in float32. It is called again for each kColumns channels.
+/// to[c] = sum of share * from[c] over the pairs that gather(add) passes to add(share, from), in that order,
+/// in float32, starting from zero. gather is called once per kColumns channels.
 template <typename T, typename Gather>
 inline void weighted_sum(std::int64_t channels, T* to, const Gather& gather) {
   constexpr std::int64_t kColumns = 64;
@@ -35,11 +35,11 @@ inline void weighted_sum(std::int64_t channels, T* to, const Gather& gather) {
   }
 }
 
-/// Two elements of an axis and how much of the second.
+/// Two elements of an axis, and the share of the second.
 struct Between {
   std::int64_t first, second;
   float share;
-  /// What element i has of it.
+  /// The weight of element i.
   float weight(std::int64_t i) const {
     return (first == i ? 1.0F - share : 0.0F) + (second == i ? share : 0.0F);
   }
@@ -67,7 +67,7 @@ struct Axis {
     const std::int64_t first = below < in - 1 ? below : in - 1;
     return {first, first < in - 1 ? first + 1 : first, place - static_cast<float>(first)};
   }
-  /// Elements [first, last) of the output outside of which none has anything of element i.
+  /// Output elements [first, last) that may depend on input element i.
   std::int64_t first_of(std::int64_t i) const {
     if (i == 0) return 0;
     return align_corners ? (i - 1) * (out - 1) / (in - 1) : (i - 1) * factor + factor / 2;

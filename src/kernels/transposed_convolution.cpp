@@ -44,7 +44,7 @@ class TransposedConvolution final : public LinearPrimitive {
   std::string_view widened() const override { return convolution_->widened(); }
 
  private:
-  /// Its backward pass is wanted in inference, too.
+  /// The inner convolution. It needs its backward pass in inference too.
   static std::unique_ptr<LinearPrimitive> inner(const KernelTable& kernels, ConvolutionSpec spec, int lanes) {
     spec.bias = spec.relu = false;
     spec.training = true;

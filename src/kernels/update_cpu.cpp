@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Optimizer updates on the CPU, per instruction-set level (isa.h). Each element's operations are rounded one
-// by one, in the order written, in vectors as in the rest, so a range may be cut anywhere.
+// by one, in the order written, in vectors and in the remainder alike, so a range may be split anywhere.
 #include "kernels/update.h"
 
 #include "kernels/isa.h"
@@ -48,7 +48,7 @@ inline void move_by_adam(std::int64_t count, float* __restrict__ w, const float*
 constexpr std::int64_t kZeros = 4096;
 constexpr float zeros[kZeros] = {};
 
-/// Calls move(first number, count, gradients) for the stretches of a table that move.
+/// Calls move(first number, count, gradients) for the parts of a table that are updated.
 template <typename Move>
 inline void for_each_stretch(const RowUpdate& update, const Move& move) {
   const auto others = [&](std::int64_t first_row, std::int64_t last_row) {
@@ -71,7 +71,7 @@ class Update final : public UpdateKernels {
  public:
   void unscale(const Lane&, std::int64_t count, float factor, float* g,
                std::int32_t* not_finite) const override {
-    std::uint32_t largest = 0;  // a magnitude's bits ascend with it, up to infinity, and NaN is beyond
+    std::uint32_t largest = 0;  // the bits of a magnitude increase with it, up to infinity; NaN is above
     for (std::int64_t i = 0; i < count; ++i) {
       g[i] *= factor;
       const std::uint32_t magnitude = __builtin_bit_cast(std::uint32_t, g[i]) & 0x7FFFFFFFU;

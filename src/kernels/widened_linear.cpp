@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // what a GPU's libraries ask for
+constexpr std::size_t kAlignment = 256;  // required by a GPU's libraries
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 std::size_t bytes_of(std::int64_t count, DType type) {
   return aligned(static_cast<std::size_t>(count) * size_in_bytes(type));
@@ -68,7 +68,7 @@ class WidenedLinear final : public LinearPrimitive {
  private:
   struct Parts {
     char* begin;
-    Lane rest;  ///< with what the inner primitive may use
+    Lane rest;  ///< the lane with the rest of the scratch, for the inner primitive
     float* x() const { return reinterpret_cast<float*>(begin); }
   };
 
@@ -82,7 +82,7 @@ class WidenedLinear final : public LinearPrimitive {
 
   Parts cut(const Lane& lane) const { return cut(lane, x_bytes() + bytes_of(sizes_.y, DType::f32)); }
   Parts cut(const Lane& lane, std::size_t own_bytes) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
     auto* begin = static_cast<char*>(lane.scratch);
     begin += aligned(reinterpret_cast<std::size_t>(begin)) - reinterpret_cast<std::size_t>(begin);
