@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// "conv1, fc (this processor multiplies no float16); conv2 (...)", by reason in the order of the layers;
+/// "conv1, fc (this processor cannot multiply float16); conv2 (...)", by reason in the order of the layers;
 /// empty: there is none. The layers were prepared.
 std::string widened_products(const Graph& graph);
 

@@ -10,19 +10,19 @@
 namespace lockstep::cuda {
 namespace {
 
-// Of e = exp(-|x|), from which both halves of what is symmetric come without overflow.
+// Functions of e = exp(-|x|), from which both branches of a symmetric function follow without overflow.
 inline __device__ float sigmoid_of(float x, float e) { return (x >= 0.0F ? 1.0F : e) / (1.0F + e); }
 inline __device__ float sigmoid(float x) { return sigmoid_of(x, expf(-fabsf(x))); }
 /// sigmoid(x) (1 - sigmoid(x)).
 inline __device__ float sigmoid_slope(float e) { return e / ((1.0F + e) * (1.0F + e)); }
 
-constexpr float kGeluFactor = 0.79788456080286535588F,
-                kGeluCubic = 0.044715F;  // sqrt(2 / pi); Hendrycks and Gimpel 2016
+constexpr float kGeluFactor = 0.79788456080286535588F;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715F;                 // Hendrycks and Gimpel 2016
 constexpr float kSqrtHalf = 0.70710678118654752440F, kNormalDensity = 0.39894228040143267794F;
-/// Beyond 30 the tanh form is x or 0 in float32; its cubic must not overflow.
+/// Limits x to 30 in magnitude. Beyond, the tanh form is x or 0 in float32, and its cubic could overflow.
 inline __device__ float bounded(float x) { return x > 30.0F ? 30.0F : x < -30.0F ? -30.0F : x; }
 
-/// f(x), and its derivative.
+/// f(x) and its derivative.
 template <ActivationKind kKind>
 struct Function {
   float alpha, beta;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention on a GPU: products of all heads at once in tiles of shared memory, and a warp per row of
-// probabilities. A product adds in float32 in the order of the inner index, sums over a row run in double:
-// thread t adds elements t, t + 32, ..., threads are added along a tree. Tiles that a causal mask leaves
-// empty are skipped. 16-bit activations go to the tensor cores without probabilities in memory
-// (fused_attention_cuda.h); heads that are too large for that are done here, with probabilities and their
-// gradients in float32 scratch.
+// probabilities. Products add in float32 in the order of the inner index. Sums over a row are in double:
+// thread t adds elements t, t + 32, ..., and the threads are added along a tree. Tiles that a causal mask
+// leaves empty are skipped. 16-bit activations use the tensor cores without probabilities in memory
+// (fused_attention_cuda.h). Heads that are too large for those kernels use the kernels here, with
+// probabilities and their gradients in float32 scratch.
 #include "kernels/attention.h"
 
 #include <cmath>
@@ -21,10 +21,10 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
-constexpr int kEdge = 64, kDepth = 16;      ///< of a tile of the result, and of its operands
-constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each has every 16th row and column
+constexpr int kEdge = 64, kDepth = 16;      ///< edge of a tile of the result; depth of its operands
+constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each handles every 16th row and column
 static_assert(kAcross * kAcross == kThreads && kAcross * kOfThread == kEdge);
-constexpr std::int64_t kMaxHeads = 65535;  ///< of a grid; more are strided over
+constexpr std::int64_t kMaxHeads = 65535;  ///< grid limit; kernels loop over further heads
 
 /// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column].
 template <typename T>
@@ -41,8 +41,8 @@ __host__ __device__ Matrix<T> transposed(const Matrix<T>& m) {
   return {m.at, m.sample, m.head, m.column, m.row};
 }
 
-/// What a causal mask leaves of a product: all; the result's lower triangle; the inner index up to the row;
-/// from the row on.
+/// The part of a product that a causal mask leaves: all; the lower triangle of the result; the inner index up
+/// to the row; the inner index from the row on.
 enum class Triangle { none, result, up_to_row, from_row };
 
 template <typename A, typename B, typename C>
@@ -55,13 +55,13 @@ struct Product {
   Triangle triangle;
 };
 
-/// tile[k][i] = element (first_row + i, first + k) of m, zeros from `rows` and from `last` on.
+/// tile[k][i] = element (first_row + i, first + k) of m; zero from `rows` and from `last` on.
 template <typename T>
 __device__ void load_tile(const Matrix<const T>& m, std::int64_t s, std::int64_t h, std::int64_t first_row,
                           std::int64_t rows, std::int64_t first, std::int64_t last,
                           float (&tile)[kDepth][kEdge + 1]) {
   for (int at = static_cast<int>(threadIdx.x); at < kEdge * kDepth; at += kThreads) {
-    // Neighbours read neighbours: along whichever axis lies so.
+    // Adjacent threads read adjacent elements, along the axis that is contiguous.
     const int i = m.column == 1 ? at / kDepth : at % kEdge, k = m.column == 1 ? at % kDepth : at / kEdge;
     tile[k][i] = first_row + i < rows && first + k < last ? widened(m(s, h, first_row + i, first + k)) : 0.0F;
   }
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
     const std::int64_t s = batch / p.heads, h = batch % p.heads;
     float sums[kOfThread][kOfThread] = {};
     for (std::int64_t first = begin; first < end; first += kDepth) {
-      __syncthreads();  // the tiles before have been read
+      __syncthreads();  // the previous tiles have been read
       load_tile(p.a, s, h, first_row, p.rows, first, end, left);
       load_tile(transposed(p.b), s, h, first_column, p.columns, first, end, right);
       __syncthreads();
@@ -121,7 +121,7 @@ inline __device__ double sum_over_warp(double value) {
   return value;
 }
 
-/// One row of probabilities, of query i of head h of sample s.
+/// The row of probabilities of query i of head h of sample s.
 struct Row {
   std::int64_t s, h, i, count, at;
 };
@@ -141,7 +141,7 @@ struct Rows {
     row.at = number * shape.row();
     return row;
   }
-  /// What dropout multiplies element j of a row with.
+  /// The dropout factor of element j of a row.
   __device__ float kept(const Row& row, std::int64_t j) const {
     const std::int64_t element = row.i * shape.row() + j;
     const PhiloxBlock words = philox_words(dropout.seed, dropout.purpose + static_cast<std::uint32_t>(row.h),
@@ -164,7 +164,7 @@ __device__ void for_each_row(const Rows& rows, const Body& body) {
     body(rows(row));
 }
 
-/// p = softmax of the scores in it; dropped (unless null) = p dropped out.
+/// p = softmax of the scores in p; dropped (unless null) = p after dropout.
 __global__ void __launch_bounds__(kThreads) probabilities_kernel(Rows rows, float* p, float* dropped) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for_each_row(rows, [&](const Row& row) {
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(kThreads) probabilities_kernel(Rows rows, floa
   });
 }
 
-/// dropped = p dropped out.
+/// dropped = p after dropout.
 __global__ void __launch_bounds__(kThreads) drop_kernel(Rows rows, const float* p, float* dropped) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for_each_row(rows, [&](const Row& row) {
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads) drop_kernel(Rows rows, const float* 
   });
 }
 
-/// dx (the gradient of the probabilities as they were used) = the gradient of the scores.
+/// dx (the gradient of the probabilities after dropout) = the gradient of the scores.
 __global__ void __launch_bounds__(kThreads)
     probabilities_backward_kernel(Rows rows, const float* p, float* dx) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -235,7 +235,7 @@ struct ZeroPast {
   }
 };
 
-/// The layouts of a problem.
+/// The matrix layouts of a problem.
 struct Layout {
   const AttentionShape& shape;
   std::int64_t query_stride, key_stride;

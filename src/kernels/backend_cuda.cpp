@@ -23,8 +23,8 @@ namespace lockstep {
 
 namespace {
 
-// NVIDIA's profilers show the spans of core/trace.h as ranges where LOCKSTEP_NVTX=1: layers and phases by
-// name. Steps are then not launched as graphs, which have no layers.
+// With LOCKSTEP_NVTX=1, NVIDIA's profilers show the spans of core/trace.h (layers and phases) as named
+// ranges. Steps are then not launched as graphs, since a graph has no layers.
 #if __has_include(<nvtx3/nvToolsExt.h>)
 void listen_with_nvtx() {
   const char* wanted = std::getenv("LOCKSTEP_NVTX");
@@ -37,7 +37,7 @@ void listen_with_nvtx() {}
 
 std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-/// The node that the system says a device of the bus is on; -1 if it does not.
+/// The NUMA node of a PCI device according to the system; -1 if unknown.
 int numa_node_of(const std::string& address) {
   std::ifstream file("/sys/bus/pci/devices/" + address + "/numa_node");
   int node = -1;
@@ -64,10 +64,10 @@ class CudaBackend final : public Backend {
 
   DeviceDescription describe(int index) override {
     cudaDeviceProp properties{};
-    check_cuda(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
+    check_cuda(cudaGetDeviceProperties(&properties, index), "reading the GPU's properties");
     std::array<char, 32> address{};
     check_cuda(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()) - 1, index),
-               "asking for the GPU's address");
+               "reading the GPU's address");
     DeviceDescription description{properties.name, address.data(), properties.totalGlobalMem, -1};
     for (char& c : description.address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     description.numa_node = numa_node_of(description.address);
@@ -108,8 +108,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 Backend& cuda_backend() {
-  static auto* backend =
-      new CudaBackend;  // never destroyed: the driver may be gone before static objects are
+  static auto* backend = new CudaBackend;  // never destroyed: the driver may be gone before static objects
   return *backend;
 }
 

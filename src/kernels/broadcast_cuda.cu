@@ -11,8 +11,8 @@
 namespace lockstep::cuda {
 namespace {
 
-/// As a matrix: the rows are outer x middle, the columns inner; with inner = 1 the rows are outer, the
-/// columns middle, and a row has one small number.
+/// The shape seen as a matrix. Rows are outer x middle and columns are inner. With inner = 1, rows are outer
+/// and columns are middle, and a row has one element of the small array.
 struct Matrix {
   std::int64_t rows, columns, middle, inner;
   explicit Matrix(const BroadcastShape& s)
@@ -20,7 +20,7 @@ struct Matrix {
         columns(s.inner == 1 ? s.middle : s.inner),
         middle(s.middle),
         inner(s.inner) {}
-  /// Of the small array beside kWidth neighbours of the large one.
+  /// Elements of the small array for kWidth adjacent elements of the large one.
   template <typename V, typename T>
   __device__ Pack<V::kWidth> small(const T* b, std::int64_t row, std::int64_t column) const {
     Pack<V::kWidth> pack;
@@ -49,7 +49,7 @@ struct Multiply {
   }
 };
 
-/// middle = 1: the arrays have the same size.
+/// For middle = 1: the arrays have the same size.
 template <typename T, typename B>
 struct MultiplyElements {
   const T* a;
@@ -104,7 +104,7 @@ struct MaximumBackward {
   }
 };
 
-/// One block for the columns of a tile of one outer index.
+/// One block per tile of columns of one outer index.
 template <typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     sum_middle_kernel(Columns c, std::int64_t outer, double factor, const T* a, const T* b, T* y) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
         }
         for (int k = 0; k < kWidth; ++k) total[k] += static_cast<double>(sum.at[k]);
       }
-    __syncthreads();  // the outer index before has been read
+    __syncthreads();  // the previous outer index has been read
     for (int k = 0; k < kWidth; ++k) shared[k][threadIdx.x] = total[k];
     add_row_threads<kWidth>(shared, c.tile, c.row_threads);
     if (place.active && place.row_thread == 0)
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// inner = 1: a group of threads per row.
+/// For inner = 1: a group of threads per row.
 template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
     sum_row_kernel(std::int64_t rows, std::int64_t columns, double factor, const T* a, const T* b, T* y) {
@@ -153,19 +153,20 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Larger than what was the largest so far; the first NaN is larger than all, and stays.
+/// True if value is larger than the running maximum. The first NaN counts as larger than everything and
+/// stays.
 inline __device__ bool exceeds(float value, float best) {
   return value > best || (value != value && best == best);
 }
 
-/// inner = 1.
+/// For inner = 1: a group of threads per row.
 template <int kGroup, typename T>
 __global__ void __launch_bounds__(kThreads)
     maximum_row_kernel(std::int64_t rows, std::int64_t columns, const T* a, T* y, std::int32_t* at) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const T* from = a + row * columns;
-    // A NaN counts as infinity before the first element, so that the group's maximum finds the first one.
+    // A NaN counts as infinity before the first element, so that the group's maximum finds the first NaN.
     Maximum best{-INFINITY, columns};
     for (std::int64_t m = G::thread(); m < columns; m += kGroup) {
       const float value = widened(from[m]);
@@ -181,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// A thread per column of each outer index.
+/// One thread per column of each outer index.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     maximum_kernel(BroadcastShape s, const T* a, T* y, std::int32_t* at) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Norms and clipping on a GPU, with the CPU's bits: a warp's lanes are the columns of a block, a thread block
-// is the wide columns. Factors stay on the GPU: what clips reads them there, and ends at once where they
-// are 1.
+// Norms and clipping on a GPU, with the CPU's bits. The threads of a warp are the columns of a block; a
+// thread block is the wide columns. Factors stay on the GPU: the clipping kernels read them there, and return
+// at once where they are 1.
 #include "kernels/clip.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
     const float* from = g + block.first;
     double column = 0.0;
     std::int32_t i = Group<kWarp>::thread();
-    constexpr int kAtOnce = 8;  // loads that are under way together
+    constexpr int kAtOnce = 8;  // loads in flight at the same time
     for (; i + (kAtOnce - 1) * kClipColumns < block.count; i += kAtOnce * kClipColumns) {
       float values[kAtOnce];
       for (int k = 0; k < kAtOnce; ++k) values[k] = from[i + k * kClipColumns];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// A warp per given row: for the blocks of which that row is the first given one.
+/// A warp per given row. It handles the blocks of which that row is the first given one.
 __global__ void __launch_bounds__(kThreads)
     square_rows_kernel(const std::int32_t* num_rows, const std::int32_t* rows, const float* values,
                        std::int64_t first, std::int64_t last, std::int64_t width, double* sums) {
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
         if (row_begin >= to) break;
         const std::int64_t start = row_begin > from ? row_begin : from,
                            stop = row_begin + width < to ? row_begin + width : to;
-        // The lane's own column: from is a multiple of their number.
+        // The thread's own column: `from` is a multiple of kClipColumns.
         const std::int64_t skip =
             (Group<kWarp>::thread() - start % kClipColumns + kClipColumns) % kClipColumns;
         const float* at = values + row * width - row_begin;
@@ -69,10 +69,10 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Over the columns of the thread block, for its first thread.
+/// Sums the columns of the thread block; the result is valid in its first thread.
 inline __device__ double columns_sum(double column) {
   __shared__ double columns[kThreads];
-  __syncthreads();  // of the call before
+  __syncthreads();  // for the previous call
   columns[threadIdx.x] = column;
   __syncthreads();
   for (unsigned int half = kThreads / 2; half > 0; half /= 2) {
@@ -88,7 +88,7 @@ inline __device__ double wide_sum(std::int64_t count, const double* values) {
   return columns_sum(column);
 }
 
-/// A thread block per variable.
+/// One thread block per variable.
 __global__ void __launch_bounds__(kThreads)
     squares_kernel(const ClipVariable* variables, const double* sums, double* squares) {
   const ClipVariable variable = variables[blockIdx.x];
@@ -101,12 +101,12 @@ inline __device__ double factor_of(double norm, double limit) {
   return std::isfinite(norm) ? limit / norm : nan("");
 }
 
-/// One thread block.
+/// Runs in one thread block.
 __global__ void __launch_bounds__(kThreads)
     factors_kernel(std::int64_t num_variables, const ClipVariable* variables, ClipNorms norms,
                    const double* squares, double* factors, ClipTotals* totals) {
   const double norm = std::sqrt(wide_sum(num_variables, squares));
-  double clipped = 0.0;  // whole numbers: their sum is exact
+  double clipped = 0.0;  // whole numbers, so their sum is exact
   for (std::int64_t v = threadIdx.x; norms.which != ClipNorms::Which::none && v < num_variables;
        v += kThreads) {
     factors[v] = norms.which == ClipNorms::Which::all ? factor_of(norm, norms.limit)
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
       norms.which == ClipNorms::Which::none ? 0.0 : clipped / static_cast<double>(num_variables);
 }
 
-/// One number; `factor` is 1 without factors.
+/// Clips one number; `factor` is 1 without factors.
 inline __device__ float clipped(float value, double factor, const Clipping& clipping) {
   if (clipping.factors != nullptr)
     return std::isnan(factor) ? nanf("") : static_cast<float>(factor * static_cast<double>(value));
@@ -128,7 +128,7 @@ inline __device__ float clipped(float value, double factor, const Clipping& clip
   return below < clipping.low ? clipping.low : below;
 }
 
-/// A thread block per block.
+/// One thread block per gradient block.
 template <typename V>
 __global__ void __launch_bounds__(kThreads)
     clip_blocks_kernel(std::int64_t num_blocks, const ClipBlock* blocks, Clipping clipping, float* g) {

@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution on a GPU: cuDNN on channels-last activations, by plans of deterministic engines (cudnn_cuda.h).
-// Our weights are kernel x in x out, cuDNN's out x kernel x in: pack() transposes
-// them once per step, and the gradient of the weights is transposed back.
+// Convolution on a GPU: cuDNN on channels-last activations, with plans of deterministic engines
+// (cudnn_cuda.h). Our weights are kernel x in x out, cuDNN's are out x kernel x in: pack() transposes them
+// once per step, and the weight gradient is transposed back.
 //
-// Padding that differs between the sides ("same" with stride 2) is written out: the input is copied into a
-// padded one in scratch. cuDNN's engines are only sure to exist for symmetric padding.
+// If the padding differs between the sides ("same" with stride 2), the input is copied into a padded one in
+// scratch, since cuDNN guarantees engines only for symmetric padding.
 //
-// In 16-bit types x, y and the packed weights are of that type and sums are float32. The gradient of the
-// weights is of that type, too: cuDNN 9.19 has no engine that gives it in float32, on A100, H200 or B200. It
-// is rounded there and widened while it is transposed. y is rounded, and once more with bias and relu. Where
-// an engine is missing for a pass: float32's convolution of widened numbers (widened_linear.h).
+// In 16-bit types x, y and the packed weights have that type, and sums are float32. The weight gradient has
+// that type too, since cuDNN 9.19 has no engine with a float32 weight gradient on A100, H200 or B200. It is
+// rounded there and widened while it is transposed. y is rounded, and rounded again after bias and relu. If a
+// pass has no engine, the float32 convolution runs on widened numbers (widened_linear.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -97,7 +97,7 @@ class CudaConvolution final : public LinearPrimitive {
     void* workspace;
   };
 
-  /// Rows of the weights as a matrix rows x out_c.
+  /// Rows of the weights seen as a matrix rows x out_c.
   std::int64_t rows() const { return s_.kernel_rows(); }
   std::size_t weights_bytes(DType type) const {
     return static_cast<std::size_t>(rows() * s_.out_c) * size_in_bytes(type);
@@ -136,14 +136,14 @@ class CudaConvolution final : public LinearPrimitive {
   }
 
   Scratch cut(const Lane& lane) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
     char* begin = reinterpret_cast<char*>(aligned(reinterpret_cast<std::size_t>(lane.scratch)));
     char* gradient = begin + aligned(padded_bytes());
     char* workspace = gradient + (s_.training ? aligned(weights_bytes(s_.dtype)) : 0);
     return {{begin, s_.dtype}, {gradient, s_.dtype}, workspace};
   }
-  /// x with its padding, where that is written out.
+  /// The address of x, or of its padded copy if the padding is asymmetric.
   const void* padded(const Lane& lane, const Scratch& scratch, ConstData x) const {
     const void* from = address_in(s_.dtype, x);
     if (!padded_) return from;

@@ -14,8 +14,8 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The handle of the current device, made when first asked for. Lives as long as the program: at its end CUDA
-/// may be gone already.
+/// The handle of the current device, created at the first request. It is never destroyed, since CUDA may be
+/// gone before static objects.
 cublasLtHandle_t handle() {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
@@ -42,7 +42,7 @@ class CublasLtProduct final : public Product {
   void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const override {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < static_cast<int>(operations_.size()), "lane {} of {}",
                    lane.index, operations_.size());
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
     const auto addresses = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
                            reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
@@ -87,7 +87,7 @@ class CublasLtProduct final : public Product {
   std::string what_;
   ProductLayouts layouts_;
   std::vector<CublasLtOwner<cublasLtMatmulDescOpaque_t>>
-      operations_;  ///< per lane: it has the bias's address
+      operations_;  ///< per lane, since it holds the bias's address
   cublasLtMatmulHeuristicResult_t algorithm_{};
 };
 

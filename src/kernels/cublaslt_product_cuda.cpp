@@ -7,7 +7,8 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS recommends for Hopper
+constexpr std::size_t kMaxWorkspaceBytes = std::size_t{32}
+                                           << 20;  // the size recommended by cuBLAS for Hopper
 
 cudaDataType_t native(DType type) {
   switch (type) {
@@ -71,7 +72,7 @@ CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& s) {
   set(native, CUBLASLT_MATMUL_DESC_TRANSB, transposed(s.transposed_b), what);
   if (s.bias) {
     set(native, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, what);
-    // For the heuristic, which may look at its alignment.
+    // For the heuristic, which may check the pointer's alignment.
     bias_pointer(native, reinterpret_cast<const void*>(std::uintptr_t{s.alignment}), what);
   }
   return made;
@@ -82,7 +83,7 @@ CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape
   cublasLtMatmulPreference_t native = nullptr;
   check(cublasLtMatmulPreferenceCreate(&native), "cublasLtMatmulPreferenceCreate", what);
   CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> made(native);
-  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // a mask; no cut is always allowed
+  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // a mask; no split is always allowed
   prefer(native, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, what);
   prefer(native, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMaxWorkspaceBytes}, what);
   for (const auto operand :

@@ -12,15 +12,14 @@ void check(cudaError_t error, const char* call) {
   throw Error(
       ErrorKind::device,
       fmt::format("{} on the GPU failed: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)),
-      {},
-      "the call that is named notices errors of earlier ones too; CUDA_LAUNCH_BLOCKING=1 finds the first");
+      {}, "the error may come from an earlier call; CUDA_LAUNCH_BLOCKING=1 finds the first");
 }
 
 void require(bool condition, const char* what) { LOCKSTEP_CHECK(condition, "{}", what); }
 
 double* scratch_of(const Lane& lane) {
-  LOCKSTEP_CHECK(lane.scratch_bytes >= kScratchBytes, "lane {} brings {} bytes of scratch, {} needed",
-                 lane.index, lane.scratch_bytes, kScratchBytes);
+  LOCKSTEP_CHECK(lane.scratch_bytes >= kScratchBytes, "lane {} has {} bytes of scratch, needs {}", lane.index,
+                 lane.scratch_bytes, kScratchBytes);
   return static_cast<double*>(lane.scratch);
 }
 

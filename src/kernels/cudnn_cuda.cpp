@@ -13,8 +13,8 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The handle of the current device and the lock under which it is used: cuDNN allows one thread at a time.
-/// It lives as long as the program: at its end CUDA may be gone already.
+/// The handle of the current device and its lock: cuDNN allows one thread at a time. It is never destroyed,
+/// since CUDA may be gone before static objects.
 struct Handle {
   cudnnHandle_t native = nullptr;
   std::mutex mutex;
@@ -65,7 +65,7 @@ class CudnnPlan final : public Plan {
 
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {
   static std::mutex mutex;
-  // Never destroyed: at the program's end CUDA may be gone already.
+  // Never destroyed, since CUDA may be gone before static objects.
   static auto* plans = new std::map<std::pair<int, std::string>, std::shared_ptr<const Plan>>;
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");

@@ -12,7 +12,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::int64_t kMaxEngines = 64;  ///< that a list of engines is asked for
+constexpr std::int64_t kMaxEngines = 64;  ///< largest number of engines requested from a list
 
 /// The last `count` axes.
 std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
@@ -32,7 +32,7 @@ cudnnDataType_t native(DType type) {
   }
 }
 
-/// Channels last: extents and strides in cuDNN's order, which is channels second.
+/// A channels-last tensor: extents and strides in cuDNN's order, in which channels come second.
 Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
                   const std::vector<std::int64_t>& space, const std::string& what) {
   std::vector<std::int64_t> extents{n, c}, strides(2 + space.size());
@@ -54,7 +54,7 @@ Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
   return made;
 }
 
-/// What the three passes call their attributes.
+/// The attribute names of the three passes.
 struct PassNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, kernel, y, alpha, beta;
@@ -119,9 +119,9 @@ Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const st
   return graph;
 }
 
-/// An engine may want this much: where no tensor core computes, good ones work on copies of all operands with
-/// the channels first. Under a limit below that, large batches were left to the one that needs nothing and is
-/// far down in cuDNN's list. It depends on the shape alone, not on the card's memory.
+/// The workspace limit of an engine. Without tensor cores, good engines work on channels-first copies of all
+/// operands. A lower limit left large batches to the one engine without workspace, which is near the end of
+/// cuDNN's list. The limit depends on the shape alone, not on the card's memory.
 std::int64_t most_workspace(const PlanSpec& s) {
   const auto product = [](const PlanSpec::Axes& axes) { return axes[0] * axes[1] * axes[2]; };
   const std::int64_t elements = s.n * (product(s.in) * s.in_c + product(s.out) * s.out_c) +
@@ -129,8 +129,8 @@ std::int64_t most_workspace(const PlanSpec& s) {
   return std::max(std::int64_t{512} << 20, 2 * elements * static_cast<std::int64_t>(size_in_bytes(s.type)));
 }
 
-/// cuDNN's words for its last error in this thread.
-std::string last_words() {
+/// cuDNN's message for its last error in this thread.
+std::string last_message() {
   char text[256] = "";
   cudnnGetLastErrorString(text, sizeof text);
   return text;
@@ -138,13 +138,13 @@ std::string last_words() {
 
 /// The engines of a list, best first.
 std::vector<Descriptor> engines(const Descriptor& graph, const PlanTarget& target,
-                                cudnnBackendHeurMode_t mode, const std::string& what, std::string& refusal) {
+                                cudnnBackendHeurMode_t mode, const std::string& what, std::string& reason) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, what);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (target.device != nullptr) heuristic.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
-  if (cudnnBackendFinalize(heuristic.native()) != CUDNN_STATUS_SUCCESS) {  // no list of this kind
-    refusal = last_words();
+  if (cudnnBackendFinalize(heuristic.native()) != CUDNN_STATUS_SUCCESS) {  // no list in this mode
+    reason = last_message();
     return {};
   }
   std::vector<Descriptor> found;
@@ -197,21 +197,22 @@ bool acceptable(const Descriptor& engine, bool tensor_cores) {
 
 void check(cudnnStatus_t status, const char* call, const std::string& what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  const std::string words = last_words();
-  throw Error(ErrorKind::device, fmt::format("{} for {} failed: {}{}{}", call, what,
-                                             cudnnGetErrorString(status), words.empty() ? "" : ": ", words));
+  const std::string message = last_message();
+  throw Error(ErrorKind::device,
+              fmt::format("{} for {} failed: {}{}{}", call, what, cudnnGetErrorString(status),
+                          message.empty() ? "" : ": ", message));
 }
 
 FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what) {
   const Descriptor graph = operation_graph(spec, target, what);
   const bool tensor_cores = spec.tf32 || spec.type != DType::f32;
-  int passed_over = 0, refused = 0;
-  std::string refusal;
+  int skipped = 0, unusable = 0;
+  std::string reason;
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (const Descriptor& configuration : engines(graph, target, mode, what, refusal)) {
+    for (const Descriptor& configuration : engines(graph, target, mode, what, reason)) {
       Descriptor engine = engine_of(configuration, what);
       if (!acceptable(engine, tensor_cores)) {
-        ++passed_over;
+        ++skipped;
         continue;
       }
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, what);
@@ -220,20 +221,20 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
       if (target.device != nullptr) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       if (cudnnBackendFinalize(plan.native()) != CUDNN_STATUS_SUCCESS) {
-        refusal = last_words();
+        reason = last_message();
       } else {
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
         if (bytes.at(0) <= most_workspace(spec)) return {std::move(plan), std::move(engine), bytes.at(0)};
-        refusal = fmt::format("{} bytes of workspace", bytes.at(0));
+        reason = fmt::format("{} bytes of workspace", bytes.at(0));
       }
-      ++refused;
+      ++unusable;
     }
   throw Error(ErrorKind::device,
-              fmt::format("cuDNN has no deterministic engine for {}: {} engines are not deterministic or not "
-                          "exact, {} refused{}{}",
-                          what, passed_over, refused, refusal.empty() ? "" : ", the last: ", refusal),
-              {}, tensor_cores ? "" : "allowing TF32 allows more engines");
+              fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
+                          "inexact, {} are unusable{}{}",
+                          what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason),
+              {}, tensor_cores ? "" : "allowing TF32 makes more engines available");
 }
 
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,

@@ -1,24 +1,24 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows times a matrix on a GPU: cuBLASLt for all three passes. Our matrices are row-major and cuBLAS's
-// column-major: a row-major matrix is its transpose there, so y = x W is y' = W' x' with the operands as they
-// lie.
+// Dense layers on a GPU: cuBLASLt for all three passes. Our matrices are row-major and cuBLAS's are
+// column-major. A row-major matrix is its transpose there, so y = x W is computed as y' = W' x' without
+// moving the operands.
 //
-// The algorithm is chosen among deterministic ones (cublaslt_product_cuda.h) by cuBLAS's heuristic, not by
-// timing, once per shape, when a primitive is made.
+// cuBLAS's heuristic selects the algorithm among deterministic ones (cublaslt_product_cuda.h), without
+// timing, once per shape, when a primitive is created.
 //
-// ReLU is not an epilogue of the product: CUBLASLT_EPILOGUE_RELU is max(x, 0), which is 0 for NaN on a GPU,
-// and a broken weight would go on unseen. It is one pass of our own, in float32 together with the bias; a
-// bias alone is the epilogue.
+// ReLU is not an epilogue of the product: CUBLASLT_EPILOGUE_RELU is max(x, 0), which is 0 for NaN on a GPU
+// and would hide broken weights. A pass of our own applies it, in float32 and together with the bias. A bias
+// without relu is the epilogue.
 //
-// In 16-bit types the operands are of that type (the pack has the rounded weights, as they lie), sums and
-// scales are float32, and so is the gradient of the weights. A bias is the epilogue there with relu, too: it
-// is added to the float32 sum, so y is rounded once, and relu of a rounded number needs no rounding. The
-// epilogue takes a bias of y's type only (cublasLt.h), so the bias is rounded like the weights, into scratch,
-// before the product: a launch on a row, where a pass of our own behind it would read and write y again, or,
-// to round once, a float32 y: 2 bytes of memory traffic per element, not 6 or 10. Where cuBLASLt has no
-// algorithm for a product: float32's products of widened numbers (widened_linear.h).
+// In 16-bit types the operands have that type (the pack holds the rounded weights in plain layout). Sums,
+// scales and the weight gradient are float32. There a bias is the epilogue with relu too: it is added to the
+// float32 sum, so y is rounded once, and relu of a rounded number needs no rounding. The epilogue requires a
+// bias of y's type (cublasLt.h), so a launch over one row first rounds the bias, like the weights, into
+// scratch. This costs 2 bytes of memory traffic per element of y. A separate bias pass over y would cost 6,
+// or 10 with a float32 y that is rounded once. If cuBLASLt has no algorithm for a product, the float32
+// product runs on widened numbers (widened_linear.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -95,16 +95,17 @@ class CudaDense final : public LinearPrimitive {
 
  private:
   bool packs() const { return spec_.dtype != DType::f32; }
-  /// Of the scratch that a rounded bias takes, with what aligns it; 0: there is none.
+  /// Scratch bytes of the rounded bias, including alignment; 0: no rounded bias.
   std::size_t bias_bytes() const {
     if (!bias_in_product_ || spec_.y_type() == DType::f32) return 0;
     const std::size_t bytes = static_cast<std::size_t>(spec_.out) * size_in_bytes(spec_.dtype);
     return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment +
            kWorkspaceAlignment;
   }
-  /// The bias in y's type at the begin of the lane's scratch, of which the rest is left.
+  /// Writes the bias in y's type to the beginning of the lane's scratch, returns it, and removes it from the
+  /// lane's scratch.
   const void* rounded_bias(Lane& lane, const float* bias) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
     const auto begin = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
                        kWorkspaceAlignment * kWorkspaceAlignment;

@@ -92,7 +92,7 @@ template <typename T>
 struct MaskAndSum {
   const T* dy;
   const T* y;  ///< null: no mask
-  T* g;        ///< null: not written
+  T* g;        ///< null: not stored
   struct Nothing {};
   template <typename V>
   __device__ Nothing column(std::int64_t) const {
@@ -256,7 +256,7 @@ class Elementwise final : public ElementwiseKernels {
                          ConstData y, Data g, float* column_sums) const override {
     with_type(dy.type(), [&]<typename T>(T) {
       T* written =
-          y == nullptr && g.address() == dy.address() ? nullptr : g.as<T>();  // what is there already
+          y == nullptr && g.address() == dy.address() ? nullptr : g.as<T>();  // g already holds this value
       sum_columns<1>(lane, "mask_and_sum_rows", rows, channels, wide_aligned(dy, y, g),
                      MaskAndSum<T>{dy.as<T>(), y.as<T>(), written}, WriteSum{column_sums});
     });

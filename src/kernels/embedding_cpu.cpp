@@ -89,23 +89,24 @@ inline void add_touched(std::int64_t units, const TouchedRows& touched, const T*
 /// Sums the k-th row's places along the shard tree, into one of them, and returns its address.
 inline const float* add_places(const TouchedRows& touched, std::int32_t k, std::int64_t leaf_rows,
                                std::int64_t units, float* values) {
-  std::int32_t waiting[kMostWaiting] = {};  // places of partial sums
+  std::int32_t pending[kMaxPending] = {};  // places of partial sums
   int count = 0;
   const auto leaf_of = [&](std::int32_t place) { return static_cast<std::int32_t>(place / leaf_rows); };
   const auto join = [&] {  // adds the right one to the left one
-    float* into = values + waiting[count - 2] * units;
-    const float* from = values + waiting[count - 1] * units;
+    float* into = values + pending[count - 2] * units;
+    const float* from = values + pending[count - 1] * units;
     for (std::int64_t u = 0; u < units; ++u) into[u] += from[u];
     --count;
   };
   for (std::int32_t i = touched.starts[k]; i < touched.starts[k + 1]; ++i) {
     const std::int32_t place = touched.order[i];
-    while (count > 1 && meet_before(leaf_of(waiting[count - 2]), leaf_of(waiting[count - 1]), leaf_of(place)))
+    while (count > 1 &&
+           joined_before(leaf_of(pending[count - 2]), leaf_of(pending[count - 1]), leaf_of(place)))
       join();
-    waiting[count++] = place;
+    pending[count++] = place;
   }
   while (count > 1) join();
-  return values + waiting[0] * units;
+  return values + pending[0] * units;
 }
 
 class Embedding final : public EmbeddingKernels {

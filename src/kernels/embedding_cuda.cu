@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a table by number on a GPU. Positions are grouped by a bitonic sort (Batcher 1968) of keys that
-// hold the row and the position: keys differ, so the order is one whatever sorts them. Results have the CPU's
-// bits.
+// Table rows by index on a GPU. A bitonic sort (Batcher 1968) of keys that hold the row and the position
+// groups the positions. Keys are distinct, so the sorted order is unique. Results have the CPU's bits.
 #include "kernels/embedding.h"
 
 #include <cmath>
@@ -16,7 +15,7 @@ namespace lockstep::cuda {
 namespace {
 
 using Key = unsigned long long;
-constexpr Key kNoRow = ~Key{0};               ///< behind all rows
+constexpr Key kNoRow = ~Key{0};               ///< sorts after all rows
 constexpr std::int64_t kBlock = 64;           ///< positions that are added in float32
 constexpr std::int64_t kTile = 2 * kThreads;  ///< keys that a block sorts in shared memory
 
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Orders a pair for the stage of sorted runs of `size`.
+/// Orders a pair for the stage with sorted runs of `size`.
 inline __device__ void order_pair(Key* keys, std::int64_t pair, std::int64_t stride, bool ascending) {
   const std::int64_t low = pair / stride * 2 * stride + pair % stride;
   const Key a = keys[low], b = keys[low + stride];
@@ -84,8 +83,7 @@ __global__ void __launch_bounds__(kThreads)
     order_pair(keys, pair, stride, (2 * pair / size) % 2 == 0);
 }
 
-/// All steps that stay within a tile: the stages from first_size to last_size, each from a stride below
-/// kTile.
+/// All steps within a tile: the stages from first_size to last_size, each from a stride below kTile.
 __global__ void __launch_bounds__(kThreads)
     bitonic_tile_kernel(std::int64_t count, std::int64_t first_size, std::int64_t last_size, Key* keys) {
   __shared__ Key tile[kTile];
@@ -106,14 +104,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// One block: the rows that are touched, from the sorted keys.
+/// Finds the touched rows from the sorted keys. Runs in one block.
 __global__ void __launch_bounds__(kThreads)
     touched_kernel(std::int64_t positions, const Key* keys, TouchedRows touched) {
   __shared__ std::int32_t heads[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
-  std::int32_t before = 0;  // rows of the chunks before
+  std::int32_t before = 0;  // rows of the previous chunks
   for (std::int64_t first = 0; first < positions; first += kThreads) {
-    const bool nothing_behind = keys[first] == kNoRow;  // for all threads alike
+    const bool no_more_rows = keys[first] == kNoRow;  // the same for all threads
     const std::int64_t i = first + thread;
     const Key key = i < positions ? keys[i] : kNoRow;
     const bool head = key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
@@ -132,12 +130,12 @@ __global__ void __launch_bounds__(kThreads)
       touched.starts[number] = static_cast<std::int32_t>(i);
     }
     before += heads[kThreads - 1];
-    // The end: where the first key without a row stands, or behind all positions.
+    // The end: the position of the first key without a row, or the number of positions.
     if (i < positions && key == kNoRow && (i == 0 || keys[i - 1] != kNoRow))
       touched.starts[number + 1] = static_cast<std::int32_t>(i);
     if (i == positions - 1 && key != kNoRow)
       touched.starts[number + 1] = static_cast<std::int32_t>(positions);
-    if (nothing_behind) break;
+    if (no_more_rows) break;
     __syncthreads();
   }
   if (thread == 0) {
@@ -190,8 +188,8 @@ struct IdsOfRows {
   }
 };
 
-/// Rows are touched rows, columns are units. A thread keeps to its columns, so partial sums can grow where
-/// the leaves' numbers lie.
+/// Rows are touched rows, columns are units. A thread stays in its columns, so partial sums can be stored in
+/// the leaves' values.
 struct AddLeaves {
   TouchedRows touched;
   float* leaf_values;
@@ -204,7 +202,7 @@ struct AddLeaves {
   __device__ std::int32_t leaf_of(std::int32_t place) const {
     return static_cast<std::int32_t>(place / leaf_rows);
   }
-  /// Adds the last of the partial sums that wait into the one before.
+  /// Adds the last pending partial sum to the one before it.
   template <typename V>
   __device__ void join(const std::int32_t* last, std::int64_t unit) const {
     float* into = leaf_values + static_cast<std::int64_t>(last[-1]) * units + unit;
@@ -216,18 +214,18 @@ struct AddLeaves {
   template <typename V>
   __device__ void row(std::int64_t unit, std::int64_t at, std::int64_t k) const {
     if (k >= *touched.count) return;
-    std::int32_t waiting[kMostWaiting];  // places of partial sums
+    std::int32_t pending[kMaxPending];  // places of partial sums
     int count = 0;
     for (std::int32_t i = touched.starts[k]; i < touched.starts[k + 1]; ++i) {
       const std::int32_t place = touched.order[i];
-      for (;
-           count > 1 && meet_before(leaf_of(waiting[count - 2]), leaf_of(waiting[count - 1]), leaf_of(place));
+      for (; count > 1 &&
+             joined_before(leaf_of(pending[count - 2]), leaf_of(pending[count - 1]), leaf_of(place));
            --count)
-        join<V>(waiting + count - 1, unit);
-      waiting[count++] = place;
+        join<V>(pending + count - 1, unit);
+      pending[count++] = place;
     }
-    for (; count > 1; --count) join<V>(waiting + count - 1, unit);
-    V::store(values + at, V::load(leaf_values + static_cast<std::int64_t>(waiting[0]) * units + unit));
+    for (; count > 1; --count) join<V>(pending + count - 1, unit);
+    V::store(values + at, V::load(leaf_values + static_cast<std::int64_t>(pending[0]) * units + unit));
   }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fingerprints on a GPU. The hash is a sum modulo 2^64 of a mixed word for each number, made from its bits
-// and its place: whole numbers, so the order in which threads add does not show.
+// Fingerprints on a GPU. The hash is the sum modulo 2^64 of one mixed word per number, computed from its bits
+// and its position. Integer sums do not depend on the order in which threads add.
 #include "kernels/fingerprint.h"
 
 #include <cstring>
@@ -14,10 +14,10 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kBlocks = 1024;  ///< at most: each leaves a part in the lane's scratch
+constexpr int kBlocks = 1024;  ///< largest grid; each block stores a part in the lane's scratch
 static_assert(kBlocks * sizeof(Fingerprint) <= kScratchBytes);
 
-/// The finalizer of MurmurHash3 (A. Appleby, public domain): every bit of the word reaches every bit.
+/// The finalizer of MurmurHash3 (A. Appleby, public domain): each input bit affects every output bit.
 __device__ std::uint64_t mixed(std::uint64_t word) {
   word ^= word >> 33;
   word *= 0xff51afd7ed558ccdULL;
@@ -37,13 +37,13 @@ struct Part {
   std::uint64_t hash = 0;
   std::uint32_t broken = 0;
   __device__ void add(std::uint32_t bits, std::int64_t place) {
-    // An odd factor: places stay apart, and a zero at one is not a zero at another.
+    // The odd factor keeps positions distinct, so zeros at different positions hash differently.
     hash += mixed((static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15ULL ^ bits);
     broken |= (bits & 0x7F800000U) == 0x7F800000U ? 1U : 0U;
   }
 };
 
-/// The parts of a block's threads in one; valid in thread 0.
+/// Sums the parts of a block's threads; valid in thread 0.
 __device__ Fingerprint sum_of_block(const Part& own) {
   __shared__ std::uint64_t hashes[kThreads];
   __shared__ std::uint32_t broken[kThreads];
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-/// One block.
+/// Runs in one block.
 __global__ void __launch_bounds__(kThreads)
     finish_fingerprint_kernel(int blocks, const Fingerprint* parts, Fingerprint* to) {
   Part own;
@@ -90,12 +90,12 @@ class CudaFingerprint final : public FingerprintKernels {
  public:
   void fingerprint(const Lane& lane, std::int64_t count, const float* values,
                    Fingerprint* to) const override {
-    require(wide_aligned(values), "numbers at a multiple of 16 bytes");
+    require(wide_aligned(values), "the numbers are not aligned to 16 bytes");
     const unsigned int wanted = blocks_for(count / 4);
     const unsigned int blocks = wanted < kBlocks ? wanted : kBlocks;
     auto* const parts = reinterpret_cast<Fingerprint*>(scratch_of(lane));
     launch(lane, "fingerprint", fingerprint_kernel, blocks, kThreads, count, values, parts);
-    launch(lane, "end of a fingerprint", finish_fingerprint_kernel, 1, kThreads, static_cast<int>(blocks),
+    launch(lane, "finish_fingerprint", finish_fingerprint_kernel, 1, kThreads, static_cast<int>(blocks),
            parts, to);
   }
 };

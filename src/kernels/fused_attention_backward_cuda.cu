@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backward pass: the gradient of queries by blocks of queries, those of keys and values by blocks of
-// keys. With ds = p * (dp - delta), where p is the probability, dp the gradient of what v is multiplied with,
-// and delta = dy . y: dq = factor ds k, dk = factor ds' q, dv = (p after dropout)' dy.
+// The backward pass of fused_attention_cuda.h: the gradient of queries in blocks of queries, those of keys
+// and values in blocks of keys. Let p be the probability, dp the gradient of the factor of v, delta = dy . y
+// and ds = p * (dp - delta). Then dq = factor ds k, dk = factor ds' q, dv = (p after dropout)' dy.
 #include "kernels/fused_attention_tiles_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
-/// delta[i] = dy . y of each head's query: what the softmax's backward pass subtracts.
+/// delta[i] = dy . y for each head's query, the term that the softmax's backward pass subtracts.
 template <typename T>
 __global__ void __launch_bounds__(kBlock) delta_kernel(Problem<T> p, const T* y, const T* dy, float* delta) {
   const std::int64_t rows = p.shape.n * p.shape.heads * p.shape.queries;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kBlock) delta_kernel(Problem<T> p, const T* y,
   }
 }
 
-/// Keys of a tile, so that the sums of all products fit into registers.
+/// Keys per tile, chosen so that the sums of all products fit into registers.
 template <int kHead>
 constexpr int kKeys = kHead > 64 ? 32 : 64;
 
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-/// Queries of a tile.
+/// Queries per tile.
 template <int kHead>
 constexpr int kQueries = kHead > 64 ? 16 : 32;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forward pass.
+// The forward pass of fused_attention_cuda.h.
 #include "kernels/fused_attention_tiles_cuda.h"
 
 namespace lockstep::cuda {
@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBlock) forward_kernel(Problem<T> p, float* lo
   const std::int64_t first = first_query();
   for (std::int64_t batch = blockIdx.y; batch < p.shape.n * p.shape.heads; batch += gridDim.y) {
     const Head<T> head(p, batch);
-    __syncthreads();  // the tiles before have been read
+    __syncthreads();  // the previous tiles have been read
     load_tile<kEdge, kHead>(p, head.queries(p.q), first, head.last_query(), key_tile);
     __syncthreads();
     Left q[kHead / 16];
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kBlock) forward_kernel(Problem<T> p, float* lo
           kept_of_queries<kEdge>(head, first + warp_row + lane / 4, begin + lane % 4 * 2);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        // Elements of the lane's row in this tile that count come before it.
+        // Limit for the thread's elements of its row in this tile: those below it are attended to.
         const std::int64_t columns = count[half] - begin - lane % 4 * 2;
         float tile_max = -INFINITY, tile_sum = 0.0F;
 #pragma unroll

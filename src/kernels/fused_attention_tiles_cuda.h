@@ -277,7 +277,7 @@ dim3 grid_of(const AttentionShape& shape, std::int64_t positions) {
 /// Calls body(head size) with the smallest size, at least `size`, for which kernels exist.
 template <typename Body>
 void with_head_size(std::int64_t size, const Body& body) {
-  require(size <= kMostFusedHeadSize, "fused attention for heads of more than 128 numbers");
+  require(size <= kMostFusedHeadSize, "fused attention needs a head size of at most 128");
   if (size <= 32)
     body(std::integral_constant<int, 32>{});
   else if (size <= 64)
@@ -289,7 +289,7 @@ void with_head_size(std::int64_t size, const Body& body) {
 /// Calls body(T{}) for a 16-bit type.
 template <typename Body>
 void with_half(DType type, const Body& body) {
-  require(type == DType::bf16 || type == DType::f16, "fused attention in another type than a 16-bit one");
+  require(type == DType::bf16 || type == DType::f16, "fused attention needs a 16-bit type");
   if (type == DType::bf16)
     body(BFloat16{});
   else

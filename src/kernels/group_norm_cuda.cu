@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample on a GPU: a group of threads for each (sample, group), whose numbers stay in
-// cache between the passes; neighbouring groups run beside each other, so they share what narrow groups read.
-// Where the channels of a group come in fours, a thread takes four neighbours at a time.
+// Normalisation within a sample on a GPU, with a group of threads for each (sample, group). Its numbers stay
+// in cache between the passes. Adjacent groups run concurrently, so they share the cache lines that narrow
+// groups read. If the channels of a group are a multiple of four, a thread handles four adjacent ones at a
+// time.
 #include "kernels/group_norm.h"
 
 #include "kernels/cuda_columns.h"
@@ -13,7 +14,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The numbers of one (sample, group), by their number. A piece of V::kWidth of them lies in one position.
+/// The numbers of one (sample, group), by index. A piece of V::kWidth of them lies in one position.
 struct Members {
   std::int64_t base, first_channel, channels, width;
   __device__ Members(const GroupNormShape& s, std::int64_t row)
@@ -24,11 +25,11 @@ struct Members {
   __device__ std::int64_t place(std::int64_t i) const {
     return channels == width ? base + i : base + position(i) * channels + (i - position(i) * width);
   }
-  /// Into gamma and beta.
+  /// The index into gamma and beta.
   __device__ std::int64_t channel(std::int64_t i) const {
     return first_channel + (i < width ? i : i - position(i) * width);
   }
-  /// Divisions of 64 bits are slow; the caller has seen that the numbers fit.
+  /// Uses a 32-bit division, since 64-bit divisions are slow. The caller has checked that the numbers fit.
   __device__ std::int64_t position(std::int64_t i) const {
     return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(width);
   }
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Sums over samples and positions for the parameters' gradients.
+/// Sums over samples and positions for the parameter gradients.
 template <typename T>
 struct ParameterSums {
   GroupNormShape s;
@@ -198,7 +199,7 @@ class GroupNorm final : public GroupNormKernels {
 
   void forward(const Lane& lane, const GroupNormShape& s, ConstData x, double epsilon, const float* gamma,
                const float* beta, float* statistics, Data y) const override {
-    require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "a group of 2^32 numbers or more");
+    require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "the group has 2^32 numbers or more");
     if (s.samples <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
       with_pieces(s.width % 4 == 0, wide_aligned(x, y), [&]<typename V>(V) {

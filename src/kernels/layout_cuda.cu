@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies on a GPU: a thread per element, or per four neighbours where both sides' runs allow, in the
-// order of what is written.
+// Strided copies on a GPU: one thread per element, or per four adjacent ones if both sides' runs allow it, in
+// the order of the destination.
 #include "kernels/layout.h"
 
 #include "core/data.h"
@@ -12,13 +12,13 @@
 namespace lockstep::cuda {
 namespace {
 
-/// What a thread copies at once.
+/// The unit that a thread copies.
 template <typename Word, int kWords>
 struct alignas(kWords * sizeof(Word)) Run {
   Word at[kWords];
 };
 
-/// Index: 32 bits where the number of elements and both sides' offsets fit, since divisions of 64 bits are
+/// Index is 32 bits wide if the number of elements and both sides' offsets fit, since 64-bit divisions are
 /// slow.
 template <typename Word, int kWords, typename Index>
 __global__ void __launch_bounds__(kThreads)
@@ -73,7 +73,7 @@ void strided_copy(const Lane& lane, const StridedCopy& given, std::int64_t sampl
     if (axis != last) fours = fours && from_stride % 4 == 0 && to_stride % 4 == 0;
   }
   if (count == 0) return;
-  // Twice the threads' stride more must fit, too.
+  // An additional two grid strides must fit, too.
   const bool small = count < (std::int64_t{1} << 30) && reach < (std::int64_t{1} << 31);
   if (fours)
     launch_copy<4>(lane, copy, count / 4, small, from, to);

@@ -7,13 +7,13 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kSide = 32;  ///< of the square that a block transposes, through shared memory
+constexpr int kSide = 32;  ///< edge of the square that a block transposes, through shared memory
 constexpr int kSideRows = kThreads / kSide;
 
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     transpose_kernel(std::int64_t rows, std::int64_t columns, const From* from, To* to) {
-  __shared__ float square[kSide][kSide + 1];  // one more: no two rows in the same memory bank
+  __shared__ float square[kSide][kSide + 1];  // one more column: no two rows start in the same memory bank
   const int x = static_cast<int>(threadIdx.x) % kSide, first = static_cast<int>(threadIdx.x) / kSide;
   const std::int64_t squares_across = (columns + kSide - 1) / kSide;
   const std::int64_t squares = squares_across * ((rows + kSide - 1) / kSide);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Softmax and cross-entropy on a GPU: a group of threads per row, a warp for few classes and a block for
-// many. Sums over a row run in double: thread t adds elements t, t + group, ..., threads are added along a
-// tree. Losses are double throughout. A NaN or an infinite logit makes its row's loss NaN.
+// many. Sums over a row are in double: thread t adds elements t, t + group, ..., and the threads are added
+// along a tree. Losses are in double throughout. A NaN or infinite logit makes its row's loss NaN.
 #include "kernels/loss.h"
 
 #include "kernels/cuda_rows.h"
@@ -12,9 +12,10 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::int64_t kLossBlocks = 1024;  ///< blocks of a loss kernel, at most: each leaves a partial sum
+constexpr std::int64_t kLossBlocks =
+    1024;  ///< largest grid of a loss kernel; each block stores a partial sum
 
-/// Losses and hits of this block's groups, into its partial sum: {loss, hits}.
+/// Stores the losses and correct rows of this block's groups in its partial sum: {loss, correct}.
 template <int kGroup>
 __device__ void write_partial(double loss, double hits, double* partial) {
   constexpr int kRows = Group<kGroup>::kRows;
@@ -34,7 +35,8 @@ __device__ void write_partial(double loss, double hits, double* partial) {
   partial[2 * blockIdx.x + 1] = hits;
 }
 
-/// One block: thread t adds partial sums t, t + kThreads, ..., threads are added along a tree.
+/// Runs in one block: thread t adds partial sums t, t + kThreads, ..., and the threads are added along a
+/// tree.
 __global__ void __launch_bounds__(kThreads)
     finish_loss_kernel(int blocks, const double* partial, double* loss_sum, std::int64_t* correct) {
   double loss = 0.0, hits = 0.0;
@@ -65,7 +67,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     const Maximum top = G::maximum_of(logits, classes);
     const float label_logit = logits[label];
-    const double sum = G::sum_of_exponentials(logits, classes, top.value);  // all have read the label's logit
+    const double sum =
+        G::sum_of_exponentials(logits, classes, top.value);  // all threads have read the label's logit
     loss += log(sum) - (static_cast<double>(label_logit) - static_cast<double>(top.value));
     hits += top.index == label ? 1.0 : 0.0;
     if (dx == nullptr) return;
@@ -73,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
     const float factor = static_cast<float>(static_cast<double>(gradient_scale) / sum);
     for (std::int64_t j = G::thread(); j < classes; j += kGroup) {
       const float term = expf(logits[j] - top.value);
-      // In double: near a certain prediction, softmax - 1 would lose its digits.
+      // In double: for a confident prediction, softmax - 1 would lose precision in float32.
       gradient[j] = j == label ? static_cast<float>((static_cast<double>(term) - sum) / sum *
                                                     static_cast<double>(gradient_scale))
                                : term * factor;
@@ -96,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t j = G::thread(); j < classes; j += kGroup) {
       const double t = static_cast<double>(target[j]);
       mass += t;
-      // A class without mass does not count, however improbable (0 * -inf).
+      // A class with t = 0 adds nothing, however small its probability (0 * -inf).
       if (t != 0.0) expected += t * (static_cast<double>(logits[j]) - static_cast<double>(top.value));
     }
     mass = G::sum(mass);

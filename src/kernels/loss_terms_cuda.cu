@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// loss_terms.h on a GPU: single numbers by threads, a block per row, a block per sample. Each thread adds
-// what it sees in order, a block's threads are added along a tree, blocks by a last kernel: the shape alone
-// fixes the order.
+// The losses of loss_terms.h on a GPU: elements by single threads, a block per row, a block per sample. Each
+// thread adds its terms in order, a block's threads are added along a tree, and a last kernel adds the
+// blocks. The shape alone fixes the order.
 #include "kernels/loss_terms.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::int64_t kLossBlocks = 1024;  ///< of a kernel, at most: each leaves a partial sum {loss, hits}
+constexpr std::int64_t kLossBlocks = 1024;  ///< largest grid; each block stores a partial sum {loss, correct}
 
 struct Math {
   static __device__ double abs(double x) { return std::fabs(x); }
@@ -28,10 +28,10 @@ struct Math {
   static __device__ double tanh(double x) { return std::tanh(x); }
 };
 
-/// Over all threads of the block, for all of them.
+/// Returns the sum over the block's threads to all of them.
 inline __device__ double block_sum(double value) {
   __shared__ double values[kThreads];
-  __syncthreads();  // of the call before
+  __syncthreads();  // for the previous call
   values[threadIdx.x] = value;
   __syncthreads();
   for (unsigned int step = kThreads / 2; step > 0; step /= 2) {
@@ -41,7 +41,7 @@ inline __device__ double block_sum(double value) {
   return values[0];
 }
 
-/// The position of the largest of x, the lowest of equal ones, for all threads; -1 if the first is NaN.
+/// The position of the largest of x, the lowest of equal ones, for all threads; -1 if the first value is NaN.
 inline __device__ std::int64_t block_largest(const float* x, std::int64_t count) {
   __shared__ std::int64_t best[kThreads];
   std::int64_t mine = -1;
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   partial[2 * blockIdx.x + 1] = hits;
 }
 
-/// p of the classes at one position, by one thread.
+/// Probabilities of the classes at one position, computed by one thread.
 struct Probability {
   __device__ Probability(const DiceOptions& options, const float* logits, std::int64_t classes)
       : is_softmax(options.softmax), x(logits), softmax{0.0, 0.0} {
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kThreads)
       at_label[c] = found.at_label;
       everywhere[c] = found.everywhere;
     }
-    counted = block_sum(counted);  // and the classes' slopes are there
+    counted = block_sum(counted);  // also waits until the classes' slopes are stored
     if (counted > 0) total += loss / static_cast<double>(classes);
     const double share = static_cast<double>(gradient_scale) / static_cast<double>(classes);
     for (std::int64_t p = threadIdx.x; d_outputs != nullptr && p < positions; p += kThreads) {
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(kThreads)
             static_cast<float>(share * value * (options.softmax ? slope(c) - mean : slope(c) * (1 - value)));
       }
     }
-    __syncthreads();  // the slopes are read
+    __syncthreads();  // all threads have read the slopes
   }
   if (threadIdx.x != 0) return;
   partial[2 * blockIdx.x] = total;
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kThreads)
   if (correct != nullptr) *correct = static_cast<std::int64_t>(hits);
 }
 
-/// Blocks for so many pieces: at least one, which writes zeros.
+/// The number of blocks for `pieces` pieces: at least one, which writes zeros.
 int loss_blocks(std::int64_t pieces) {
   return static_cast<int>(pieces < 1 ? 1 : pieces < kLossBlocks ? pieces : kLossBlocks);
 }

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scores of classes on a GPU: a group of threads per row, in up to two passes over it. Sums run as in
-// cuda_rows.h.
+// Class scores on a GPU: a group of threads per row, in up to two passes over it. Sums are as in cuda_rows.h.
 #include "kernels/metric.h"
 
 #include "kernels/cuda_rows.h"
@@ -11,7 +10,8 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr std::int64_t kNone = INT64_MAX;  // behind every index: a real one with the same value wins
+constexpr std::int64_t kNone =
+    INT64_MAX;  // greater than every index, so that a real index with the same value wins
 
 template <int kGroup>
 __global__ void __launch_bounds__(kThreads)

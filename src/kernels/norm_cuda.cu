@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation on a GPU: each pass over the activations is one kernel (and a small one where chunks of
-// rows meet). What happens per channel is computed in double, with the CPU's operations in the CPU's order.
+// Batch normalisation on a GPU. Each pass over the activations is one kernel, plus a small one if chunks of
+// rows must be merged. Per-channel values are computed in double, with the CPU's operations in the CPU's
+// order.
 #include "kernels/norm.h"
 
 #include "kernels/cuda_columns.h"
@@ -27,7 +28,7 @@ void for_each_channel(const Lane& lane, const char* name, std::int64_t count, co
   if (count > 0) launch(lane, name, per_channel_kernel<Op>, blocks_for(count), kThreads, count, op);
 }
 
-/// One block, so that the count changes behind all who read it.
+/// Runs in one block, so that the count changes after all threads have read it.
 __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
     merge_moments_kernel(std::int64_t channels, double* into, const double* right) {
   const double left_count = into[0], right_count = right[0];
@@ -160,7 +161,7 @@ struct Normalize {
   }
 };
 
-/// norm.h's Gradient, of one type.
+/// The arrays of norm.h's Gradient, all of type T.
 template <typename T>
 struct Rows {
   const T *dy, *dy2, *y, *x;
@@ -175,7 +176,7 @@ struct Rows {
         shift(g.shift),
         mean(g.mean),
         mask_from_x(g.mask_from_x) {}
-  /// With the one that is written.
+  /// True if all addresses, including the destination's, are aligned for Wide.
   bool wide(const T* written) const { return wide_aligned(x, dy, dy2, y, written); }
 };
 

@@ -83,7 +83,7 @@ std::string why_not_multiplied(DType type) {
     return std::getenv("LOCKSTEP_BFLOAT16") != nullptr
                ? "LOCKSTEP_BFLOAT16=widened is set"
                : "this processor multiplies bfloat16 slower than float32";
-  return fmt::format("this processor multiplies no {}", name_of(type));
+  return fmt::format("this processor cannot multiply {}", name_of(type));
 }
 
 Desc numbers(DType type, const Dims& extents, Tag tag) {

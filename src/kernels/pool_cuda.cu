@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling on a GPU, with the CPU's bits: forward a thread per output, backward a thread per input, which
-// gathers from the windows that have it, row by row (no atomics). Matrices of positions x channels
+// Pooling on a GPU, with the CPU's bits. Forward: a thread per output. Backward: a thread per input, which
+// gathers from the windows that contain it, row by row (no atomics). Matrices are positions x channels
 // (cuda_columns.h).
 #include "kernels/pool.h"
 
@@ -14,21 +14,21 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Elements [first, last) of an axis that a window at `origin` (may be negative) covers.
+/// The elements [first, last) of an axis that a window at `origin` (may be negative) covers.
 struct Range {
   std::int64_t first, last;
 };
 inline __device__ Range inside(std::int64_t origin, std::int64_t window, std::int64_t extent) {
   return {origin > 0 ? origin : 0, origin + window < extent ? origin + window : extent};
 }
-/// Windows [first, last) that cover `position`, which counts from the padding's begin.
+/// The windows [first, last) that cover `position`, which is counted from the start of the padding.
 inline __device__ Range covering(std::int64_t position, std::int64_t window, std::int64_t stride,
                                  std::int64_t count) {
   const std::int64_t last = position / stride + 1;
   return {position < window ? 0 : (position - window) / stride + 1, last < count ? last : count};
 }
 
-/// One output position.
+/// The window of one output position.
 struct Window {
   std::int64_t volume, front, top, left;
   Range d, h, w;
@@ -60,7 +60,7 @@ struct MaxForward {
   PoolSpec s;
   const T* x;
   T* y;
-  std::int32_t* positions;  ///< or null
+  std::int32_t* positions;  ///< may be null
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
     return channel;
@@ -120,7 +120,7 @@ template <PoolKind kKind, typename T>
 struct PoolBackward {
   PoolSpec s;
   const T* dy;
-  const std::int32_t* positions;  ///< of maxima
+  const std::int32_t* positions;  ///< positions of the maxima
   T* dx;
   template <typename V>
   __device__ std::int64_t column(std::int64_t channel) const {
@@ -197,7 +197,7 @@ class CudaPool final : public PoolPrimitive {
  private:
   void require_types(ConstData from, Data to) const {
     require(from.type() == spec_.dtype && to.type() == spec_.dtype,
-            "activations of another type than the primitive's");
+            "the activations do not have the primitive's type");
   }
   std::int64_t outputs() const { return spec_.n * spec_.out_d * spec_.out_h * spec_.out_w; }
 

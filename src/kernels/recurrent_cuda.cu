@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cells of recurrent layers on a GPU: one thread per sample and unit, in the CPU's arithmetic.
+// Cells of recurrent layers on a GPU: one thread per sample and unit, with the CPU's arithmetic.
 #include "kernels/recurrent.h"
 
 #include "kernels/cuda_vector.h"
@@ -11,7 +11,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// A thread's sample and unit, and its place in n x units matrices.
+/// A thread's sample and unit, and its index in n x units matrices.
 struct Cell {
   std::int64_t row, unit, at;
   bool active;
@@ -25,7 +25,7 @@ inline __device__ float value_or_zero(const T* p, std::int64_t at) {
   return p == nullptr ? 0.0F : widened(p[at]);
 }
 
-/// What all of them are: run(i) for each sample and unit.
+/// Launches an operation with run(i) for each sample and unit.
 template <typename Op>
 void for_each_cell(const Lane& lane, const char* name, const RecurrentStep& s, const Op& op) {
   for_each_element(lane, name, s.n * s.units, false, op);
@@ -63,7 +63,7 @@ struct LstmForward {
       gates[g + 3 * u] = o;
     }
     c[cell.at] = memory;
-    h[cell.at] = narrowed<T>(state);  // exact where it came from h_before
+    h[cell.at] = narrowed<T>(state);  // exact if it came from h_before
     if (y.data != nullptr) y.data[cell.row * y.stride + cell.unit] = narrowed<T>(cell.active ? state : 0.0F);
   }
 };

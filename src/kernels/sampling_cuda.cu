@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses over sampled classes on a GPU. The classes that are drawn are the CPU's. Sums along a row run in
-// double: a warp's thread t adds elements t, t + 32, ..., threads are added along a tree.
+// Sampled losses on a GPU. The drawn classes are those of the CPU. Sums along a row are in double: thread t
+// of a warp adds elements t, t + 32, ..., and the threads are added along a tree.
 #include "kernels/sampling.h"
 
 #include <cmath>
@@ -41,7 +41,7 @@ inline __device__ std::int64_t draw(const ClassDistribution& distribution, const
   return low;
 }
 
-/// One block: draws kThreads classes at a time, and keeps in order those that are new.
+/// Runs in one block: draws kThreads classes at a time and keeps the new ones, in order.
 __global__ void __launch_bounds__(kThreads)
     draw_distinct_kernel(ClassDistribution distribution, DrawKey key, const std::uint32_t* step_word,
                          std::int64_t sampled, float* ids, double* tries) {
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     const float factor = static_cast<float>(1.0 / sum);
     for (std::int64_t j = thread; j < p.sampled; j += kWarp) z[j] = expf(z[j] - max) * factor;
-    __syncwarp();  // all have read the true logits
+    __syncwarp();  // all threads have read the true logits
     for (std::int64_t t = thread; t < p.num_true; t += kWarp)
       truth[t] = static_cast<float>(exp(static_cast<double>(truth[t]) - top) / sum - share);
     if (thread == 0) loss[s] = static_cast<float>(log(sum) - expected);

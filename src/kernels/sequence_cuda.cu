@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequences on a GPU: copies, with the CPU's results.
+// Sequences on a GPU: copies, with the CPU's bits.
 #include "kernels/sequence.h"
 
 #include "kernels/cuda_columns.h"
@@ -10,7 +10,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Rows are those of `to`; kBack: to batch-major.
+/// Rows are those of `to`. kBack: converts to batch-major.
 template <bool kBack, typename T>
 struct SwapAxes {
   SequenceShape s;
@@ -43,7 +43,7 @@ struct CopyRows {
   }
 };
 
-/// The row that counts as the last one, or -1.
+/// The row that last_step reads, or -1.
 inline __device__ std::int64_t last_row(const SequenceShape& s, const float* lengths, std::int64_t sample) {
   if (lengths == nullptr || !(lengths[sample] < static_cast<float>(s.steps))) return s.steps - 1;
   return lengths[sample] < 1.0F ? -1 : static_cast<std::int64_t>(lengths[sample]) - 1;

@@ -10,13 +10,13 @@
 #include <cstdint>
 
 namespace lockstep {
-namespace {  // each file's own, as isa.h wants it
+namespace {  // internal linkage, as isa.h requires
 
 /// Maximum number of pending partial sums: one per bit of a leaf's number, and one more.
-constexpr int kMostWaiting = 32;
+constexpr int kMaxPending = 32;
 
 /// For leaves a < b < c: true if a and b have a common ancestor that does not contain c.
-constexpr bool meet_before(std::int32_t a, std::int32_t b, std::int32_t c) {
+constexpr bool joined_before(std::int32_t a, std::int32_t b, std::int32_t c) {
   const std::int32_t near = a ^ b, far = b ^ c;
   return near < far && near < (near ^ far);  // compares the highest set bits of near and far
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Margins and changes of resolution on a GPU, with the CPU's bits: a thread per element that is written,
-// gradients gathered (no atomics). Matrices of positions x channels (cuda_columns.h).
+// Margins and changes of resolution on a GPU, with the CPU's bits: a thread per output element; gradients are
+// gathered (no atomics). Matrices are positions x channels (cuda_columns.h).
 #include "kernels/spatial.h"
 
 #include "kernels/cuda_columns.h"
@@ -11,7 +11,7 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Where a row of a matrix of positions lies.
+/// The position of a row of a positions x channels matrix.
 struct Point {
   std::int64_t n, d, h, w;
 };
@@ -108,7 +108,7 @@ struct NearestBackward {
   }
 };
 
-/// Two elements of an axis and how much of the second.
+/// Two elements of an axis, and the share of the second.
 struct Between {
   std::int64_t first, second;
   float share;

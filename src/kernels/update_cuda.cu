@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer updates on a GPU: one pass over memory each, the CPU's operations in the CPU's order, hence its
-// bits. Of a table whose gradient is some rows, the pass goes over all rows, or over those.
+// Optimizer updates on a GPU: each is one pass over memory with the CPU's operations in the CPU's order, so
+// it has the CPU's bits. For a sparse table gradient, the pass covers all rows, or only the rows with a
+// gradient.
 #include "kernels/update.h"
 
 #include <cmath>
@@ -26,11 +27,11 @@ struct Unscale {
       finite = finite && std::isfinite(value.at[k]);
     }
     V::store(g + i, value);
-    if (!finite) *not_finite = 1;  // whoever writes, writes the same
+    if (!finite) *not_finite = 1;  // all threads write the same value
   }
 };
 
-// The rules: apply<V>(element, its gradient).
+// The rules: apply<V>(element, gradient of the element).
 
 struct GradientDescent {
   float* w;
@@ -90,8 +91,9 @@ struct Dense {
   }
 };
 
-/// Rows are the table's from update.first on, columns are its numbers. A row's gradient is looked up: threads
-/// of a row ask alike, and the list is small beside the table.
+/// Rows are the table's rows from update.first on; columns are its numbers. Each thread searches the list for
+/// its row's gradient: the threads of a row take the same path, and the list is small compared with the
+/// table.
 template <typename Rule>
 struct AllRows {
   Rule rule;
@@ -103,7 +105,7 @@ struct AllRows {
   template <typename V>
   __device__ void row(std::int64_t number, std::int64_t at, std::int64_t row) const {
     row += update.first;
-    std::int64_t low = 0, high = update.count;  // the first that is not before the row
+    std::int64_t low = 0, high = update.count;  // the first listed row that is not before the row
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
       if (update.rows[middle] < row)
@@ -118,7 +120,7 @@ struct AllRows {
   }
 };
 
-/// Rows are those that have a gradient, columns are their numbers.
+/// Rows are those with a gradient; columns are their numbers.
 template <typename Rule>
 struct GivenRows {
   Rule rule;

@@ -135,7 +135,7 @@ class PrecisionTest(LockstepTest):
         self.assertLess(megabytes(half), 0.7 * megabytes(plain))
 
     def test_a_run_says_where_16_bits_save_no_time(self):
-        words = "conv1, conv2, conv3, logits (this processor multiplies no float16)"
+        words = "conv1, conv2, conv3, logits (this processor cannot multiply float16)"
         result = self.train("run", config=DIGITS, sets=self.sets("float16", "shards=2"), steps=1, ranks=2)
         self.assertEqual(result.err.count("products in float32, which save no time: " + words), 1, result)
         check = self.lockstep("check", DIGITS, "--set", "precision.compute=float16").out
