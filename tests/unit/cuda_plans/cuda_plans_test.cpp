@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real cuDNN is asked for the plans of an H200 that is not there (support/cuda_libraries), by the
-// program's own code: it must take every descriptor and have an engine of the wanted kind for every
-// convolution of the layer tests, the benchmarks and the examples, in each type. LOCKSTEP_PRINT_PLANS=1
-// prints them all.
+// Requests plans for an H200 from the real cuDNN without a GPU (support/cuda_libraries), by the program's own
+// code. cuDNN must accept every descriptor and have an acceptable engine for every convolution of the layer
+// tests, the benchmarks and the examples, in each type. LOCKSTEP_PRINT_PLANS=1 prints all plans.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -33,7 +32,7 @@ constexpr Arithmetic kAll[] = {
 
 const KernelTable& kernels_of(const Arithmetic& a) { return cuda_backend().kernels({.allow_tf32 = a.tf32}); }
 
-/// The plans that were first asked for since `before`.
+/// The plans created since there were `before` of them.
 std::vector<PlannedConvolution> planned_since(std::size_t before) {
   auto all = planned_convolutions();
   return {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()};
@@ -50,13 +49,13 @@ bool on_tensor_cores(const PlannedConvolution& p) {
   return p.facts.numerical_notes.find("tensor cores") != std::string::npos;
 }
 
-/// What holds for every plan, and that none is of float32 where 16 bits were asked for.
+/// Properties of every plan, and that no plan uses float32 if a 16-bit type was requested.
 void expect_good(const std::vector<PlannedConvolution>& plans, const Arithmetic& a) {
   for (const PlannedConvolution& p : plans) {
     const std::string what = p.spec.describe();
-    EXPECT_EQ(p.spec.type, a.type) << what << ": cuDNN has none in the wanted type";
+    EXPECT_EQ(p.spec.type, a.type) << what << ": cuDNN has no plan in the requested type";
     EXPECT_LE(static_cast<std::int64_t>(p.facts.workspace_bytes), most_workspace(p.spec)) << what;
-    // No note that is not one of these: not deterministic, inexact, by Winograd or FFT.
+    // The only allowed notes: the plan is deterministic, exact, and uses neither Winograd nor FFT.
     const std::string& notes = p.facts.numerical_notes;
     EXPECT_TRUE(notes.empty() || notes == "tensor cores" || notes == "strict NaN") << what << ": " << notes;
     EXPECT_TRUE(a.type != DType::f32 || a.tf32 || !on_tensor_cores(p)) << what << ": rounds float32 numbers";
@@ -137,7 +136,6 @@ std::vector<const BenchNet*> nets_with_convolutions() {
 INSTANTIATE_TEST_SUITE_P(All, NetPlans, testing::ValuesIn(nets_with_convolutions()),
                          [](const auto& net) { return std::string(net.param->name); });
 
-/// What a GPU is bought for.
 TEST(CudaPlans, ResNet50In16BitsIsOnTensorCores) {
   for (const DType type : {DType::bf16, DType::f16}) {
     const std::size_t before = planned_convolutions().size();
@@ -148,9 +146,9 @@ TEST(CudaPlans, ResNet50In16BitsIsOnTensorCores) {
   }
 }
 
-/// The engines that cuDNN expects to be fast in float32 want copies of the operands, here a gigabyte. The one
-/// that needs no memory is the last of its list.
-TEST(CudaPlans, LargeBatchesInFloat32DoNotFallToTheLastEngine) {
+/// In float32, the engines that cuDNN expects to be fast need copies of the operands, here a gigabyte. The
+/// engine without workspace is the last of its list.
+TEST(CudaPlans, LargeFloat32BatchesDoNotUseTheLastEngine) {
   PlanSpec s{.n = 256, .in_c = 64, .out_c = 256, .in = {1, 56, 56}, .out = {1, 56, 56}, .kernel = {1, 1, 1}};
   for (const auto pass : {PlanSpec::Pass::forward, PlanSpec::Pass::backward_data}) {
     s.pass = pass;
@@ -158,8 +156,8 @@ TEST(CudaPlans, LargeBatchesInFloat32DoNotFallToTheLastEngine) {
   }
 }
 
-/// All that is asked of cuBLASLt before it looks for an algorithm, which it does on a GPU alone.
-TEST(CudaPlans, CublasLtUnderstandsTheProductsAsTheyAreMeant) {
+/// All requests to cuBLASLt before it searches for an algorithm; the search needs a GPU.
+TEST(CudaPlans, CublasLtReadsTheDescriptorsAsIntended) {
   cuda::ProductShape s{.m = 50304, .n = 8 * 1024, .k = 768};  // GPT-2's last
   for (const Arithmetic& a : kAll)
     for (const bool transposed_a : {false, true})
@@ -183,11 +181,11 @@ TEST(CudaPlans, CublasLtUnderstandsTheProductsAsTheyAreMeant) {
         }
 }
 
-TEST(CudaPlans, ARefusalSaysWhatCudnnSays) {
+TEST(CudaPlans, ErrorsContainCudnnsMessage) {
   PlanSpec s{.n = 2, .in_c = 16, .out_c = 16, .in = {1, 8, 8}, .out = {1, 9, 8}, .kernel = {1, 1, 1}};
   try {
     plan_on_described_gpu(s);
-    ADD_FAILURE() << "cuDNN took an output that is larger than its input";
+    ADD_FAILURE() << "cuDNN accepted an output that is larger than its input";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(s.describe()), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("CUDNN_STATUS_"), std::string::npos) << error.what();
@@ -195,7 +193,7 @@ TEST(CudaPlans, ARefusalSaysWhatCudnnSays) {
   }
 }
 
-/// Behind all others.
+/// Runs after all tests.
 class PrintPlans : public testing::Environment {
  public:
   void TearDown() override {

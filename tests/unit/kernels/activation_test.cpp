@@ -13,12 +13,11 @@
 namespace lockstep {
 namespace {
 
-/// The largest share by which a result may be wrong: a few roundings of intermediate results, and 3e-7 of the
-/// polynomials.
+/// Largest relative error of a result: a few roundings of intermediate results, and 3e-7 of the polynomials.
 constexpr double kShare = 1.5e-6;
-/// Of gelu's tanh form: the argument of its exponential is up to 87, rounded to 24 bits a few times.
+/// For gelu's tanh form: the argument of its exponential is up to 87, rounded to 24 bits a few times.
 constexpr double kShareOfTanhForm = 1e-5;
-/// Below it results are zero or denormal.
+/// Smaller results are zero or denormal.
 constexpr double kSmallest = 1.2e-38;
 
 Values hard_inputs() {
@@ -29,8 +28,7 @@ Values hard_inputs() {
   return x;
 }
 
-/// |actual - expected| <= share * |expected|, with room for what is left of results near the smallest
-/// number.
+/// |actual - expected| <= share * |expected|, plus a tolerance for results near the smallest number.
 void expect_digits(const Values& actual, const Values& expected, const Values& x, double share,
                    const std::string& what) {
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -40,7 +38,7 @@ void expect_digits(const Values& actual, const Values& expected, const Values& x
   }
 }
 
-TEST(Activation, KeepsItsDigitsEverywhere) {
+TEST(Activation, IsAccurateEverywhere) {
   const Values x = hard_inputs();
   const auto count = static_cast<std::int64_t>(x.size());
   for (const Level& level : levels())
@@ -68,7 +66,7 @@ TEST(Activation, KeepsItsDigitsEverywhere) {
     }
 }
 
-TEST(Activation, NanStaysNanAndMeetsNoNeighbour) {
+TEST(Activation, NanStaysNanAndAffectsNoOtherElement) {
   for (const Level& level : levels())
     for (const auto& [name, activation] : activations())
       for (std::int64_t count : {1, 5, 16, 37})
@@ -80,14 +78,14 @@ TEST(Activation, NanStaysNanAndMeetsNoNeighbour) {
           for (std::int64_t i = 0; i < count; ++i)
             ASSERT_EQ(std::isnan(in_place[static_cast<std::size_t>(i)]), i == at)
                 << level.name << " " << name;
-          const Floats dy = x.copy();  // a gradient that is NaN
+          const Floats dy = x.copy();  // a NaN gradient
           level.activation.backward(TestLane(), activation, count, dy.data(),
                                     Floats(Values(x.size(), 0.5)).data(), dy.data());
           ASSERT_TRUE(std::isnan(dy[static_cast<std::size_t>(at)])) << level.name << " " << name;
         }
 }
 
-TEST(Activation, EveryLevelAndAddressGivesTheSameBits) {
+TEST(Activation, BitsAreEqualAtEveryLevelAndAddress) {
   const Values x = hard_inputs();
   const auto most = static_cast<std::int64_t>(x.size());
   for (const auto& [name, activation] : activations())
@@ -127,7 +125,7 @@ void expect_those_of_float32(const Level& level, const NamedActivation& named, s
   expect_rounded(x, wide_y, "in place " + what);
 }
 
-TEST(Activation, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+TEST(Activation, In16BitsIsFloat32RoundedOnce) {
   for (const Level& level : levels())
     for (const NamedActivation& named : activations())
       for (std::int64_t count : {1, 3, 17, 100, 2046})

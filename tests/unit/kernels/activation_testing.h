@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every activation with the parameters that tests use, on the CPU and on GPUs.
+// All activations with the parameters for the tests, on the CPU and on GPUs.
 #pragma once
 
 #include <string>

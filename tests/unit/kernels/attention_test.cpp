@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layer cases do not see of attention: equal bits of the levels, of a sample alone and among others, and
-// of stored and recomputed probabilities; what is masked out is never read into a result; what 16-bit
+// Attention properties that the layer tests do not cover: equal bits at all levels, of a sample alone and in
+// a batch, and with stored and recomputed probabilities; masked values never affect a result; what 16-bit
 // activations round.
 #include "kernels/attention.h"
 
@@ -19,7 +19,7 @@ struct Problem {
 
 constexpr AttentionDropout kDropout{0.25F, 5, 6, 7, 100};
 
-/// q, k and v interleaved as a projection leaves them.
+/// q, k and v interleaved, as a projection stores them.
 template <typename T>
 AttentionInputs inputs_of(const Problem& problem, const T* qkv) {
   const std::int64_t units = problem.shape.heads * problem.shape.head_size;
@@ -63,7 +63,7 @@ const std::vector<Problem>& problems() {
   return list;
 }
 
-TEST(AttentionKernels, LevelsStoredAndRecomputedProbabilitiesGiveTheSameBits) {
+TEST(AttentionKernels, BitsAreEqualAtAllLevelsAndWithRecomputation) {
   const std::vector<Level> all = levels();
   for (const Problem& problem : problems()) {
     const std::int64_t count =
@@ -79,7 +79,7 @@ TEST(AttentionKernels, LevelsStoredAndRecomputedProbabilitiesGiveTheSameBits) {
   }
 }
 
-TEST(AttentionKernels, ASampleAloneHasTheBitsThatItHasAmongOthers) {
+TEST(AttentionKernels, ASampleHasTheSameBitsAloneAndInABatch) {
   const AttentionKernels& kernels = levels().back().attention;
   const Problem both{{.n = 2, .heads = 2, .head_size = 7, .queries = 19, .keys = 19, .causal = true},
                      {19, 11}};
@@ -98,7 +98,7 @@ TEST(AttentionKernels, ASampleAloneHasTheBitsThatItHasAmongOthers) {
               together.gradients[static_cast<std::size_t>(3 * half + i)]);
 }
 
-TEST(AttentionKernels, AQueryThatMayAttendToNothingGivesZerosAndLargeScoresAreFinite) {
+TEST(AttentionKernels, MaskedQueriesAreZeroAndLargeScoresFinite) {
   for (const Level& level : levels()) {
     const Problem problem{{.n = 1, .heads = 1, .head_size = 4, .queries = 6, .keys = 6}, {3}};
     Values qkv = random_values(6 * 12, 1, -1e4, 1e4);
@@ -111,7 +111,7 @@ TEST(AttentionKernels, AQueryThatMayAttendToNothingGivesZerosAndLargeScoresAreFi
     }
     for (std::size_t i = 0; i < 72; ++i) ASSERT_TRUE(std::isfinite(result.gradients[i])) << level.name;
     for (std::size_t i = 36; i < 72; ++i) EXPECT_EQ(result.gradients[i], 0.0F) << level.name;
-    qkv[4] = std::nan("");  // a key that counts
+    qkv[4] = std::nan("");  // a valid key
     EXPECT_TRUE(
         std::isnan(run(level.attention, problem, Floats(qkv), Floats(random_values(24, 2)), true).y[0]));
   }
@@ -129,8 +129,8 @@ TEST(AttentionKernels, RowsPastALengthAreCleared) {
   }
 }
 
-/// In T: y is the float32 kernel's from the same numbers, rounded; so are the probabilities that are kept,
-/// and the gradients that float32 gets with these.
+/// In T: y is the float32 kernel's y from the same numbers, rounded. The kept probabilities are rounded too,
+/// and the gradients are those of float32 with these probabilities, rounded.
 template <typename T>
 void expect_stored(const Level& level, const Problem& problem, int shift) {
   const AttentionKernels& kernels = level.attention;
@@ -161,10 +161,10 @@ void expect_stored(const Level& level, const Problem& problem, int shift) {
                    at(exact.data()));
   kernels.backward(lane, shape, inputs, kDropout, nullptr, y.data(), dy.data(), at(again.data()));
   expect_rounded(gradients, exact, what + " gradients");
-  EXPECT_TRUE(same_bits(gradients.widened(), again.widened())) << what << " without what forward kept";
+  EXPECT_TRUE(same_bits(gradients.widened(), again.widened())) << what << " without kept probabilities";
 }
 
-TEST(AttentionKernels, In16BitsWhatIsStoredIsFloat32RoundedOnce) {
+TEST(AttentionKernels, In16BitsResultsAreFloat32RoundedOnce) {
   for (const Level& level : levels())
     for (const Problem& problem : problems())
       for (int shift : {0, 1}) {

@@ -32,7 +32,7 @@ TEST(Broadcast, ProductsAndRepeatsAreRoundedOnce) {
     }
 }
 
-TEST(Broadcast, SumsMatchTheReferenceWithTheSameBitsAtEveryLevel) {
+TEST(Broadcast, SumsMatchTheReferenceAtEveryLevel) {
   for (const BroadcastShape& s : kShapes)
     for (const bool product : {false, true}) {
       const std::int64_t count = s.outer * s.middle * s.inner;
@@ -55,7 +55,7 @@ TEST(Broadcast, SumsMatchTheReferenceWithTheSameBitsAtEveryLevel) {
     }
 }
 
-/// Few values, so that there are ties; one NaN in some columns.
+/// Few distinct values, so that there are ties; one NaN in some columns.
 Values with_ties(std::int64_t count, bool nan) {
   Values a = random_values(count, 3);
   for (double& value : a) value = std::round(value * 2.0);
@@ -64,7 +64,7 @@ Values with_ties(std::int64_t count, bool nan) {
   return a;
 }
 
-TEST(Broadcast, TheFirstOfSeveralMaximaCountsAndTheFirstNanBeforeThem) {
+TEST(Broadcast, TheFirstMaximumCountsAndNanBeatsNumbers) {
   for (const Level& level : levels())
     for (const BroadcastShape& s : kShapes)
       for (const bool nan : {false, true}) {
@@ -128,7 +128,7 @@ void expect_those_of_float32(const Level& level, const BroadcastShape& s, int sh
           [&](C, C x, C, Data y) { k.maximum_backward(lane, s, x, at.data(), y); });
 }
 
-TEST(Broadcast, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+TEST(Broadcast, In16BitsIsFloat32RoundedOnce) {
   for (const Level& level : levels())
     for (const BroadcastShape& s : kShapes)
       for (int shift : {0, 1}) {

@@ -21,7 +21,7 @@ ClipNumbers measure(const ClipKernels& kernels, const ClipCase& c, const Floats&
   return numbers;
 }
 
-/// By brute force.
+/// The sum of squares by brute force, in long double.
 long double squares_of(const ClipCase& c, const Floats& g, std::size_t v) {
   long double sum = 0;
   for (std::int64_t i = 0; i < c.counts[v]; ++i) {
@@ -31,9 +31,9 @@ long double squares_of(const ClipCase& c, const Floats& g, std::size_t v) {
   return sum;
 }
 
-TEST(Clip, NormsAreThoseOfBruteForceAndHaveTheSameBitsOnEveryLevel) {
+TEST(Clip, NormsMatchBruteForceAtEveryLevel) {
   const ClipCase c(kClipCounts);
-  // As large and as small as float32 goes: squares overflow and vanish there.
+  // The largest and smallest float32 scales, where squares overflow and vanish in float32.
   for (const double scale : {1.0, 3.4e38, 1e-38, 1e-44}) {
     const Floats g(random_values(c.elements, 1, -scale, scale));
     std::vector<ClipNumbers> found;
@@ -45,11 +45,11 @@ TEST(Clip, NormsAreThoseOfBruteForceAndHaveTheSameBitsOnEveryLevel) {
       for (std::size_t v = 0; v < c.counts.size(); ++v) {
         const long double expected = squares_of(c, g, v);
         all += expected;
-        // At most 64 numbers in a column, a tree of 5 levels; few blocks in a wide column, 8 levels.
+        // At most 64 numbers in a column and a tree of 5 levels; few blocks in a wide column and 8 levels.
         EXPECT_LE(std::abs(static_cast<double>(numbers.squares[v] - expected)),
                   1e-14 * static_cast<double>(expected))
             << level.name << " " << scale << " variable " << v;
-        EXPECT_EQ(numbers.factors[v], -1) << "nothing was to be clipped";
+        EXPECT_EQ(numbers.factors[v], -1) << "factors must stay unchanged";
       }
       EXPECT_LE(std::abs(numbers.totals.norm - static_cast<double>(std::sqrt(all))),
                 1e-14 * numbers.totals.norm);
@@ -71,7 +71,7 @@ TEST(Clip, GapsBetweenVariablesDoNotCount) {
   }
 }
 
-TEST(Clip, GivenRowsHaveTheSumsOfTheWholeTableHoweverTheyAreCut) {
+TEST(Clip, SparseRowsHaveTheSumsOfTheDenseTable) {
   for (const Level& level : levels())
     for (const TableShape& shape : kTableShapes) {
       const SomeRows some(shape.rows, shape.width, shape.share, 11);
@@ -93,7 +93,7 @@ TEST(Clip, GivenRowsHaveTheSumsOfTheWholeTableHoweverTheyAreCut) {
           EXPECT_EQ(sums, whole.sums)
               << level.name << " " << shape.rows << "x" << shape.width << " in " << parts;
         }
-      // Positions behind the last row are none; sums of other blocks stay.
+      // Positions past the last row are ignored; the sums of other blocks stay unchanged.
       std::vector<double> sums(c.blocks.size(), -1.0);
       level.clip.square_rows(TestLane(), gradient, 0, shape.rows + 5, shape.width, sums.data());
       for (std::size_t b = 0; b < sums.size(); ++b)
@@ -101,7 +101,7 @@ TEST(Clip, GivenRowsHaveTheSumsOfTheWholeTableHoweverTheyAreCut) {
     }
 }
 
-// Of section 2 of the rules: g c / max(norm, c); the average norm is the norm over the number of elements.
+// Section 2 of the rules: g c / max(norm, c); the average norm is the norm divided by the number of elements.
 TEST(Clip, FactorsFollowTheRules) {
   ClipCase c({2, 1});
   for (const Level& level : levels()) {
@@ -137,7 +137,7 @@ TEST(Clip, ZeroAndHugeAndTinyNormsAreSafe) {
     const Floats zero(Values(112, 0.0));
     ClipNumbers numbers = measure(level.clip, c, zero, {ClipNorms::Which::all, 1e-300});
     EXPECT_EQ(numbers.factors[0], 1);
-    // A factor that float32 has not: 3e-45 and less.
+    // A factor below float32's range: 3e-45 and less.
     const Floats huge(random_values(112, 2, -3e38, 3e38));
     const Floats before = huge.copy();
     numbers = measure(level.clip, c, huge, {ClipNorms::Which::all, 1e-6});
@@ -151,7 +151,7 @@ TEST(Clip, ZeroAndHugeAndTinyNormsAreSafe) {
   }
 }
 
-TEST(Clip, ANormThatIsNotFiniteMakesEverythingOfItNan) {
+TEST(Clip, ANonFiniteNormMakesItsElementsNan) {
   const ClipCase c({40, 2100, 5});
   for (const Level& level : levels())
     for (const float broken : {kInfinity, -kInfinity, kNan})
@@ -170,7 +170,7 @@ TEST(Clip, ANormThatIsNotFiniteMakesEverythingOfItNan) {
       }
 }
 
-TEST(Clip, AFactorOfOneLeavesEveryBitAndOthersRoundOnce) {
+TEST(Clip, AFactorOfOneKeepsBitsAndOthersRoundOnce) {
   const ClipCase c(kClipCounts);
   const Floats g(random_values(c.elements, 4));
   std::vector<double> factors(c.variables.size(), 1.0);
@@ -192,7 +192,7 @@ TEST(Clip, AFactorOfOneLeavesEveryBitAndOthersRoundOnce) {
   }
 }
 
-TEST(Clip, ValuesAreBroughtIntoTheRangeAndNanStays) {
+TEST(Clip, ValuesAreClampedAndNanStays) {
   const ClipCase c({77});
   for (const Level& level : levels()) {
     const Floats g(random_values(c.elements, 5, -2, 2));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of norms and clipping share, on CPU and GPU: variables of awkward sizes cut into blocks, and
-// rows of a table.
+// Shared parts of the tests of norms and clipping, on CPU and GPU: variables of awkward sizes cut into
+// blocks, and sparse table rows.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,7 @@
 
 namespace lockstep {
 
-/// Sizes around those of columns and blocks, one of more blocks than there are wide columns, and an empty
-/// one.
+/// Sizes around those of columns and blocks, one with more blocks than wide columns, and an empty one.
 inline const std::vector<std::int64_t> kClipCounts{
     1, 31, 32, 33, 0, 2047, 2048, 2049, 5000, kClipWideColumns* kClipBlock + 3 * kClipBlock + 77, 7};
 
@@ -23,9 +22,9 @@ struct ClipCase {
   std::vector<ClipBlock> blocks;
   std::vector<ClipVariable> variables;
   std::vector<std::int64_t> offsets, counts;
-  std::int64_t elements = 0;  ///< gaps included
+  std::int64_t elements = 0;  ///< including gaps
 
-  /// Variables begin at multiples of 16 elements, like those of a VariableStore.
+  /// Variables begin at multiples of 16 elements, as in a VariableStore.
   explicit ClipCase(const std::vector<std::int64_t>& sizes, double limit = 1) : counts(sizes) {
     for (std::size_t v = 0; v < sizes.size(); ++v) {
       offsets.push_back(elements);
@@ -46,7 +45,7 @@ struct ClipNumbers {
   ClipTotals totals;
 };
 
-/// Some rows of a table, ascending, and the whole table with zeros elsewhere.
+/// Some rows of a table, ascending, and the dense table with zeros in the other rows.
 struct SomeRows {
   std::vector<std::int32_t> rows;
   Values values, table;
@@ -67,7 +66,7 @@ struct TableShape {
   std::int64_t rows, width;
   double share;
 };
-/// Many rows in a block, rows of many blocks, rows that begin inside of blocks; few of them and all.
+/// Many rows per block, many blocks per row, rows that begin inside blocks; few of the rows and all of them.
 inline const std::vector<TableShape> kTableShapes{{5000, 1, 0.1},   {900, 3, 0.5},  {400, 5, 1.0},
                                                   {3000, 36, 0.02}, {60, 700, 0.4}, {9, 2048, 0.5},
                                                   {40, 2050, 0.3},  {6, 9000, 0.6}, {700, 33, 0.0}};

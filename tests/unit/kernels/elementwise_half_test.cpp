@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise kernels in the 16-bit types: what they store is the float32 kernel's result on the widened
-// numbers, rounded once; what stays float32 has the float32 kernel's bits.
+// Element-wise kernels in the 16-bit types. Stored results are the float32 kernel's results on the widened
+// numbers, rounded once; float32 results have the float32 kernel's bits.
 #include <gtest/gtest.h>
 
 #include "core/error.h"
@@ -17,7 +17,7 @@ class ElementwiseHalf : public testing::Test {};
 using Types = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(ElementwiseHalf, Types);
 
-/// Numbers with NaN, infinities and zeros of both signs among them.
+/// Random numbers with NaN, infinities and zeros of both signs.
 Values special_values(std::int64_t count, std::uint32_t stream) {
   Values values = random_values(count, stream, -2.0, 2.0);
   const double special[] = {std::nan(""), INFINITY, -INFINITY, 0.0, -0.0};
@@ -25,7 +25,7 @@ Values special_values(std::int64_t count, std::uint32_t stream) {
   return values;
 }
 
-TYPED_TEST(ElementwiseHalf, MapsAreThoseOfFloat32RoundedOnce) {
+TYPED_TEST(ElementwiseHalf, MapsAreFloat32RoundedOnce) {
   using K = const ElementwiseKernels&;
   for (const Level& level : levels())
     for (std::int64_t count : {0, 1, 3, 15, 16, 17, 63, 64, 100, 1001})
@@ -91,7 +91,7 @@ TYPED_TEST(ElementwiseHalf, RowSumsHaveTheBitsOfFloat32) {
         }
 }
 
-TYPED_TEST(ElementwiseHalf, GlobalAveragesAreThoseOfFloat32RoundedOnce) {
+TYPED_TEST(ElementwiseHalf, GlobalAveragesAreFloat32RoundedOnce) {
   for (const Level& level : levels())
     for (Size size : kSizes) {
       const std::int64_t n = 3, count = n * size.rows * size.channels;
@@ -111,7 +111,7 @@ TYPED_TEST(ElementwiseHalf, GlobalAveragesAreThoseOfFloat32RoundedOnce) {
     }
 }
 
-TYPED_TEST(ElementwiseHalf, DropoutKeepsTheSameElementsAndNoiseIsTheSame) {
+TYPED_TEST(ElementwiseHalf, DropoutAndNoiseAreThoseOfFloat32) {
   for (const Level& level : levels())
     for (std::int64_t features : {1, 4, 7, 64, 65, 300})
       for (int shift : {0, 1}) {
@@ -134,18 +134,18 @@ TYPED_TEST(ElementwiseHalf, DropoutKeepsTheSameElementsAndNoiseIsTheSame) {
       }
 }
 
-TYPED_TEST(ElementwiseHalf, NothingBehindTheNumbersIsWritten) {
+TYPED_TEST(ElementwiseHalf, NothingIsWrittenPastTheEnd) {
   for (const Level& level : levels())
     for (std::int64_t count : {1, 17, 100}) {
       const Stored<TypeParam> y(random_values(count + 1, 8, 0.5, 1.0));
-      const TypeParam behind = y.data()[count];
+      const TypeParam guard = y.data()[count];
       level.elementwise.zero(TestLane(), count, y.data());
       level.elementwise.relu(TestLane(), count, y.data(), y.data());
-      EXPECT_EQ(y.data()[count].bits, behind.bits) << level.name;
+      EXPECT_EQ(y.data()[count].bits, guard.bits) << level.name;
     }
 }
 
-/// Every number of the type and some hundred thousand of float32, in registers and one by one.
+/// Every number of the type and some hundred thousand float32 numbers, in registers and one by one.
 TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
   using T = TypeParam;
   std::vector<T> halves;
@@ -153,7 +153,7 @@ TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
   std::vector<float> wide;
   for (std::uint64_t bits = 0; bits < 0x100000000U; bits += 0x4FF1U)
     wide.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-  for (const T half : halves) {  // the middles between neighbours: ties
+  for (const T half : halves) {  // the midpoints between adjacent numbers: ties
     const float value = to_float(half);
     wide.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) + 0x1000U));
     wide.push_back(value + 0x1p-25F);
@@ -166,7 +166,7 @@ TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
                                 widened.data());
       for (std::size_t i = 0; i < widened.size(); ++i) {
         const float expected = to_float(halves[first + i]);
-        // A NaN may become a quiet one, but the same everywhere.
+        // A NaN may be quieted, but the same way everywhere.
         const bool quiet = std::isnan(expected) && dtype_of<T> == DType::f16;
         ASSERT_EQ(bits_of(widened[i]), bits_of(expected) | (quiet ? 0x00400000U : 0U)) << level.name;
       }
@@ -179,7 +179,7 @@ TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
     }
 }
 
-TYPED_TEST(ElementwiseHalf, TwoTypesInACallAreABug) {
+TYPED_TEST(ElementwiseHalf, MixedTypesInACallAreABug) {
   const Stored<TypeParam> half(8);
   const Floats full(8);
   for (const Level& level : levels()) {

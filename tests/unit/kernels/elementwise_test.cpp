@@ -39,7 +39,7 @@ TEST(Elementwise, EachElementIsRoundedOnce) {
     }
 }
 
-/// Numbers of every size, with what no 16-bit type has among them.
+/// Numbers of all magnitudes, including some outside the 16-bit types' ranges.
 std::vector<float> numbers_to_convert() {
   std::vector<float> values{0.0F,       -0.0F,     65519.0F, 65520.0F, 0x1p-25F,
                             0x1.8p-25F, 0x1p-130F, INFINITY, -INFINITY};
@@ -63,7 +63,7 @@ void expect_conversions(const Level& level) {
   }
 }
 
-TEST(Elementwise, ConversionsHaveTheBitsOfSingleNumbersOnEveryLevel) {
+TEST(Elementwise, ConversionsMatchScalarBitsAtEveryLevel) {
   for (const Level& level : levels()) {
     expect_conversions<BFloat16>(level);
     expect_conversions<Float16>(level);
@@ -195,7 +195,7 @@ TEST(Elementwise, GaussianNoiseIsBoxAndMullersOfTheGlobalSample) {
       level.elementwise.gaussian_noise(TestLane(), 2, features, x.data() + 3 * features, 0.5F, kSeed, purpose,
                                        step, first_sample + 3, tail.data());
       EXPECT_EQ(std::memcmp(tail.data(), y.data() + 3 * features, tail.size() * sizeof(float)), 0);
-      // The step from where the lane says.
+      // The step from the lane's step_word.
       Lane lane = TestLane();
       lane.step_word = &step;
       level.elementwise.gaussian_noise(lane, n, features, x.data(), 0.5F, kSeed, purpose, 5, first_sample,
@@ -207,8 +207,8 @@ TEST(Elementwise, GaussianNoiseIsBoxAndMullersOfTheGlobalSample) {
   }
 }
 
-/// The extremes of both words: radii of log(2^-32) and of log(1), angles at and beside the quarters.
-TEST(Elementwise, NormalNumbersAreRightAtTheEdges) {
+/// The extremes of both words: radii of log(2^-32) and of log(1), angles at and next to the quarters.
+TEST(Elementwise, NormalNumbersAreCorrectAtTheExtremes) {
   for (std::uint32_t word0 : {0U, 1U, 0x7FFFFFFFU, 0x80000000U, 0xB504F333U, 0xFFFFFFFEU, 0xFFFFFFFFU})
     for (std::uint32_t word1 : {0U, 1U, 0x1FFFFFFFU, 0x20000000U, 0x40000000U, 0x60000000U, 0x80000000U,
                                 0xA0000001U, 0xC0000000U, 0xE0000000U, 0xFFFFFFFFU}) {
@@ -220,7 +220,7 @@ TEST(Elementwise, NormalNumbersAreRightAtTheEdges) {
     }
 }
 
-TEST(Elementwise, DropoutReadsTheStepWhereTheLaneSays) {
+TEST(Elementwise, DropoutReadsTheLanesStepWord) {
   for (const Level& level : levels()) {
     const Floats x(random_values(2 * 300, 8, 0.5, 1.0));
     Floats given(2 * 300), read(2 * 300), other(2 * 300);
@@ -239,10 +239,10 @@ TEST(Elementwise, ZeroWritesZeros) {
   for (const Level& level : levels())
     for (std::int64_t count : {0, 1, 17, 1000}) {
       const Floats y(random_values(count + 1, 8, 0.5, 1.0), 1);
-      const float behind = y[static_cast<std::size_t>(count)];
+      const float guard = y[static_cast<std::size_t>(count)];
       level.elementwise.zero(TestLane(), count, y.data());
       for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) EXPECT_EQ(y[i], 0.0F);
-      EXPECT_EQ(y[static_cast<std::size_t>(count)], behind);
+      EXPECT_EQ(y[static_cast<std::size_t>(count)], guard);
     }
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Ids with many duplicates of a few rows, some of other rows, padding and (if `broken`) what names no row.
+/// Ids with many duplicates of a few rows, some other rows, padding and (if `broken`) ids that name no row.
 Values some_ids(std::int64_t positions, std::int64_t rows, bool broken) {
   Values ids;
   for (double u : random_values(positions, 1, 0.0, 1.0))
@@ -38,7 +38,7 @@ Grouped group(const EmbeddingKernels& kernels, const Floats& ids, std::int64_t r
   return grouped;
 }
 
-TEST(EmbeddingKernels, GatherGivesRowsZerosForThePaddingAndNanWhereThereIsNoRow) {
+TEST(EmbeddingKernels, GatherReturnsRowsZerosForPaddingAndNan) {
   for (const Level& level : levels())
     for (std::int64_t units : {1, 3, 17, 64, 130}) {
       const std::int64_t rows = 5;
@@ -88,7 +88,7 @@ TEST(EmbeddingKernels, GroupsPositionsByRowInAscendingOrder) {
         }
 }
 
-TEST(EmbeddingKernels, AccumulatesRowsTheSameOnEveryLevelSparseAndDense) {
+TEST(EmbeddingKernels, AccumulatesTheSameBitsSparseAndDense) {
   for (std::int64_t units : {1, 3, 17, 64, 130})
     for (std::int64_t rows : {1, 4, 300}) {
       const std::int64_t positions = 700;  // several blocks of 64 for some rows
@@ -122,8 +122,8 @@ TEST(EmbeddingKernels, AccumulatesRowsTheSameOnEveryLevelSparseAndDense) {
     }
 }
 
-/// Rows in T are the float32 rows, rounded; the table's gradient has the bits of the float32 kernel's from
-/// the same numbers.
+/// Gathered rows in T are the float32 rows, rounded. The table's gradient has the bits of the float32 kernel
+/// on the same numbers.
 template <typename T>
 void expect_stored(const Level& level, std::int64_t units, int shift) {
   const std::string what = level.name + " " + std::string(name_of(dtype_of<T>)) + " " + std::to_string(units);
@@ -146,7 +146,7 @@ void expect_stored(const Level& level, std::int64_t units, int shift) {
   }
 }
 
-TEST(EmbeddingKernels, RowsIn16BitsAreRoundedOnceAndTheTablesGradientHasTheBitsOfFloat32) {
+TEST(EmbeddingKernels, In16BitsRowsAreRoundedOnceAndGradientsAreNot) {
   for (const Level& level : levels())
     for (std::int64_t units : {1, 3, 17, 64, 130})
       for (int shift : {0, 1, 5}) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample over activations of 16 bits: the float32 kernels' results on the same
-// numbers, rounded once where they are stored; statistics and parameters' gradients bit for bit.
+// Normalisation within a sample with 16-bit activations. Stored results are the float32 kernels' results on
+// the same numbers, rounded once; statistics and parameter gradients have the same bits.
 #include <gtest/gtest.h>
 
 #include "unit/kernels/group_norm_testing.h"

@@ -30,7 +30,7 @@ Result run(const Level& level, const GroupNormShape& s, const Floats& x, const F
   return r;
 }
 
-TEST(GroupNorm, MatchesTheReferenceWithTheSameBitsAtEveryLevel) {
+TEST(GroupNorm, MatchesTheReferenceAtEveryLevel) {
   for (const GroupNormShape& s : group_norm_shapes()) {
     const std::int64_t count = s.samples * s.positions * s.channels();
     const Floats x(random_values(count, 1, -1.0, 3.0)), dy(random_values(count, 2)),
@@ -44,7 +44,7 @@ TEST(GroupNorm, MatchesTheReferenceWithTheSameBitsAtEveryLevel) {
       const Result& r = runs.back();
       expect_close(r.y.values(), expected.y, Values(expected.y.size(), 3.0), 70 * kRounding, 0.0,
                    what + " y");
-      // 1 / sqrt(variance + epsilon) is up to 32 where a group is one number.
+      // 1 / sqrt(variance + epsilon) is up to 32 if a group has one number.
       expect_close(r.dx.values(), expected.dx, Values(expected.dx.size(), expected.largest_dx),
                    70 * kRounding, 1e-7, what + " dx");
       expect_close(r.dgamma.values(), expected.dgamma, expected.dgamma_terms, 70 * kRounding, 0.0,
@@ -54,7 +54,7 @@ TEST(GroupNorm, MatchesTheReferenceWithTheSameBitsAtEveryLevel) {
       EXPECT_TRUE(same_bits(r.y, runs[0].y) && same_bits(r.dx, runs[0].dx) &&
                   same_bits(r.dgamma, runs[0].dgamma) && same_bits(r.dbeta, runs[0].dbeta))
           << what;
-      // What is not wanted changes nothing else.
+      // Omitted outputs do not change the others.
       Floats alone(count), same(count);
       const TestLane lane(level.group_norm.scratch_bytes(s));
       level.group_norm.forward(lane, s, x.data(), kEpsilon, gamma.data(), beta.data(), nullptr, same.data());
@@ -65,7 +65,7 @@ TEST(GroupNorm, MatchesTheReferenceWithTheSameBitsAtEveryLevel) {
   }
 }
 
-/// Mean 10,000 and deviation 0.6: E[x^2] - E[x]^2 in float32 would keep no digit of the variance.
+/// Mean 10,000 and deviation 0.6: E[x^2] - E[x]^2 in float32 would lose all digits of the variance.
 TEST(GroupNorm, StatisticsSurviveALargeMean) {
   for (const GroupNormShape& s : group_norm_shapes()) {
     const std::int64_t count = s.samples * s.positions * s.channels();
@@ -77,8 +77,8 @@ TEST(GroupNorm, StatisticsSurviveALargeMean) {
         group_norm_reference(s, x.values(), dy.values(), ones.values(), zeros.values(), kEpsilon);
     for (const Level& level : levels()) {
       const Result r = run(level, s, x, dy, ones, zeros);
-      // The mean is rounded to float32: 10,000 * 2^-24, in units of the deviation, which is at least 0.05
-      // here.
+      // The mean is rounded to float32. The error is 10,000 * 2^-24 in units of the deviation, which is at
+      // least 0.05 here.
       expect_close(r.y.values(), expected.y, Values(expected.y.size(), 1.0), 0.02, 0.0,
                    level.name + " " + to_string(s));
     }
@@ -104,7 +104,7 @@ TEST(GroupNorm, ANanStaysInItsGroup) {
     }
 }
 
-TEST(L2Normalize, MatchesTheReferenceWithTheSameBitsAtEveryLevel) {
+TEST(L2Normalize, MatchesTheReferenceAtEveryLevel) {
   for (std::int64_t rows : {0, 1, 7})
     for (std::int64_t channels : {1, 3, 17, 64, 1500}) {
       Values x = random_values(rows * channels, 1);

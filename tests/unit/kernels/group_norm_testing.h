@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample as plain loops in double, and the shapes that tests use, on the CPU and on
+// Reference loops in double for normalisation within a sample, and the shapes of the tests, on the CPU and on
 // GPUs.
 #pragma once
 
@@ -27,7 +27,7 @@ inline std::string to_string(const GroupNormShape& s) {
 
 struct GroupNormReference {
   reference::Values y, dx, dgamma, dbeta, dgamma_terms, dbeta_terms;  ///< terms: sums of magnitudes
-  double largest_dx = 0;                                              ///< of the terms of dx
+  double largest_dx = 0;  ///< largest sum of magnitudes of the terms of a dx
 };
 inline GroupNormReference group_norm_reference(const GroupNormShape& s, const reference::Values& x,
                                                const reference::Values& dy, const reference::Values& gamma,
@@ -71,7 +71,7 @@ inline GroupNormReference group_norm_reference(const GroupNormShape& s, const re
 }
 
 struct L2Reference {
-  reference::Values y, dx, terms;  ///< terms: magnitudes of what dx is the difference of
+  reference::Values y, dx, terms;  ///< terms: magnitudes of the terms of dx
 };
 inline L2Reference l2_reference(std::int64_t rows, std::int64_t channels, const reference::Values& x,
                                 const reference::Values& dy, double epsilon) {

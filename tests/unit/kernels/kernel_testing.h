@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel tests share: aligned memory, reproducible numbers, lanes, the instruction-set levels of
-// this machine, and comparisons that a NaN fails.
+// Shared parts of the kernel tests: aligned memory, reproducible numbers, lanes, the instruction-set levels
+// of this machine, and comparisons that fail for NaN.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using reference::Values;
 /// Half the distance from 1 to the next float32: the largest relative error of one rounding.
 inline constexpr double kRounding = 0x1p-24;
 
-/// Floats in 64-byte aligned memory, or `shift` elements behind that.
+/// Floats in 64-byte aligned memory, shifted by `shift` elements.
 class Floats {
  public:
   explicit Floats(std::int64_t count, int shift = 0)
@@ -51,7 +51,7 @@ inline bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Uniform float32 numbers in [low, high), the same for the same `stream`.
+/// Uniform float32 numbers in [low, high), determined by `stream`.
 inline Values random_values(std::int64_t count, std::uint32_t stream, double low = -1.0, double high = 1.0) {
   Values values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -81,7 +81,7 @@ inline void expect_close(const Values& actual, const Values& expected, const Val
   }
 }
 
-/// A lane with scratch of its own.
+/// A lane with its own scratch.
 class TestLane {
  public:
   explicit TestLane(std::size_t scratch_bytes = 0, int index = 0)
@@ -90,7 +90,7 @@ class TestLane {
     lane_.scratch = scratch_.data();
     lane_.scratch_bytes = scratch_bytes;
   }
-  operator const Lane&() const { return lane_; }  // NOLINT(google-explicit-constructor): stands for a lane
+  operator const Lane&() const { return lane_; }  // NOLINT(google-explicit-constructor): acts as a lane
 
  private:
   Buffer scratch_;

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-TEST(Layout, CopiesWhatTheStridesSayAndNothingElse) {
+TEST(Layout, CopiesWhatTheStridesSelectAndNothingElse) {
   for (const Level& level : levels())
     for (const NamedCopy& test : copies()) {
       const Floats from(random_values(test.from_size, 1));
@@ -23,7 +23,7 @@ TEST(Layout, CopiesWhatTheStridesSayAndNothingElse) {
     }
 }
 
-/// Numbers of 16 bits with every kind of bits among them, NaN's too.
+/// 16-bit numbers of all kinds of bit patterns, including NaN.
 template <typename T>
 std::vector<T> patterns(std::int64_t count) {
   std::vector<T> list;
@@ -47,7 +47,7 @@ void check_halves(const Level& level, const NamedCopy& test) {
   EXPECT_EQ(bits_of(to), expected) << level.name << " " << test.name;
 }
 
-TEST(Layout, CopiesEveryBitOfSixteen) {
+TEST(Layout, CopiesAllBitsOf16BitTypes) {
   for (const Level& level : levels())
     for (const NamedCopy& test : copies()) {
       check_halves<BFloat16>(level, test);
@@ -55,7 +55,7 @@ TEST(Layout, CopiesEveryBitOfSixteen) {
     }
 }
 
-TEST(Layout, TypesThatDifferAreRefused) {
+TEST(Layout, DifferentTypesAreABug) {
   const NamedCopy test = copies().front();
   const Floats from(test.from_size);
   std::vector<BFloat16> to(static_cast<std::size_t>(test.to_size));
@@ -63,7 +63,7 @@ TEST(Layout, TypesThatDifferAreRefused) {
     EXPECT_THROW(level.layout.copy(TestLane(), test.copy, test.samples, from.data(), to.data()), Error);
 }
 
-TEST(Layout, ReversedBringsBackWhatWasCopied) {
+TEST(Layout, ReversedUndoesTheCopy) {
   for (const NamedCopy& test : copies()) {
     const Values from = random_values(test.from_size, 1);
     Values there(static_cast<std::size_t>(test.to_size)), back(from.size(), -7.0);
@@ -80,7 +80,7 @@ TEST(Layout, ReversedBringsBackWhatWasCopied) {
   }
 }
 
-TEST(Layout, NeighbouringAxesAreJoinedButNotWithTheSamples) {
+TEST(Layout, AdjacentAxesAreMergedExceptTheSampleAxis) {
   StridedCopy copy;
   copy.add_axis(1, 24, 24);
   copy.add_axis(2, 12, 12);

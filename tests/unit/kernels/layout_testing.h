@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies for tests, on the CPU and on GPUs.
+// Strided copies for the tests, on the CPU and on GPUs.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace lockstep {
 struct NamedCopy {
   std::string name;
   StridedCopy copy;
-  std::int64_t samples, from_size, to_size;  ///< elements in all
+  std::int64_t samples, from_size, to_size;  ///< total elements
 };
 
 inline std::vector<NamedCopy> copies() {
@@ -42,7 +42,7 @@ inline std::vector<NamedCopy> copies() {
   return list;
 }
 
-/// The same by its definition.
+/// The same copy by its definition.
 template <typename T>
 void copy_by_definition(const StridedCopy& copy, std::int64_t samples, const std::vector<T>& from,
                         std::vector<T>& to) {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution and dense primitives of 16-bit activations, at the level that LOCKSTEP_ISA allows: where the
-// processor multiplies bfloat16, oneDNN's; elsewhere, and in float16, those on widened numbers.
+// Convolution and dense primitives with 16-bit activations, at the level that LOCKSTEP_ISA allows. bfloat16
+// uses oneDNN's primitives if the processor multiplies it; otherwise, and for float16, they run on widened
+// numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,21 +33,21 @@ template <typename T, typename Spec>
 void check_whole_numbers(const Spec& s) {
   const Values x = whole_numbers(x_count(s), 1), w = whole_numbers(w_count(s), 2),
                dy = whole_numbers(y_count(s), 3), b = whole_numbers(channels_of(s), 4);
-  // A bias that T does not have: it must not be rounded to T by itself.
+  // A bias that T cannot represent: it must not be rounded to T on its own.
   Values fine = b;
   for (double& value : fine) value += 0x1p-8;
   const Results<T> r = run<T>(*make(s, T{}), Stored<T>(x), Stored<T>(dy), Floats(almost<T>(w)), Floats(fine));
   expect_exact(r, exact_of(s, x, dy, w, fine), describe(s));
 }
 
-TYPED_TEST(LinearHalf, ConvolutionsOfWholeNumbersAreExactAndRoundedOnce) {
+TYPED_TEST(LinearHalf, ConvolutionsOfIntegersAreExactAndRoundedOnce) {
   for (const ConvolutionSpec& s : variants(convolution_specs())) check_whole_numbers<TypeParam>(s);
 }
-TYPED_TEST(LinearHalf, DenseProductsOfWholeNumbersAreExactAndRoundedOnce) {
+TYPED_TEST(LinearHalf, DenseProductsOfIntegersAreExactAndRoundedOnce) {
   for (const DenseSpec& s : variants(dense_specs())) check_whole_numbers<TypeParam>(s);
 }
 
-/// A rounding to T of numbers that may be subnormal in it.
+/// Error of a rounding to T of numbers that may be subnormal in T.
 template <typename T>
 constexpr double kLeastRounding = dtype_of<T> == DType::f16 ? 0x1p-25 : 0x1p-126;
 
@@ -61,7 +62,7 @@ void check_against_reference(const Spec& s) {
   linear.relu = false;
   const Exact magnitude = exact_of(linear, absolute(x), absolute(dy), absolute(rounded<T>(w)), absolute(b));
   const Lengths length = lengths_of(s);
-  // The sum's error, then one rounding of what is at most the magnitude plus that error.
+  // The sum's error, then one rounding of at most the magnitude plus that error.
   const auto stored = [](std::int64_t k) { return dot_error(k) + kRoundingTo<T> * (1.0 + dot_error(k)); };
   expect_close(r.y.values(), exact.y, magnitude.y, stored(length.y + 1), kLeastRounding<T>,
                "y " + describe(s));
@@ -78,7 +79,7 @@ TYPED_TEST(LinearHalf, DenseProductsMatchTheReference) {
   for (const DenseSpec& s : variants(dense_specs())) check_against_reference<TypeParam>(s);
 }
 
-/// Small shapes of every kind: a library's kernels differ by channels, strides and padding.
+/// Small shapes of all kinds, since a library's kernels differ by channels, strides and padding.
 std::vector<ConvolutionSpec> random_shapes(int count) {
   std::vector<ConvolutionSpec> all;
   for (std::uint32_t i = 0; static_cast<int>(all.size()) < count; ++i) {
@@ -110,10 +111,10 @@ std::vector<ConvolutionSpec> random_shapes(int count) {
   return all;
 }
 
-TYPED_TEST(LinearHalf, ConvolutionsOfAnyShapeAreExactForWholeNumbers) {
+TYPED_TEST(LinearHalf, ConvolutionsOfAnyShapeAreExactForIntegers) {
   for (const ConvolutionSpec& s : random_shapes(400)) check_whole_numbers<TypeParam>(s);
 }
-TYPED_TEST(LinearHalf, DenseProductsOfAnyShapeAreExactForWholeNumbers) {
+TYPED_TEST(LinearHalf, DenseProductsOfAnyShapeAreExactForIntegers) {
   for (std::uint32_t i = 0; i < 300; ++i) {
     const PhiloxBlock words = philox_words(13, i, 0, 0, 0);
     check_whole_numbers<TypeParam>(
@@ -121,8 +122,8 @@ TYPED_TEST(LinearHalf, DenseProductsOfAnyShapeAreExactForWholeNumbers) {
   }
 }
 
-/// The product is rounded, then bias and relu are a pass of their own.
-TYPED_TEST(LinearHalf, TransposedConvolutionsOfWholeNumbersAreExact) {
+/// The product is rounded; bias and relu are a separate pass.
+TYPED_TEST(LinearHalf, TransposedConvolutionsOfIntegersAreExact) {
   using T = TypeParam;
   for (ConvolutionSpec s : variants(convolution_specs())) {
     s.dtype = dtype_of<T>;
@@ -175,8 +176,8 @@ TYPED_TEST(LinearHalf, SameBitsOnEveryLaneAndRunAndInInference) {
   for (const DenseSpec& s : dense_specs()) check_lanes<TypeParam>(s);
 }
 
-/// Where two primitives say that their packs are the same, one's pack serves the other.
-TYPED_TEST(LinearHalf, APackServesWhoeverSaysThatItDoes) {
+/// If same_packing() is true for two primitives, each can use the other's pack.
+TYPED_TEST(LinearHalf, PacksAreSharedAsSamePackingSays) {
   using T = TypeParam;
   const DType type = dtype_of<T>;
   const Values w = whole_numbers(40 * 24, 2);
@@ -204,7 +205,7 @@ TYPED_TEST(LinearHalf, APackServesWhoeverSaysThatItDoes) {
   EXPECT_GE(shared, 1);
 }
 
-/// y and dx in float32 are the sums themselves, with a bias that T does not have.
+/// float32 y and dx are the sums themselves, with a bias that T cannot represent.
 TYPED_TEST(LinearHalf, WideResultsAreNotRounded) {
   using T = TypeParam;
   for (DenseSpec s : variants(dense_specs())) {
@@ -262,13 +263,13 @@ TYPED_TEST(LinearHalf, NanAndInfinityReachTheOutput) {
   }
 }
 
-/// Nothing is widened then: the scratch has no room for it.
-TEST(LinearBfloat16, IsTheLibrarysOwnWhereTheProcessorMultipliesIt) {
+/// Nothing is widened: the scratch has no room for it.
+TEST(LinearBfloat16, UsesTheLibraryIfTheProcessorMultipliesIt) {
 #if defined(__x86_64__)
   const char* const wanted = std::getenv("LOCKSTEP_BFLOAT16");
   if (isa_level() != IsaLevel::avx512 || __builtin_cpu_supports("avx512bf16") == 0 || wanted == nullptr ||
       std::string_view(wanted) != "avx512")
-    GTEST_SKIP() << "this processor has no AVX-512 BF16, or nothing asks for it";
+    GTEST_SKIP() << "this processor has no AVX-512 BF16, or nothing requests it";
   const auto dense = make(DenseSpec{.n = 64, .in = 1024, .out = 1024}, BFloat16{});
   EXPECT_LT(dense->scratch_bytes(), 64 * 1024 * sizeof(float));
   const ConvolutionSpec s = convolution(32, 16, 16, 32, 32, 3, 1, 1);
@@ -286,7 +287,7 @@ TEST(LinearBfloat16, IsTheLibrarysOwnWhereTheProcessorMultipliesIt) {
 #endif
 }
 
-TYPED_TEST(LinearHalf, ActivationsOfAnotherTypeAreABug) {
+TYPED_TEST(LinearHalf, ActivationsOfAWrongTypeAreABug) {
   using T = TypeParam;
   const DenseSpec d{.n = 16, .in = 16, .out = 16};
   const Stored<T> narrow(256);

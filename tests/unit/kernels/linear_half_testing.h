@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of 16-bit primitives on the CPU share: running one, numbers whose results are exact, exact
-// results.
+// Shared parts of the tests of 16-bit primitives on the CPU: running a primitive, numbers with exact results,
+// and the exact results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ std::unique_ptr<LinearPrimitive> make(Spec s, T, int lanes = 1) {
     return cpu_kernels().make.dense(s, lanes);
 }
 
-/// What a primitive computes from x, dy, weights, bias; scratch and pack are full of NaN before.
+/// The results that a primitive computes from x, dy, weights and bias. Scratch and pack are filled with NaN
+/// before.
 template <typename T>
 struct Results {
   Stored<T> y, dx;
@@ -41,11 +42,11 @@ Results<T> run(const LinearPrimitive& primitive, const Stored<T>& x, const Store
   const Lane& used = lane;
   fill(used.scratch, used.scratch_bytes);
   fill(packed.data(), packed.size_bytes());
-  const auto behind = [](const Stored<T>& numbers) {  // NaN, for who reads too far
+  const auto fill_past_end = [](const Stored<T>& numbers) {  // NaN past the end, to detect reads there
     fill(numbers.data() + numbers.size(), sizeof(T));
   };
-  behind(x);
-  behind(dy);
+  fill_past_end(x);
+  fill_past_end(dy);
   Results<T> r{Stored<T>(static_cast<std::int64_t>(dy.size())),
                Stored<T>(static_cast<std::int64_t>(x.size())), Floats(static_cast<std::int64_t>(w.size()))};
   fill(r.y.data(), r.y.size() * sizeof(T));
@@ -68,13 +69,13 @@ Values rounded(Values values) {
   return values;
 }
 
-/// Whole numbers from -3 to 3: all sums of products of them are exact in float32, in any order.
+/// Whole numbers from -3 to 3: all sums of their products are exact in float32, in any order.
 inline Values whole_numbers(std::int64_t count, std::uint32_t stream) {
   Values values = random_values(count, stream, -3.5, 3.5);
   for (double& value : values) value = std::round(value);
   return values;
 }
-/// Numbers that are not T's but, rounded to T, those whole numbers.
+/// Numbers that T cannot represent and that round to those whole numbers in T.
 template <typename T>
 Values almost(Values values) {
   for (double& value : values) value *= 1.0 + kRoundingTo<T> / 2.0;
@@ -87,7 +88,7 @@ inline void expect_equal(const Floats& actual, const Values& expected, const std
     ASSERT_EQ(static_cast<double>(actual[i]), expected[i]) << what << ", element " << i;
 }
 
-/// Results of one primitive against `exact` ones, whose x, dy and weights are numbers of T.
+/// Checks the results of one primitive against `exact` ones; x, dy and weights are numbers of T.
 struct Exact {
   Values y, dx, dw;
 };
@@ -114,7 +115,7 @@ inline std::int64_t y_count(const DenseSpec& s) { return s.n * s.out; }
 inline std::int64_t w_count(const DenseSpec& s) { return s.in * s.out; }
 inline std::int64_t channels_of(const ConvolutionSpec& s) { return s.out_c; }
 inline std::int64_t channels_of(const DenseSpec& s) { return s.out; }
-/// Products in an element of y, dx and dw.
+/// Number of products in an element of y, dx and dw.
 struct Lengths {
   std::int64_t y, dx, dw;
 };

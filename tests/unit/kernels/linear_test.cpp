@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-/// What a primitive computes from x, dy, weights, bias.
+/// The results that a primitive computes from x, dy, weights and bias.
 struct Results {
   Floats y, dx, dw;
 };
@@ -68,7 +68,7 @@ TEST(Convolution, FusesBiasAndRelu) {
   }
 }
 
-TEST(Convolution, ForwardOnlyGivesTheSameResult) {
+TEST(Convolution, ForwardOnlyReturnsTheSameResult) {
   for (ConvolutionSpec s : convolution_specs()) {
     s.training = false;
     const Values x = random_values(x_count(s), 1), w = random_values(w_count(s), 2);
@@ -84,7 +84,7 @@ TEST(Convolution, ForwardOnlyGivesTheSameResult) {
   }
 }
 
-/// Of a convolution: x has its output's shape, y its input's.
+/// `s` is the underlying convolution: x has its output's shape, y its input's.
 void check_transposed(const ConvolutionSpec& s) {
   const std::string what = "transposed " + describe(s);
   const Values x = random_values(y_count(s), 1), w = random_values(w_count(s), 2),
@@ -122,7 +122,7 @@ TEST(TransposedConvolution, IsTheDataGradientOfTheConvolution) {
       }
 }
 
-TEST(TransposedConvolution, ForwardOnlyGivesTheSameBits) {
+TEST(TransposedConvolution, ForwardOnlyReturnsTheSameBits) {
   for (ConvolutionSpec s : convolution_specs()) {
     s.bias = s.relu = true;
     const Floats x(random_values(y_count(s), 1)), w(random_values(w_count(s), 2)),
@@ -139,7 +139,7 @@ TEST(TransposedConvolution, ForwardOnlyGivesTheSameBits) {
 }
 
 TEST(Convolution, ReferenceGradientsAreTheTransposes) {
-  // <dy, conv(x, w)> = <dx, x> = <dw, w>: guards the reference that layers' gradient checks use.
+  // <dy, conv(x, w)> = <dx, x> = <dw, w>: checks the reference that the layers' gradient checks use.
   for (const ConvolutionSpec& s : convolution_specs()) {
     const Values x = random_values(x_count(s), 1), w = random_values(w_count(s), 2),
                  dy = random_values(y_count(s), 3);
@@ -186,7 +186,7 @@ TEST(Convolution, PackIsSharedAcrossNumbersOfSamples) {
   EXPECT_FALSE(make.convolution(many, 1)->same_packing(*make.convolution(wider, 1)));
 }
 
-TEST(Convolution, RefusesWhatDoesNotFit) {
+TEST(Convolution, RejectsInconsistentShapes) {
   ConvolutionSpec s = convolution(2, 8, 8, 16, 16, 3, 1, 1);
   s.out_h = 7;
   EXPECT_THROW(cpu_kernels().make.convolution(s, 1), Error);
@@ -197,8 +197,8 @@ TEST(Convolution, RefusesWhatDoesNotFit) {
                Error);  // lane 1 of 1
 }
 
-/// Where two primitives say that their packs are the same, one's pack serves the other.
-TEST(Dense, APackServesWhoeverSaysThatItDoes) {
+/// If same_packing() is true for two primitives, each can use the other's pack.
+TEST(Dense, PacksAreSharedAsSamePackingSays) {
   const Values w = random_values(40 * 24, 2);
   const Floats weights(w);
   int shared = 0, packs = 0;
@@ -278,7 +278,7 @@ TEST(Dense, SameBitsOnEveryLaneAndRun) {
   }
 }
 
-TEST(Linear, NanOfTheInputReachesTheOutput) {
+TEST(Linear, NanInputsReachTheOutput) {
   ConvolutionSpec c = convolution(1, 4, 4, 16, 16, 1, 1, 0);
   DenseSpec d;
   d.n = 4, d.in = 16, d.out = 16;

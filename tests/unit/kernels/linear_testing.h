@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes that the tests of linear primitives go through, and the error of a sum of products.
+// Shapes for the tests of linear primitives, and the error of a sum of products.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// A convolution whose output extents follow from the rest.
+/// A convolution whose output extents follow from the arguments.
 inline ConvolutionSpec convolution(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t in_c,
                                    std::int64_t out_c, std::int64_t kernel, std::int64_t stride,
                                    std::int64_t pad, std::int64_t groups = 1, std::int64_t dilation = 1) {
@@ -29,7 +29,7 @@ inline ConvolutionSpec convolution(std::int64_t n, std::int64_t h, std::int64_t 
   return s;
 }
 
-/// Bottom and right get one more row of padding ("same" with stride 2), and the kernel is not square.
+/// Bottom and right have one more row of padding ("same" with stride 2), and the kernel is not square.
 inline ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c) {
   ConvolutionSpec s = convolution(n, 8, 10, in_c, out_c, 3, 2, 0);
   s.kernel_w = 5;
@@ -40,7 +40,7 @@ inline ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_
   return s;
 }
 
-/// With a depth; front and back are padded unevenly.
+/// A volume; front and back padding differ.
 inline ConvolutionSpec volume(std::int64_t n, std::int64_t in_c, std::int64_t out_c, std::int64_t stride,
                               std::int64_t groups = 1, std::int64_t dilation = 1) {
   ConvolutionSpec s = convolution(n, 6, 5, in_c, out_c, 3, stride, dilation, groups, dilation);
@@ -101,8 +101,8 @@ inline std::vector<DenseSpec> dense_specs() {
   return specs;
 }
 
-/// A sum of k products in any order, with fused or separate rounding: (k + 2) roundings of the sum of
-/// magnitudes (Higham 2002, section 3.1).
+/// The error of a sum of k products in any order, with fused or separate rounding: (k + 2) roundings of the
+/// sum of magnitudes (Higham 2002, section 3.1).
 inline double dot_error(std::int64_t k) { return static_cast<double>(k + 2) * kRounding; }
 
 }  // namespace lockstep

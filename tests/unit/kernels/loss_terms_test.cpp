@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The losses beside plain softmax: the same bits at every instruction-set level. What they compute is checked
-// in ../model/losses_test.cpp.
+// Losses other than plain softmax: equal bits at every instruction-set level. ../model/losses_test.cpp checks
+// their values.
 #include "kernels/loss_terms.h"
 
 #include <gtest/gtest.h>

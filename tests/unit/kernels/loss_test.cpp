@@ -16,8 +16,7 @@ struct Size {
 };
 const std::vector<Size> kSizes{{0, 10}, {1, 1}, {7, 2}, {64, 10}, {33, 16}, {5, 17}, {12, 100}, {4, 1000}};
 
-/// Error of an exponential relative to itself: 2 units in the last place, and x - max was rounded once (|x -
-/// max| < 32).
+/// Relative error of an exponential: 2 units in the last place, and one rounding of x - max (|x - max| < 32).
 constexpr double exponential_error(double largest_difference) {
   return 4 * kRounding + largest_difference * kRounding;
 }
@@ -90,7 +89,7 @@ TEST(Loss, SoftmaxCrossEntropyForwardAndBackward) {
     }
 }
 
-TEST(Loss, DenseLabelsOfAnyMass) {
+TEST(Loss, DenseLabelsWithAnySum) {
   for (const Level& level : levels()) {
     const std::int64_t rows = 6, classes = 21;
     const Values x = random_values(rows * classes, 2, -4.0, 4.0),
@@ -133,7 +132,7 @@ TEST(Loss, ExtremeLogits) {
                                        &label, 1.0F, dx.data(), &loss, &correct);
     };
     Floats dx(3);
-    run({3e38, -3e38, 0.0}, dx);  // improbable, not infinite
+    run({3e38, -3e38, 0.0}, dx);  // improbable, but finite
     EXPECT_TRUE(std::isfinite(loss));
     EXPECT_EQ(loss, static_cast<double>(3e38F) * 2);
     EXPECT_EQ(dx[0], 1.0F);
@@ -142,7 +141,7 @@ TEST(Loss, ExtremeLogits) {
     EXPECT_EQ(loss, 0.0);
     EXPECT_EQ(correct, 1);
     EXPECT_EQ(dx[0], 0.0F);
-    run({5.0, 5.0, 5.0}, dx);  // a tie belongs to the lowest index
+    run({5.0, 5.0, 5.0}, dx);  // the lowest index wins a tie
     EXPECT_EQ(correct, 0);
     for (std::size_t at : {0, 1, 2}) {
       Values logits{1.0, 2.0, 0.5};
@@ -154,7 +153,7 @@ TEST(Loss, ExtremeLogits) {
   }
 }
 
-TEST(Loss, GradientKeepsItsDigitsNearCertainty) {
+TEST(Loss, GradientIsAccurateForConfidentPredictions) {
   // softmax - 1 = -exp(-20) / (1 + exp(-20)): in float32, 1 - 1 would be 0.
   const std::int32_t label = 0;
   for (const Level& level : levels()) {
@@ -200,7 +199,7 @@ TEST(Loss, LogSoftmaxAndItsGradient) {
       Floats ys(count), dxs(count);
       level.loss.log_softmax(TestLane(), size.rows, size.classes, xs.data(), ys.data());
       level.loss.log_softmax_backward(TestLane(), size.rows, size.classes, ys.data(), dys.data(), dxs.data());
-      // x - max - log(sum): numbers of up to 100, rounded a few times; exp(y) is off by as much, relatively.
+      // x - max - log(sum): numbers of up to 100, rounded a few times; exp(y) has the same relative error.
       const double error = 4 * 100 * kRounding;
       expect_close(ys.values(), logs, Values(y.size(), 1.0), error, 0.0, "log_softmax " + level.name);
       expect_close(dxs.values(), dx, Values(y.size(), static_cast<double>(size.classes)), error, 0.0,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation over activations of 16 bits: the float32 kernels' results on the same numbers, rounded
-// once where they are stored; sums and statistics bit for bit.
+// Batch normalisation with 16-bit activations. Stored results are the float32 kernels' results on the same
+// numbers, rounded once; sums and statistics have the same bits.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -65,7 +65,7 @@ struct Case {
   bool second, write, relu, mask_from_x;
 };
 
-/// Everything that a backward pass reads; the numbers of one type, and the same ones in float32.
+/// All inputs of a backward pass: numbers of type T, and the same numbers in float32.
 template <typename T>
 struct BackwardNumbers {
   BackwardNumbers(Size size, int shift)
@@ -126,7 +126,7 @@ void check_backward(const Level& level, Size size, int shift, Case option, const
   level.norm.backward_apply(TestLane(), size.rows, size.channels, full, n.a.data(), n.b.data(), n.d.data(),
                             full_dx.data());
   expect_rounded(dx, full_dx, "dx " + what);
-  // Over dy.
+  // In place over dy.
   level.norm.backward_apply(TestLane(), size.rows, size.channels, half, n.a.data(), n.b.data(), n.d.data(),
                             n.dy.data());
   expect_rounded(n.dy, full_dx, "dx over dy " + what);
@@ -143,14 +143,15 @@ TYPED_TEST(NormHalf, BackwardIsFloat32RoundedOnceAndSumsAreNotRounded) {
   });
 }
 
-/// The mask without y: as from y, also where y is a small positive number that was rounded to zero.
+/// The mask without y equals the mask from y, also where y is a small positive number that was rounded to
+/// zero.
 template <typename T>
 class NormMask : public testing::Test {};
 using AllTypes = testing::Types<float, BFloat16, Float16>;
 TYPED_TEST_SUITE(NormMask, AllTypes);
 
-TYPED_TEST(NormMask, FromXDecidesAsTheStoredOutput) {
-  // What the least number of the type becomes: half of it (a tie, rounded to zero), just above, less, more.
+TYPED_TEST(NormMask, FromXIsThatOfTheStoredOutput) {
+  // Results of half of the type's smallest number (a tie, rounded to zero), slightly more, less, and more.
   const double least = sizeof(TypeParam) == 4               ? 0x1p-149
                        : dtype_of<TypeParam> == DType::bf16 ? 0x1p-133
                                                             : 0x1p-24;
@@ -172,7 +173,7 @@ TYPED_TEST(NormMask, FromXDecidesAsTheStoredOutput) {
     for (std::size_t i = 0; i < x.size(); ++i)
       rounded_to_zero += static_cast<double>(to_float(xs.data()[i])) * scale[i % scale.size()] > 0.0 &&
                          to_float(y.data()[i]) == 0.0F;
-    EXPECT_GE(rounded_to_zero, 3 * channels / 8) << "this test is to have such numbers";
+    EXPECT_GE(rounded_to_zero, 3 * channels / 8) << "the test needs such numbers";
     NormKernels::Gradient from_y, from_x;
     from_y.x = from_x.x = xs.data();
     from_y.dy = from_x.dy = dy.data();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens between the passes of batch normalisation: moments and sums of microshards meet, and become
-// per-channel coefficients. The formulas are written out here a second time, in double.
+// The steps between the passes of batch normalisation: moments and sums of microshards are merged and
+// converted to per-channel coefficients. The test states the formulas again, in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Values leaf_of(const Level& level, std::int64_t rows, std::int64_t channels, con
   return leaf;
 }
 
-TEST(NormMeeting, MomentsBeginWithTheCountAndNoRowsGiveZeros) {
+TEST(NormMerging, MomentsStartWithTheCountAndAreZeroWithoutRows) {
   for (const Level& level : levels())
     for (std::int64_t channels : {1, 3, 17, 64, 100}) {
       const Values leaf = leaf_of(level, 70, channels, random_values(70 * channels, 1));
@@ -50,7 +50,7 @@ TEST(NormMeeting, MomentsBeginWithTheCountAndNoRowsGiveZeros) {
     }
 }
 
-TEST(NormMeeting, MergedMomentsAreThoseOfAllRows) {
+TEST(NormMerging, MergedMomentsAreThoseOfAllRows) {
   for (const Level& level : levels())
     for (std::int64_t channels : {1, 3, 17, 64}) {
       const std::int64_t left_rows = 37, right_rows = 5;
@@ -77,7 +77,7 @@ TEST(NormMeeting, MergedMomentsAreThoseOfAllRows) {
     }
 }
 
-TEST(NormMeeting, SumsAreAdded) {
+TEST(NormMerging, SumsAreAdded) {
   for (const Level& level : levels()) {
     Values into = random_values(37, 3);
     const Values right = random_values(37, 4);
@@ -88,7 +88,7 @@ TEST(NormMeeting, SumsAreAdded) {
   }
 }
 
-TEST(NormMeeting, CoefficientsWithAndWithoutGammaAndBeta) {
+TEST(NormMerging, CoefficientsWithAndWithoutGammaAndBeta) {
   for (const Level& level : levels())
     for (std::int64_t channels : {1, 3, 17, 100})
       for (double count : {0.0, 1.0, 42.0})
@@ -126,7 +126,7 @@ TEST(NormMeeting, CoefficientsWithAndWithoutGammaAndBeta) {
         }
 }
 
-TEST(NormMeeting, InferenceUsesMovingStatistics) {
+TEST(NormMerging, InferenceUsesMovingStatistics) {
   for (const Level& level : levels()) {
     const std::int64_t channels = 17;
     const Floats mean(random_values(channels, 10)), variance(random_values(channels, 11, 0.1, 2.0)),
@@ -147,7 +147,7 @@ TEST(NormMeeting, InferenceUsesMovingStatistics) {
   }
 }
 
-TEST(NormMeeting, MovingAverageTakesTheUnbiasedVariance) {
+TEST(NormMerging, MovingAverageUsesTheUnbiasedVariance) {
   for (const Level& level : levels())
     for (double count : {0.0, 1.0, 1.5, 42.0}) {
       const std::int64_t channels = 17;
@@ -171,7 +171,7 @@ TEST(NormMeeting, MovingAverageTakesTheUnbiasedVariance) {
     }
 }
 
-TEST(NormMeeting, SumsAreRoundedToGradients) {
+TEST(NormMerging, SumsAreRoundedToGradients) {
   for (const Level& level : levels()) {
     Values from = random_values(37, 17);
     for (double& value : from) value += 1e-9;

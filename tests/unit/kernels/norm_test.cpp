@@ -12,7 +12,7 @@ namespace {
 struct Size {
   std::int64_t rows, channels;
 };
-// Few and many channels, multiples of 64 or not, rows that fill blocks (64 panel rows) or not.
+// Few and many channels, multiples of 64 or not; rows that fill blocks (64 panel rows) or not.
 const std::vector<Size> kSizes{{0, 5},     {1, 1},    {1, 16},   {7, 3},    {65, 1},    {130, 10},
                                {1000, 16}, {333, 16}, {517, 32}, {300, 64}, {129, 96},  {70, 100},
                                {16, 1000}, {5, 512},  {4100, 3}, {64, 64},  {8192, 16}, {97, 130}};
@@ -30,7 +30,7 @@ void moments_of(const Level& level, std::int64_t rows, std::int64_t channels, co
   m2.assign(leaf.begin() + 1 + channels, leaf.end());
 }
 
-/// Sums run over at most 64 float32 additions, each of values that were rounded a few times.
+/// At most 64 float32 additions of values that were rounded a few times.
 constexpr double kSumError = (64 + 6) * kRounding;
 
 TEST(Norm, StatisticsMatchTwoPassesInDouble) {
@@ -49,7 +49,7 @@ TEST(Norm, StatisticsMatchTwoPassesInDouble) {
 }
 
 TEST(Norm, StatisticsSurviveALargeMean) {
-  // E[x^2] - E[x]^2 in float32 would have no correct digit here; nor would it in blocks.
+  // E[x^2] - E[x]^2 in float32 would have no correct digit here, nor would it in blocks.
   for (const Level& level : levels())
     for (std::int64_t channels : {1, 16, 64, 70}) {
       const std::int64_t rows = 5000;
@@ -58,7 +58,7 @@ TEST(Norm, StatisticsSurviveALargeMean) {
       Values mean(static_cast<std::size_t>(channels)), m2 = mean;
       const Floats data(x);
       moments_of(level, rows, channels, data.data(), mean, m2);
-      // A block's mean is off by at most kSumError * 4097 = 0.017, which adds its square to a variance of
+      // A block's mean has an error of at most kSumError * 4097 = 0.017; its square is added to a variance of
       // 1/3.
       const double shift = kSumError * 4097.0;
       expect_close(mean, expected.mean, expected.mean, kSumError, 0.0, "mean");
@@ -111,7 +111,7 @@ TEST(Norm, NormalizeWithAndWithoutResidualAndRelu) {
         }
 }
 
-TEST(Norm, NanGoesThroughReluInNormalize) {
+TEST(Norm, NanPassesThroughReluInNormalize) {
   for (const Level& level : levels())
     for (std::int64_t channels : {3, 16, 100}) {
       const Floats x(random_values(40 * channels, 8)), ones(Values(static_cast<std::size_t>(channels), 1.0));
@@ -124,7 +124,7 @@ TEST(Norm, NanGoesThroughReluInNormalize) {
     }
 }
 
-/// A batch norm's forward and backward pass on one microshard, as the layer does it, with every option of
+/// A batch norm's forward and backward pass on one microshard, as in the layer, with every option of
 /// Gradient.
 struct Case {
   bool second, write, relu, mask_from_x;
@@ -184,7 +184,7 @@ void check_backward(const Level& level, Size size, Case option) {
   expect_close(sum_gx, expected_gx, magnitude_gx, kSumError, 0.0, "sum gx " + what);
   if (option.write) expect_close(g.values(), expected_g, expected_g, 0.0, 0.0, "g " + what);
 
-  // dx = a g + b (x - mean) + d with the numbers that make it batch norm's gradient.
+  // dx = a g + b (x - mean) + d with the coefficients of batch norm's gradient.
   Values a(width), b(width), d(width), expected_dx(x.size()), magnitude_dx(x.size());
   for (std::size_t c = 0; c < width; ++c) {
     const double rows = static_cast<double>(std::max<std::int64_t>(size.rows, 1));
@@ -223,8 +223,8 @@ TEST(Norm, BackwardWithEveryOption) {
         }
 }
 
-TEST(Norm, BackwardOfReferenceAgreesWithCentralDifferences) {
-  // Guards the reference that the gradient checks of layers use.
+TEST(Norm, ReferenceBackwardMatchesCentralDifferences) {
+  // Checks the reference that the layers' gradient checks use.
   const std::int64_t rows = 6, channels = 3;
   Values x = random_values(rows * channels, 21);
   const Values gamma = random_values(channels, 22, 0.5, 1.5), beta = random_values(channels, 23),
@@ -247,7 +247,7 @@ TEST(Norm, BackwardOfReferenceAgreesWithCentralDifferences) {
   }
 }
 
-TEST(Norm, SameBitsAtEveryLevelAddressAndTime) {
+TEST(Norm, SameBitsAtEveryLevelAddressAndRun) {
   for (Size size : kSizes) {
     const std::int64_t count = size.rows * size.channels;
     const std::size_t width = static_cast<std::size_t>(size.channels);

@@ -27,7 +27,7 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
   return s;
 }
 
-/// With a depth whose window and padding are its own.
+/// A volume with its own window and padding along the depth.
 PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w,
                 std::int64_t channels, std::int64_t window, std::int64_t stride, std::int64_t pad) {
   PoolSpec s = pool(kind, n, h, w, channels, window, stride, pad, pad);
@@ -66,7 +66,7 @@ TEST(Pool, ForwardAndBackwardMatchTheReference) {
       const double error = kind == PoolKind::max ? 0.0 : (window + 2) * kRounding;
       expect_close(y.values(), reference::pool(s, x), reference::pool(s, absolute(x)), error, 0.0,
                    "y " + what);
-      // A position of dx sums the gradients of the windows that overlap there.
+      // An element of dx sums the gradients of the windows that contain it.
       expect_close(dx.values(), reference::pool_backward(s, x, dy), Values(x.size(), 1.0),
                    window * 4 * kRounding, 0.0, "dx " + what);
       PoolSpec inference = s;
@@ -80,7 +80,7 @@ TEST(Pool, ForwardAndBackwardMatchTheReference) {
     }
 }
 
-TEST(Pool, AllNegativeWindowsBesidePadding) {
+TEST(Pool, NegativeWindowsNextToPadding) {
   const PoolSpec s = pool(PoolKind::max, 1, 4, 4, 16, 3, 1, 1, 1);
   const Floats x(Values(256, -5.0));
   Floats y(256);
@@ -90,7 +90,7 @@ TEST(Pool, AllNegativeWindowsBesidePadding) {
   for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], -5.0F);
 }
 
-TEST(Pool, OfEqualValuesTheFirstTakesTheGradient) {
+TEST(Pool, TheFirstOfEqualMaximaGetsTheGradient) {
   for (std::int64_t channels : {1, 16, 21})
     for (const PoolSpec& s : {pool(PoolKind::max, 1, 4, 4, channels, 2, 2, 0, 0),
                               pool(PoolKind::max, 1, 5, 5, channels, 3, 2, 1, 1)}) {
@@ -151,7 +151,7 @@ void expect_those_of_float32(const PoolSpec& full, int shift) {
   EXPECT_THROW(in_half->backward(lane, wide_dy.data(), saved.data(), wide_dx.data()), Error);
 }
 
-TEST(Pool, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+TEST(Pool, In16BitsIsFloat32RoundedOnce) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : pool_specs(kind))
       for (int shift : {0, 1}) {
@@ -160,7 +160,7 @@ TEST(Pool, InSixteenBitsIsThatOfFloat32RoundedOnce) {
       }
 }
 
-TEST(PrimitiveLibrary, SaysVersionAndLevel) {
+TEST(PrimitiveLibrary, NamesVersionAndLevel) {
   EXPECT_EQ(primitive_library_version().rfind("oneDNN ", 0), 0U);
   EXPECT_NE(primitive_library_version().find('('), std::string::npos);
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step of each cell, forward and backward, on random numbers: what all kernels write, for comparisons
-// between instruction-set levels and with a GPU, in each type of activations. Memory<T> is made from Values
-// and has data(); read() brings it to the host as float32.
+// One step of each cell, forward and backward, on random numbers. Returns everything the kernels write, for
+// comparisons between instruction-set levels and with a GPU, in each activation type. Memory<T> is
+// constructed from Values and has data(); read() copies it to the host as float32.
 #pragma once
 
 #include <vector>
@@ -14,13 +14,13 @@
 namespace lockstep {
 
 inline constexpr std::int64_t kCellRows = 4, kCellStep = 2;
-inline const Values kCellLengths{3, 2, 0, 9};  ///< rows 0 and 3 take part in step 2
+inline const Values kCellLengths{3, 2, 0, 9};  ///< rows 0 and 3 are active in step 2
 
 enum class CellKind { lstm, gru, gru_reset_after };
 struct CellCase {
   CellKind kind;
   std::int64_t units;
-  bool lengths, first;  ///< first: no state before
+  bool lengths, first;  ///< first: no previous state
 };
 using Matrices = std::vector<std::vector<float>>;
 
@@ -37,8 +37,8 @@ inline std::string describe(const CellCase& c) {
                      c.first);
 }
 
-/// What is Data in T, its first numbers rounded to Rounded; the rest in float32. In float32 the gradients of
-/// the gates lie where the gates did, else apart.
+/// Data arguments are in T, with initial numbers rounded to Rounded; everything else is float32. In float32
+/// the gradients of the gates alias the gates; otherwise they do not.
 template <typename T, typename Rounded, template <typename> class Memory>
 struct CellMemory {
   static Values values(std::int64_t numbers, std::uint32_t stream) {
@@ -60,8 +60,8 @@ struct CellMemory {
   }
 };
 
-/// Forward's c and h, y; then backward's dgates, dh, dc, and forward's gates where they are still there. y is
-/// a part of wider rows.
+/// Returns forward's c, h and y; then backward's dgates, dh and dc, and forward's gates unless they are
+/// overwritten. y is a part of wider rows.
 template <typename T, typename Rounded, template <typename> class Memory, typename Read>
 Matrices lstm_step(const RecurrentKernels& kernels, const Lane& lane, const CellCase& test,
                    const Read& read) {
@@ -85,7 +85,7 @@ Matrices lstm_step(const RecurrentKernels& kernels, const Lane& lane, const Cell
   return all;
 }
 
-/// Forward's h, y and reset_h; then backward's gradients.
+/// Returns forward's h, y and reset_h; then backward's gradients.
 template <typename T, typename Rounded, template <typename> class Memory, typename Read>
 Matrices gru_step(const RecurrentKernels& kernels, const Lane& lane, const CellCase& test, const Read& read) {
   using M = CellMemory<T, Rounded, Memory>;

@@ -10,14 +10,14 @@
 namespace lockstep {
 namespace {
 
-/// The distance to `exact` in units in the last place of its float32.
+/// The distance to `exact` in units in the last place of the float32 value.
 double ulps(float value, double exact) {
   const float nearest = std::abs(static_cast<float>(exact));
   const float next = std::nextafter(nearest, std::numeric_limits<float>::infinity());
   return std::abs(static_cast<double>(value) - exact) / static_cast<double>(next - nearest);
 }
 
-/// A quarter of a million numbers of every size and both signs.
+/// A quarter of a million numbers of all magnitudes and both signs.
 std::vector<float> numbers() {
   std::vector<float> all;
   for (std::uint32_t bits = 0; bits < 0x7F800000U; bits += 16411)
@@ -32,7 +32,7 @@ std::vector<float> numbers() {
 
 TEST(GateMath, SigmoidIsExactToThreeUnitsInTheLastPlace) {
   for (const float x : numbers()) {
-    if (x < -87) continue;  // denormal from there on
+    if (x < -87) continue;  // denormal below
     const double exact = 1 / (1 + std::exp(-static_cast<double>(x)));
     ASSERT_LE(ulps(fast_sigmoid(x), exact), 3.0) << x;
   }
@@ -57,7 +57,7 @@ const auto kRead = [](const auto& memory) {
   return std::vector<float>(wide.data(), wide.data() + wide.size());
 };
 
-TEST(Recurrent, EveryLevelGivesTheSameBits) {
+TEST(Recurrent, BitsAreEqualAtEveryLevel) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const CellCase& test : cell_cases()) {
       const Matrices expected =
@@ -71,7 +71,7 @@ TEST(Recurrent, EveryLevelGivesTheSameBits) {
     }
 }
 
-/// Each matrix is float32's on numbers that T has, as it is or rounded once.
+/// Each matrix equals float32's on numbers that T can represent, either exactly or rounded once.
 template <typename T>
 void expect_rounded_cells(const CellCase& test) {
   const RecurrentKernels& kernels = levels().front().recurrent;
@@ -88,15 +88,15 @@ void expect_rounded_cells(const CellCase& test) {
   EXPECT_GE(rounded, 3) << "nothing was rounded";
   EXPECT_LE(rounded, 5) << "states were rounded";
 }
-TEST(Recurrent, SixteenBitsAreFloat32RoundedWhenStored) {
+TEST(Recurrent, In16BitsIsFloat32RoundedWhenStored) {
   for (const CellCase& test : cell_cases()) {
-    if (test.units < 16) continue;  // where a single number may need no rounding
+    if (test.units < 16) continue;  // a single number may need no rounding
     expect_rounded_cells<BFloat16>(test);
     expect_rounded_cells<Float16>(test);
   }
 }
 
-TEST(Recurrent, RowsPastTheirEndKeepTheirStateAndGiveZeros) {
+TEST(Recurrent, InactiveRowsKeepTheirStateAndReturnZeros) {
   constexpr std::int64_t kUnits = 5;
   const Values c_before = random_values(kCellRows * kUnits, 8, -3, 3),
                h_before = random_values(kCellRows * kUnits, 9, -3, 3);

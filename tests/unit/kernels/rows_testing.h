@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of which some rows have a gradient, and what their updates and sums must give, worked out plainly:
-// for the tests of the CPU's kernels and of a GPU's.
+// Tables with sparse gradients, and their expected updates and sums from plain loops, for the tests of the
+// CPU's and a GPU's kernels.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace lockstep {
 
-/// An update rule with its two forms; b is the second slot.
+/// An update rule in its dense and sparse forms; b is the second slot.
 struct RowRule {
   const char* name;
   std::function<void(const UpdateKernels&, const Lane&, std::int64_t count, float* w, const float* g,
                      float* a, float* b)>
       dense;
   std::function<void(const UpdateKernels&, const Lane&, const RowUpdate&, float* w, float* a, float* b)> rows;
-  bool moves_others;  ///< a gradient of zero moves something
+  bool moves_others;  ///< a zero gradient changes a row
 };
 
 inline std::vector<RowRule> row_rules() {
@@ -54,7 +54,7 @@ inline std::vector<RowRule> row_rules() {
   return rules;
 }
 
-/// Widths with whole packs of four and without, rows that are touched: none, one, the ends, all.
+/// Widths that are and are not multiples of four; touched rows: none, one, the first and last, all.
 struct RowCase {
   std::int64_t rows, width;
   std::vector<std::int32_t> touched;
@@ -82,7 +82,7 @@ inline std::vector<RowCase> row_cases() {
   return cases;
 }
 
-/// The gradient of the whole table, zeros where no row is given.
+/// The gradient of the whole table, with zeros in rows without a gradient.
 inline Values dense_gradient(const RowCase& test, const Values& values) {
   Values dense(static_cast<std::size_t>(test.rows * test.width), 0.0);
   for (std::size_t k = 0; k < test.touched.size(); ++k)
@@ -92,7 +92,7 @@ inline Values dense_gradient(const RowCase& test, const Values& values) {
   return dense;
 }
 
-/// Rows of several microshards. places [leaves][leaf_rows]; what no row is in has a row that would be wrong.
+/// Rows of several microshards: places [leaves][leaf_rows]. Unused places hold a row that would cause errors.
 struct LeafCase {
   std::int64_t leaves, leaf_rows, rows, width;
   std::vector<std::int32_t> counts, row_of_place;
@@ -101,13 +101,13 @@ struct LeafCase {
     return std::to_string(leaves) + " leaves of " + std::to_string(leaf_rows) + " of " +
            std::to_string(rows) + " rows of " + std::to_string(width);
   }
-  /// Place of a row in a leaf, or -1.
+  /// The place of a row in a leaf, or -1.
   std::int64_t place(std::int64_t leaf, std::int32_t row) const {
     for (std::int64_t k = 0; k < counts[static_cast<std::size_t>(leaf)]; ++k)
       if (row_of_place[static_cast<std::size_t>(leaf * leaf_rows + k)] == row) return leaf * leaf_rows + k;
     return -1;
   }
-  /// Number `c` of a row, summed over the leaves [first, last) as the tree does it; `found`: one has the row.
+  /// Element `c` of a row, summed over the leaves [first, last) in tree order. `found`: a leaf has the row.
   float sum(std::int64_t first, std::int64_t last, std::int32_t row, std::int64_t c, bool& found) const {
     if (last - first == 1) {
       const std::int64_t at = place(first, row);
@@ -128,7 +128,7 @@ inline LeafCase leaf_case(std::int64_t leaves, std::int64_t leaf_rows, std::int6
   LeafCase test{leaves, leaf_rows, rows, width, {}, {}, random_values(leaves * leaf_rows * width, 7)};
   const Values chance = random_values(leaves * rows, 8, 0.0, 1.0);
   for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
-    // Some leaves have all that there is room for, some nothing; the first rows are in most.
+    // Some leaves use all places, some none; most leaves have the first rows.
     const double share = leaf % 5 == 1 ? 1.1 : leaf % 5 == 3 ? -1.0 : 0.4;
     std::int32_t count = 0;
     for (std::int64_t row = 0; row < rows && count < leaf_rows; ++row) {

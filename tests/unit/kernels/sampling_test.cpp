@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-/// P(c) in proportion to 1 / (c + 1).
+/// P(c) proportional to 1 / (c + 1).
 struct Zipf {
   explicit Zipf(std::size_t classes) {
     double sum = 0;
@@ -42,7 +42,7 @@ Drawn distinct(const SamplingKernels& kernels, const Zipf& zipf, std::int64_t sa
 }
 
 /// Pearson's statistic for 9 degrees of freedom exceeds 27.9 once in a thousand; the seed is fixed.
-TEST(SamplingKernels, DrawsClassesAsOftenAsTheirProbabilitiesSay) {
+TEST(SamplingKernels, DrawFrequenciesMatchTheProbabilities) {
   const Zipf zipf(10);
   const std::int64_t n = 4000, each = 5;
   for (const Level& level : levels()) {
@@ -59,9 +59,9 @@ TEST(SamplingKernels, DrawsClassesAsOftenAsTheirProbabilitiesSay) {
   }
 }
 
-/// With tries T, a class is among them with probability 1 - (1 - p)^T: over many steps, as often as the sum
-/// of what each step's T says.
-TEST(SamplingKernels, ExpectedCountsAreHowOftenClassesAreDrawn) {
+/// After T tries, a class is among the drawn ones with probability 1 - (1 - p)^T. Over many steps, its
+/// frequency matches the sum of this probability over the steps.
+TEST(SamplingKernels, ExpectedCountsMatchDrawFrequencies) {
   const Zipf zipf(50);
   const std::int64_t sampled = 12;
   const SamplingKernels& kernels = levels().back().sampling;
@@ -78,12 +78,11 @@ TEST(SamplingKernels, ExpectedCountsAreHowOftenClassesAreDrawn) {
       expected[c] += std::exp(0.5 - static_cast<double>(offset));
     }
   }
-  // A step's T is known after the fact, which biases the formula a little (Jean et al. 2015 use it all the
-  // same).
+  // A step's T is a random outcome, which biases the formula slightly (Jean et al. 2015 use it as well).
   for (std::size_t c = 0; c < 50; ++c) EXPECT_NEAR(seen[c] / expected[c], 1.0, 0.1) << "class " << c;
 }
 
-TEST(SamplingKernels, DistinctClassesAreTheFirstNewOnesOfASequenceOfDraws) {
+TEST(SamplingKernels, DistinctClassesAreInOrderOfTheirFirstDraw) {
   const Zipf zipf(40);
   const std::vector<Level> all = levels();
   for (std::int64_t sampled : {1, 3, 20})
@@ -103,7 +102,7 @@ TEST(SamplingKernels, DistinctClassesAreTheFirstNewOnesOfASequenceOfDraws) {
     }
 }
 
-TEST(SamplingKernels, WithoutARepetitionTheExpectedCountIsProbabilityTimesDraws) {
+TEST(SamplingKernels, WithoutRepetitionsExpectedCountsAreLinear) {
   const Zipf zipf(8);
   const float id = 2;
   float offset = 0;
@@ -119,7 +118,7 @@ TEST(SamplingKernels, WithoutARepetitionTheExpectedCountIsProbabilityTimesDraws)
   }
 }
 
-/// Extreme logits: nothing overflows, and what is not a number stays so.
+/// Extreme logits: nothing overflows, and NaN stays NaN.
 TEST(SamplingKernels, LossesAreFiniteForLargeLogitsAndKeepNan) {
   for (const Level& level : levels())
     for (SampledLoss kind : {SampledLoss::softmax, SampledLoss::sigmoid}) {

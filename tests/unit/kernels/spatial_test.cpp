@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Margins and changes of resolution, at every instruction-set level: the reference's numbers, and the same
-// bits at each level.
+// Margins and changes of resolution: values of the reference, and equal bits at every instruction-set level.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +38,8 @@ TEST(Margins, PadAndCropMoveEveryNumber) {
     }
 }
 
-/// The gradient as the transpose: dx[i] = sum over o of dy[o] times what unit vector i gives at o.
+/// The gradient as the transpose: dx[i] = sum over o of dy[o] times element o of the output for unit vector
+/// i.
 Values transposed(const UpsampleSpec& s, const Values& dy, bool bilinear) {
   Values dx;
   for (std::int64_t i = 0; i < in_count(s); ++i) {
@@ -71,7 +71,7 @@ std::vector<UpsampleSpec> specs(bool bilinear) {
   return list;
 }
 
-TEST(Upsample, ForwardAndBackwardMatchTheReferenceWithTheSameBitsAtEachLevel) {
+TEST(Upsample, MatchesTheReferenceAtEveryLevel) {
   for (const bool bilinear : {false, true})
     for (const UpsampleSpec& s : specs(bilinear)) {
       const std::string what = (bilinear ? "bilinear " : "nearest ") + describe(s);
@@ -88,7 +88,7 @@ TEST(Upsample, ForwardAndBackwardMatchTheReferenceWithTheSameBitsAtEachLevel) {
           level.spatial.upsample_nearest({}, s, x_data.data(), y_data.data());
           level.spatial.upsample_nearest_backward({}, s, dy_data.data(), dx_data.data());
         }
-        // A place of up to 20 is rounded to 2 units of 2^-24 of it; two products and a sum each way.
+        // A position of up to 20 is rounded to 2 units of 2^-24 of it; two products and a sum per axis.
         expect_close(y_data.values(), y, Values(y.size(), 1.0), 0.0, bilinear ? 64 * kRounding : 0.0,
                      "y " + what);
         expect_close(dx_data.values(), dx, Values(dx.size(), 1.0), 0.0, 512 * kRounding, "dx " + what);
@@ -102,7 +102,7 @@ TEST(Upsample, ForwardAndBackwardMatchTheReferenceWithTheSameBitsAtEachLevel) {
     }
 }
 
-/// Values of 16 bits: float32's results on the same numbers, rounded once.
+/// 16-bit values: float32's results on the same numbers, rounded once.
 template <typename T>
 class SpatialHalf : public testing::Test {};
 using Types = testing::Types<BFloat16, Float16>;

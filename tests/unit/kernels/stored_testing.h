@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in memory in one of the types of core/data.h, and comparisons of what a kernel stored with the
-// float32 kernel's results, rounded once.
+// Numbers stored in one of the types of core/data.h, and comparisons of stored results with the float32
+// kernel's results, rounded once.
 #pragma once
 
 #include "core/data.h"
@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-/// Half the distance from 1 to T's next number: the largest relative error of one rounding to T (of numbers
-/// that are not subnormal in T).
+/// Half the distance from 1 to T's next number: the largest relative error of one rounding to T, for numbers
+/// that are not subnormal in T.
 template <typename T>
 inline constexpr double kRoundingOf = dtype_of<T> == DType::bf16  ? 0x1p-8
                                       : dtype_of<T> == DType::f16 ? 0x1p-11
                                                                   : kRounding;
 
-/// Numbers of T in 64-byte aligned memory, or `shift` elements behind that.
+/// Numbers of T in 64-byte aligned memory, shifted by `shift` elements.
 template <typename T>
 class Stored {
  public:

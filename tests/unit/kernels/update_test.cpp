@@ -14,13 +14,13 @@
 namespace lockstep {
 namespace {
 
-/// A rule applied to [first, first + count) of w with gradient g and two slots; t counts from 1.
+/// A rule applied to [first, first + count) of w with gradient g and two slots; t starts at 1.
 struct Rule {
   const char* name;
   std::function<void(const UpdateKernels&, std::int64_t count, float* w, const float* g, float* a, float* b,
                      int t)>
       apply;
-  double w[3];  ///< from w = 1 with gradients 0.1, 0.2, -0.3
+  double w[3];  ///< expected w, from w = 1 with gradients 0.1, 0.2, -0.3
 };
 
 std::vector<Rule> rules() {
@@ -54,13 +54,13 @@ TEST(Update, FollowsTheReferenceVectors) {
   constexpr float kGradients[] = {0.1F, 0.2F, -0.3F};
   for (const Level& level : levels())
     for (const Rule& rule : rules()) {
-      constexpr std::size_t kCount = 37;  // vectors and a rest
+      constexpr std::size_t kCount = 37;  // whole vectors and a remainder
       Floats w(Values(kCount, 1.0)), g(kCount), a(kCount), b(kCount);
       for (int t = 1; t <= 3; ++t) {
         for (std::size_t i = 0; i < kCount; ++i) g[i] = kGradients[t - 1];
         rule.apply(level.update, kCount, w.data(), g.data(), a.data(), b.data(), t);
-        // Each step rounds a few numbers near 1; Adam divides by a root whose argument (1 - beta2) is off by
-        // 2^-10.
+        // Each step rounds a few numbers near 1. Adam divides by a root whose argument (1 - beta2) has an
+        // error of 2^-10.
         const double tolerance = rule.name == std::string("adam") ? 2e-6 : 3.0 * t * 2 * kRounding;
         for (std::size_t i = 0; i < kCount; ++i)
           EXPECT_NEAR(w[i], rule.w[t - 1], tolerance) << level.name << " " << rule.name << " step " << t;
@@ -68,7 +68,7 @@ TEST(Update, FollowsTheReferenceVectors) {
     }
 }
 
-TEST(Update, AnyCutGivesTheSameBits) {
+TEST(Update, AnySplitReturnsTheSameBits) {
   constexpr std::int64_t kCount = 100;
   for (const Rule& rule : rules()) {
     Floats whole_w(kCount), whole_a(kCount), whole_b(kCount);
@@ -94,7 +94,7 @@ TEST(Update, AnyCutGivesTheSameBits) {
   }
 }
 
-TEST(Update, LeavesNeighboursAlone) {
+TEST(Update, LeavesAdjacentElementsUnchanged) {
   for (const Level& level : levels())
     for (const Rule& rule : rules()) {
       Floats w(Values(40, 1.0)), g(Values(40, 1.0)), a(Values(40, 1.0)), b(Values(40, 1.0));
@@ -103,7 +103,7 @@ TEST(Update, LeavesNeighboursAlone) {
     }
 }
 
-TEST(Update, UnscaleMultipliesAndFindsWhatIsNotFinite) {
+TEST(Update, UnscaleMultipliesAndDetectsNonFiniteResults) {
   const float infinity = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
   for (const Level& level : levels())
@@ -122,14 +122,14 @@ TEST(Update, UnscaleMultipliesAndFindsWhatIsNotFinite) {
           level.update.unscale(TestLane(), count, 0.5F, copy.data(), &flag);
           EXPECT_EQ(flag, 1) << level.name << " " << count << " " << at;
         }
-      flag = 1;  // another range's: it stays
+      flag = 1;  // set by another range; it stays set
       level.update.unscale(TestLane(), count, 1.0F, g.data(), &flag);
       EXPECT_EQ(flag, 1);
     }
 }
 
-/// In two parts, as two threads do it.
-TEST(Update, RowsMoveAsWithADenseGradientAndOthersStayIfTheyAreToStay) {
+/// In two parts, as with two threads.
+TEST(Update, SparseUpdatesMatchDenseOnesOrKeepOtherRows) {
   for (const Level& level : levels())
     for (const RowRule& rule : row_rules())
       for (const RowCase& test : row_cases())

@@ -17,7 +17,7 @@ class HalfTypes : public testing::Test {};
 using Types = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(HalfTypes, Types);
 
-TYPED_TEST(HalfTypes, RegistersConvertLikeSingleNumbers) {
+TYPED_TEST(HalfTypes, RegistersConvertLikeScalars) {
   std::vector<float> values = {
       0.0F,        -0.0F,    1.0F,     -1.5F,         65519.0F,
       65520.0F,    0x1p-25F, 0x1p-24F, 0x1.8p-25F,    0x1p-130F,
