@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for convolution_cuda.cpp (cuDNN) where the GPU is emulated: plain loops, queued on the lane's
-// stream. The packed weights are a copy of the plain ones in the type of the activations, and only the pack
-// is read: forgetting to pack is seen. As there, in 16-bit types bias and relu are a pass behind the rounded
-// product, and the gradient of the weights has been rounded.
+// Replaces convolution_cuda.cpp (cuDNN) on the emulated GPU with plain loops, queued on the lane's stream.
+// The packed weights are a copy of the plain ones in the activation type. Only the pack is read, so a missing
+// pack() is detected. As with cuDNN, in 16-bit types bias and relu are a pass after the rounded product, and
+// the weight gradient is rounded.
 #include <vector>
 
 #include "core/error.h"
@@ -41,7 +41,7 @@ class EmulatedConvolution final : public LinearPrimitive {
  public:
   explicit EmulatedConvolution(const ConvolutionSpec& spec) : s_(spec) {}
 
-  /// Some, so that a lane that brings too little is found.
+  /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override { return 4096; }
   std::size_t packed_bytes() const override {
     return static_cast<std::size_t>(weights()) * size_in_bytes(s_.dtype);
@@ -97,7 +97,7 @@ class EmulatedConvolution final : public LinearPrimitive {
           sums[static_cast<std::size_t>(k)] += product(x[in], dy[out]);
         });
         for (std::size_t i = 0; i < sums.size(); ++i)
-          dweights[i] = to_float(from_float<T>(static_cast<float>(sums[i])));  // cuDNN gives them in T
+          dweights[i] = to_float(from_float<T>(static_cast<float>(sums[i])));  // cuDNN returns them in T
       });
     });
   }
@@ -120,7 +120,7 @@ class EmulatedConvolution final : public LinearPrimitive {
 
   template <typename F>
   void queue(const Lane& lane, const F& work) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
     check(emulation::enqueue(stream_of(lane), work), "an emulated convolution");
   }

@@ -1,22 +1,23 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the CUDA runtime that Lockstep uses, on the CPU, for tests: on the include path in front of the
-// toolkit's, so that the same sources compile with the host compiler. Signatures as in CUDA 13.
+// The part of the CUDA runtime that Lockstep uses, implemented on the CPU for tests. It precedes the
+// toolkit's on the include path, so that the host compiler compiles the same sources. Signatures are those of
+// CUDA 13.
 //
-// What it promises beside results (emulation_test.cpp):
-// - Streams are lazy. A kernel, an asynchronous copy, a record and a wait are only queued; they run when the
-//   host waits for the stream, the device or an event, or when a stream that runs waits for their event. So a
-//   missing wait shows, each time, and not by chance. A blocking copy runs at once and does not wait for
-//   streams made with cudaStreamNonBlocking.
-// - Device memory is poisoned when allocated and when freed (all bytes 0xFF: NaN as a float), and has
-// canaries at
-//   both ends that cudaFree looks at; a broken one ends the process with a message.
-// - The threads of a block meet at barriers and shuffles as on a GPU; threads that wait at different ones end
-//   the process with a message.
-// - With LOCKSTEP_EMULATED_RUN_AHEAD set, streams but the first run as early as their waits allow: so memory
-//   that is used again too early shows, too.
-// LOCKSTEP_EMULATED_GPUS (default 1) devices of LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
+// Guarantees in addition to results (emulation_test.cpp):
+// - Streams are lazy. A kernel, an asynchronous copy, a record and a wait are only queued. They run when the
+//   host waits for the stream, the device or an event, or when a running stream waits for their event. So a
+//   missing wait shows each time, not by chance. A blocking copy runs at once and does not wait for streams
+//   created with cudaStreamNonBlocking.
+// - Device memory is poisoned at allocation and release (all bytes 0xFF: NaN as a float). It has canaries at
+//   both ends, which cudaFree checks; a broken one ends the process with a message.
+// - The threads of a block synchronise at barriers and shuffles as on a GPU. Threads that wait at different
+//   ones end the process with a message.
+// - With LOCKSTEP_EMULATED_RUN_AHEAD set, all streams except the first run as early as their waits allow, so
+//   that memory that is reused too early shows too.
+//
+// There are LOCKSTEP_EMULATED_GPUS (default 1) devices with LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
 // Thread-safe.
 #pragma once
 
@@ -160,7 +161,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 namespace lockstep::emulation {
 /// Queues `work` as a kernel of this configuration; `kernel` runs one thread of it.
 cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> kernel);
-/// Queues host work on a stream (for what stands in for libraries that work on streams).
+/// Queues host work on a stream, for replacements of libraries that work on streams.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 }  // namespace lockstep::emulation
 

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for dense_cuda.cpp (cuBLASLt) where the GPU is emulated: plain loops, queued on the lane's
-// stream. As there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch
+// Replaces dense_cuda.cpp (cuBLASLt) on the emulated GPU with plain loops, queued on the lane's stream. As
+// there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch and added to
+// the sum, and relu is a separate pass afterwards.
 // and added to the sum, and relu is a pass behind that.
 #include "core/error.h"
 #include "kernels/cuda_launch.h"
@@ -16,7 +17,7 @@ class EmulatedDense final : public LinearPrimitive {
  public:
   explicit EmulatedDense(const DenseSpec& spec) : s_(spec) {}
 
-  /// Some, so that a lane that brings too little is found.
+  /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override {
     return 4096 + static_cast<std::size_t>(s_.out) * sizeof(float);
   }
@@ -59,7 +60,7 @@ class EmulatedDense final : public LinearPrimitive {
   }
 
  private:
-  /// Element (i, l) lies at i * row + l * column.
+  /// Element (i, l) is at i * row + l * column.
   struct Operand {
     const void* address;
     std::int64_t row, column;
@@ -68,11 +69,11 @@ class EmulatedDense final : public LinearPrimitive {
   const void* used(const float* weights, const void* packed) const { return packs() ? packed : weights; }
 
   void require_scratch(const Lane& lane) const {
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch, {} needed",
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
   }
 
-  /// c (m x n) = a b + bias; a and b of the spec's type, the bias of c's.
+  /// c (m x n) = a b + bias. a and b have the spec's type; the bias has c's type.
   void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a,
                const Operand& b, const void* bias, Data c) const {
     require_scratch(lane);
@@ -80,7 +81,7 @@ class EmulatedDense final : public LinearPrimitive {
         reinterpret_cast<std::uintptr_t>(a.address) | reinterpret_cast<std::uintptr_t>(b.address) |
         reinterpret_cast<std::uintptr_t>(c.address()) | reinterpret_cast<std::uintptr_t>(bias);
     LOCKSTEP_CHECK(addresses % (s_.aligned ? 16 : size_in_bytes(s_.dtype)) == 0,
-                   "an operand is not aligned as the spec says");
+                   "an operand is not aligned as the spec requires");
     with_type(s_.dtype, [&]<typename From>(From) {
       with_type(c.type(), [&]<typename To>(To) {
         check(emulation::enqueue(stream_of(lane), [=] { multiply<From>(m, n, k, a, b, bias, c.as<To>()); }),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device code on the CPU: qualifiers, built-in variables, barriers, warp shuffles. A block's threads are
-// fibers of the host thread that runs the block, one after the other until each ends or waits.
+// Device code on the CPU: qualifiers, built-in variables, barriers, warp shuffles. The threads of a block are
+// fibers of one host thread, which runs each in turn until it ends or waits.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,12 @@ inline constexpr int warpSize = 32;
 
 namespace lockstep::emulation {
 
-/// Runs all blocks of a grid, each thread of each calls `kernel`.
+/// Runs all blocks of a grid; each thread of each block calls `kernel`.
 void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel);
 
-/// Waits until all lanes of this thread's warp have given 8 bytes here, and returns lane `from`'s. `mask`
-/// must name the whole warp; `what` is the caller's name, for the message if they never meet.
+/// Waits until all lanes of this thread's warp have passed 8 bytes here, and returns those of lane `from`.
+/// `mask` must name the whole warp. `what` is the caller's name for the message if the lanes never
+/// synchronise.
 std::uint64_t exchange(unsigned int mask, std::uint64_t value, unsigned int from, const char* what);
 /// The block's barrier.
 void block_barrier();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The switch itself is a dozen instructions on x86-64, and swapcontext (with two system calls) elsewhere.
+// Fiber switches: a dozen instructions on x86-64, swapcontext (with two system calls) elsewhere.
 #include "fiber.h"
 
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ namespace lockstep::emulation {
 
 #if defined(__x86_64__)
 extern "C" void lockstep_switch_stack(void** save, void* load);
-// Saves what a call must keep, changes stacks, restores.
+// Saves the callee-saved registers, changes stacks, restores them.
 asm(R"(
 .text
 .globl lockstep_switch_stack
@@ -79,8 +79,8 @@ void Fiber::start(void (*entry)(void*), void* argument) {
   argument_ = argument;
   finished_ = false;
 #if defined(__x86_64__)
-  // What lockstep_switch_stack pops: r15 r14 r13 r12 rbx rbp, then the address it returns to, 16-byte aligned
-  // after it.
+  // The values that lockstep_switch_stack pops: r15 r14 r13 r12 rbx rbp, then the return address, after which
+  // the stack is 16-byte aligned.
   void** top = reinterpret_cast<void**>(stack_ + kStackBytes - 64);
   *--top = reinterpret_cast<void*>(&lockstep_fiber_begin);
   *--top = nullptr;
@@ -89,7 +89,7 @@ void Fiber::start(void (*entry)(void*), void* argument) {
   for (int i = 0; i < 3; ++i) *--top = nullptr;
   own_ = top;
 #else
-  auto* context = reinterpret_cast<ucontext_t*>(stack_);  // at the far end of the stack
+  auto* context = reinterpret_cast<ucontext_t*>(stack_);  // at the low end of the stack
   getcontext(context);
   context->uc_stack.ss_sp = stack_ + sizeof(ucontext_t);
   context->uc_stack.ss_size = kStackBytes - sizeof(ucontext_t);

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fibers: functions with stacks of their own that one host thread runs in turns.
+// Fibers: functions with their own stacks, scheduled cooperatively by one host thread.
 #pragma once
 
 #include <cstddef>
 
 namespace lockstep::emulation {
 
-/// A stack, and where the function on it stands. Not movable: its address is on its stack.
+/// A stack and the execution state of its function. Not movable: its address is on its stack.
 class Fiber {
  public:
   Fiber();
@@ -16,11 +16,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// The next resume() calls entry(argument) from its beginning.
+  /// Sets the function: the next resume() calls entry(argument).
   void start(void (*entry)(void*), void* argument);
-  /// Runs until the function suspends itself or returns; true when it has returned.
+  /// Runs until the function suspends itself or returns. Returns true if it has returned.
   bool resume();
-  /// Called by the function that runs on this fiber: back to resume()'s caller.
+  /// Called by the function on this fiber: returns control to resume()'s caller.
   void suspend();
 
  private:
@@ -29,11 +29,11 @@ class Fiber {
 
   char* stack_;
   void* own_ = nullptr;     ///< the function's stack pointer, while suspended
-  void* caller_ = nullptr;  ///< resume()'s, while running
+  void* caller_ = nullptr;  ///< the stack pointer of resume()'s caller, while running
   void (*entry_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool finished_ = true;
-  // For AddressSanitizer, which follows stacks.
+  // For AddressSanitizer, which tracks stacks.
   void* fake_stack_ = nullptr;
   const void* caller_stack_ = nullptr;
   std::size_t caller_stack_bytes_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capturing streams into graphs, and launching those. A graph is the captured work in the order of the calls.
+// Captures streams into graphs, and launches graphs. A graph is the captured work in the order of the calls.
 #include "runtime.h"
 
 struct CUgraph_st {

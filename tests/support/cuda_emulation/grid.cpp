@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a grid: blocks one after the other, the threads of a block as fibers. A thread that never waits gives
-// its stack to the next; so kernels without barriers run as a plain loop.
+// Runs a grid: blocks one after the other, the threads of a block as fibers. A thread that never waits passes
+// its stack to the next thread, so kernels without barriers run as a plain loop.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -28,8 +28,8 @@ struct Thread {
   const char* what = "";
 };
 
-/// What the lanes of a warp exchange: two sets of slots in turns, so that nobody writes what another still
-/// reads.
+/// The exchange slots of a warp's lanes. Two sets alternate, so that no lane overwrites a value that another
+/// has yet to read.
 struct Warp {
   std::uint64_t slots[2][kWarp];
   unsigned int generation = 0;
@@ -84,7 +84,7 @@ class Block {
     return rest < kWarp ? rest : kWarp;
   }
 
-  /// Until every lane has finished or waits at the block's barrier.
+  /// Runs until every lane has finished or waits at the block's barrier.
   void run_warp(unsigned int w) {
     const unsigned int first = w * kWarp, lanes = lanes_of(w);
     while (true) {
@@ -120,8 +120,8 @@ class Block {
   }
 
   [[noreturn]] void report_divergence(unsigned int first, unsigned int lanes) const {
-    std::fprintf(stderr, "emulated GPU: the lanes of a warp never meet (block %u,%u,%u):\n", blockIdx.x,
-                 blockIdx.y, blockIdx.z);
+    std::fprintf(stderr, "emulated GPU: the lanes of a warp never synchronise (block %u,%u,%u):\n",
+                 blockIdx.x, blockIdx.y, blockIdx.z);
     for (unsigned int i = first; i < first + lanes; ++i)
       std::fprintf(stderr, "  thread %u: %s\n", i,
                    threads_[i].state == State::finished ? "has ended" : threads_[i].what);

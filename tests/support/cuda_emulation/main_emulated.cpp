@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole program on emulated GPUs: `device: cuda` works, and shows what would go wrong without a wait.
+// The whole program on emulated GPUs: `device: cuda` works, and missing waits are detected.
 #include "comm/nccl_communicator.h"
 #include "driver/program.h"
 #include "kernels/backend.h"

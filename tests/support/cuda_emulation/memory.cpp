@@ -55,7 +55,7 @@ bool Memory::release(void* address, bool pinned) {
   const std::size_t bytes = found->second.bytes;
   char* begin = found->first;
   check_canary(begin - kCanaryBytes, "before", begin, bytes);
-  check_canary(begin + bytes, "behind", begin, bytes);
+  check_canary(begin + bytes, "past", begin, bytes);
   std::memset(begin, kPoison, bytes);
   std::free(begin - kCanaryBytes);
   allocations_.erase(found);

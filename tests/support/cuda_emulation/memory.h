@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated devices' memory and pinned host memory. Not thread-safe: runtime.cpp's lock is held.
+// The emulated devices' memory and pinned host memory. Not thread-safe: callers hold the lock of runtime.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace lockstep::emulation {
 
 class Memory {
  public:
-  static constexpr std::size_t kAlignment = 256;  ///< of what allocate() returns, as cudaMalloc's
-  /// Poisoned memory between two canaries; null if `limit` bytes would be exceeded on this device.
+  static constexpr std::size_t kAlignment = 256;  ///< alignment of allocations, as cudaMalloc's
+  /// Returns poisoned memory between two canaries, or null if the device would exceed `limit` bytes.
   void* allocate(int device, std::size_t bytes, std::size_t limit);
   void* allocate_pinned(std::size_t bytes);
-  /// False if `address` is not the begin of an allocation of this kind. Ends the process if a canary is
-  /// broken.
+  /// Returns false if `address` is not the beginning of an allocation of this kind. Ends the process if a
+  /// canary is broken.
   bool release(void* address, bool pinned);
-  /// True for addresses in device or pinned memory: what an asynchronous copy may touch later.
+  /// True for addresses in device or pinned memory, which an asynchronous copy may access later.
   bool may_be_used_later(const void* address) const;
   std::size_t used_bytes(int device) const;
 

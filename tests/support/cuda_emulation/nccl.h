@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of NCCL that Lockstep uses, for emulated GPUs: messages go through MPI, as work of the (lazy)
-// stream that a call names. Signatures as in NCCL 2.28. Like the real one it refuses two ranks on one GPU.
+// The part of NCCL that Lockstep uses, for emulated GPUs. Messages go through MPI, as work of the (lazy)
+// stream that a call names. Signatures are those of NCCL 2.28. Like NCCL, it rejects two ranks on one GPU.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NCCL's calls over MPI. A call is queued on its stream and makes its MPI calls when the stream is forced to
-// run; all ranks make the same calls, so they come in the same order. LOCKSTEP_EMULATED_NCCL_ERROR=n: the
-// n-th question for asynchronous errors is answered with one, as after a lost peer.
+// NCCL's calls over MPI. A call is queued on its stream and makes its MPI calls when the stream runs. All
+// ranks make the same calls, so their order agrees. LOCKSTEP_EMULATED_NCCL_ERROR=n: the n-th query for
+// asynchronous errors returns one, as after the loss of a peer.
 #include <mpi.h>
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ ncclResult_t queue(cudaStream_t stream, std::function<void()> work) {
 }
 
 ncclResult_t add(const Message& message, ncclComm_t comm, cudaStream_t stream) {
-  if (group.depth == 0) return ncclInvalidUsage;  // Lockstep always groups what could wait for each other
+  if (group.depth == 0) return ncclInvalidUsage;  // Lockstep groups all calls that may wait for each other
   group.comm = comm;
   group.stream = stream;
   group.messages.push_back(message);
@@ -96,7 +96,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  delete comm;  // MPI frees its part when it ends: no call that waits for others here
+  delete comm;  // MPI releases its part at its end: no call here may wait for other ranks
   return ncclSuccess;
 }
 

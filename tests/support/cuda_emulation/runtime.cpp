@@ -121,7 +121,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard guard(runtime().lock);
-  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
   drain_all(false);
   return cudaSuccess;
 }
@@ -180,7 +180,7 @@ cudaError_t cudaPeekAtLastError() { return last_error; }
 cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   Runtime& r = runtime();
   const std::lock_guard guard(r.lock);
-  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
   if (device_count() == 0) return answer(cudaErrorNoDevice);
   *devPtr = size == 0 ? nullptr : r.memory.allocate(this_device, size, device_bytes());
   return size == 0 || *devPtr != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
@@ -189,7 +189,7 @@ cudaError_t cudaFree(void* devPtr) {
   Runtime& r = runtime();
   const std::lock_guard guard(r.lock);
   if (devPtr == nullptr) return cudaSuccess;
-  if (spoils_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
   drain_all(false);  // as on a GPU, it waits for the device
   return r.memory.release(devPtr, false) ? cudaSuccess : answer(cudaErrorInvalidValue);
 }
@@ -208,14 +208,14 @@ cudaError_t cudaFreeHost(void* ptr) {
 }
 cudaError_t cudaMemcpy(void* dst, const void* src, std::size_t count, cudaMemcpyKind) {
   const std::lock_guard guard(runtime().lock);
-  if (spoils_captures()) return answer(cudaErrorStreamCaptureImplicit);
+  if (invalidates_captures()) return answer(cudaErrorStreamCaptureImplicit);
   drain_all(true);
   if (count > 0) std::memcpy(dst, src, count);
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* devPtr, int value, std::size_t count) {
   const std::lock_guard guard(runtime().lock);
-  if (spoils_captures()) return answer(cudaErrorStreamCaptureImplicit);
+  if (invalidates_captures()) return answer(cudaErrorStreamCaptureImplicit);
   drain_all(true);
   if (count > 0) std::memset(devPtr, value, count);
   return cudaSuccess;
@@ -227,9 +227,9 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
   if (count == 0) return cudaSuccess;
-  // Memory that is neither on a device nor pinned: the copy has ended when the call returns, as on a GPU.
+  // Memory that is neither on a device nor pinned: the copy is complete when the call returns, as on a GPU.
   const bool pageable = !r.memory.may_be_used_later(dst) || !r.memory.may_be_used_later(src);
-  if (pageable && spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  if (pageable && invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
   const cudaError_t error = push(target, [=] { std::memcpy(dst, src, count); });
   if (error == cudaSuccess && pageable) drain(target);
   return error;

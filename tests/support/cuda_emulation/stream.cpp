@@ -10,7 +10,8 @@
 namespace lockstep::emulation {
 namespace {
 
-constexpr int kQueriesUntilReady = 3;  // of an event that nobody waits for, so that polling ends
+constexpr int kQueriesUntilReady =
+    3;  // queries of an event without a waiter until it is ready, so that polling terminates
 
 }  // namespace
 
@@ -86,7 +87,7 @@ cudaError_t push(CUstream_st* stream, std::function<void()> work) {
   return cudaSuccess;
 }
 
-bool spoils_captures() {
+bool invalidates_captures() {
   bool found = false;
   for (const auto& capture : runtime().captures)
     if (capture->mode != cudaStreamCaptureModeRelaxed) {
@@ -96,7 +97,7 @@ bool spoils_captures() {
   return found;
 }
 
-bool spoils_own_capture(const CUstream_st* stream) {
+bool invalidates_own_capture(const CUstream_st* stream) {
   if (!stream->capture) return false;
   stream->capture->invalid = true;
   return true;
@@ -159,7 +160,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard guard(runtime().lock);
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
-  if (spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  if (invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
   drain(target);
   return cudaSuccess;
 }
@@ -168,7 +169,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard guard(r.lock);
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
-  if (spoils_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  if (invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
   if (target->queue.empty()) return cudaSuccess;
   if (r.queried.insert(target).second) return cudaErrorNotReady;
   r.queried.erase(target);

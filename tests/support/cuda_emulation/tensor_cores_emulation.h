@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernels/cuda_tensor_cores.h asks of a GPU's instructions, on the CPU: which lane holds which element
-// is as the PTX ISA (sections "ldmatrix" and "mma.m16n8k16") says. All lanes of a warp call each function.
+// The tensor core instructions of kernels/cuda_tensor_cores.h on the CPU. Elements are assigned to lanes as
+// in the PTX ISA (sections "ldmatrix" and "mma.m16n8k16"). All lanes of a warp must call each function.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace lockstep::emulation {
 
 inline constexpr unsigned int kMostWarps = 32;
 
-/// What the lanes of a warp show each other.
+/// The values that the lanes of a warp publish to each other.
 template <typename T>
 struct Shown {
   T of[kMostWarps][32];
   T* warp() { return of[threadIdx.x / 32U]; }
 };
 
-/// ldmatrix.x4: matrix m's row r lies where lane 8 m + r says; a lane gets two neighbours of row lane / 4 of
-/// each matrix, or (transposed) of column lane / 4.
+/// ldmatrix.x4: row r of matrix m is at the address passed by lane 8 m + r. A lane receives two adjacent
+/// elements of row lane / 4 of each matrix, or (transposed) of column lane / 4.
 template <bool kTransposed>
 void load_matrices(const void* row, std::uint32_t* to) {
   static thread_local Shown<const std::uint16_t*> shown;

@@ -15,8 +15,7 @@ namespace lockstep {
 
 namespace {
 
-/// What cuDNN 9.19 wants to know of a GPU, with an H200's values (CUDA's device properties of one; compute
-/// capability 9.0).
+/// The device properties that cuDNN 9.19 requires, with the values of an H200 (compute capability 9.0).
 constexpr std::string_view kH200 = R"({
   "deviceName": "NVIDIA H200", "cudaDeviceId": 0, "pciDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
   "isTccDriver": 0, "supportCoopLaunch": 1, "multiProcessorCount": 132, "warpSize": 32,
@@ -91,10 +90,10 @@ PlannedOperand operand_of(const nlohmann::json& graph, const std::string& name) 
             axes_of(extents, 2, {1, 1, 1}),
             axes_of(strides, 2, {0, 0, 0})};
   }
-  LOCKSTEP_CHECK(false, "cuDNN knows no operand {}", name);
+  LOCKSTEP_CHECK(false, "cuDNN has no operand {}", name);
 }
 
-/// From cuDNN's own account of the plan.
+/// The operation according to cuDNN's own description of the plan.
 PlannedOperation operation_of(const cuda::FoundPlan& found) {
   const auto text =
       found.plan.get<char>(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 1 << 16);
@@ -126,7 +125,7 @@ PlannedOperation operation_of(const cuda::FoundPlan& found) {
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
   const std::string what = spec.describe();
   const cuda::FoundPlan found = find_plan(spec, {.device = &described_gpu()}, what);
-  // Operands at addresses that are as aligned as the program's.
+  // Operand addresses with the program's alignment.
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
   cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
   return {operation_of(found), static_cast<std::size_t>(found.workspace_bytes),

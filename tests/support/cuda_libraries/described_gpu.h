@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of the real cuDNN for a GPU that is not there (cuDNN 9.8 and later: "deviceless" planning): an H200
-// is described to it, and the program's own code (kernels/cudnn_plan_cuda.h) asks for engines and plans. No
-// driver is needed, and nothing can be executed. What a card adds when such a plan is made there, loading the
-// engine's kernels, is not seen here.
+// Plans of the real cuDNN for a GPU that is not present (cuDNN 9.8 and later: "deviceless" planning). The
+// test describes an H200 to cuDNN, and the program's own code (kernels/cudnn_plan_cuda.h) requests engines
+// and plans. No driver is needed, and nothing can be executed. Loading an engine's kernels, which a real card
+// does when a plan is created, is not covered.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@
 
 namespace lockstep {
 
-/// An operand as cuDNN understood it; the kernel is out x in/groups x space. Axes in order depth, height,
-/// width; strides in elements.
+/// An operand as cuDNN reports it. The kernel is out x in/groups x space. Axes are in the order depth,
+/// height, width; strides are in elements.
 struct PlannedOperand {
   DType type = DType::f32;
   std::int64_t n = 0, c = 0, n_stride = 0, c_stride = 0;
   cuda::PlanSpec::Axes space{1, 1, 1}, space_strides{0, 0, 0};
 };
-/// An operation as cuDNN understood it.
+/// An operation as cuDNN reports it.
 struct PlannedOperation {
   cuda::PlanSpec::Pass pass = cuda::PlanSpec::Pass::forward;
   PlannedOperand x, kernel, y;
@@ -34,12 +34,12 @@ struct PlannedOperation {
 struct PlanFacts {
   PlannedOperation operation;
   std::size_t workspace_bytes = 0;
-  std::int64_t engine = 0;                      ///< cuDNN's number of it, per kind of operation
-  std::string numerical_notes, behavior_notes;  ///< as cuDNN calls them, without the common beginning
+  std::int64_t engine = 0;                      ///< cuDNN's engine number, per kind of operation
+  std::string numerical_notes, behavior_notes;  ///< cuDNN's names without their common prefix
 };
 
-/// The plan that the program would take on an H200. Throws as cuda::find_plan does, and Error(bug) where the
-/// operands' names are not those of a variant pack.
+/// The plan that the program would use on an H200. Throws as cuda::find_plan does, and Error(bug) if the
+/// operands' identifiers are not those of a variant pack.
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec);
 
 }  // namespace lockstep

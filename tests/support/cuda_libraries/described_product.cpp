@@ -24,7 +24,8 @@ ProductMatrix matrix_of(cublasLtMatrixLayout_t layout) {
   const auto get = [&]<typename T>(T, cublasLtMatrixLayoutAttribute_t attribute) {
     return value_of<T>(cublasLtMatrixLayoutGetAttribute, layout, attribute);
   };
-  LOCKSTEP_CHECK(get(std::int32_t{}, CUBLASLT_MATRIX_LAYOUT_ORDER) == CUBLASLT_ORDER_COL, "not by columns");
+  LOCKSTEP_CHECK(get(std::int32_t{}, CUBLASLT_MATRIX_LAYOUT_ORDER) == CUBLASLT_ORDER_COL,
+                 "the layout is not column-major");
   LOCKSTEP_CHECK(get(std::int32_t{}, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) == 1, "a batch");
   const auto type = get(std::uint32_t{}, CUBLASLT_MATRIX_LAYOUT_TYPE);
   LOCKSTEP_CHECK(type == CUDA_R_32F || type == CUDA_R_16BF || type == CUDA_R_16F, "numbers of type {}", type);
@@ -36,7 +37,7 @@ ProductMatrix matrix_of(cublasLtMatrixLayout_t layout) {
           get(std::int64_t{}, CUBLASLT_MATRIX_LAYOUT_LD)};
 }
 
-/// Throws unless only deterministic algorithms are asked for; gives the operands' alignment.
+/// Returns the operands' alignment. Throws unless only deterministic algorithms are requested.
 std::uint32_t alignment_of(const cuda::ProductShape& shape) {
   const auto preference = cuda::preference_of(shape);
   const auto get = [&]<typename T>(T, cublasLtMatmulPreferenceAttributes_t attribute) {
@@ -44,14 +45,14 @@ std::uint32_t alignment_of(const cuda::ProductShape& shape) {
   };
   LOCKSTEP_CHECK(get(std::uint32_t{}, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) ==
                      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
-                 "other sums are allowed");
+                 "other reduction schemes are allowed");
   LOCKSTEP_CHECK(get(std::uint64_t{}, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) > 0,
                  "no workspace is allowed");
   const auto alignment = get(std::uint32_t{}, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    LOCKSTEP_CHECK(get(std::uint32_t{}, attribute) == alignment, "operands of several alignments");
+    LOCKSTEP_CHECK(get(std::uint32_t{}, attribute) == alignment, "the operands differ in alignment");
   return alignment;
 }
 
@@ -77,7 +78,7 @@ ProductAccount account_of(const cuda::ProductShape& shape) {
     const auto* const bias = reinterpret_cast<const void*>(std::uintptr_t{1} << 32);
     cuda::bias_pointer(operation.get(), bias, what);
     LOCKSTEP_CHECK(get(std::uintptr_t{}, CUBLASLT_MATMUL_DESC_BIAS_POINTER) == std::uintptr_t{1} << 32,
-                   "{}: another bias", what);
+                   "{}: a different bias", what);
   }
   return {matrix_of(layouts.a.get()),
           matrix_of(layouts.b.get()),

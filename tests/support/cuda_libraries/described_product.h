@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the real cuBLASLt understood of the program's products (kernels/cublaslt_product_cuda.h). Unlike cuDNN
-// it chooses algorithms on a GPU alone: here it sees the descriptors and no more.
+// The program's products as the real cuBLASLt reads them (kernels/cublaslt_product_cuda.h). Unlike cuDNN, it
+// selects algorithms only on a GPU, so it receives only the descriptors here.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// Column-major, as all of cuBLASLt's here.
+/// Column-major, like all matrices of cuBLASLt here.
 struct ProductMatrix {
   DType type = DType::f32;
   std::int64_t rows = 0, columns = 0, leading = 0;
@@ -23,8 +23,8 @@ struct ProductAccount {
   std::uint32_t alignment = 0;
 };
 
-/// Throws Error(device) where cuBLASLt refuses a descriptor, Error(bug) where it understood another thing
-/// than such a product with float32 sums and a deterministic choice of algorithms.
+/// Throws Error(device) if cuBLASLt rejects a descriptor, and Error(bug) if cuBLASLt reads anything other
+/// than this product with float32 sums and a deterministic choice of algorithms.
 ProductAccount account_of(const cuda::ProductShape& shape);
 
 }  // namespace lockstep

@@ -56,7 +56,7 @@ double product(A a, B b) {
   return static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
 }
 
-/// `written` has the sums of the products of the other two, which are of type T.
+/// Writes the sums of products of the other two operands, of type T, to `written`.
 template <typename T, typename To>
 void convolve(const PlannedOperation& p, void* x, void* kernel, void* y) {
   using Pass = cuda::PlanSpec::Pass;

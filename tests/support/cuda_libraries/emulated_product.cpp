@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for kernels/cublaslt_cuda.cpp on the emulated GPU, so that dense_cuda.cpp itself runs there: a
-// product is computed by plain loops as cuBLASLt says that it was told (described_product.h).
+// Replaces kernels/cublaslt_cuda.cpp on the emulated GPU, so that dense_cuda.cpp itself runs there. Plain
+// loops compute the product that cuBLASLt reads from the descriptors (described_product.h).
 #include "core/error.h"
 #include "core/half.h"
 #include "described_product.h"
@@ -34,12 +34,12 @@ class EmulatedProduct final : public Product {
  public:
   EmulatedProduct(const ProductShape& shape, int lanes) : lanes_(lanes), account_(account_of(shape)) {}
 
-  /// Some, so that a lane that brings too little is found.
+  /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override { return 4096; }
 
   void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const override {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
-    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} brings {} bytes of scratch", lane.index,
+    LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch", lane.index,
                    lane.scratch_bytes);
     for (const void* address : {a, b, bias, static_cast<const void*>(d)})
       LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % account_.alignment == 0,

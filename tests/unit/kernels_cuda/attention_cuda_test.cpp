@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention on a GPU beside attention in double, in each type of activations. The bounds below follow the
-// roundings one by one: of the operands of the tensor cores, of sums in float32, of what is stored.
+// Attention on a GPU compared with attention in double, in each activation type. The bounds below follow the
+// roundings one by one: of the tensor cores' operands, of float32 sums, and of stored results.
 #include "kernels/attention.h"
 
 #include "unit/kernels/stored_testing.h"
@@ -20,8 +20,8 @@ struct Problem {
   std::vector<float> lengths = {};
 
   std::int64_t units() const { return shape.heads * shape.head_size; }
-  std::int64_t queries() const { return shape.n * shape.queries * units(); }  ///< numbers of q, y, dy
-  std::int64_t keys() const { return shape.n * shape.keys * 2 * units(); }    ///< of k and v side by side
+  std::int64_t queries() const { return shape.n * shape.queries * units(); }  ///< size of q, y, dy
+  std::int64_t keys() const { return shape.n * shape.keys * 2 * units(); }  ///< size of k and v, interleaved
   float length(std::int64_t s) const {
     return lengths.empty() ? static_cast<float>(shape.keys) : lengths[static_cast<std::size_t>(s)];
   }
@@ -42,13 +42,12 @@ const std::vector<Problem>& problems() {
       {{.n = 2, .heads = 2, .head_size = 16, .queries = 9, .keys = 9, .dropout = true}, {0, 4}},
       {{.n = 2, .heads = 2, .head_size = 40, .queries = 66, .keys = 140, .self = false}, {65, 140}},
       {{.n = 1, .heads = 1, .head_size = 128, .queries = 80, .keys = 80, .causal = true, .dropout = true}},
-      {{.n = 1, .heads = 2, .head_size = 130, .queries = 20, .keys = 20, .causal = true}},  // too large to
-                                                                                            // fuse
+      {{.n = 1, .heads = 2, .head_size = 130, .queries = 20, .keys = 20, .causal = true}},  // not fused
   };
   return list;
 }
 
-/// Numbers and how far off they may be.
+/// Numbers and the bounds of their errors.
 struct Bounded {
   explicit Bounded(std::int64_t count) : value(static_cast<std::size_t>(count)), error(value) {}
   void add(std::int64_t at, double v, double e) {
@@ -71,13 +70,13 @@ double kept(const Problem& p, std::int64_t s, std::int64_t h, std::int64_t i, st
   return philox_uniform(words[element % 4]) >= kDropout.rate ? 1.0 / (1.0 - 0.25) : 0.0;
 }
 
-/// In double; `rounding` is the type's, `tiny` half its least number.
+/// The results in double; `rounding` is the type's, `tiny` half its smallest number.
 Expected expected(const Problem& p, const Values& q, const Values& kv, const Values& dy, double rounding,
                   double tiny) {
   Expected result(p);
   const std::int64_t units = p.units(), size = p.shape.head_size, Q = p.shape.queries, K = p.shape.keys;
   const double factor = 1.0 / std::sqrt(static_cast<double>(size));
-  // A sum of m products in float32, on tensor cores perhaps cut off instead of rounded.
+  // A sum of m products in float32; tensor cores may truncate instead of rounding.
   const auto sum_error = [](std::int64_t m) { return static_cast<double>(m + 4) * 2 * kRounding; };
   const auto at = [](const Values& v, std::int64_t i) { return v[static_cast<std::size_t>(i)]; };
   for (std::int64_t s = 0; s < p.shape.n; ++s)
@@ -101,7 +100,7 @@ Expected expected(const Problem& p, const Values& q, const Values& kv, const Val
           most = std::max(most, size_of_score);
         }
         for (double& score : x) sum += score = std::exp(score - largest);
-        // Of a probability: two scores' (its own, the logarithm's) and the exponential's.
+        // Error of a probability: of two scores (its own and the logarithm's) and of the exponential.
         const double relative = 2 * most * sum_error(size) + (2 * most + 16) * kRounding;
         for (std::int64_t j = 0; j < count; ++j) {
           const double used = (x[static_cast<std::size_t>(j)] /= sum) * kept(p, s, h, i, j);
@@ -177,7 +176,7 @@ Outcome<T> run(const Problem& p, const std::vector<T>& q, const std::vector<T>& 
   kernels.forward(lane, p.shape, inputs, kDropout, kept, y.data());
   kernels.backward(lane, p.shape, inputs, kDropout, kept, y.data(), ddy.data(),
                    {gradient.data(), key_gradients.data(), key_gradients.data() + units});
-  (void)memory.host();  // nothing behind it was written
+  (void)memory.host();  // checks that nothing was written past the end
   return {y.host(), gradient.host(), key_gradients.host()};
 }
 
@@ -210,20 +209,20 @@ void expect_attention(const Problem& p) {
   expect_within(wide(first.dkv), exact.dkv, what + ": dk and dv");
   EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, true), first)) << what << ", again";
   EXPECT_TRUE(same_bits(run(p, q, kv, dy, 1, true), first)) << what << ", elsewhere";
-  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, false), first)) << what << ", with nothing kept";
+  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, false), first)) << what << ", nothing kept";
 }
 
-TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInFloat32) {
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat32) {
   for (const Problem& problem : problems()) expect_attention<float>(problem);
 }
-TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInBfloat16) {
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) {
   for (const Problem& problem : problems()) expect_attention<BFloat16>(problem);
 }
-TEST_F(CudaAttention, IsThatInDoubleWithinItsRoundingsInFloat16) {
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) {
   for (const Problem& problem : problems()) expect_attention<Float16>(problem);
 }
 
-TEST_F(CudaAttention, In16BitsWhatLiesPastALengthIsNeverComputedWith) {
+TEST_F(CudaAttention, In16BitsValuesPastALengthAreNeverUsed) {
   const Problem p{{.n = 1, .heads = 1, .head_size = 16, .queries = 70, .keys = 70}, {21}};
   Values q = random_values(p.queries(), 1), kv = random_values(p.keys(), 2),
          dy = random_values(p.queries(), 3);
@@ -237,7 +236,7 @@ TEST_F(CudaAttention, In16BitsWhatLiesPastALengthIsNeverComputedWith) {
       ASSERT_TRUE(std::isfinite(to_float((*part)[i]))) << i;
       ASSERT_EQ(to_float((*part)[i]) == 0.0F, past) << i;
     }
-  kv[5] = std::nan("");  // a key that counts
+  kv[5] = std::nan("");  // a valid key
   EXPECT_TRUE(std::isnan(to_float(run(p, in(q), in(kv), in(dy), 0, true).y[0])));
 }
 

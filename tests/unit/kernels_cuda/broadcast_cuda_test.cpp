@@ -14,7 +14,7 @@ const std::vector<BroadcastShape> kShapes{{0, 3, 2},    {1, 1, 1},   {3, 1, 17},
                                           {2, 3, 5},    {2, 64, 3},  {1, 300, 8},  {3, 2, 100},
                                           {2, 1300, 1}, {70, 40, 4}, {1, 1000, 33}};
 
-TEST_F(CudaBroadcast, HasTheBitsOfTheCpuWhereNothingIsSummed) {
+TEST_F(CudaBroadcast, HasTheBitsOfTheCpuExceptInSums) {
   for (const BroadcastShape& s : kShapes)
     for (int shift : {0, 1}) {
       const std::string what = fmt::format("{}x{}x{} shift {}", s.outer, s.middle, s.inner, shift);
@@ -49,7 +49,7 @@ TEST_F(CudaBroadcast, HasTheBitsOfTheCpuWhereNothingIsSummed) {
     }
 }
 
-TEST_F(CudaBroadcast, SumsMatchTheCpuWithTheSameBitsAtAnyAddress) {
+TEST_F(CudaBroadcast, SumsMatchTheCpuAtAnyAddress) {
   for (const BroadcastShape& s : kShapes)
     for (const bool product : {false, true}) {
       const std::int64_t count = s.outer * s.middle * s.inner, small = s.outer * s.inner;
@@ -120,7 +120,7 @@ void expect_those_of_the_cpu(const BroadcastShape& s, int shift) {
   expect_near_rounded(gproducts, products, error, "sum of products " + what);
 }
 
-TEST_F(CudaBroadcast, InSixteenBitsIsThatOfTheCpu) {
+TEST_F(CudaBroadcast, In16BitsMatchesTheCpu) {
   for (const BroadcastShape& s : kShapes)
     for (int shift : {0, 1}) {
       expect_those_of_the_cpu<BFloat16>(s, shift);

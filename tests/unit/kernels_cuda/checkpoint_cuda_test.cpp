@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints of what is on a GPU: copied beside the steps, with the numbers of the step they are of.
+// Checkpoints of variables on a GPU: copied while further steps run, with the values of their own step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kLayers[] = "[flatten, {dense: {units: 16}}, relu, batch_norm, {dense: {units: 3}}]";
-/// Without running statistics, for which a save waits.
+/// Without running statistics; a save waits for these.
 constexpr char kPlainLayers[] = "[flatten, {dense: {units: 16}}, relu, {dense: {units: 3}}]";
 
 Device& the_gpu() {
@@ -32,7 +32,7 @@ std::vector<float> copy_of(const Tensor& tensor) {
   return {tensor.f32(), tensor.f32() + tensor.num_elements()};
 }
 
-/// What a run has, in host memory, by path.
+/// The state of a run, in host memory, by path.
 std::map<std::string, std::vector<float>> state_of(TinyRun& run) {
   std::map<std::string, std::vector<float>> state;
   for (const CheckpointTensor& entry : state_tensors(run.variables(), &run.optimizer()))
@@ -48,7 +48,7 @@ class CudaCheckpoint : public GpuTest {
   SelfCommunicator world_;
 };
 
-TEST_F(CudaCheckpoint, TheNextUpdateComesBehindWhoReadsTheVariables) {
+TEST_F(CudaCheckpoint, TheNextUpdateWaitsForPendingReaders) {
   TinyRun run = make_run();
   run.trainer().step();
   const auto before = state_of(run);
@@ -65,10 +65,11 @@ TEST_F(CudaCheckpoint, TheNextUpdateComesBehindWhoReadsTheVariables) {
       device.download(side.get(), copies.back().data(), entry.tensor.raw(), entry.tensor.size_bytes());
   }
   copied.record(side.get());
-  // Nothing waits for the copies but the update of the next step: an emulated stream would do them too late.
+  // Only the update of the next step waits for the copies. Without that wait, an emulated stream would copy
+  // too late.
   run.trainer().hold_update(&copied);
   for (int i = 0; i < 3; ++i) run.trainer().step();
-  EXPECT_NE(state_of(run), before) << "nothing was learnt";
+  EXPECT_NE(state_of(run), before) << "the steps changed nothing";
   copied.wait();
   int compared = 0;
   for (std::size_t i = 0; i < there.size(); ++i) {
@@ -77,10 +78,10 @@ TEST_F(CudaCheckpoint, TheNextUpdateComesBehindWhoReadsTheVariables) {
     EXPECT_EQ(std::vector<float>(found.begin(), found.end()), before.at(there[i].path)) << there[i].path;
     ++compared;
   }
-  EXPECT_EQ(compared, 3 * 6) << "variables and two slots of each";
+  EXPECT_EQ(compared, 3 * 6) << "six variables, each with two slots";
 }
 
-TEST_F(CudaCheckpoint, ASaveInTheBackgroundHasTheStateOfItsStep) {
+TEST_F(CudaCheckpoint, ABackgroundSaveHasTheStateOfItsStep) {
   for (const char* const layers : {kLayers, kPlainLayers}) {
     const testing::TemporaryFolder folder;
     TinyRun run = make_run(layers);
@@ -120,7 +121,7 @@ TEST_F(CudaCheckpoint, ASaveInTheBackgroundHasTheStateOfItsStep) {
   }
 }
 
-TEST_F(CudaCheckpoint, TheFingerprintIsTheSameForTheSameVariablesAndSaysIfOneIsBroken) {
+TEST_F(CudaCheckpoint, FingerprintsCompareVariablesAndDetectNan) {
   TinyRun run = make_run(), other = make_run();
   run.trainer().step();
   other.trainer().step();

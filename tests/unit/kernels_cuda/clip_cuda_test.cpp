@@ -10,7 +10,7 @@ class CudaClip : public GpuTest {};
 
 const ClipKernels& cpu() { return cpu_kernels().clip; }
 
-/// Structs in device memory.
+/// Structs in device memory, as 64-bit integers.
 template <typename T>
 OnDevice<std::int64_t> words_of(const std::vector<T>& values) {
   static_assert(sizeof(T) % sizeof(std::int64_t) == 0);
@@ -25,7 +25,7 @@ const T* as(const OnDevice<std::int64_t>& words) {
 
 std::vector<double> numbers_of(const ClipTotals& totals) { return {totals.norm, totals.clipped}; }
 
-/// Gradients, small and large, finite and not.
+/// Gradients of different magnitudes, finite and not.
 std::vector<Floats> gradients(const ClipCase& c) {
   std::vector<Floats> list;
   for (const double scale : {1.0, 3.4e38, 1e-44})

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of GPU kernels share: device memory with values, a lane with a stream, the visible skip
-// where there is no GPU. Compiled against a real GPU and against the emulated one.
+// Shared parts of the tests of GPU kernels: device memory with values, a lane with a stream, the visible skip
+// without a GPU. Compiled against a real GPU and against the emulated one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-/// Skips where there is no GPU, visibly; LOCKSTEP_REQUIRE_GPU=1 makes that a failure.
+/// Skips visibly without a GPU; LOCKSTEP_REQUIRE_GPU=1 turns the skip into a failure.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -28,14 +28,13 @@ class GpuTest : public ::testing::Test {
     if (error == cudaSuccess && count > 0) return;
     const std::string why = error == cudaSuccess ? "none is visible" : cudaGetErrorString(error);
     const char* required = std::getenv("LOCKSTEP_REQUIRE_GPU");
-    // Not the words that CTest takes for a skip.
+    // This text differs from the one that CTest takes for a skip.
     if (required != nullptr && std::string(required) == "1") FAIL() << "a GPU is required: " << why;
     GTEST_SKIP() << "no GPU: " << why;
   }
 };
 
-/// Numbers in device memory, `shift` elements behind its aligned begin, and one more behind them that must
-/// stay.
+/// Numbers in device memory, `shift` elements after its aligned beginning, followed by one guard element.
 template <typename T>
 class OnDevice {
  public:
@@ -68,16 +67,16 @@ class OnDevice {
   OnDevice& operator=(OnDevice&&) = delete;
 
   T* data() const { return memory_ + shift_; }
-  /// The numbers, once the GPU has done what it was given. Fails if the number behind them was written.
+  /// Waits for the GPU and returns the numbers. Fails if the guard element was overwritten.
   std::vector<T> host() const {
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::vector<T> values(count_);
     if (count_ > 0)
       cuda::check(cudaMemcpy(values.data(), data(), count_ * sizeof(T), cudaMemcpyDeviceToHost),
                   "cudaMemcpy");
-    unsigned char behind[4];
-    cuda::check(cudaMemcpy(behind, data() + count_, sizeof behind, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    for (unsigned char byte : behind) EXPECT_EQ(byte, 0xFF) << "something wrote behind the numbers";
+    unsigned char guard[4];
+    cuda::check(cudaMemcpy(guard, data() + count_, sizeof guard, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (unsigned char byte : guard) EXPECT_EQ(byte, 0xFF) << "the guard element was overwritten";
     return values;
   }
   Values values() const {
@@ -93,7 +92,7 @@ class OnDevice {
 using DeviceFloats = OnDevice<float>;
 using DeviceDoubles = OnDevice<double>;
 
-/// A lane with a stream and scratch of its own.
+/// A lane with its own stream and scratch.
 class CudaLane {
  public:
   explicit CudaLane(std::size_t scratch_bytes = cuda::kScratchBytes)
@@ -107,7 +106,7 @@ class CudaLane {
   ~CudaLane() { EXPECT_EQ(cudaStreamDestroy(static_cast<cudaStream_t>(lane.stream)), cudaSuccess); }
   CudaLane(const CudaLane&) = delete;
   CudaLane& operator=(const CudaLane&) = delete;
-  operator const Lane&() const { return lane; }  // NOLINT(google-explicit-constructor): stands for a lane
+  operator const Lane&() const { return lane; }  // NOLINT(google-explicit-constructor): acts as a lane
 
   Lane lane;
 
@@ -117,7 +116,7 @@ class CudaLane {
 
 inline const KernelTable& gpu() { return cuda_kernels({}); }
 
-/// The same bits, or both NaN (whose bits differ between processors).
+/// Equal bits, or both NaN (whose bits differ between processors).
 template <typename T>
 bool same_number(T a, T b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0 || (std::isnan(a) && std::isnan(b));
@@ -136,7 +135,7 @@ inline std::vector<float> host_of(const Floats& floats) {
   return {floats.data(), floats.data() + floats.size()};
 }
 
-/// Rows and channels that make one block and several, whole packs of four and not, no row at all.
+/// Sizes for one block and for several, with and without channels in fours, and without rows.
 struct Size {
   std::int64_t rows, channels;
 };

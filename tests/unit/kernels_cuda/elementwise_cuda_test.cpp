@@ -11,7 +11,7 @@ class CudaElementwise : public GpuTest {};
 
 const std::vector<std::int64_t> kCounts{0, 1, 3, 17, 256, 1023, 4100};
 
-/// Numbers with NaN, infinities and zeros of both signs among them.
+/// Random numbers with NaN, infinities and zeros of both signs.
 Values special_values(std::int64_t count, std::uint32_t stream) {
   Values values = random_values(count, stream);
   const double special[] = {std::nan(""), INFINITY, -INFINITY, 0.0, -0.0};
@@ -84,7 +84,7 @@ TEST_F(CudaElementwise, RowSumsWithAndWithoutMask) {
           expect_close(sums.values(), expected, magnitude, 65 * kRounding, 0.0, describe(size));
           if (written) expect_close(dg.values(), g, g, 0.0, 0.0, "g " + describe(size));
           if (first.empty()) first = sums.host();
-          expect_same(sums.host(), first, "again, and elsewhere, " + describe(size));
+          expect_same(sums.host(), first, "again at another address, " + describe(size));
         }
       }
 }
@@ -132,7 +132,7 @@ TEST_F(CudaElementwise, DropoutHasTheMaskOfTheCpu) {
         gpu().elementwise.dropout(lane, n, features, dx.data(), 0.25F, 0x123456789ABCDEFULL, 9, step, 1000,
                                   y.data());
         expect_same(y.host(), host_of(expected), "dropout");
-        // The step from the device, as in a captured graph.
+        // The step from device memory, as in a captured graph.
         const OnDevice<std::uint32_t> word(std::vector<std::uint32_t>{step});
         lane.lane.step_word = word.data();
         gpu().elementwise.dropout(lane, n, features, dx.data(), 0.25F, 0x123456789ABCDEFULL, 9, 7, 1000,
@@ -162,7 +162,7 @@ TEST_F(CudaElementwise, GaussianNoiseHasTheBitsOfTheCpu) {
     }
 }
 
-TEST_F(CudaElementwise, ALaneWithTooLittleScratchIsRefused) {
+TEST_F(CudaElementwise, ALaneWithTooLittleScratchIsABug) {
   const CudaLane lane(1024);
   const DeviceFloats x(random_values(100000 * 4, 8)), sums(4);
   EXPECT_THROW(gpu().elementwise.mask_and_sum_rows(lane, 100000, 4, x.data(), nullptr, nullptr, sums.data()),

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element-wise kernels in the 16-bit types on a GPU, beside the CPU's in the same type.
+// Element-wise kernels in the 16-bit types on a GPU, compared with the CPU's in the same type.
 #include "kernels/elementwise.h"
 
 #include "unit/kernels_cuda/stored_cuda_testing.h"
@@ -14,7 +14,7 @@ class CudaElementwiseHalf : public GpuTest {};
 using Types = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(CudaElementwiseHalf, Types);
 
-/// Numbers with NaN, infinities and zeros of both signs among them.
+/// Random numbers with NaN, infinities and zeros of both signs.
 Values special_values(std::int64_t count, std::uint32_t stream) {
   Values values = random_values(count, stream);
   const double special[] = {std::nan(""), INFINITY, -INFINITY, 0.0, -0.0};
@@ -58,7 +58,7 @@ TYPED_TEST(CudaElementwiseHalf, MapsHaveTheBitsOfTheCpu) {
     }
 }
 
-/// The kernel's sums run over the widened numbers, so they are those of its float32 self, bit for bit.
+/// The sums use the widened numbers, so they have the bits of the float32 kernel.
 TYPED_TEST(CudaElementwiseHalf, RowSumsHaveTheBitsOfFloat32) {
   for (Size size : kSizes)
     for (bool masked : {false, true})
@@ -84,7 +84,7 @@ TYPED_TEST(CudaElementwiseHalf, RowSumsHaveTheBitsOfFloat32) {
       }
 }
 
-TYPED_TEST(CudaElementwiseHalf, GlobalAveragesAreNearThoseOfTheCpu) {
+TYPED_TEST(CudaElementwiseHalf, GlobalAveragesMatchTheCpu) {
   for (std::int64_t n : {0, 1, 5})
     for (std::int64_t positions : {1, 3, 49, 700})
       for (std::int64_t channels : {1, 3, 64, 130})
@@ -102,7 +102,7 @@ TYPED_TEST(CudaElementwiseHalf, GlobalAveragesAreNearThoseOfTheCpu) {
           const CudaLane lane;
           gpu().elementwise.global_average(lane, n, positions, channels, gx.data(), y.data());
           gpu().elementwise.global_average_backward(lane, n, positions, channels, gdy.data(), back.data());
-          // The numbers are at most 1; 66 roundings here and 66 there.
+          // The numbers are at most 1; 66 roundings on each side.
           expect_near_rounded(y, wide_y, 132 * kRounding, "average " + what);
           expect_same(back, dx, "its gradient " + what);
         }

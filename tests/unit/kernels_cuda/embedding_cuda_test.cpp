@@ -29,7 +29,7 @@ TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
     for (std::int64_t positions : {0, 1, 511, 512, 513, 3000})  // one tile of the sort, and several
       for (std::int64_t units : {1, 5, 36})
         for (int shift : {0, 1}) {
-          if (rows == 70000 && (units == 36 || shift == 1)) continue;  // memory and time
+          if (rows == 70000 && (units == 36 || shift == 1)) continue;  // limits memory and time
           const std::string what = fmt::format("{} rows {} positions {} units", rows, positions, units);
           const Values ids = some_ids(positions, rows), table = random_values(rows * units, 2),
                        dy = random_values(positions * units, 3);
@@ -122,7 +122,7 @@ TEST_F(CudaEmbedding, AddsTheRowsOfLeavesAlongTheShardTree) {
           static_cast<std::int64_t>(kernels.group_bytes(places) / sizeof(std::int64_t)) + 1);
       const DeviceFloats ids(places, shift), leaf_values(test.values, shift),
           values(std::min(places, test.rows) * test.width, shift);
-      // As the sum of sparse gradients has it: the rows and their count in other memory.
+      // As in the sum of sparse gradients: the rows and their count are in other memory.
       const TouchedRows touched =
           TouchedRows::carve(memory.data(), places).with(sum_rows.data(), count.data());
       kernels.ids_of_rows(lane, test.leaves, test.leaf_rows, counts.data(), rows.data(), ids.data());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated GPU's own promises: tests of GPU code are worth what these are.
+// The guarantees of the emulated GPU, on which the tests of GPU code rely.
 #include <cstdlib>
 #include <numeric>
 
@@ -36,7 +36,7 @@ int read(const int* address) {
   return value;
 }
 
-TEST(CudaEmulation, AMissingWaitIsSeen) {
+TEST(CudaEmulation, AMissingWaitIsDetected) {
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream();
   add_one(stream, 1, values.data());
@@ -46,7 +46,7 @@ TEST(CudaEmulation, AMissingWaitIsSeen) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
-TEST(CudaEmulation, AStreamWaitsForAnothersEventOnlyIfAsked) {
+TEST(CudaEmulation, AStreamWaitsForAnEventOnlyIfTold) {
   for (bool wait : {false, true}) {
     const OnDevice<int> values(std::vector<int>{5}), copy(1);
     const cudaStream_t first = make_stream(), second = make_stream();
@@ -66,7 +66,7 @@ TEST(CudaEmulation, AStreamWaitsForAnothersEventOnlyIfAsked) {
   }
 }
 
-TEST(CudaEmulation, WaitingForAnEventRunsWhatIsBeforeItAndNoMore) {
+TEST(CudaEmulation, WaitingForAnEventRunsOnlyEarlierWork) {
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream();
   const cudaEvent_t event = make_event();
@@ -82,7 +82,7 @@ TEST(CudaEmulation, WaitingForAnEventRunsWhatIsBeforeItAndNoMore) {
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
 }
 
-TEST(CudaEmulation, PollingAnEventEnds) {
+TEST(CudaEmulation, PollingAnEventTerminates) {
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream();
   const cudaEvent_t event = make_event();
@@ -107,7 +107,7 @@ TEST(CudaEmulation, FreshDeviceMemoryIsNan) {
   EXPECT_EQ(cudaFree(address), cudaSuccess);
 }
 
-TEST(CudaEmulationDeathTest, WritingBehindAnAllocationEndsTheProcess) {
+TEST(CudaEmulationDeathTest, WritingPastAnAllocationAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -115,10 +115,10 @@ TEST(CudaEmulationDeathTest, WritingBehindAnAllocationEndsTheProcess) {
         if (cudaMalloc(&address, 40) == cudaSuccess) address[40] = 1;
         (void)cudaFree(address);
       },
-      "wrote behind the 40 bytes");
+      "wrote past the 40 bytes");
 }
 
-TEST(CudaEmulation, MemoryEndsWhereTheEnvironmentSays) {
+TEST(CudaEmulation, TheEnvironmentLimitsMemory) {
   ASSERT_EQ(setenv("LOCKSTEP_EMULATED_GPU_BYTES", "1000", 1), 0);
   void *first = nullptr, *second = nullptr;
   EXPECT_EQ(cudaMalloc(&first, 600), cudaSuccess);
@@ -134,7 +134,7 @@ TEST(CudaEmulation, MemoryEndsWhereTheEnvironmentSays) {
   ASSERT_EQ(unsetenv("LOCKSTEP_EMULATED_GPU_BYTES"), 0);
 }
 
-TEST(CudaEmulation, WorkOnAnotherDevicesStreamIsRefused) {
+TEST(CudaEmulation, WorkOnAnotherDevicesStreamFails) {
   ASSERT_EQ(setenv("LOCKSTEP_EMULATED_GPUS", "2", 1), 0);
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream();
@@ -147,7 +147,7 @@ TEST(CudaEmulation, WorkOnAnotherDevicesStreamIsRefused) {
   (void)cudaGetLastError();
 }
 
-/// Reverses the block's values through shared memory, and adds up the warp's.
+/// Reverses the block's values through shared memory, and sums the warp's values.
 void reverse_and_sum_kernel(int* values, int* sums) {
   __shared__ int shared[64];
   const int thread = static_cast<int>(threadIdx.x);
@@ -177,17 +177,17 @@ void diverging_kernel() {
   __syncwarp();
 }
 
-TEST(CudaEmulationDeathTest, LanesThatNeverMeetEndTheProcess) {
+TEST(CudaEmulationDeathTest, LanesAtDifferentBarriersAbort) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
         cuda::launch(Lane{}, "diverging", diverging_kernel, 1, 32);
         (void)cudaDeviceSynchronize();
       },
-      "never meet");
+      "never synchronise");
 }
 
-TEST(CudaEmulation, AGraphRunsWhatWasCapturedEachTimeItIsLaunched) {
+TEST(CudaEmulation, AGraphRunsTheCapturedWorkAtEachLaunch) {
   const OnDevice<int> values(std::vector<int>{5, 5});
   const cudaStream_t stream = make_stream(), side = make_stream();
   const cudaEvent_t fork = make_event(), join = make_event();
@@ -213,7 +213,7 @@ TEST(CudaEmulation, AGraphRunsWhatWasCapturedEachTimeItIsLaunched) {
   for (cudaEvent_t one : {fork, join}) EXPECT_EQ(cudaEventDestroy(one), cudaSuccess);
 }
 
-TEST(CudaEmulation, WaitingOrForgettingToJoinSpoilsACapture) {
+TEST(CudaEmulation, WaitingOrNotJoiningInvalidatesACapture) {
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream(), side = make_stream();
   const cudaEvent_t fork = make_event();

@@ -24,8 +24,9 @@ class CudaFingerprint : public GpuTest {
   }
 };
 
-// More than one block's and more than the most blocks' worth, with and without a rest behind the fours.
-TEST_F(CudaFingerprint, EqualBitsGiveEqualFingerprintsAndAnyChangedBitOrPlaceAnother) {
+// Counts for more than one block and for more than the largest grid, with and without a remainder after the
+// fours.
+TEST_F(CudaFingerprint, DependsOnEveryBitAndPosition) {
   for (const std::int64_t count : {1, 3, 4, 1023, 4100, 1'300'003}) {
     const Values random = random_values(count, 1);
     const std::vector<float> values(random.begin(), random.end());
@@ -52,7 +53,7 @@ TEST_F(CudaFingerprint, EqualBitsGiveEqualFingerprintsAndAnyChangedBitOrPlaceAno
   EXPECT_NE(of(std::vector<float>(8, 0.0F)).hash, of(std::vector<float>(9, 0.0F)).hash);
 }
 
-TEST_F(CudaFingerprint, FindsOneNumberThatIsNotFinite) {
+TEST_F(CudaFingerprint, FindsANonFiniteNumber) {
   for (const float broken : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                              std::numeric_limits<float>::quiet_NaN()})
     for (const std::size_t count : {1U, 7U, 4100U})

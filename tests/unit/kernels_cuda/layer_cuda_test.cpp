@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every layer on a GPU beside the same layer on the CPU: outputs, gradients of inputs and variables, and what
-// it moves. That a layer is here at all is the doing of layer_cases, which have every entry of the layer
-// table.
+// Every layer on a GPU compared with the same layer on the CPU: outputs, gradients of inputs and variables,
+// and running statistics. layer_cases provides every entry of the layer table.
 #include "model/layer_runner.h"
 
 #include <cmath>
@@ -22,7 +21,7 @@ struct GpuCase {
   DType type;
 };
 
-/// In float32, and in the 16-bit types that the layer takes.
+/// In float32, and in the 16-bit types that the layer supports.
 std::vector<GpuCase> gpu_cases() {
   std::vector<GpuCase> cases;
   for (const LayerCase& test : layer_cases())
@@ -65,10 +64,10 @@ LayerRun made(const GpuCase& one, Device* device, const KernelTable* kernels) {
   return run;
 }
 
-/// Sums of up to some thousand products of numbers around one, each rounded once: the square root of their
-/// number times half a unit, with room for a factor of eight, relative to the largest number of the tensor.
-/// In a 16-bit type such a difference can turn a rounding of what is given, or of what is kept on the way:
-/// up to eight of them, in attention.
+/// The bound for sums of up to some thousand products of numbers around one, each rounded once: the square
+/// root of their number times half a unit, times a margin of eight, relative to the largest number of the
+/// tensor. In a 16-bit type, such a difference can change a rounding of the results or of intermediate
+/// values, up to eight of them in attention.
 void expect_near(std::span<const float> gpu, std::span<const float> cpu, DType type,
                  const std::string& what) {
   ASSERT_EQ(gpu.size(), cpu.size()) << what;
@@ -80,7 +79,7 @@ void expect_near(std::span<const float> gpu, std::span<const float> cpu, DType t
     ASSERT_NEAR(static_cast<double>(gpu[i]), static_cast<double>(cpu[i]), tolerance) << what << " " << i;
 }
 
-TEST_P(LayerOnGpu, IsTheCpusWithinRoundingAndHasTheSameBitsTwice) {
+TEST_P(LayerOnGpu, MatchesTheCpuAndRepeatsItsBits) {
   const auto& [test, type] = GetParam();
   Device& device = cuda_backend().open(0);
   const KernelTable& kernels = cuda_backend().kernels({});

@@ -10,7 +10,7 @@ namespace {
 
 class CudaLayout : public GpuTest {};
 
-TEST_F(CudaLayout, CopiesWhatTheStridesSayAndNothingElse) {
+TEST_F(CudaLayout, CopiesWhatTheStridesSelectAndNothingElse) {
   for (const NamedCopy& test : copies())
     for (int shift : {0, 1}) {
       const CudaLane lane(0);
@@ -40,7 +40,7 @@ void check_halves(const NamedCopy& test, int shift) {
   EXPECT_EQ(moved, expected) << test.name << " shift " << shift;
 }
 
-TEST_F(CudaLayout, CopiesEveryBitOfSixteen) {
+TEST_F(CudaLayout, CopiesAllBitsOf16BitTypes) {
   for (const NamedCopy& test : copies())
     for (int shift : {0, 1, 4}) {
       check_halves<BFloat16>(test, shift);

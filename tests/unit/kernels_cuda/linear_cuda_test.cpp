@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dense layers and convolutions. Where the GPU is emulated the libraries are too: there these tests show that
-// shapes, layouts, lanes and scratch are used as the interface says, and not that cuBLASLt and cuDNN are
-// called rightly.
+// Dense layers and convolutions on a GPU. If the GPU is emulated, the libraries are too: then these tests
+// check that shapes, layouts, lanes and scratch are used as the interface requires, but not the calls of
+// cuBLASLt and cuDNN.
 #include "kernels/linear_cuda.h"
 
 #include "unit/kernels_cuda/cuda_testing.h"
@@ -13,7 +13,7 @@ namespace {
 
 class CudaLinear : public GpuTest {};
 
-/// A sum of k products in any order, with fused or separate rounding (Higham 2002, section 3.1).
+/// The error of a sum of k products in any order, with fused or separate rounding (Higham 2002, section 3.1).
 double dot_error(std::int64_t k) { return static_cast<double>(k + 2) * kRounding; }
 
 ConvolutionSpec convolution(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t in_c,
@@ -31,7 +31,7 @@ ConvolutionSpec convolution(std::int64_t n, std::int64_t h, std::int64_t w, std:
   return s;
 }
 
-/// Bottom and right get one more row of padding ("same" with stride 2), and the kernel is not square.
+/// Bottom and right have one more row of padding ("same" with stride 2), and the kernel is not square.
 ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c) {
   ConvolutionSpec s = convolution(n, 8, 10, in_c, out_c, 3, 2, 0);
   s.kernel_w = 5;
@@ -42,7 +42,7 @@ ConvolutionSpec asymmetric(std::int64_t n, std::int64_t in_c, std::int64_t out_c
   return s;
 }
 
-/// With a depth that is padded at the back alone.
+/// A volume with depth padding at the back only.
 ConvolutionSpec volume(std::int64_t n, std::int64_t in_c, std::int64_t out_c, std::int64_t stride,
                        std::int64_t back, std::int64_t groups = 1) {
   ConvolutionSpec s = convolution(n, 6, 5, in_c, out_c, 3, stride, 1, groups);
@@ -140,7 +140,7 @@ TEST_F(CudaLinear, DenseLayersMatchTheReference) {
       }
 }
 
-TEST_F(CudaLinear, NanGoesThroughProductsBiasAndRelu) {
+TEST_F(CudaLinear, NanPassesThroughProductsBiasAndRelu) {
   DenseSpec s;
   s.n = 4, s.in = 8, s.out = 8;
   s.bias = s.relu = true;
@@ -158,7 +158,7 @@ TEST_F(CudaLinear, NanGoesThroughProductsBiasAndRelu) {
   for (std::size_t i = 0; i < k.y.size(); ++i) EXPECT_EQ(std::isnan(k.y[i]), i / 4 == 70 / 4) << i;
 }
 
-TEST_F(CudaLinear, WhatCannotWorkIsRefused) {
+TEST_F(CudaLinear, RejectsMissingTrainingAndScratch) {
   DenseSpec s;
   s.n = 64, s.in = 64, s.out = 64;
   s.training = false;
@@ -174,7 +174,7 @@ TEST_F(CudaLinear, WhatCannotWorkIsRefused) {
   }
 }
 
-TEST_F(CudaLinear, TransposesMoveEveryNumber) {
+TEST_F(CudaLinear, TransposesMoveAllNumbers) {
   const CudaLane lane(0);
   for (Size size : {Size{1, 1}, Size{3, 17}, Size{33, 32}, Size{100, 70}, Size{5, 4000}}) {
     const Values from = random_values(size.rows * size.channels, 1);
@@ -196,7 +196,7 @@ TEST_F(CudaLinear, OneTablePerSetOfOptions) {
   EXPECT_EQ(gpu().scratch_bytes, cuda::kScratchBytes);
 }
 
-TEST(CudaLibraries, AreFoundAndSayTheirVersionsWithoutAGpu) {
+TEST(CudaLibraries, ReportTheirVersionsWithoutAGpu) {
   const std::string versions = cuda_library_versions();
   EXPECT_NE(versions.find(", "), std::string::npos) << versions;
   EXPECT_GT(versions.size(), 10U) << versions;

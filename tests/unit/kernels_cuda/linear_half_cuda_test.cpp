@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dense layers and convolutions of 16-bit activations on a GPU. What linear_cuda_test.cpp says about the
-// emulated one holds here, too.
+// Dense layers and convolutions with 16-bit activations on a GPU. The note on the emulated GPU in
+// linear_cuda_test.cpp applies here too.
 #include <algorithm>
 
 #include "kernels/linear_cuda.h"
@@ -112,7 +112,7 @@ std::string describe_all(const ConvolutionSpec& s) { return describe(s); }
 std::string describe_all(const DenseSpec& s) {
   return fmt::format("{}x{}x{} bias {} relu {}", s.n, s.in, s.out, s.bias, s.relu);
 }
-/// Products in an element of y, dx and dw.
+/// Number of products in an element of y, dx and dw.
 std::array<std::int64_t, 3> lengths_of(const ConvolutionSpec& s) {
   return {s.kernel_rows(), s.kernel_d * s.kernel_h * s.kernel_w * s.out_c / s.groups,
           s.n * s.out_positions()};
@@ -130,8 +130,8 @@ Values with_bias_at_once(Values product, const Values& b, bool bias, bool relu) 
   return rounded<T>(product);
 }
 
-/// Convolutions, and the transposed ones: the library rounds the product; bias and relu come behind that, and
-/// round again.
+/// For convolutions and transposed convolutions: the library rounds the product; bias and relu are applied
+/// afterwards, and round again.
 template <typename T>
 Values with_bias(Values product, const Values& b, bool bias, bool relu) {
   product = rounded<T>(product);
@@ -142,7 +142,7 @@ template <typename T>
 Values expected_y(const ConvolutionSpec& s, Values product, const Values& b) {
   return with_bias<T>(std::move(product), b, s.bias, s.relu);
 }
-/// A bias is rounded like the weights; the sum with it once.
+/// For dense layers: the bias is rounded like the weights; the sum with it is rounded once.
 template <typename T>
 Values expected_y(const DenseSpec& s, Values product, const Values& b) {
   return with_bias_at_once<T>(std::move(product), rounded<T>(b), s.bias, s.relu);
@@ -154,7 +154,7 @@ void check(Spec s) {
   const LinearSizes sizes = sizes_of(s);
   const Operands whole{whole_numbers(sizes.x, 1), whole_numbers(sizes.y, 2), whole_numbers(sizes.weights, 3),
                        whole_numbers(channels_of(s), 4)};
-  Operands fine = whole;  // weights that round to whole numbers, and a bias that rounds to another one
+  Operands fine = whole;  // weights that round to integers, and a bias that rounds to another integer
   for (double& value : fine.w) value *= 1.0 + kRoundingTo<T> / 2.0;
   for (double& value : fine.b) value += 0.0625 + 0x1p-14;
   for (auto [bias, relu] : {std::pair{false, false}, {true, false}, {true, true}, {false, true}}) {
@@ -166,7 +166,7 @@ void check(Spec s) {
     const Results r = run<T>(*primitive, fine), exact = exact_of(linear, whole);
     EXPECT_EQ(r.y, expected_y<T>(s, exact.y, fine.b)) << what;
     EXPECT_EQ(r.dx, rounded<T>(exact.dx)) << what;
-    // cuDNN may give the gradient of a convolution's weights in T.
+    // cuDNN may return the weight gradient in T.
     EXPECT_TRUE(r.dw == exact.dw || r.dw == rounded<T>(exact.dw)) << what;
 
     const Operands random{rounded<T>(random_values(sizes.x, 1)), rounded<T>(random_values(sizes.y, 2)),
@@ -181,8 +181,8 @@ void check(Spec s) {
     EXPECT_EQ(got.y, again.y) << what;
     EXPECT_EQ(got.dx, again.dx) << what;
     EXPECT_EQ(got.dw, again.dw) << what;
-    // Tensor cores cut off what float32 would round: twice the error of a sum. Then a rounding to T; in y one
-    // more where the bias comes behind it, or of the bias.
+    // Tensor cores truncate where float32 rounds: twice the error of a sum. Then a rounding to T. y has one
+    // more rounding: of the bias, or of the result after the bias.
     const std::array<std::int64_t, 3> length = lengths_of(s);
     const auto sum = [&](std::size_t i) { return 2.0 * dot_error(length[i]); };
     constexpr double kStored = kRoundingTo<T> * 1.01, kLeast = dtype_of<T> == DType::f16 ? 0x1p-24 : 0x1p-125;
@@ -192,7 +192,7 @@ void check(Spec s) {
       y[i] = relu ? std::max(y[i] + added, 0.0) : y[i] + added;
       magnitude.y[i] += std::abs(added);
     }
-    // A weight rounded to T is larger than its magnitude by a rounding at most.
+    // A weight rounded to T exceeds its magnitude by at most one rounding.
     const double rounding_up = 1.0 + kRoundingTo<T>;
     expect_close(got.y, y, magnitude.y, (sum(0) + 2.0 * kStored) * rounding_up, kLeast, "y " + what);
     expect_close(got.dx, expected.dx, magnitude.dx, (sum(1) + kStored) * rounding_up, kLeast, "dx " + what);
@@ -202,14 +202,14 @@ void check(Spec s) {
   }
 }
 
-TYPED_TEST(CudaLinearHalf, ConvolutionsAreThoseOfNumbersOfTheType) {
+TYPED_TEST(CudaLinearHalf, ConvolutionsMatchTheReference) {
   for (const ConvolutionSpec& s : convolutions()) check<TypeParam>(s);
 }
-TYPED_TEST(CudaLinearHalf, DenseProductsAreThoseOfNumbersOfTheType) {
+TYPED_TEST(CudaLinearHalf, DenseProductsMatchTheReference) {
   for (const DenseSpec& s : products()) check<TypeParam>(s);
 }
 
-/// Without bias there is one rounding on both devices.
+/// Without bias both devices round once.
 template <typename T, typename Spec>
 void check_against_cpu(Spec s) {
   s.dtype = dtype_of<T>;
@@ -230,13 +230,13 @@ void check_against_cpu(Spec s) {
   EXPECT_EQ(r.dx, dx.values()) << describe_all(s);
   EXPECT_TRUE(r.dw == dw.values() || r.dw == rounded<T>(dw.values())) << describe_all(s);
 }
-TYPED_TEST(CudaLinearHalf, WholeNumbersGiveTheBitsOfTheCpu) {
+TYPED_TEST(CudaLinearHalf, IntegersHaveTheBitsOfTheCpu) {
   for (const ConvolutionSpec& s : convolutions()) check_against_cpu<TypeParam>(s);
   for (const DenseSpec& s : products()) check_against_cpu<TypeParam>(s);
 }
 
-/// What is used where the library has nothing for a shape.
-TYPED_TEST(CudaLinearHalf, WidenedProductsAreThoseOfNumbersOfTheType) {
+/// The fallback for shapes that the library does not support.
+TYPED_TEST(CudaLinearHalf, WidenedProductsMatchTheReference) {
   using T = TypeParam;
   DenseSpec s{.n = 30, .in = 65, .out = 20, .bias = true, .relu = true};
   const auto primitive =
@@ -269,7 +269,7 @@ TYPED_TEST(CudaLinearHalf, TransposedConvolutionsAreTheDataGradient) {
   EXPECT_EQ(r.dx, rounded<T>(reference::convolution(plain, o.dy, o.w, {})));
 }
 
-TYPED_TEST(CudaLinearHalf, NanGoesThroughProductsBiasAndRelu) {
+TYPED_TEST(CudaLinearHalf, NanPassesThroughProductsBiasAndRelu) {
   using T = TypeParam;
   DenseSpec s{.n = 4, .in = 8, .out = 8, .bias = true, .relu = true, .dtype = dtype_of<T>};
   Operands o{whole_numbers(32, 1), whole_numbers(32, 2), whole_numbers(64, 3), whole_numbers(8, 4)};
@@ -278,7 +278,7 @@ TYPED_TEST(CudaLinearHalf, NanGoesThroughProductsBiasAndRelu) {
   for (std::size_t i = 0; i < r.y.size(); ++i) EXPECT_EQ(std::isnan(r.y[i]), i / 8 == 1) << i;
 }
 
-TYPED_TEST(CudaLinearHalf, ActivationsOfAnotherTypeAreABug) {
+TYPED_TEST(CudaLinearHalf, ActivationsOfAWrongTypeAreABug) {
   using T = TypeParam;
   DenseSpec d{.n = 16, .in = 16, .out = 16, .dtype = dtype_of<T>};
   ConvolutionSpec c = convolution(1, 4, 4, 16, 16, 1, 1, 0);
@@ -297,7 +297,7 @@ TYPED_TEST(CudaLinearHalf, ActivationsOfAnotherTypeAreABug) {
   }
 }
 
-TYPED_TEST(CudaLinearHalf, TransposesMoveAndConvertEveryNumber) {
+TYPED_TEST(CudaLinearHalf, TransposesMoveAndConvertAllNumbers) {
   using T = TypeParam;
   const CudaLane lane(0);
   for (Size size : {Size{1, 1}, Size{3, 17}, Size{33, 32}, Size{100, 70}, Size{5, 4000}}) {

@@ -9,12 +9,12 @@ namespace {
 
 class CudaLoss : public GpuTest {};
 
-/// Few classes, many, more than a warp takes; rows for one block and several.
+/// Few classes, many, and more than a warp handles; rows for one block and for several.
 const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},  {130, 33},
                                 {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}};
 
-/// Logits differ by up to 10, and the difference is rounded before its exponential: up to 10 roundings of
-/// that. expf is within 2 units in the last place (4 roundings); then come at most four more.
+/// Logits differ by up to 10. The difference is rounded before its exponential: up to 10 roundings. expf is
+/// within 2 units in the last place (4 roundings), followed by at most four more roundings.
 constexpr double kTermError = (10 + 8) * kRounding;
 
 struct Expected {
@@ -83,7 +83,7 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
         EXPECT_NEAR(loss.host()[0], expected.loss, kTermError * expected.magnitude) << what;
         EXPECT_EQ(correct.host()[0], expected.correct) << what;
         const std::vector<float> actual = in_place ? dx.host() : gradient.host();
-        // softmax * mass and the target are each rounded: relative to 1 (or the mass), not to their
+        // softmax * mass and the target are each rounded, relative to 1 (or the mass), not to their
         // difference.
         Values magnitude(x.size());
         for (std::size_t i = 0; i < x.size(); ++i)
@@ -100,7 +100,7 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
   }
 }
 
-TEST_F(CudaLoss, ALossWithoutGradientWritesNone) {
+TEST_F(CudaLoss, ALossWithoutGradientWritesNoGradient) {
   const CudaLane lane;
   const DeviceFloats x(random_values(50, 3));
   const std::vector<float> before = x.host();
@@ -113,7 +113,7 @@ TEST_F(CudaLoss, ALossWithoutGradientWritesNone) {
   EXPECT_GT(loss.host()[0], 0.0);
 }
 
-TEST_F(CudaLoss, NanAndInfinityAreSeenAndTiesGoToTheLowestIndex) {
+TEST_F(CudaLoss, NanAndInfinityPropagateAndTheLowestIndexWins) {
   for (std::int64_t classes : {10, 1500})
     for (double bad : {std::nan(""), static_cast<double>(INFINITY)})
       for (std::int64_t at : {std::int64_t{0}, classes - 1}) {
@@ -155,7 +155,7 @@ TEST_F(CudaLoss, LogSoftmaxAndItsGradient) {
     const DeviceFloats gx(x.values()), gdy(dy.values()), gy(count), gdx(count);
     gpu().loss.log_softmax(lane, size.rows, size.channels, gx.data(), gy.data());
     gpu().loss.log_softmax_backward(lane, size.rows, size.channels, gy.data(), gdy.data(), gdx.data());
-    // Numbers of up to 100, rounded a few times; exp(y) is off by as much, relatively.
+    // Numbers of up to 100, rounded a few times; exp(y) has the same relative error.
     const double error = 4 * 100 * kRounding;
     expect_close(gy.values(), y.values(), Values(y.size(), 1.0), error, 0.0, "log_softmax " + describe(size));
     expect_close(gdx.values(), dx.values(), Values(y.size(), static_cast<double>(size.channels)), error, 0.0,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every loss on a GPU beside the same loss on the CPU.
+// Every loss on a GPU compared with the same loss on the CPU.
 #include <cmath>
 
 #include "cuda_testing.h"
@@ -48,7 +48,7 @@ Found on_gpu(const LossCase& test, std::int64_t n, const std::vector<float>& x, 
   return {found.loss, found.correct, gradient ? d_outputs.host() : std::vector<float>{}};
 }
 
-TEST_F(LossOnGpu, IsTheCpusWithinRoundingAndHasTheSameBitsTwice) {
+TEST_F(LossOnGpu, MatchesTheCpuAndRepeatsItsBits) {
   for (const LossCase& test : loss_cases())
     for (const std::int64_t n : {1, 3, 17}) {
       const std::string what = fmt::format("{} of {}, {} samples", test.yaml, test.output.to_string(), n);
@@ -67,7 +67,7 @@ TEST_F(LossOnGpu, IsTheCpusWithinRoundingAndHasTheSameBitsTwice) {
     }
 }
 
-TEST_F(LossOnGpu, ANaNShows) {
+TEST_F(LossOnGpu, NanPropagates) {
   for (const LossCase& test : loss_cases()) {
     const CaseLabels labels(test, 2);
     auto x = random_floats(static_cast<std::size_t>(2 * test.output.num_elements()), 3, -3, 3);
@@ -76,11 +76,11 @@ TEST_F(LossOnGpu, ANaNShows) {
   }
 }
 
-TEST_F(LossOnGpu, AnEmptyMicroshardLeavesZeros) {
+TEST_F(LossOnGpu, AnEmptyMicroshardHasZeroLoss) {
   for (const LossCase& test : loss_cases()) EXPECT_EQ(on_gpu(test, 0, {}, CaseLabels(test, 0)).loss, 0);
 }
 
-TEST_F(LossOnGpu, PenaltiesAreTheCpus) {
+TEST_F(LossOnGpu, PenaltiesMatchTheCpu) {
   const auto w = random_floats(3000, 4, -2, 2), gradient = random_floats(3000, 5, -1, 1);
   std::vector<float> expected = gradient;
   double cpu = 0;

@@ -15,7 +15,8 @@ class CudaMetric : public GpuTest {};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
                 kInfinity = std::numeric_limits<float>::infinity();
 
-// Rows with ties, labels that are no class, and rows with NaN and infinities; a warp's rows and a block's.
+// Rows with ties, labels that name no class, rows with NaN and infinities; row lengths for a warp and for a
+// block.
 TEST_F(CudaMetric, ClassScoresAreThoseOfTheCpu) {
   for (const std::int64_t classes : {1, 2, 10, 33, 1000, 1025, 3001})
     for (const std::int64_t rows : {1, 7, 70}) {

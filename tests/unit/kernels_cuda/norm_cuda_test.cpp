@@ -10,7 +10,7 @@ namespace {
 class CudaNorm : public GpuTest {};
 
 constexpr double kEpsilon = 1e-3;
-/// The longest float32 sum is one of kBlockRows (64) terms, each of values that were rounded a few times.
+/// The longest float32 sum has kBlockRows (64) terms, each of values that were rounded a few times.
 constexpr double kSumError = (64 + 6) * kRounding;
 
 Values part(const Values& values, std::int64_t first, std::int64_t count) {
@@ -34,7 +34,7 @@ TEST_F(CudaNorm, MomentsMatchTwoPassesInDouble) {
       expect_close(part(actual, 1 + size.channels, size.channels), expected.m2, expected.m2, 2 * kSumError,
                    9.0 * kSumError * kSumError, "m2 " + describe(size));
       if (first.empty()) first = actual;
-      expect_same(actual, first, "again, and elsewhere, " + describe(size));
+      expect_same(actual, first, "again at another address, " + describe(size));
     }
   }
 }
@@ -50,7 +50,7 @@ TEST_F(CudaNorm, MomentsSurviveALargeMeanAndKeepNan) {
       const DeviceFloats data(x);
       gpu().norm.moments(lane, rows, channels, data.data(), leaf.data());
       const Values actual = leaf.host();
-      // The mean of up to 8 rows, on which they are centred, is off by up to 9 roundings of 4097.
+      // The mean of up to 8 rows, on which they are centred, has an error of up to 9 roundings of 4097.
       const double shift = 9 * kRounding * 4097.0;
       expect_close(part(actual, 1, channels), expected.mean, expected.mean, 9 * kRounding, 0.0, "mean");
       expect_close(part(actual, 1 + channels, channels), expected.m2, expected.m2,
@@ -67,7 +67,7 @@ TEST_F(CudaNorm, MomentsSurviveALargeMeanAndKeepNan) {
   }
 }
 
-/// Numbers of NormKernels::Coefficients, and a, b, d, on one processor.
+/// Arrays of NormKernels::Coefficients, and a, b, d, on one device.
 struct DeviceNumbers {
   explicit DeviceNumbers(std::int64_t c)
       : mean(c), inverse_std(c), scale(c), shift(c), a(c), b(c), d(c), precise(c), count(1) {}
@@ -78,7 +78,7 @@ struct DeviceNumbers {
   DeviceDoubles precise, count;
 };
 
-TEST_F(CudaNorm, WhatHappensPerChannelHasTheBitsOfTheCpu) {
+TEST_F(CudaNorm, PerChannelResultsHaveTheBitsOfTheCpu) {
   const NormKernels &cpu = cpu_kernels().norm, &kernels = gpu().norm;
   for (std::int64_t channels : {1, 3, 17, 300})
     for (double count : {0.0, 1.0, 42.0})
@@ -138,7 +138,7 @@ TEST_F(CudaNorm, WhatHappensPerChannelHasTheBitsOfTheCpu) {
         right[0] = 0.0;
         const DeviceDoubles empty(right);
         kernels.merge_moments(lane, channels, dtotal.data(), empty.data());
-        expect_same(dtotal.host(), total, "merged with nothing");
+        expect_same(dtotal.host(), total, "merged with an empty leaf");
         cpu.merge_sums(TestLane(), width, total.data(), right.data());
         kernels.merge_sums(lane, width, dtotal.data(), empty.data());
         expect_same(dtotal.host(), total, "merged sums");

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Norms over activations of 16 bits on a GPU: what is computed per element has the CPU's bits; sums and
-// statistics have the bits of the GPU's float32 kernels on the same numbers, whose other results are rounded
-// once.
+// Norms with 16-bit activations on a GPU. Element-wise results have the CPU's bits. Sums and statistics have
+// the bits of the GPU's float32 kernels on the same numbers; their other results are rounded once.
 #include "kernels/group_norm.h"
 #include "kernels/norm.h"
 #include "unit/kernels/group_norm_testing.h"
@@ -28,7 +27,7 @@ struct Numbers {
   DeviceFloats full;
 };
 
-/// The device's numbers have the bits of the CPU's (or both are NaN).
+/// Checks that the device's numbers have the bits of the CPU's (or both are NaN).
 template <typename T>
 void expect_numbers(const OnDevice<T>& actual, const Stored<T>& expected, const std::string& what) {
   std::vector<float> wide;
@@ -135,7 +134,7 @@ TYPED_TEST(CudaNormHalf, BackwardIsFloat32RoundedOnceAndSumsAreNotRounded) {
         }
 }
 
-/// Where y is a small positive number that was rounded to zero, too.
+/// Also where y is a small positive number that was rounded to zero.
 TYPED_TEST(CudaNormHalf, TheMaskFromXIsThatOfTheStoredOutput) {
   const double least = dtype_of<TypeParam> == DType::bf16 ? 0x1p-133 : 0x1p-24;
   const std::int64_t channels = 8, rows = 5;
@@ -156,7 +155,7 @@ TYPED_TEST(CudaNormHalf, TheMaskFromXIsThatOfTheStoredOutput) {
     expected.push_back(to_float(stored[i]) > 0.0F ? 1.0 : 0.0);
     rounded_to_zero += x[i] * scale[i % scale.size()] > 0.0 && expected[i] == 0.0;
   }
-  EXPECT_GE(rounded_to_zero, 3) << "this test is to have such numbers";
+  EXPECT_GE(rounded_to_zero, 3) << "the test needs such numbers";
   NormKernels::Gradient gradient;
   gradient.x = xs.half.data();
   gradient.dy = dy.half.data();
@@ -171,7 +170,7 @@ TYPED_TEST(CudaNormHalf, TheMaskFromXIsThatOfTheStoredOutput) {
 
 TYPED_TEST(CudaNormHalf, GroupNormIsFloat32RoundedOnce) {
   for (const GroupNormShape& s : group_norm_shapes())
-    for (const int shift : {0, 1, 4}) {  // 4: aligned to 8 bytes, as four of them need
+    for (const int shift : {0, 1, 4}) {  // 4: aligned to 8 bytes, as packs of four require
       const std::string what = to_string(s);
       const std::int64_t count = s.samples * s.positions * s.channels(), groups = 2 * s.samples * s.groups;
       const Numbers<TypeParam> x(random_values(count, 1, -1.0, 3.0), shift),

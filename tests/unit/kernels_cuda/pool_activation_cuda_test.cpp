@@ -23,7 +23,7 @@ PoolSpec pool(PoolKind kind, std::int64_t n, std::int64_t h, std::int64_t w, std
   return s;
 }
 
-/// With a depth whose window and padding are its own.
+/// A volume with its own window and padding along the depth.
 PoolSpec volume(PoolKind kind, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w,
                 std::int64_t channels, std::int64_t window, std::int64_t stride, std::int64_t pad) {
   PoolSpec s = pool(kind, n, h, w, channels, window, stride, pad, pad);
@@ -52,7 +52,8 @@ TEST_F(CudaPool, ForwardAndBackwardHaveTheBitsOfTheCpu) {
         const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
                            ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
         Values x = random_values(xs, 1);
-        for (double& value : x) value = std::round(value * 4.0);  // many ties: the first takes the gradient
+        for (double& value : x)
+          value = std::round(value * 4.0);  // many ties: the first maximum gets the gradient
         x[x.size() / 2] = std::nan("");
         const Floats cx(x), cdy(random_values(ys, 2));
         const auto cpu = cpu_kernels().make.pool(s, 1);
@@ -92,7 +93,8 @@ void expect_those_of_the_cpu(PoolSpec s, int shift) {
   const std::int64_t xs = s.n * s.in_d * s.in_h * s.in_w * s.channels,
                      ys = s.n * s.out_d * s.out_h * s.out_w * s.channels;
   Values numbers = random_values(xs, 1);
-  for (double& value : numbers) value = std::round(value * 4.0);  // many ties: the first takes the gradient
+  for (double& value : numbers)
+    value = std::round(value * 4.0);  // many ties: the first maximum gets the gradient
   numbers[numbers.size() / 2] = std::nan("");
   const Stored<T> x(numbers), dy(random_values(ys, 2)), y(ys), dx(xs);
   const auto cpu = cpu_kernels().make.pool(s, 1);
@@ -112,7 +114,7 @@ void expect_those_of_the_cpu(PoolSpec s, int shift) {
   EXPECT_THROW(primitive->forward(lane, gx.data(), full.data(), gpu_saved.data()), Error);
 }
 
-TEST_F(CudaPool, InSixteenBitsHasTheBitsOfTheCpu) {
+TEST_F(CudaPool, In16BitsHasTheBitsOfTheCpu) {
   for (PoolKind kind : {PoolKind::max, PoolKind::average})
     for (const PoolSpec& s : pool_specs(kind))
       for (int shift : {0, 1}) {
@@ -138,7 +140,7 @@ void expect_those_of_float32(const NamedActivation& named, std::int64_t count, i
   expect_same(gdx, Stored<T>(wide_dx.values()), "derivative of " + what);
 }
 
-TEST_F(CudaActivation, InSixteenBitsIsThatOfFloat32RoundedOnce) {
+TEST_F(CudaActivation, In16BitsIsFloat32RoundedOnce) {
   for (const NamedActivation& named : activations())
     for (std::int64_t count : {1, 3, 17, 1023, 4100})
       for (int shift : {0, 1}) {
@@ -163,11 +165,11 @@ TEST_F(CudaActivation, ForwardAndBackwardMatchTheReference) {
         gpu().activation.forward(lane, activation, count, gx.data(), gy.data());
         gpu().activation.backward(lane, activation, count, gdy.data(), gx.data(), gdx.data());
         const std::string what = fmt::format("{} {} shift {}", name, count, shift);
-        // The argument of an exponential is at most 2 * 0.8 * (8 + 0.045 * 8^3) = 49, or 8^2 / 2 = 32, in a
-        // few operations; each of its roundings counts as often as it is large. The rest are a few operations
-        // more.
+        // The argument of an exponential is at most 2 * 0.8 * (8 + 0.045 * 8^3) = 49, or 8^2 / 2 = 32, after
+        // a few operations; the result's relative error is the argument times its roundings. A few more
+        // operations follow.
         expect_close(gy.values(), y, magnitude, (4 * 49 + 16) * kRounding, 1e-37, "y " + what);
-        // The derivative is a sum of terms of at most 8 in all.
+        // The derivative is a sum of terms of at most 8 in total.
         expect_close(gdx.values(), dx, Values(x.size(), 1.0), 0.0, 8 * 32 * kRounding, "dx " + what);
         gpu().activation.backward(lane, activation, count, gdy.data(), gx.data(), gdy.data());
         expect_same(gdy.host(), gdx.host(), "in place " + what);

@@ -31,7 +31,7 @@ TEST_F(CudaRecurrent, CellsHaveTheBitsOfTheCpu) {
     }
 }
 
-/// Rows between the types, some of them inside wider ones.
+/// Copies between the types, with some matrices inside wider ones.
 TEST_F(CudaRecurrent, CopiesOfRowsHaveTheBitsOfTheCpu) {
   const auto check = [&]<typename From, typename To>(From, To) {
     for (const std::int64_t columns : {1, 5, 8, 40}) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GPU draws; losses and gradients are compared with the CPU's layer by layer.
+// Sampling on a GPU: the drawn classes and the loss kernel. The layer tests compare the layers.
 #include "kernels/sampling.h"
 
 #include "unit/kernels_cuda/cuda_testing.h"
@@ -39,7 +39,7 @@ TEST_F(CudaSampling, DrawsTheClassesOfTheCpu) {
       kernels.draw_distinct(lane, device, key, sampled, nullptr, ids.data(), device_tries.data());
       expect_same(ids.host(), expected, fmt::format("{} classes", sampled));
       expect_same(device_tries.host(), std::vector<double>{tries}, "tries");
-      // The step from the device, as in a captured graph.
+      // The step from device memory, as in a captured graph.
       const OnDevice<std::uint32_t> word(std::vector<std::uint32_t>{step});
       lane.lane.step_word = word.data();
       kernels.draw_distinct(lane, device, {key.seed, key.purpose, 99}, sampled, nullptr, again.data(),
@@ -57,8 +57,8 @@ TEST_F(CudaSampling, DrawsTheClassesOfTheCpu) {
   }
 }
 
-/// More classes than one warp has threads, hits, offsets of their own, and a class that does not exist.
-TEST_F(CudaSampling, LossesAreTheCpusWithinRounding) {
+/// More classes than a warp has threads, hits, per-sample offsets, and a class that does not exist.
+TEST_F(CudaSampling, LossesMatchTheCpuWithinRounding) {
   for (SampledLoss kind : {SampledLoss::softmax, SampledLoss::sigmoid})
     for (bool all_classes : {false, true}) {
       const std::int64_t n = 37, num_true = 2, sampled = 90;
@@ -82,7 +82,7 @@ TEST_F(CudaSampling, LossesAreTheCpusWithinRounding) {
       problem.sampled_ids = all_classes ? nullptr : dids.data();
       const CudaLane lane;
       gpu().sampling.loss(lane, problem, doffsets.data(), dtruth.data(), dz.data(), dloss.data());
-      // exp, log and their relatives are within some units in the last place on both sides.
+      // exp, log and related functions are within some units in the last place on both sides.
       expect_close(dloss.values(), hloss.values(), hloss.values(), 40 * kRounding, 0.0, "loss");
       expect_close(dz.values(), hz.values(), hz.values(), 40 * kRounding, 1e-7, "gradients");
       expect_close(dtruth.values(), htruth.values(), htruth.values(), 40 * kRounding, 1e-7, "true gradients");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of microshards in a GPU's memory, summed on it, beside the sum in host memory. On one rank; more are
-// in tests/e2e/gpu_sparse_test.py.
+// Sums of microshards' rows on a GPU compared with the sum in host memory. One rank;
+// tests/e2e/gpu_sparse_test.py covers more.
 #include "driver/device_sparse_sum.h"
 
 #include "comm/self_communicator.h"
@@ -16,13 +16,13 @@ namespace {
 
 class SparseSumOnGpu : public GpuTest {};
 
-TEST_F(SparseSumOnGpu, HasTheBitsOfTheOneInHostMemoryStepAfterStep) {
+TEST_F(SparseSumOnGpu, HasTheBitsOfTheHostSumInEachStep) {
   Device& device = cuda_backend().open(0);
   SelfCommunicator self;
   ThreadPool pool(1);
   for (const LeafCase& test : leaf_cases()) {
     const auto shards = static_cast<int>(test.leaves);
-    // A bound of more rows than the table has is that of the table.
+    // A bound above the table's number of rows acts as that number.
     const std::int64_t bound = test.leaf_rows == test.rows ? 3 * test.rows : test.leaf_rows;
     const CudaLane lane;
     SparseSum host(self, pool, shards, test.rows, test.width, bound);
@@ -33,7 +33,7 @@ TEST_F(SparseSumOnGpu, HasTheBitsOfTheOneInHostMemoryStepAfterStep) {
       host.clear();
       sum.clear();
       for (int shard = 0; shard < shards; ++shard) {
-        // In each step another leaf has nothing, and nobody writes its count.
+        // In each step another leaf is empty, and its count is not written.
         if (shard % 3 == step) continue;
         const std::int32_t count = test.counts[static_cast<std::size_t>(shard)];
         const std::int32_t* const rows = test.row_of_place.data() + shard * test.leaf_rows;

@@ -71,7 +71,7 @@ std::vector<float> widened(const std::vector<T>& numbers) {
   return wide;
 }
 
-/// Values of 16 bits have the bits of the CPU, too.
+/// 16-bit values also have the CPU's bits.
 template <typename T>
 void check_halves(int shift) {
   const MarginSpec m{.n = 3, .inner = {2, 3, 1}, .channels = 20, .before = {1, 0, 3}, .after = {2, 1, 1}};
@@ -103,7 +103,7 @@ void check_halves(int shift) {
     }
 }
 
-TEST_F(CudaSpatial, ValuesOfSixteenBitsHaveTheBitsOfTheCpu) {
+TEST_F(CudaSpatial, In16BitsHasTheBitsOfTheCpu) {
   for (const int shift : {0, 1}) {
     check_halves<BFloat16>(shift);
     check_halves<Float16>(shift);

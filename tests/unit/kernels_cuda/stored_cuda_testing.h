@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of any type of activations on a GPU beside those of the CPU.
+// Numbers of any activation type on a GPU, compared with those on the CPU.
 #pragma once
 
 #include "unit/kernels/stored_testing.h"
@@ -19,14 +19,14 @@ std::vector<float> widened(const std::vector<T>& numbers) {
   for (const T number : numbers) wide.push_back(to_float(number));
   return wide;
 }
-/// The same bits, or both NaN.
+/// Checks for equal bits, or both NaN.
 template <typename T>
 void expect_same(const OnDevice<T>& actual, const Stored<T>& expected, const std::string& what) {
   expect_same(widened(actual.host()), widened(expected.host()), what);
 }
 
-/// What is wrong by `error` in float32 may be wrong by once it is rounded to T: half the distance between
-/// neighbours more.
+/// The error bound after rounding to T of a value with float32 error `error`: half the distance between
+/// adjacent numbers more.
 template <typename T>
 double rounded_error(double value, double error) {
   constexpr bool kBrain = dtype_of<T> == DType::bf16;

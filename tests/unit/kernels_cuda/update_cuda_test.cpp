@@ -10,7 +10,7 @@ namespace {
 
 class CudaUpdate : public GpuTest {};
 
-/// Runs three steps of an update on w, g and two slots; on the CPU and on the GPU it must give the same bits.
+/// Runs three steps of an update on w, g and two slots, on the CPU and on the GPU, and expects equal bits.
 template <typename Run>
 void expect_bits_of_cpu(const char* what, const Run& run) {
   for (std::int64_t count : {0, 1, 3, 17, 1023, 4100})
@@ -55,7 +55,7 @@ TEST_F(CudaUpdate, AdamHasTheBitsOfTheCpu) {
       });
 }
 
-TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndFindsWhatIsNotFinite) {
+TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndDetectsNan) {
   for (std::int64_t count : {1, 3, 17, 1023, 4100})
     for (int shift : {0, 1})
       for (const double broken : {0.25, std::nan(""), static_cast<double>(INFINITY)})
@@ -75,7 +75,7 @@ TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndFindsWhatIsNotFinite) {
         }
 }
 
-TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfADenseGradient) {
+TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfDenseUpdates) {
   for (const RowRule& rule : row_rules())
     for (const RowCase& test : row_cases())
       for (const bool others : {true, false})
@@ -104,9 +104,9 @@ TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfADenseGradient) {
           if (!others) continue;
           rule.dense(gpu().update, lane, size, dense_w.data(), gradient.data(), dense_a.data(),
                      dense_b.data());
-          expect_same(dw.host(), dense_w.host(), "w beside a dense gradient, " + what);
-          expect_same(da.host(), dense_a.host(), "the first slot beside a dense gradient, " + what);
-          expect_same(db.host(), dense_b.host(), "the second slot beside a dense gradient, " + what);
+          expect_same(dw.host(), dense_w.host(), "w compared with a dense gradient, " + what);
+          expect_same(da.host(), dense_a.host(), "the first slot compared with a dense gradient, " + what);
+          expect_same(db.host(), dense_b.host(), "the second slot compared with a dense gradient, " + what);
         }
 }
 
