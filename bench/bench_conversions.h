@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// report(name, value, unit); best_seconds(call) is the time of the fastest of some calls.
+/// report(name, value, unit); best_seconds(call) returns the shortest time of several calls.
 template <typename Report, typename BestSeconds>
 void bench_conversions(const Report& report, const BestSeconds& best_seconds) {
   constexpr std::int64_t kCount = 1 << 14;

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Numbers around zero: zeros and denormals would be another benchmark.
+/// Numbers around zero, without zeros and denormals, which have a different speed.
 inline Buffer bench_floats(std::int64_t count) {
   Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
   const auto values = buffer.as<float>();

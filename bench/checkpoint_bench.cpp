@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints in GB/s: written (checksums, flush, fsync and rename included), read back with every checksum
-// verified, and verified as a whole (digest too), beside a plain write, fsync and read of as many bytes and
-// beside HDF5 without checksums; and how long training waits for a checkpoint that is written in the
-// background.
+// Checkpoint speed in GB/s: written (including checksums, flush, fsync and rename), read with all checksums
+// verified, and verified as a whole (including the digest). Comparisons: a plain write, fsync and read of the
+// same number of bytes, and HDF5 without checksums. Also the time that training waits for a background
+// checkpoint.
 //
 //   checkpoint_bench [--megabytes N] [--folder DIR] [--repeats N] [--threads N] [--json FILE]
 //
-// Best and median of the repeats. What is read lies in the page cache, as after a write; the disk's own
+// Best and median of the repeats. Reads come from the page cache, as after a write; the disk's read speed is
+// not measured.
 // reading speed is no part of it.
 #include <fcntl.h>
 #include <hdf5.h>
@@ -55,7 +56,7 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
-    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
+    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} needs a value", name));
     const std::string_view value = argv[i + 1];
     if (name == "--megabytes")
       arguments.megabytes = number(value);
@@ -74,7 +75,7 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-/// A folder of our own that goes away with us.
+/// A temporary folder, removed by the destructor.
 class Folder {
  public:
   explicit Folder(const std::string& parent) {
@@ -82,7 +83,7 @@ class Folder {
         parent.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(parent);
     std::string name = (where / "lockstep-bench-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr)
-      throw Error(ErrorKind::data, "no folder can be made for the files", where.string(),
+      throw Error(ErrorKind::data, "a temporary folder could not be created", where.string(),
                   "Choose another with --folder.");
     path_ = name;
   }
@@ -132,7 +133,7 @@ hid_t hdf5(hid_t id) {
   return id;
 }
 
-/// What a program that knows nothing of checksums and temporaries does.
+/// Writes as a program without checksums and temporary files does.
 void hdf5_write(const std::string& path, const std::vector<CheckpointTensor>& tensors) {
   const hid_t file = hdf5(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -166,7 +167,7 @@ void hdf5_read(const std::string& path, std::size_t count, const Buffer& to) {
 struct Figure {
   std::string name;
   double best, median;   ///< GB/s
-  bool blocked = false;  ///< the time that training waits for
+  bool blocked = false;  ///< the value is the time that training waits
 };
 
 Figure figure_of(const std::string& name, double gigabytes, std::vector<double> seconds) {
@@ -188,7 +189,7 @@ Figure measure(const std::string& name, double gigabytes, std::int64_t repeats,
   return figure_of(name, gigabytes, std::move(seconds));
 }
 
-/// What training waits for, and when the file is durable, one checkpoint after the other.
+/// Measures how long training waits and when the file is durable, one checkpoint after the other.
 void measure_background(const Arguments& arguments, double gigabytes, const std::string& run_dir,
                         const std::vector<CheckpointTensor>& tensors, std::vector<Figure>& figures) {
   ThreadPool pool(static_cast<int>(arguments.threads));
@@ -210,7 +211,7 @@ void measure_background(const Arguments& arguments, double gigabytes, const std:
 }
 
 std::vector<Figure> run(const Arguments& arguments) {
-  // Like a model with momentum: tensors of 4 MiB and one for the rest.
+  // Like a model with momentum: tensors of 4 MiB and one for the remainder.
   constexpr std::size_t kTensor = std::size_t{4} << 20;
   const std::size_t total =
       static_cast<std::size_t>(arguments.megabytes) * 1'000'000 / sizeof(float) * sizeof(float);
@@ -252,7 +253,7 @@ std::vector<Figure> run(const Arguments& arguments) {
       file.read_into(tensors[i].path, tensor(back, i * kTensor, tensors[i].tensor.size_bytes()));
   });
   LOCKSTEP_CHECK(std::memcmp(values.data(), back.data(), total) == 0,
-                 "what was read is not what was written");
+                 "the data read differ from the data written");
   add("checkpoint verify, digest included", [&] { CheckpointFile(path).verify(); });
   std::filesystem::remove(path);
   measure_background(arguments, gigabytes, folder.path(), tensors, figures);

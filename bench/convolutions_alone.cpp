@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-/// Zeros and denormals would be another benchmark.
+/// Numbers without zeros and denormals, which have a different speed.
 Buffer floats(std::int64_t count) {
   Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
   const auto values = buffer.as<float>();
@@ -24,7 +24,7 @@ float* data(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 }  // namespace
 
-/// One thread's microshard: activations of its own, weights shared.
+/// One thread's microshard, with its own activations; weights are shared.
 class ConvolutionsAlone::Chain {
  public:
   Chain(const std::vector<BenchConvolution>& convolutions, std::int64_t n, int lanes)
@@ -60,9 +60,9 @@ class ConvolutionsAlone::Chain {
       primitives_[i]->forward(lane, input(i), data(weights_[i]), packed_[i].data(), nullptr,
                               data(outputs_[i]));
     for (std::size_t i = convolutions_.size(); i-- > 0;) {
-      // One gradient that is always the same: a chain of them would fade to denormals.
+      // The same gradient for every convolution: a chain of gradients would fade to denormals.
       primitives_[i]->backward_weights(lane, input(i), data(dy_), data(gradients_[i]));
-      // Nobody wants the gradient of the features.
+      // The gradient of the features is not needed.
       if (convolutions_[i].input != 0)
         primitives_[i]->backward_data(lane, data(dy_), data(weights_[i]), packed_[i].data(), data(dx_));
     }
@@ -92,7 +92,7 @@ ConvolutionsAlone::ConvolutionsAlone(Workers& workers, std::vector<BenchConvolut
   workers.pool().run([&](int t) {
     chains_[static_cast<std::size_t>(t)]->pack(workers.lanes()[static_cast<std::size_t>(t)]);
   });
-  run();  // warm
+  run();  // warm-up
 }
 
 ConvolutionsAlone::~ConvolutionsAlone() = default;

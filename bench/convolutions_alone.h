@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training step of a net cannot be faster than: its convolutions, forward and both backwards, one
-// after the other as in a step, nothing between them.
+// A lower bound for a training step: the net's convolutions alone, forward and both backward passes, one
+// after the other as in a step, with nothing between them.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,12 @@ namespace lockstep {
 
 class ConvolutionsAlone {
  public:
-  /// For `microshards` microshards of n samples on this rank, shared among the workers' threads as in a step.
+  /// For `microshards` microshards of n samples on this rank, distributed over the workers' threads as in a
+  /// step.
   ConvolutionsAlone(Workers& workers, std::vector<BenchConvolution> convolutions, std::int64_t n,
                     std::int64_t microshards);
   ~ConvolutionsAlone();
-  /// All microshards once. Packing of weights is not in it.
+  /// Runs all microshards once, without packing the weights.
   void run();
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// One thread's microshard: each product has memory of its own, as in a step.
+/// One thread's microshard. Each product has its own memory, as in a step.
 class DenseAlone::Chain {
  public:
   Chain(const std::vector<Product>& products, std::int64_t rows, int lanes) {
@@ -63,7 +63,7 @@ DenseAlone::DenseAlone(Workers& workers, std::vector<Product> products, std::int
   workers.pool().run([&](int t) {
     chains_[static_cast<std::size_t>(t)]->pack(workers.lanes()[static_cast<std::size_t>(t)]);
   });
-  run();  // warm
+  run();  // warm-up
 }
 
 DenseAlone::~DenseAlone() = default;

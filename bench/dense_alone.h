@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training step of the net `transformer` cannot be faster than: the matrix products of its dense
-// layers and projections, forward and both backwards, in a step's order, nothing between them. Attention's
-// own kernels are not among them.
+// A lower bound for a training step of the net `transformer`: the matrix products of its dense layers and
+// projections, forward and both backward passes, in the step's order, with nothing between them. Attention's
+// own kernels are excluded.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class DenseAlone {
   /// For `microshards` microshards of `rows` rows on this rank.
   DenseAlone(Workers& workers, std::vector<Product> products, std::int64_t rows, std::int64_t microshards);
   ~DenseAlone();
-  /// All microshards once. Packing of weights is not in it.
+  /// Runs all microshards once, without packing the weights.
   void run();
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast the CPU kernels are on one core: GEMM and convolutions in GFLOP/s beside the machine's peak
-// (oneDNN's sgemm on large squares), norms, softmax and other kernels in GB/s beside memcpy, and the
-// convolutions of ResNet-20 as samples/s. Figures are the best of several repeats, since other work on a
-// machine only ever slows one down.
+// Speed of the CPU kernels on one core: GEMM and convolutions in GFLOP/s compared with the machine's peak
+// (oneDNN's sgemm on large squares); norms, softmax and other kernels in GB/s compared with memcpy; the
+// convolutions of ResNet-20 in samples/s. Values are the best of several repeats, since other load only slows
+// a measurement down.
 //
 //   kernel_bench [--json FILE] [--repeats N]
 #include <oneapi/dnnl/dnnl.h>
@@ -60,7 +60,7 @@ double best_seconds(const std::function<void()>& call) {
   return best;
 }
 
-/// Aligned floats with values around zero (denormals and zeros would be another benchmark).
+/// Aligned floats with values around zero, without denormals and zeros, which have a different speed.
 Buffer floats(std::int64_t count) {
   Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
   const auto values = buffer.as<float>();
@@ -72,7 +72,7 @@ float* data(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
 Lane lane_with(const Buffer& scratch) { return {0, nullptr, scratch.data(), scratch.size_bytes()}; }
 
-/// The same numbers in a type of activations.
+/// The same numbers in another activation type.
 Buffer activations(std::int64_t count, DType type) {
   const Buffer wide = floats(count);
   Buffer buffer(cpu_device(), static_cast<std::size_t>(count) * size_in_bytes(type));
@@ -80,7 +80,7 @@ Buffer activations(std::int64_t count, DType type) {
   return buffer;
 }
 
-/// Seconds of the three passes of a linear primitive.
+/// Times of the three passes of a linear primitive, in seconds.
 struct Passes {
   double forward = 0.0, backward_data = 0.0, backward_weights = 0.0, pack = 0.0, flops = 0.0;
   double all() const { return forward + backward_data + backward_weights; }
@@ -180,7 +180,7 @@ void bench_convolutions() {
   }
 }
 
-/// Speed in the 16-bit types, as multiples of float32's; the three are measured one right behind the other.
+/// Speed in the 16-bit types as multiples of float32's; the three are measured directly one after the other.
 void bench_types() {
   std::printf("16-bit activations, times the speed of float32\n");
   const auto compare = [](const std::string& name, const auto& passes_in) {
@@ -219,7 +219,7 @@ double memcpy_gigabytes(std::int64_t count) {
   return 2.0 * static_cast<double>(from.size_bytes()) / seconds * 1e-9;
 }
 
-/// GB/s of memory read and written: `streams` floats per element.
+/// GB/s of memory read and written, at `streams` floats per element.
 void report_bandwidth(const std::string& name, std::int64_t count, int streams,
                       const std::function<void()>& call) {
   report(name, static_cast<double>(count) * streams * sizeof(float) / best_seconds(call) * 1e-9, "GB/s");
@@ -264,8 +264,8 @@ void bench_norm(std::int64_t rows, std::int64_t channels) {
   });
 }
 
-/// Rows that are normalised while they are in cache, beside memcpy; a stream is one pass over the array in
-/// memory.
+/// Rows that are normalised while they are in cache, compared with memcpy. A stream is one pass over the
+/// array in memory.
 void bench_rows(std::int64_t rows, std::int64_t channels) {
   const std::int64_t count = rows * channels;
   const std::string size = fmt::format(" {} x {}", rows, channels);
@@ -370,7 +370,7 @@ int main(int argc, char** argv) {
   }
   const ThreadPool pool(1);  // keeps OpenMP at one thread
   std::printf("%s, %s\n", processor_name().c_str(), primitive_library_version().c_str());
-  cpu_kernels().make.dense({1, 1, 1}, 1);  // caps oneDNN before sgemm
+  cpu_kernels().make.dense({1, 1, 1}, 1);  // limits oneDNN's instruction set before sgemm
   report("sgemm 1536 x 1536 x 1536 (peak)", peak_gemm(), "GFLOP/s");
   bench_dense();
   bench_convolutions();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Training steps without a session: where the trainer scales the loss, the scale moves as in a run,
-// so that a step costs what it costs there.
+// Training steps without a session. If the trainer scales the loss, the scale changes as in a run, so that a
+// step has the same cost.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class LossScaledSteps {
   explicit LossScaledSteps(Trainer& trainer) : trainer_(trainer) {
     if (trainer.scales_loss()) state_.scale = LossScale::kDynamicInitial;
   }
-  /// All ranks. Throws Error(numeric) where no scale makes the gradients finite.
+  /// All ranks. Throws Error(numeric) if no scale makes the gradients finite.
   void step() {
     if (!trainer_.scales_loss()) return void(trainer_.step());
     trainer_.set_loss_scale(state_.scale);
@@ -28,16 +28,16 @@ class LossScaledSteps {
     if (finite) return state_.finite({});
     LOCKSTEP_REQUIRE(state_.overflowed(), ErrorKind::numeric,
                      "the gradients are not finite at a loss scale of 1");
-    ++left_out_;
+    ++skipped_;
   }
   double scale() const { return state_.scale; }
-  /// Steps whose gradients overflowed: without an update.
-  std::size_t left_out() const { return left_out_; }
+  /// Steps without an update, because their gradients overflowed.
+  std::size_t skipped() const { return skipped_; }
 
  private:
   Trainer& trainer_;
   LossScaleState state_;
-  std::size_t left_out_ = 0;
+  std::size_t skipped_ = 0;
 };
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kStages = 3, kBlocks = 3;
 
-/// `same` padding over the last `axes` axes, all of one extent that the stride divides.
+/// `same` padding over the last `axes` axes, all of the extent `size`, which the stride divides.
 BenchConvolution same_convolution(int axes, std::int64_t size, std::int64_t in_c, std::int64_t out_c,
                                   std::int64_t kernel, std::int64_t stride, int input) {
   const std::int64_t out = size / stride, padding = std::max<std::int64_t>(0, kernel - stride),
@@ -198,16 +198,16 @@ std::string digits() {
          "- flatten\n- dropout: {rate: 0.25}\n- dense: {units: 10}\n";
 }
 
-/// Two layers of 128 units over 50 words, the last state to a class.
+/// Two layers of 128 units over 50 words; the last state is classified.
 std::string lstm() {
   return "- embedding: {rows: 10000, units: 128}\n- lstm: {units: 128, layers: 2}\n- last_step\n"
          "- dense: {units: 10}\n";
 }
-/// The same without the words: what stands in bench/README.md about the layer itself.
+/// The same without the embedding: bench/README.md lists these as the layer itself.
 std::string lstm_alone() { return "- lstm: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
 std::string gru_alone() { return "- gru: {units: 128, layers: 2}\n- last_step\n- dense: {units: 10}\n"; }
 
-/// Layers so small that what they cost is the frame around them.
+/// Layers so small that the overhead around them dominates.
 std::string tiny_dense() {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "- dense: {units: 16}\n- tanh\n";
@@ -219,12 +219,12 @@ std::string tiny_norm() {
   return text + "- dense: {units: 10}\n";
 }
 
-/// A table of which a step of 64 samples touches at most 3,200 rows.
+/// A table of which a step with 64 samples touches at most 3,200 rows.
 std::string words() {
   return "- embedding: {rows: 100000, units: 128}\n- reduce: {operation: mean, axes: [0]}\n- dense: {units: "
          "10}\n";
 }
-/// Pre-norm blocks of causal attention and a feed-forward net four times as wide, behind learned positions.
+/// Pre-norm blocks of causal attention and a feed-forward net four times as wide, after learned positions.
 struct TransformerShape {
   int words, width, heads, blocks;
   bool approximate_gelu, head_bias;
@@ -244,7 +244,8 @@ std::string transformer(const TransformerShape& s) {
   return text + fmt::format("- layer_norm\n- dense: {{units: {}, bias: {}}}\n", s.words, s.head_bias);
 }
 std::string transformer() { return transformer({65, 128, 4, 4, false, true}); }
-/// Radford et al. 2019, the smallest of table 2, with a head of its own instead of the embedding's table.
+/// Radford et al. 2019, the smallest model of table 2, with its own output layer instead of the embedding's
+/// table.
 constexpr int kGpt2Words = 50304, kGpt2Steps = 1024;
 std::string gpt2() { return transformer({kGpt2Words, 768, 12, 12, true, false}); }
 constexpr int kTinyWords = 256, kTinySteps = 16;
@@ -290,7 +291,8 @@ std::span<const BenchNet> bench_nets() {
        "GPT-2 (small): 12 pre-norm blocks of 768, 12 heads, 1,024 tokens of 50,304 words, GELU; Adam (for "
        "GPUs)",
        Shape{kGpt2Steps}, kGpt2Words, 8, gpt2, kAdam, kGpt2Words, nullptr, kGpt2Steps},
-      {"gpt2_tiny", "gpt2 with 2 blocks of 64, 4 heads, 16 tokens of 256 words: to try what takes gpt2",
+      {"gpt2_tiny",
+       "gpt2 with 2 blocks of 64, 4 heads, 16 tokens of 256 words: to try programs that take gpt2",
        Shape{kTinySteps}, kTinyWords, 4, gpt2_tiny, kAdam, kTinyWords, nullptr, kTinySteps},
       {"cosmo", "the net of examples/cosmo_conv3d.yaml on 32 x 32 x 32 x 1, momentum",
        Shape{kCosmoSize, kCosmoSize, kCosmoSize, 1}, 4, 16, cosmo, kMomentum, 0, cosmo_convolutions},
@@ -300,8 +302,9 @@ std::span<const BenchNet> bench_nets() {
        10, 64, words, kGradientDescent, 100000},
       {"words_adam", "the same with Adam", Shape{50}, 10, 64, words, kAdam, 100000},
       {"words_lazy", "the same with lazy Adam", Shape{50}, 10, 64, words, kLazyAdam, 100000},
-      {"tiny_dense", "200 layers of 16 units: the frame's cost", Shape{16}, 10, 2, tiny_dense, kMomentum},
-      {"tiny_norm", "200 layers of 16 units, half of them batch norms: the frame's cost with meetings",
+      {"tiny_dense", "200 layers of 16 units: the overhead per layer", Shape{16}, 10, 2, tiny_dense,
+       kMomentum},
+      {"tiny_norm", "200 layers of 16 units, half of them batch norms: the overhead with synchronisation",
        Shape{16}, 10, 2, tiny_norm, kMomentum},
   };
   return kNets;

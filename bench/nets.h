@@ -19,8 +19,8 @@ namespace lockstep {
 /// A convolution of a net, for one sample.
 struct BenchConvolution {
   ConvolutionSpec spec;
-  /// What it reads: 0: the net's features, i + 1: the output of the i-th convolution, kOwnInput: a tensor
-  /// that lies between them (behind a pooling, a concat).
+  /// The input: 0: the net's features; i + 1: the output of the i-th convolution; kOwnInput: a tensor
+  /// computed between convolutions (by a pooling or a concat).
   int input = 0;
   bool transposed = false;  ///< the data gradient of `spec`
 };
@@ -31,14 +31,14 @@ struct BenchNet {
   Shape features;  ///< of one sample
   std::int64_t classes;
   std::int64_t batch;
-  std::string (*layers)();     ///< as YAML, what stands under model.layers
+  std::string (*layers)();     ///< the YAML text under model.layers
   std::string_view optimizer;  ///< as YAML
-  std::int64_t ids = 0;        ///< features are whole numbers below it; 0: any numbers
-  /// All of its convolutions, in order of the forward pass; null: they are not measured alone.
+  std::int64_t ids = 0;        ///< features are whole numbers below this; 0: any numbers
+  /// All its convolutions, in forward order; null: they are not measured alone.
   std::vector<BenchConvolution> (*convolutions)() = nullptr;
-  std::int64_t positions = 1;  ///< of a sample, each with a label of its own
+  std::int64_t positions = 1;  ///< positions of a sample, each with its own label
 };
-/// All matrix products of the net `transformer`, in order of the forward pass.
+/// All matrix products of the net `transformer`, in forward order.
 std::vector<DenseAlone::Product> transformer_products();
 std::span<const BenchNet> bench_nets();
 /// Throws Error(usage) for an unknown name.

@@ -7,13 +7,14 @@
                     [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile] [--deterministic]
     pytorch_step.py --gemm TYPE[,TYPE] [--device cuda] [--tf32] [--json FILE]
 
-One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, --batch samples in each process.
-Data are synthetic and in memory; a step is forward, loss, backward, update. Median and minimum over the steps, of the
-slowest process. On a GPU a time is that of ten steps that the host may run ahead in, divided by ten. Images are channels
-last. --amp is torch.autocast around the forward pass and the loss, with a GradScaler for float16 (on a GPU; the steps that
-the scaler leaves out at the start are before the measured ones). Attention is F.scaled_dot_product_attention where PyTorch has
-it (2.0), a masked softmax before. cuDNN may try its algorithms (cudnn.benchmark) without --deterministic, and updates are fused where PyTorch has that. --gemm measures the rate of a large matrix
-product in each type instead. Needs torch; nothing else of the project does.
+One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, with --batch samples per process.
+Data are synthetic and in memory; a step is forward, loss, backward, update. The output has median and minimum over the
+steps, of the slowest process. On a GPU a time is that of ten asynchronously queued steps, divided by ten. Images are
+channels last. --amp is torch.autocast around the forward pass and the loss, with a GradScaler for float16 (on a GPU; the
+steps that the scaler skips at the start precede the measured ones). Attention is F.scaled_dot_product_attention if
+PyTorch has it (2.0), otherwise a masked softmax. Without --deterministic, cuDNN may benchmark its algorithms
+(cudnn.benchmark), and updates are fused if PyTorch supports it. --gemm measures the rate of a large matrix product in each
+type instead. Needs torch; nothing else of the project does.
 """
 import argparse
 import inspect
@@ -103,7 +104,7 @@ def digits():
 
 
 class Recurrent(nn.Module):
-    """Two layers of 128 units over 50 steps, the last state to a class; words: an embedding before them."""
+    """Two layers of 128 units over 50 steps, the last state classified; words: preceded by an embedding."""
 
     def __init__(self, cell, words):
         super().__init__()
@@ -148,7 +149,7 @@ class Attention(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Pre-norm: attention and a feed-forward net, each added to what goes in."""
+    """Pre-norm: attention and a feed-forward net, each added to its input."""
 
     def __init__(self, width, heads, gelu):
         super().__init__()
@@ -186,7 +187,7 @@ def gpt2_tiny():
     return Transformer(256, 64, 4, 2, 16)
 
 
-# Nets of words: how many there are.
+# The vocabulary sizes of nets on words.
 WORDS = {"lstm": 10000, "transformer": 65, "gpt2": 50304, "gpt2_tiny": 256}
 # name: (model, shape of one sample, usual batch, Adam instead of momentum)
 NETS = {
@@ -206,7 +207,7 @@ NETS = {
 
 
 def loss_scaler(arguments):
-    """Scales the loss where gradients are float16, and does nothing elsewhere."""
+    """Scales the loss if gradients are float16; does nothing otherwise."""
     wanted = arguments.amp == "float16"
     if hasattr(torch.amp, "GradScaler"):
         return torch.amp.GradScaler(arguments.device, enabled=wanted)
@@ -221,7 +222,7 @@ def measure(name, batch, processes, arguments):
     x, y = torch.rand(batch, *shape, device=arguments.device), torch.randint(0, 10, (batch,), device=arguments.device)
     if name in WORDS:
         x = torch.randint(0, WORDS[name], (batch, *shape), device=arguments.device)
-    if make in (transformer, gpt2, gpt2_tiny):  # a label per step
+    if make in (transformer, gpt2, gpt2_tiny):  # one label per step
         y = torch.randint(0, WORDS[name], (batch * shape[0],), device=arguments.device)
     if len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
@@ -277,7 +278,7 @@ def allow(arguments):
 
 
 def gemm_rate(name, device):
-    """FLOP/s of a large square product: the best of several measurements of some products each."""
+    """FLOP/s of a large square product: the best of several measurements of a few products each."""
     size, times = (8192, 10) if device == "cuda" else (512, 1)
     a, b = (torch.rand(size, size, device=device).to(getattr(torch, name)) for _ in range(2))
     best = 0.0
@@ -333,36 +334,36 @@ def work(process, processes, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--net", default=",".join(name for name in NETS if name not in ("resnet50", "gpt2", "gpt2_tiny")),
-                        help="names, with commas: " + ", ".join(NETS))
-    parser.add_argument("--batch", type=int, help="samples per process; the net's own if absent")
+                        help="names, separated by commas: " + ", ".join(NETS))
+    parser.add_argument("--batch", type=int, help="samples per process; default: the net's own")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3, help="how long each net is measured")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of each net's measurement")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--tf32", action="store_true", help="on a GPU: products and convolutions may use TF32")
-    parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; float32 if absent")
+    parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; default: float32")
     parser.add_argument("--clip", type=float, help="limit of the norm of all gradients")
     parser.add_argument("--compile", action="store_true", help="torch.compile the net")
-    parser.add_argument("--deterministic", action="store_true", help="deterministic algorithms alone, where PyTorch has them")
-    parser.add_argument("--gemm", help="types, with commas: the rate of a matrix product in each, and no nets")
+    parser.add_argument("--deterministic", action="store_true", help="use only deterministic algorithms, where PyTorch has them")
+    parser.add_argument("--gemm", help="measure a matrix product in these types, separated by commas, instead of nets")
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_args()
     if arguments.gemm:
         for name in arguments.gemm.split(","):
             if name not in ("float32", "bfloat16", "float16"):
-                parser.error(f"--gemm: '{name}' is none of float32, bfloat16, float16")
+                parser.error(f"--gemm: '{name}' is not one of float32, bfloat16, float16")
         allow(arguments)
         return gemm(arguments)
     for name in arguments.net.split(","):
         if name not in NETS:
             parser.error(f"no net '{name}'; known: {', '.join(NETS)}")
     if arguments.amp == "float16" and arguments.device == "cpu":
-        parser.error("--amp float16 wants a GPU: on a CPU PyTorch's autocast takes bfloat16")
+        parser.error("--amp float16 needs a GPU: on a CPU PyTorch's autocast supports bfloat16")
     if arguments.compile and not hasattr(torch, "compile"):
-        parser.error(f"PyTorch {torch.__version__} has no torch.compile: it came with 2.0")
+        parser.error(f"PyTorch {torch.__version__} has no torch.compile, which needs 2.0")
     print(f"PyTorch {torch.__version__}\n{'net':<11} {'batch':>6} {'processes':>9} {'median ms':>10} {'minimum':>10} {'cpu ms':>10} "
           f"{'samples/s':>11} {'at minimum':>11}", flush=True)
     if arguments.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with it alone
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # needed for a deterministic cuBLAS
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29511")
     if arguments.processes == 1:

@@ -78,7 +78,7 @@ RecurrentAlone::RecurrentAlone(Workers& workers, std::int64_t n, std::int64_t mi
   workers.pool().run([&](int t) {
     chains_[static_cast<std::size_t>(t)]->pack(workers.lanes()[static_cast<std::size_t>(t)]);
   });
-  run();  // warm
+  run();  // warm-up
 }
 
 RecurrentAlone::~RecurrentAlone() = default;

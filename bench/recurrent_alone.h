@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training step of the nets `lstm` and `lstm_alone` cannot be faster than: the matrix products of its
-// two LSTM layers, forward and both backwards, in a step's order, nothing between them.
+// A lower bound for a training step of the nets `lstm` and `lstm_alone`: the matrix products of the two LSTM
+// layers, forward and both backward passes, in the step's order, with nothing between them.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace lockstep {
 
 class RecurrentAlone {
  public:
-  /// For `microshards` microshards of n samples on this rank; input_gradient: the first layer's, too.
+  /// For `microshards` microshards of n samples on this rank. input_gradient: also the first layer's.
   RecurrentAlone(Workers& workers, std::int64_t n, std::int64_t microshards, bool input_gradient);
   ~RecurrentAlone();
-  /// All microshards once. Packing of weights is not in it.
+  /// Runs all microshards once, without packing the weights.
   void run();
 
  private:

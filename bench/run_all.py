@@ -6,10 +6,10 @@
     bench/run_all.py --output DIR [--build DIR] [--repeat N] [--megabytes N] [--net NAME[,NAME]] [--only steps|rest]
 
 Each net runs on one core, on one rank with two threads and on two ranks, one after the other, with the same batch per
-core in microshards of the same size; then with `shards: 8` beside `shards: 2` at one batch on two threads. Afterwards
-the reduction tree beside MPI_Allreduce, the kernels, and checkpoints. DIR gets every result as JSON, and report.md.
-Run it on a machine that does nothing else. Needs mpirun; with h5py for Python, its speed stands
-beside the checkpoints'.
+core in microshards of the same size. Then `shards: 8` is compared with `shards: 2` at one batch on two threads. The
+reduction tree is compared with MPI_Allreduce, and kernels and checkpoints are measured. DIR receives all results as
+JSON, and report.md. Run it on an otherwise idle machine. Needs mpirun; if Python has h5py, the report compares the
+checkpoints with h5py.
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ class Runner:
             self.environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
     def run(self, program, arguments, name, ranks=1):
-        """The program's JSON result. Its own output goes into a log beside it."""
+        """The program's JSON result. Its output goes to a log file next to the JSON file."""
         result = self.output / f"{name}.json"
         command = [str(self.build / "bench" / program), *map(str, arguments), "--json", str(result)]
         if ranks > 1:
@@ -94,7 +94,7 @@ def steps(runner, arguments):
                            f"{100 * (eight['step_median_s'] / two['step_median_s'] - 1):+.1f} %",
                            f"{100 * (eight['step_minimum_s'] / two['step_minimum_s'] - 1):+.1f} %"])
     return [
-        "## Training steps\n\nsamples/s at the median step; in brackets the share of twice one core's, of median and of fastest steps.\n",
+        "## Training steps\n\nsamples/s at the median step; in parentheses the percentage of twice one core's speed, for median and fastest steps.\n",
         table(["net", "batch per core", "one core", "at its fastest step", "one rank x 2 threads", "two ranks",
                "step / convolutions alone", "us per layer and step", "activations MB", "peak MB"], speed),
         "## The parts of a step on one core\n\nMilliseconds, medians.\n",
@@ -106,7 +106,7 @@ def steps(runner, arguments):
 
 
 def h5py_rows(megabytes, folder):
-    """A plain HDF5 file of as many bytes, written by h5py, flushed to the disk, and read."""
+    """A plain HDF5 file of the same size: written by h5py, flushed to the disk, and read."""
     try:
         import h5py
         import numpy
@@ -134,7 +134,7 @@ def h5py_rows(megabytes, folder):
 
 
 def dd_rows(megabytes, folder):
-    """What dd says of the disk: as many zeros, flushed to the disk."""
+    """The disk's speed by dd: as many zeros, flushed to the disk."""
     path = folder / "dd"
     seconds = []
     for _ in range(3):
@@ -160,7 +160,7 @@ def rest(runner, arguments):
     checkpoints += dd_rows(arguments.megabytes, runner.output)
     checkpoints += h5py_rows(arguments.megabytes, runner.output)
     return [
-        "## The reduction tree beside `MPI_Allreduce`, two ranks\n",
+        "## The reduction tree and `MPI_Allreduce`, two ranks\n",
         table(["bytes", "tree ms", "MPI_Allreduce ms", "ratio", "ratio of minima"],
               [[r["bytes"], f"{1e3 * r['tree_median_s']:.4f}", f"{1e3 * r['allreduce_median_s']:.4f}",
                 f"{r['tree_median_s'] / r['allreduce_median_s']:.2f}",
@@ -177,12 +177,12 @@ def rest(runner, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     here = pathlib.Path(__file__).resolve().parent.parent
-    parser.add_argument("--output", type=pathlib.Path, required=True, help="folder for results; made if missing")
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="folder for results; created if missing")
     parser.add_argument("--build", type=pathlib.Path, default=here / "build" / "release",
                         help="build folder with the benchmarks; default: build/release")
-    parser.add_argument("--repeat", type=int, default=5, help="half seconds that each net is measured")
+    parser.add_argument("--repeat", type=int, default=5, help="duration per net, in half seconds")
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the checkpoint")
-    parser.add_argument("--net", help="only these, with commas between")
+    parser.add_argument("--net", help="nets to measure, separated by commas")
     parser.add_argument("--only", choices=["steps", "rest"])
     arguments = parser.parse_args()
     if not (arguments.build / "bench" / "step_bench").exists():

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the session and its hooks cost beside the steps, when none of them has anything to do; and what a hash
-// of the variables costs, as the check for drift takes it.
+// The overhead per step of the session and its hooks when none of them has anything to do, and the cost of a
+// hash of the variables, as the drift check computes it.
 //
 //   [mpirun -n 2] session_bench [--steps N]
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ int run(CommEnvironment& environment, int steps) {
   session.add(std::make_unique<StepClockHook>([&](double seconds) { environment.step_took(seconds); }));
   session.start();
 
-  // In turn, so that what else the machine does strikes both.
+  // Alternating, so that other load affects both.
   std::vector<double> plain, hooked;
   for (int round = 0; round < 51; ++round) {
     Timer timer;

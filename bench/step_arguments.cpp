@@ -21,7 +21,7 @@ std::int64_t number(std::string_view text, std::int64_t least) {
 DType activation_type(std::string_view name) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     if (name_of(type) == name) return type;
-  throw Error(ErrorKind::usage, fmt::format("'{}' is not a type of activations", name), {},
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not an activation type", name), {},
               "float32, bfloat16, float16");
 }
 }  // namespace
@@ -42,7 +42,7 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.convolutions = false;
       continue;
     }
-    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
+    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} needs a value", name));
     const std::string_view value = argv[++i];
     if (name == "--net")
       arguments.nets = value;
@@ -75,9 +75,9 @@ StepArguments step_arguments(int argc, char** argv) {
                   "--compute float32|bfloat16|float16");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
-                   "--parts wants one thread: the passes of several overlap");
+                   "--parts needs one thread, since the passes of several threads overlap");
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.compute != DType::f16, ErrorKind::usage,
-                   "--parts knows no loss scale, which float16 wants");
+                   "--parts does not support a loss scale, which float16 needs");
   return arguments;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// step_bench's command line.
+// The command line of step_bench.
 #pragma once
 
 #include <cstdint>

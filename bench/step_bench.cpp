@@ -1,27 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory; for nets that are
-// mostly convolutions beside their convolutions alone, for the LSTM nets beside their matrix products alone.
+// Whole training steps on synthetic data in memory: samples/s, the parts of a step, memory. Nets that are
+// mostly convolutions are compared with their convolutions alone, LSTM nets with their matrix products alone.
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
-//   [--scale K]
-//                                           [--steps N] [--repeat N] [--parts] [--no-convolutions]
+//                                           [--scale K] [--steps N] [--repeat N] [--parts]
+//                                           [--no-convolutions]
 //                                           [--sparse-below SHARE] [--json FILE] [--device cpu|cuda] [--tf32]
-//                                           [--compute float32|bfloat16|float16]
-//                                           [--clip LIMIT]
+//                                           [--compute float32|bfloat16|float16] [--clip LIMIT]
 //
-// --device cuda is for step_bench_gpu, the same program with GPUs, each rank on one of its own.
-// --compute is the type of activations; with float16 the loss is scaled as in a run (loss_scaled_steps.h).
-// The primitives alone are measured in float32 only.
-// --clip limits the norm of all gradients: one far below it shows what clipping takes, one far above what
-// looking at it takes.
-// --batch and --shards are those of the whole group; --scale multiplies both, so that K cores do K times one
-// core's work in microshards of the same size. A step's time is that of the slowest rank; median and minimum
-// over all steps (other work on a machine only ever slows a step down), and
-// the processor time of a rank's threads, which a busy machine disturbs less. --steps 0 takes as many as half
-// a second holds. --parts, with one thread, adds what forward, backward, sums and update take, from steps of
-// their own.
+// --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
+// the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives
+// alone are measured in float32 only. --clip limits the norm of all gradients: a limit far below the norm
+// shows the cost of clipping, one far above it the cost of computing the norm.
+//
+// --batch and --shards are those of the whole group. --scale multiplies both, so that K cores do K times the
+// work of one core in microshards of the same size. A step's time is that of the slowest rank. The output has
+// median and minimum over all steps (other load only slows a step down), and the processor time of a rank's
+// threads, which other load affects less. --steps 0 runs as many steps as fit into half a second. --parts,
+// with one thread, adds the times of forward, backward, sums and update, measured in separate steps.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -99,7 +97,7 @@ class Record {
     processor_.push_back(processor_seconds() - processor);
   }
   std::size_t size() const { return seconds_.size(); }
-  /// Each call's time is that of the slowest rank. All ranks.
+  /// Summarises the calls; each call's time is that of the slowest rank. All ranks.
   Times summary(Communicator& world) const {
     const std::vector<double> seconds = slowest(world, seconds_);
     return {median_of(seconds), *std::min_element(seconds.begin(), seconds.end()),
@@ -123,12 +121,12 @@ struct Result {
   std::int64_t batch, shards;
   int ranks, threads;
   DType compute;
-  double loss_scale;     ///< at the end; 1: none
-  std::size_t left_out;  ///< of the measured steps those whose gradients overflowed, without an update
+  double loss_scale;    ///< at the end; 1: none
+  std::size_t skipped;  ///< measured steps without an update, because their gradients overflowed
   std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes,
       device_peak_bytes;
   std::int64_t sent_bytes;   ///< by a rank in a step
-  Times step, convolutions;  ///< or matrix products, alone; median 0: not measured
+  Times step, convolutions;  ///< convolutions, or matrix products, alone; median 0: not measured
   StepParts parts;
 };
 
@@ -140,7 +138,8 @@ Place place_of(const StepArguments& arguments, int rank) {
   if (arguments.device == "cpu") return {cpu_device(), cpu_kernels()};
   Backend* backend = find_backend(arguments.device);
   LOCKSTEP_REQUIRE(backend != nullptr, ErrorKind::usage,
-                   "this program has no device {}: step_bench_gpu has cuda", arguments.device);
+                   "this program does not support the device {}; step_bench_gpu supports cuda",
+                   arguments.device);
   const int visible = backend->num_devices();
   LOCKSTEP_REQUIRE(visible > 0, ErrorKind::device, "no GPU: {}", backend->problem());
   return {backend->open(rank % visible), backend->kernels({.allow_tf32 = arguments.tf32})};
@@ -201,10 +200,10 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   const bool transformer = net.name == "transformer";
   if ((net.convolutions != nullptr || recurrent || transformer) && arguments.convolutions &&
       place.device.is_host() && arguments.compute == DType::f32) {
-    LOCKSTEP_REQUIRE(
-        result.batch % result.shards == 0, ErrorKind::usage,
-        "{} shards do not divide the batch of {}, which the primitives alone want: add --no-convolutions",
-        result.shards, result.batch);
+    LOCKSTEP_REQUIRE(result.batch % result.shards == 0, ErrorKind::usage,
+                     "{} shards do not divide the batch of {}, which measuring the primitives alone "
+                     "requires; add --no-convolutions",
+                     result.shards, result.batch);
     const Range own = shards_of_rank(world.rank(), world.size(), static_cast<int>(result.shards));
     const std::int64_t n = result.batch / result.shards;
     if (recurrent)
@@ -221,10 +220,10 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   const auto count = static_cast<int>(
       arguments.steps > 0 ? arguments.steps
                           : std::clamp(static_cast<int>(0.5 / warm_up.summary(world).median), 5, 2000));
-  const std::size_t left_out_before = training.left_out();
+  const std::size_t skipped_before = training.skipped();
   for (std::int64_t r = 0; r < arguments.repeat; ++r) {
     for (int i = 0; i < count; ++i) steps.time([&] { training.step(); });
-    // In turn with the steps, so that what else the machine does strikes both.
+    // Alternating with the steps, so that other load affects both.
     for (int i = 0; convolutions && i < count; ++i) passes.time([&] { convolutions->run(); });
     for (int i = 0; products && i < count; ++i) passes.time([&] { products->run(); });
     for (int i = 0; dense && i < count; ++i) passes.time([&] { dense->run(); });
@@ -232,7 +231,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   result.steps = steps.size();
   result.step = steps.summary(world);
   result.loss_scale = training.scale();
-  result.left_out = training.left_out() - left_out_before;
+  result.skipped = training.skipped() - skipped_before;
   if (convolutions || products || dense) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
   result.activation_bytes = trainer.activation_bytes();
@@ -265,8 +264,9 @@ void print(const Result& r) {
       1e6 * r.step.median / static_cast<double>(r.layers), 1e-6 * static_cast<double>(r.activation_bytes),
       1e-6 * static_cast<double>(r.peak_bytes));
   if (r.loss_scale != 1)
-    fmt::print("  loss scale {:.0f} at the end; steps without an update, as gradients overflowed: {} of {}\n",
-               r.loss_scale, r.left_out, r.steps);
+    fmt::print(
+        "  loss scale {:.0f} at the end; steps without an update because gradients overflowed: {} of {}\n",
+        r.loss_scale, r.skipped, r.steps);
   if (r.sent_bytes > 0 || r.net.starts_with("words"))
     fmt::print("  gradients: {:.2f} MB of memory, {:.3f} MB sent in a step\n",
                1e-6 * static_cast<double>(r.gradient_bytes), 1e-6 * static_cast<double>(r.sent_bytes));
@@ -297,7 +297,7 @@ nlohmann::json to_json(const Result& r) {
                         {"threads", r.threads},
                         {"compute", name_of(r.compute)},
                         {"loss_scale", r.loss_scale},
-                        {"steps_without_update", r.left_out},
+                        {"steps_without_update", r.skipped},
                         {"steps", r.steps},
                         {"layers", r.layers},
                         {"step_median_s", r.step.median},

@@ -29,9 +29,9 @@ class Clock {
   double last_ = 0;
 };
 
-/// Forward and backward of one thread's microshards, apart. Without batch norms that meet, a microshard goes
-/// forward and backward before the next one is fetched: what lies between a loss and the next fetch or the
-/// end is backward.
+/// Separates the forward and backward time of one thread's microshards. Without synchronised batch norms,
+/// each microshard runs forward and backward before the next one is fetched. So the time from a loss to the
+/// next fetch or to the end is backward.
 class Passes {
  public:
   explicit Passes(Clock& clock) : clock_(clock) {}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a training step's time goes, seen from this rank: the steps of driver/trainer.h, taken apart.
+// The parts of a training step (driver/trainer.h) and their times on this rank.
 #pragma once
 
 #include "driver/executor.h"
@@ -17,8 +17,8 @@ struct StepParts {
   double refresh = 0, forward = 0, backward = 0, reduction = 0, control = 0, update = 0;
 };
 
-/// All ranks; one thread each, as the passes of several overlap. Makes an executor of its own, so variables
-/// move on.
+/// All ranks; one thread each, since the passes of several threads overlap. Creates its own executor and
+/// trains the variables further.
 StepParts measure_parts(ExecutorContext context, Communicator& gradients, Communicator& control,
                         const Dataset& dataset, const StepPlan& plan, const Optimizer& optimizer,
                         Workers& workers, int steps);

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum along the fixed tree beside MPI_Allreduce, in turn, from 256 B to 100 MB.
+// The sum along the fixed tree compared with MPI_Allreduce, alternating, from 256 B to 100 MB.
 //
 //   mpirun -n 4 tree_bench [--json FILE] [--shards G] [--largest BYTES] [--piece BYTES]
 //
-// Times are those of the slowest rank of each repetition; median and minimum over the repetitions. Every sum
-// is checked once, outside the timing: small integers, so that every order of addition gives the exact
-// result.
+// Each repetition's time is that of the slowest rank; the output has median and minimum over the repetitions.
+// Every sum is checked once, outside the timing, with small integers, for which any order of addition is
+// exact.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -58,7 +58,7 @@ Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
-    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} wants a value", name));
+    if (i + 1 >= argc) throw Error(ErrorKind::usage, fmt::format("{} needs a value", name));
     const std::string_view value = argv[i + 1];
     if (name == "--json")
       arguments.json = value;
@@ -91,7 +91,7 @@ void check(const float* sum, int ranks, std::int64_t count, const char* which) {
                   fmt::format("{}: element {} of {} is {}, not {}", which, i, count, sum[i], expected));
 }
 
-// The slowest rank's time of one call.
+// The time of one call on the slowest rank.
 template <typename Call>
 double timed(Communicator& world, Call&& call) {
   world.barrier("bench");
@@ -126,7 +126,7 @@ Row measure(Communicator& world, const Arguments& arguments, std::int64_t bytes)
     run(*reducer);
     check(reducer->result(), world.size(), count, reducer == &tree ? "tree" : "MPI_Allreduce");
   }
-  // Sums of sums grow; zeros cost the same.
+  // Repeated sums would grow; zeros have the same cost.
   for (GradientReducer* reducer : {&tree, &library}) {
     for (int k = 0; k < reducer->num_partials(); ++k)
       std::memset(reducer->partial(k), 0, static_cast<std::size_t>(bytes));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Causal self-attention of GPT-2 at batch 8, without its projections. Operations counted: two products in the
-// forward pass, five in the backward pass (one computes the scores again), and the half that the mask leaves.
+// Causal self-attention of GPT-2 at batch 8, without its projections. Counted operations: two products in the
+// forward pass, five in the backward pass (one recomputes the scores), each halved by the causal mask.
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -37,7 +37,7 @@ void attention_rates(RateBench& bench, DType type) {
       attention.backward(lane, shape, inputs, {}, kept.data(), y, dy,
                          {gradient, gradient.offset(width), gradient.offset(2 * width)});
     });
-  } catch (const Error& error) {  // no memory: the next ones may have it
+  } catch (const Error& error) {  // out of memory: further cases may still fit
     bench.problem("attention", name, name_of(type), error.what());
   }
 }

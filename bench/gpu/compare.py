@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch (where installed) and Lockstep in turn on the same GPU: samples per second of each net, batch and type of
-activations, and the share of the GPU's measured GEMM rate in that type that Lockstep's net reaches.
+"""Runs PyTorch (if installed) and Lockstep alternately on the same GPU and compares them.
+
+Reports samples per second of each net, batch and activation type, and which share of the GPU's measured GEMM rate in
+that type Lockstep's net reaches.
 
     bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--batch N] [--compute TYPE[,TYPE]] [--tf32]
                          [--ways lockstep,eager,compiled,deterministic] [--rounds N] [--budget SECONDS] [--json FILE]
 
-PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast where the type has 16 bits. The way
-`deterministic`, if asked for, is eager PyTorch with deterministic algorithms alone, as Lockstep has them always. Rounds
-alternate, so that what else the machine does strikes all; the table shows the medians of the rounds. In a round every net
-runs in Lockstep and eager PyTorch before the first is compiled, which may take minutes. What --budget has no time left for
-is skipped, and said so. The JSON file is written after every measurement: a run that is cut off loses only the one that it
-is at. A measurement that fails is shown as failed, the others go on, and the exit code is 1.
+PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast in 16-bit types. The optional way
+`deterministic` is eager PyTorch with deterministic algorithms only, as Lockstep always uses. Rounds alternate, so that
+other load affects all ways; the table shows the medians of the rounds. In a round every net runs in Lockstep and eager
+PyTorch before the first one is compiled, which may take minutes. Measurements that do not fit into --budget are skipped
+and reported. The JSON file is written after every measurement, so an interrupted run loses only the current one. A failed
+measurement is reported, the others go on, and the exit code is 1.
 
 FLOP utilisation counts the multiplications and additions of matrix products and convolutions, the backward pass as twice
-the forward pass, and of causal attention the half that a causal mask leaves.
+the forward pass, and half of causal attention, as the mask leaves it.
 """
 import argparse
 import collections
@@ -54,11 +56,11 @@ WAYS = ("lockstep", "eager", "deterministic", "compiled")
 
 
 class Problem(Exception):
-    """Why there is no figure: it stands in the table."""
+    """The reason for a missing value; the table shows it."""
 
 
 def run(command, limit):
-    """The JSON that a benchmark writes."""
+    """Runs a benchmark and returns its JSON result."""
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "result.json"
         words = [str(word) for word in [*command, "--json", result]]
@@ -108,7 +110,7 @@ class Comparison:
         return [way for way in WAYS if way in self.arguments.ways and there[way]]
 
     def measure_gemm(self, types):
-        """Through PyTorch, or through Lockstep's own products where there is none."""
+        """Measures the GEMM rate with PyTorch, or with Lockstep's products if PyTorch is missing."""
         device, flags = self.arguments.device, ["--tf32"] if self.arguments.tf32 else []
         try:
             if self.torch:
@@ -143,7 +145,7 @@ class Comparison:
                 *(["--amp", row.compute] if row.compute != "float32" else []), "--seconds", 0.01 if a.quick else 3]
 
     def measure(self, row, way, turn):
-        """One measurement; or a note of why there is none."""
+        """Runs one measurement, or notes why it is missing."""
         remaining = self.remaining()
         expected = self.durations.get((row, way), 0.0)
         try:
@@ -210,13 +212,13 @@ def arguments_of(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ", ".join(NETS)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder, with bench/step_bench_gpu")
-    parser.add_argument("--net", default=",".join(name for name in NETS if name != "gpt2_tiny"), help=f"names, with commas: {names}")
+    parser.add_argument("--net", default=",".join(name for name in NETS if name != "gpt2_tiny"), help=f"names, separated by commas: {names}")
     parser.add_argument("--batch", type=int, help="instead of each net's own")
-    parser.add_argument("--compute", help="types of activations, with commas, instead of each net's own: " + ", ".join(TYPES))
-    parser.add_argument("--ways", default="lockstep,eager,compiled", help="what is measured, with commas: " + ", ".join(WAYS))
-    parser.add_argument("--tf32", action="store_true", help="float32 products and convolutions may round their factors, in all ways")
+    parser.add_argument("--compute", help="activation types, separated by commas, instead of each net's own: " + ", ".join(TYPES))
+    parser.add_argument("--ways", default="lockstep,eager,compiled", help="what to measure, separated by commas: " + ", ".join(WAYS))
+    parser.add_argument("--tf32", action="store_true", help="float32 products and convolutions may round their inputs, in all ways")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--budget", type=float, help="seconds; what does not fit into them is skipped")
+    parser.add_argument("--budget", type=float, help="seconds; measurements that do not fit are skipped")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: only to try the script")
     parser.add_argument("--quick", action="store_true", help="a few steps of each: only to try the script")
     parser.add_argument("--json", type=pathlib.Path)
@@ -228,10 +230,10 @@ def arguments_of(words):
         setattr(arguments, option, chosen.split(","))
         for name in chosen.split(","):
             if name not in known:
-                parser.error(f"--{option}: '{name}' is none of {', '.join(known)}")
+                parser.error(f"--{option}: '{name}' is not one of {', '.join(known)}")
     program = arguments.build / "bench" / ("step_bench_gpu" if arguments.device == "cuda" else "step_bench")
     if not program.exists():
-        parser.error(f"{program} is not there: build with -DLOCKSTEP_CUDA=ON and -DLOCKSTEP_BENCH=ON")
+        parser.error(f"{program} is missing: build with -DLOCKSTEP_CUDA=ON and -DLOCKSTEP_BENCH=ON")
     return arguments
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""What compare.py does with the benchmarks' figures, with benchmarks that are made up: medians, ratios, the share of the
-GEMM rate, the budget, failures, and the JSON file after each measurement."""
+"""Tests compare.py with fake benchmark results: medians, ratios, the share of the GEMM rate, the budget, failures, and
+the JSON file after each measurement."""
 import contextlib
 import io
 import json
@@ -86,7 +86,8 @@ class CompareTest(unittest.TestCase):
 
     def test_what_the_budget_has_no_time_for_is_cut_off_or_skipped_and_said_so(self):
         code, output, found = self.compare("--net", "mlp,lstm", "--compute", "float32", "--rounds", "2", "--budget", "65")
-        # Four of Lockstep and eager, two compiled; the first of the second round is not begun: it took 10 s, 5 are left.
+        # Four of Lockstep and eager, two compiled; the first of the second round is not started: it took 10
+        # s, 5 are left.
         self.assertEqual(code, 0)
         self.assertEqual([len(row["samples_per_s"]["lockstep"]) for row in found["rows"]], [1, 1])
         self.assertEqual(found["rows"][0]["notes"]["lockstep"], "round 2: skipped, no time left")

@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How close the GPU's kernels come to what the card can do: passes over memory in GB/s beside its own copy,
-// dense layers, convolutions and attention in TFLOP/s beside a large matrix product in the same type.
+// Speed of the GPU's kernels relative to the card: passes over memory in GB/s compared with the card's own
+// copy; dense layers, convolutions and attention in TFLOP/s compared with a large matrix product in the same
+// type.
 //
 //   kernel_rates [--only GROUP[,GROUP]] [--compute TYPE[,TYPE]] [--tiny] [--json FILE]
 //
-// Groups: updates, passes, sequence, gemm, dense, convolutions, attention; all if absent. Types: float32,
-// tf32 (of matrix products and convolutions alone), bfloat16, float16; the first three if absent. Optimizer
-// updates and the loss know float32 only. Bytes are those that a pass has to read and write once; arrays are
-// larger than the card's caches. A row that fails says so, the others go on, and the exit code is 1. The JSON
-// file is whole after every row. --tiny: small arrays, one call each, for trying it.
+// Groups: updates, passes, sequence, gemm, dense, convolutions, attention; default: all. Types: float32, tf32
+// (for matrix products and convolutions only), bfloat16, float16; default: the first three. Optimizer updates
+// and the loss support float32 only. Bytes are those that a pass must read and write once; arrays are larger
+// than the card's caches. If a row fails, the table shows it, the other rows go on, and the exit code is 1.
+// The JSON file is complete after every row. --tiny: small arrays, one call each, for a trial run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ Arguments arguments_of(int argc, char** argv) {
       arguments.bench.tiny = true;
       continue;
     }
-    LOCKSTEP_REQUIRE(i + 1 < argc, ErrorKind::usage, "{} wants a value", name);
+    LOCKSTEP_REQUIRE(i + 1 < argc, ErrorKind::usage, "{} needs a value", name);
     const std::string_view value = argv[++i];
     if (name == "--json") {
       arguments.bench.json = value;
@@ -83,7 +84,7 @@ Arguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-/// The number of rows that failed.
+/// Returns the number of rows that failed.
 int run(const Arguments& arguments) {
   Backend& backend = cuda_backend();
   LOCKSTEP_REQUIRE(backend.num_devices() > 0, ErrorKind::device, "no GPU: {}", backend.problem());

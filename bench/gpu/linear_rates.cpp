@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dense layers and convolutions: forward, the gradient of x, the gradient of the weights. Packing the weights
-// (once per step) is not in the times.
+// Dense layers and convolutions: forward, the gradient of x, the gradient of the weights. Times do not
+// include packing the weights, which is done once per step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ void measure(RateBench& bench, const std::string& kernel, const std::string& sha
     });
     bench.flops(kernel + " backward weights", shape, type, flops,
                 [&](const Lane& lane) { primitive->backward_weights(lane, x, y, floats(weights)); });
-  } catch (const Error& error) {  // no primitive, no memory: the next ones may have them
+  } catch (const Error& error) {  // no primitive or out of memory: further cases may still work
     bench.problem(kernel, shape, type.name(), error.what());
   }
 }
@@ -87,9 +87,9 @@ void gemm_rate(RateBench& bench, const ComputeType& type) {
 
 void dense_rates(RateBench& bench, const ComputeType& type) {
   if (bench.tiny()) return measure_dense(bench, type, 16, 24, 40, false);
-  measure_dense(bench, type, 128, 784, 512, false);  // an MLP's
+  measure_dense(bench, type, 128, 784, 512, false);  // of an MLP
   for (const auto& [in, out] : {std::pair{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}, {768, 50304}})
-    measure_dense(bench, type, 8 * 1024, in, out, false);  // GPT-2's
+    measure_dense(bench, type, 8 * 1024, in, out, false);  // of GPT-2
 }
 
 void convolution_rates(RateBench& bench, const ComputeType& type) {
@@ -97,7 +97,7 @@ void convolution_rates(RateBench& bench, const ComputeType& type) {
     measure_convolution(bench, type, 3, 6, 8, 8);
     return measure_convolution(bench, type, 1, 6, 8, 16);
   }
-  // The inner ones of ResNet-50's four stages.
+  // The 3x3 convolutions of ResNet-50's four stages.
   for (const auto& [channels, size] : {std::pair{64, 56}, {128, 28}, {256, 14}, {512, 7}})
     measure_convolution(bench, type, 3, size, channels, channels);
   for (const auto& [channels, size] : {std::pair{64, 56}, {128, 28}, {256, 14}, {512, 7}})

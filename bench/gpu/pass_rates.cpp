@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes over activations of an image net: ResNet-50's first stage at batch 64. A stream is one array of that
-// size read or written.
+// Passes over the activations of an image net: ResNet-50's first stage at batch 64. A stream is one array of
+// that size, read or written.
 #include <fmt/format.h>
 
 #include "gpu/rate_bench.h"
@@ -24,7 +24,7 @@ void pass_rates(RateBench& bench, DType type) {
   const Data x(x_memory.data(), type), r(r_memory.data(), type), y(y_memory.data(), type),
       dy(dy_memory.data(), type), dx(dx_memory.data(), type);
   const float* const p = floats(per_channel);
-  // Of doubles; moments want one more.
+  // As doubles; the moments need one more.
   auto* const sums = static_cast<double*>(sums_memory.data());
   const KernelTable& k = bench.kernels();
   const std::string shape = fmt::format("{} x {}", rows, channels);

@@ -18,7 +18,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kPattern = std::int64_t{1} << 18;  // numbers after which `filled` begins again
+constexpr std::int64_t kPattern = std::int64_t{1} << 18;  // period of the numbers in filled()
 constexpr double kMeasureSeconds = 0.02;
 constexpr int kRepeats = 7, kMostCalls = 1000;
 
@@ -78,7 +78,7 @@ double RateBench::seconds(Call call) {
     stream_.synchronize();
     return timer.seconds() / calls;
   };
-  double best = of(1);  // and warm
+  double best = of(1);  // also the warm-up
   if (options_.tiny) return best;
   best = of(3);
   const int calls = std::clamp(static_cast<int>(kMeasureSeconds / best), 1, kMostCalls);
@@ -150,7 +150,7 @@ void RateBench::add(const Rate& row) {
   write();
 }
 
-// Beside it and then moved there: what lies there is always whole.
+// Writes a temporary file and renames it, so that the file is always complete.
 void RateBench::write() const {
   if (options_.json.empty()) return;
   nlohmann::json rows = nlohmann::json::array(), versions = nlohmann::json::object();

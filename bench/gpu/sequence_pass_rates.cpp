@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes over activations of a transformer: GPT-2's widths, 64 samples of 1,024 tokens (8 for what is as wide
-// as the vocabulary).
+// Passes over the activations of a transformer: GPT-2's widths, 64 samples of 1,024 tokens (8 for arrays as
+// wide as the vocabulary).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 float* floats(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
-// The loss is computed in float32 whatever the type of activations.
+// The loss is computed in float32 for any activation type.
 void cross_entropy_rate(RateBench& bench) {
   const std::int64_t rows = bench.tiny() ? 8 : 8 * 1024, classes = bench.tiny() ? 50 : 50304;
   const Buffer x = bench.filled(rows * classes), dx = bench.filled(rows * classes),

@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of gradients along the fixed tree, from GPU to GPU, beside ncclAllReduce; and through pinned host
-// memory and MPI, as for ranks that share a GPU, beside MPI_Allreduce there. In turn.
+// The sum of gradients along the fixed tree, from GPU to GPU, compared with ncclAllReduce; and through pinned
+// host memory and MPI, as for ranks that share a GPU, compared with MPI_Allreduce there. The measurements
+// alternate.
 //
 //   [mpirun -n R] tree_rates [--megabytes N[,N]] [--repeat N] [--json FILE]
 //
-// Each rank takes the GPU with its number among the ranks of its host, modulo the GPUs there. Where ranks
-// share one, NCCL refuses: its columns are left out, and a line says so. On one rank the tree has nothing to
-// do. Times run from a meeting of the ranks until the sum is on the device, of the slowest rank; median and
-// minimum. Every sum is checked once, outside the timing, on small integers: exact in every order.
+// Each rank uses the GPU whose index is the rank's number on its host, modulo the number of GPUs there. If
+// ranks share a GPU, NCCL rejects them: its columns are skipped, and a line says so. On one rank the tree has
+// no work. A time lasts from a barrier until the sum is on the slowest rank's device; the output has median
+// and minimum. Every sum is checked once, outside the timing, with small integers, for which any order is
+// exact.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +58,7 @@ Arguments arguments_of(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
-    LOCKSTEP_REQUIRE(i + 1 < argc, ErrorKind::usage, "{} wants a value", name);
+    LOCKSTEP_REQUIRE(i + 1 < argc, ErrorKind::usage, "{} needs a value", name);
     const std::string_view value = argv[i + 1];
     if (name == "--megabytes") {
       arguments.megabytes.clear();
@@ -77,7 +79,7 @@ Arguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-/// This rank's GPU and the groups on it.
+/// This rank's GPU and its communicators.
 struct Place {
   Place(Communicator& world, Backend& backend) {
     const std::unique_ptr<Communicator> host = world.split_by_host("ranks of a host");
@@ -93,7 +95,7 @@ struct Place {
     std::vector<char> all(static_cast<std::size_t>(world.size()));
     world.allgather(&shares_here, 1, all.data(), "who shares a GPU");
     if (std::ranges::count(all, 1) > 0) {
-      no_nccl = fmt::format("{} ranks share GPUs, which NCCL refuses", world.size());
+      no_nccl = fmt::format("{} ranks share GPUs, which NCCL rejects", world.size());
       return;
     }
 #ifdef LOCKSTEP_WITH_NCCL
@@ -106,10 +108,10 @@ struct Place {
   const KernelTable* kernels;
   std::string name, no_nccl;
   std::optional<DeviceStream> stream, exchange;
-  std::shared_ptr<DeviceCommunicator> direct;  ///< null: no_nccl says why
+  std::shared_ptr<DeviceCommunicator> direct;  ///< null: no_nccl contains the reason
 };
 
-/// One way to sum `count` numbers of each rank.
+/// One method to sum `count` numbers of each rank.
 class Way {
  public:
   Way(Communicator& world, const Place& place, std::int64_t count, Mode mode, bool from_gpu_to_gpu)
@@ -124,7 +126,7 @@ class Way {
     reducer_ = std::make_unique<GradientReducer>(world, nullptr, world.size(), count,
                                                  std::vector<Range>{{0, count}}, std::move(options));
   }
-  /// All ranks. Throws Error(bug) if the sum is not what it must be.
+  /// All ranks. Throws Error(bug) if the sum is wrong.
   void check() {
     std::vector<float> numbers(static_cast<std::size_t>(count_));
     for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -139,11 +141,11 @@ class Way {
       LOCKSTEP_REQUIRE(numbers[i] == expected, ErrorKind::bug, "element {} of {} is {}, not {}", i, count_,
                        numbers[i], expected);
     }
-    // Sums of sums grow; zeros cost the same.
+    // Repeated sums would grow; zeros have the same cost.
     place_.device->zero(place_.stream->get(), reducer_->partial(0), bytes);
     place_.stream->synchronize();
   }
-  /// The slowest rank's seconds.
+  /// The time in seconds on the slowest rank.
   double time() {
     world_.barrier("bench");
     const Timer timer;
@@ -157,7 +159,7 @@ class Way {
  private:
   void run() {
     if (world_.size() == 1 && direct_ && mode_ == Mode::fast) {
-      // A reducer has nothing to do on one rank; the library's call is what is asked for.
+      // A reducer has no work on one rank; here the library's call is measured.
       place_.direct->allreduce_sum_fast(reducer_->partial(0), static_cast<std::size_t>(count_), "bench");
       place_.exchange->synchronize();
     } else {

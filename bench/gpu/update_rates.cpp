@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optimizer updates, over as many variables as GPT-2 has.
+// Optimizer updates over as many variables as GPT-2 has.
 #include <fmt/format.h>
 
 #include <vector>
@@ -34,7 +34,7 @@ void update_rates(RateBench& bench) {
     update.unscale(lane, count, 1.0F, at(g), static_cast<std::int32_t*>(flag.data()));
   });
 
-  // The same numbers as a table of which a step touches every 64th row: all rows move, or those alone.
+  // The same numbers as a table of which a step touches every 64th row; updates all rows, or only those.
   const std::int64_t width = bench.tiny() ? 10 : 128, table_rows = count / width;
   std::vector<std::int32_t> touched;
   for (std::int64_t row = 0; row < table_rows; row += 64) touched.push_back(static_cast<std::int32_t>(row));
