@@ -6,9 +6,9 @@
 //
 //   [mpirun -n R --bind-to none] step_bench [--net NAME[,NAME]] [--batch N] [--shards G] [--threads T]
 //                                           [--scale K] [--steps N] [--repeat N] [--parts]
-//                                           [--no-convolutions]
-//                                           [--sparse-below SHARE] [--json FILE] [--device cpu|cuda] [--tf32]
-//                                           [--compute float32|bfloat16|float16] [--clip LIMIT]
+//                                           [--no-convolutions] [--sparse-below SHARE] [--json FILE]
+//                                           [--device cpu|cuda] [--tf32] [--clip LIMIT]
+//                                           [--compute float32|bfloat16|float16]
 //
 // --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
 // the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives
