@@ -10,7 +10,6 @@
 //
 // Best and median of the repeats. Reads come from the page cache, as after a write; the disk's read speed is
 // not measured.
-// reading speed is no part of it.
 #include <fcntl.h>
 #include <hdf5.h>
 #include <unistd.h>

@@ -38,8 +38,8 @@ Net = collections.namedtuple("Net", "batches types flops")  # flops: of a sample
 Row = collections.namedtuple("Row", "net batch compute")
 
 
-def transformer_flops(words, width, blocks, steps):
-    dense = blocks * 2 * 12 * width * width + 2 * width * words
+def transformer_flops(vocabulary, width, blocks, steps):
+    dense = blocks * 2 * 12 * width * width + 2 * width * vocabulary
     attention = blocks * 2 * 2 * width * steps / 2
     return steps * (dense + attention)
 
@@ -63,9 +63,9 @@ def run(command, limit):
     """Runs a benchmark and returns its JSON result."""
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "result.json"
-        words = [str(word) for word in [*command, "--json", result]]
+        full_command = [str(word) for word in [*command, "--json", result]]
         # Its own session: torch.compile's workers end with it.
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        with subprocess.Popen(full_command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
             try:
                 output, _ = process.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
@@ -73,7 +73,7 @@ def run(command, limit):
                 process.communicate()
                 raise Problem("cut off, no time left") from None
         if process.returncode != 0:
-            print(f"{' '.join(words)} ended with {process.returncode}:\n{output}", file=sys.stderr, flush=True)
+            print(f"{' '.join(full_command)} ended with {process.returncode}:\n{output}", file=sys.stderr, flush=True)
             raise Problem(f"failed with {process.returncode}")
         return json.loads(result.read_text(encoding="utf-8"))
 
@@ -208,7 +208,7 @@ class Comparison:
                 print(f"    {way}: {note}")
 
 
-def arguments_of(words):
+def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ", ".join(NETS)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder, with bench/step_bench_gpu")
@@ -222,7 +222,7 @@ def arguments_of(words):
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: only to try the script")
     parser.add_argument("--quick", action="store_true", help="a few steps of each: only to try the script")
     parser.add_argument("--json", type=pathlib.Path)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(argv)
     for option, known in (("net", NETS), ("compute", TYPES), ("ways", WAYS)):
         chosen = getattr(arguments, option)
         if chosen is None:

@@ -6,7 +6,6 @@
 // to the smallest normal number. NaN stays NaN. The bits are the same at every instruction-set level and for
 // any address. All arrays of a call have one activation type; results are rounded to it when stored. This
 // header uses plain types only (isa.h).
-// have one type of activations, to which results are rounded when they are stored. Plain types only.
 #pragma once
 
 #include <cstdint>

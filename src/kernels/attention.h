@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scaled dot-product attention by heads (Vaswani et al. 2017, section 3.2): softmax(q k^T / sqrt(head_size))
-// v, with the softmax over the keys that a query may attend to. A query without any such key has zero
+// Scaled dot-product attention by heads (Vaswani et al. 2017, section 3.2):
+//   y = softmax(q k^T / sqrt(head_size)) v,
+// with the softmax over the keys that a query may attend to. A query without any such key has zero
 // probabilities and zero output. Masked keys are skipped or have probability zero. The shape fixes the order
 // of all sums; on the CPU the bits are the same at every instruction-set level. This header uses plain types
 // only (isa.h).
@@ -17,7 +18,6 @@
 // - On a GPU with 16-bit activations, the operands of the tensor cores are rounded: the probabilities after
 //   dropout, and the gradient of the scores. Neither is stored; forward keeps one number per query
 //   (fused_attention_cuda.h).
-//   gradient of the scores. Neither is in memory; a number per query is kept (fused_attention_cuda.h).
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,6 @@
 //
 // Products are summed in float32 on the tensor cores. A row's sum of exponentials adds at most 16 terms in
 // float32 and the rest in double.
-// in double.
 #pragma once
 
 #include "kernels/attention.h"

@@ -4,7 +4,6 @@
 // Replaces dense_cuda.cpp (cuBLASLt) on the emulated GPU with plain loops, queued on the lane's stream. As
 // there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch and added to
 // the sum, and relu is a separate pass afterwards.
-// and added to the sum, and relu is a pass behind that.
 #include "core/error.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
