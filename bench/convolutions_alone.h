@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "driver/workers.h"
+#include "driver/setup/workers.h"
 #include "nets.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "driver/workers.h"
+#include "driver/setup/workers.h"
 
 namespace lockstep {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "core/error.h"
-#include "driver/loss_scale.h"
-#include "driver/trainer.h"
+#include "driver/setup/loss_scale.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

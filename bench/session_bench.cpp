@@ -13,14 +13,14 @@
 
 #include "comm/environment.h"
 #include "core/hash.h"
-#include "driver/hooks/checkpoint_saver_hook.h"
-#include "driver/hooks/drift_check_hook.h"
-#include "driver/hooks/nan_guard_hook.h"
-#include "driver/hooks/progress_hook.h"
-#include "driver/hooks/step_clock_hook.h"
-#include "driver/hooks/stop_hooks.h"
-#include "driver/hooks/straggler_hook.h"
-#include "driver/hooks/summary_hooks.h"
+#include "session/hooks/checkpoint_saver_hook.h"
+#include "session/hooks/drift_check_hook.h"
+#include "session/hooks/nan_guard_hook.h"
+#include "session/hooks/progress_hook.h"
+#include "session/hooks/step_clock_hook.h"
+#include "session/hooks/stop_hooks.h"
+#include "session/hooks/straggler_hook.h"
+#include "session/hooks/summary_hooks.h"
 #include "support/tiny_run.h"
 
 namespace lockstep {

@@ -34,10 +34,10 @@
 #include "core/error.h"
 #include "core/timer.h"
 #include "dense_alone.h"
-#include "driver/trainer.h"
-#include "driver/workers.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
+#include "driver/setup/workers.h"
 #include "kernels/backend.h"
+#include "train/trainer.h"
 #ifdef LOCKSTEP_BENCH_GPU
 #include "kernels/backend_cuda.h"
 #endif

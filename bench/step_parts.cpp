@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/timer.h"
-#include "driver/batch_source.h"
-#include "driver/loss_report.h"
+#include "train/batch_source.h"
+#include "train/loss_report.h"
 
 namespace lockstep {
 

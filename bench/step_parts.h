@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a training step (driver/trainer.h) and their times on this rank.
+// The parts of a training step (train/trainer.h) and their times on this rank.
 #pragma once
 
-#include "driver/executor.h"
-#include "driver/workers.h"
-#include "io/dataset.h"
-#include "io/step_plan.h"
+#include "data/dataset.h"
+#include "data/step_plan.h"
+#include "driver/setup/workers.h"
 #include "optim/optimizer.h"
+#include "train/executor.h"
 
 namespace lockstep {
 

@@ -6,9 +6,9 @@
 //   plugins: [build/libheartbeat.so]
 //   hooks: [{heartbeat: {every_seconds: 5}}]
 #include "core/timer.h"
-#include "driver/monitored_session.h"
-#include "driver/plugin.h"
 #include "io/atomic_file.h"
+#include "session/monitored_session.h"
+#include "session/plugin.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 //
 //   plugins: [build/libswish.so]
 //   model: {layers: [log1p, dense: {units: 64}, swish, dense: {units: 10}]}
-#include "driver/plugin.h"
+#include "session/plugin.h"
 #include "swish.h"
 
 namespace {

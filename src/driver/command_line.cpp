@@ -13,9 +13,9 @@
 #include "core/error.h"
 #include "core/params.h"
 #include "core/scalar.h"
+#include "core/version.h"
 #include "driver/command_line_checks.h"
 #include "driver/command_line_errors.h"
-#include "driver/version.h"
 
 namespace lockstep {
 

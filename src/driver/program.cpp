@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "driver/command_line.h"
-#include "driver/commands.h"
+#include "driver/commands/commands.h"
 
 namespace lockstep {
 

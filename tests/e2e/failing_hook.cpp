@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plugin for hooks_test.py: fails in one method, on one rank.
-#include "driver/monitored_session.h"
-#include "driver/plugin.h"
+#include "session/monitored_session.h"
+#include "session/plugin.h"
 
 namespace {
 

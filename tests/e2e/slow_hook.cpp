@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "driver/monitored_session.h"
-#include "driver/plugin.h"
+#include "session/monitored_session.h"
+#include "session/plugin.h"
 
 namespace {
 

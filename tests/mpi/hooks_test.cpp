@@ -10,15 +10,15 @@
 #include <limits>
 #include <thread>
 
-#include "driver/hooks/checkpoint_saver_hook.h"
-#include "driver/hooks/early_stopping_hook.h"
-#include "driver/hooks/function_hooks.h"
-#include "driver/hooks/nan_guard_hook.h"
-#include "driver/hooks/stop_hooks.h"
-#include "driver/hooks/straggler_hook.h"
 #include "driver/launch.h"
+#include "session/hooks/checkpoint_saver_hook.h"
+#include "session/hooks/early_stopping_hook.h"
+#include "session/hooks/function_hooks.h"
+#include "session/hooks/nan_guard_hook.h"
+#include "session/hooks/stop_hooks.h"
+#include "session/hooks/straggler_hook.h"
+#include "support/error_support.h"
 #include "support/hook_run.h"
-#include "unit/driver/driver_test_support.h"
 
 namespace lockstep {
 namespace {

@@ -4,15 +4,15 @@
 // The session on any number of ranks: the order of its hooks' calls, requests of one rank that all ranks
 // follow after the same step, errors in each method on the chief and on another rank, recovery, initial
 // values, services.
-#include "driver/monitored_session.h"
+#include "session/monitored_session.h"
 
 #include <gmock/gmock.h>
 
 #include <atomic>
 
 #include "core/timed_service.h"
-#include "driver/hooks/stop_hooks.h"
 #include "driver/launch.h"
+#include "session/hooks/stop_hooks.h"
 #include "support/hook_run.h"
 
 namespace lockstep {

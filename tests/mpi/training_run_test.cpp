@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "comm/self_communicator.h"
-#include "driver/evaluation.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/evaluation.h"
 
 namespace lockstep {
 namespace {

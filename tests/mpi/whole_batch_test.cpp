@@ -11,7 +11,7 @@
 #include "comm/self_communicator.h"
 #include "core/hash.h"
 #include "core/philox.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 #include "support/mpi_world.h"
 #include "support/one_step.h"
 #include "support/reference_net.h"

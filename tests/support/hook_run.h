@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "driver/monitored_session.h"
+#include "session/monitored_session.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/philox.h"
-#include "driver/trainer.h"
-#include "driver/workers.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
+#include "driver/setup/workers.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 
 #include "core/arena.h"
 #include "core/shape.h"
-#include "driver/config.h"
-#include "driver/version.h"
+#include "core/version.h"
+#include "driver/config/config.h"
 
 int main() {
   const lockstep::Shape batch = lockstep::Shape{8, 8, 1}.with_front(32);

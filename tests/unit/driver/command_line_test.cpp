@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "unit/driver/driver_test_support.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/config.h"
+#include "driver/config/config.h"
 
 #include <gmock/gmock.h>
 
-#include "driver/config_reference.h"
-#include "driver/config_tables.h"
-#include "driver/yaml_node.h"
-#include "unit/driver/driver_test_support.h"
+#include "driver/config/config_reference.h"
+#include "driver/config/config_tables.h"
+#include "driver/config/yaml_node.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {

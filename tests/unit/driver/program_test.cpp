@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 
-#include "driver/command_info.h"
-#include "driver/version.h"
-#include "unit/driver/driver_test_support.h"
+#include "core/version.h"
+#include "driver/commands/command_info.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 
 #include <gmock/gmock.h>
 
-#include "unit/driver/driver_test_support.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/input_file.h"
 
-#include "unit/io/reader_test_support.h"
+#include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
 namespace {

@@ -8,10 +8,10 @@
 #include <map>
 
 #include "comm/self_communicator.h"
-#include "driver/run_state.h"
-#include "driver/saver.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
+#include "session/run_state.h"
+#include "session/saver.h"
 #include "support/tiny_run.h"
 #include "unit/io/checkpoint_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"

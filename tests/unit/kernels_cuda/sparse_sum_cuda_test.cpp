@@ -3,7 +3,7 @@
 //
 // Sums of microshards' rows on a GPU compared with the sum in host memory. One rank;
 // tests/e2e/gpu_sparse_test.py covers more.
-#include "driver/device_sparse_sum.h"
+#include "train/device_sparse_sum.h"
 
 #include "comm/self_communicator.h"
 #include "cuda_testing.h"

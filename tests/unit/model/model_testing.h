@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/philox.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 #include "model/graph.h"
 #include "model/layer_table.h"
 

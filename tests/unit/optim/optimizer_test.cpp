@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "core/philox.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 
 namespace lockstep {
 namespace {

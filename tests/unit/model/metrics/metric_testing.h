@@ -15,7 +15,7 @@
 
 #include "comm/tree.h"
 #include "core/philox.h"
-#include "driver/yaml_node.h"
+#include "driver/config/yaml_node.h"
 #include "kernels/kernel_table.h"
 #include "model/metric.h"
 

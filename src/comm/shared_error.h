@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// An error that all ranks throw alike. The program ends in order after it: every rank knows that the others do
+// not wait in a collective.
+#pragma once
+
+#include "core/error.h"
+
+namespace lockstep {
+
+/// An error that every rank has thrown.
+class SharedError : public Error {
+ public:
+  explicit SharedError(const Error& error)
+      : Error(error.kind(), error.what_happened(), error.where(), error.advice()) {}
+};
+
+/// Runs `body`, whose errors are the same on all ranks (agree(), require_same(), pure arithmetic on equal
+/// inputs).
+template <typename Body>
+decltype(auto) shared(Body&& body) {
+  try {
+    return body();
+  } catch (const SharedError&) {
+    throw;
+  } catch (const Error& error) {
+    // Memory, the network and our own defects strike one rank alone.
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::communication ||
+        error.kind() == ErrorKind::bug)
+      throw;
+    throw SharedError(error);
+  }
+}
+
+}  // namespace lockstep

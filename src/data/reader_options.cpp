@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/reader_options.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+namespace lockstep {
+
+std::string resolved_path(const std::string& path, const std::string& base_directory) {
+  return (std::filesystem::path(base_directory) / path).lexically_normal().string();
+}
+
+std::optional<RowRange> rows_option(const Params& params) {
+  if (!params.has("rows")) return std::nullopt;
+  const std::vector<std::int64_t>& rows = params.integers("rows");
+  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
+    throw params.error("rows", "must be two whole numbers, 0 <= first < last",
+                       "For the first thousand rows write [0, 1000].");
+  return RowRange{rows[0], rows[1]};
+}
+
+FeatureTransform transform_options(const Params& params) {
+  const auto to_float = [](double value) { return static_cast<float>(value); };
+  FeatureTransform transform;
+  transform.scale = to_float(params.real("scale"));
+  transform.offset = to_float(params.real("offset"));
+  for (const auto& [name, list] : {std::pair{"mean", &transform.mean}, std::pair{"std", &transform.std}}) {
+    if (!params.has(name)) continue;
+    const std::vector<double>& values = params.reals(name);
+    if (values.empty())
+      throw params.error(name, "is an empty list", "Give one value per channel, one for all, or null.");
+    std::transform(values.begin(), values.end(), std::back_inserter(*list), to_float);
+  }
+  return transform;
+}
+
+void check_feature_shape(const Shape& found, const Shape& wanted, const std::string& source) {
+  if (found == wanted) return;
+  throw Error(ErrorKind::data,
+              fmt::format("its samples have the shape {}, but the model takes {}", found.to_string(),
+                          wanted.to_string()),
+              source, "Give a file of the same form as the training data.");
+}
+
+void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels) {
+  const bool whole = std::all_of(labels.begin(), labels.end(), [](double label) {
+    return label == std::floor(label) && label >= std::numeric_limits<std::int32_t>::min() &&
+           label <= std::numeric_limits<std::int32_t>::max();
+  });
+  if (whole) {
+    parts.label_indices.assign(labels.begin(), labels.end());
+  } else {
+    parts.label_rows.assign(labels.begin(), labels.end());
+  }
+}
+
+}  // namespace lockstep

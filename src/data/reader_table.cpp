@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/reader_table.h"
+
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "data/reader_options.h"
+
+namespace lockstep {
+
+// Each in its own file, <name>_reader.cpp.
+ReaderEntry csv_reader();
+ReaderEntry hdf5_reader();
+ReaderEntry idx_reader();
+ReaderEntry skip_gram_reader();
+ReaderEntry text_tsv_reader();
+ReaderEntry text_windows_reader();
+
+namespace {
+std::vector<ReaderEntry>& entries() {
+  static std::vector<ReaderEntry> table = {
+      // clang-format off: one per line
+      csv_reader(), hdf5_reader(), idx_reader(), skip_gram_reader(), text_tsv_reader(), text_windows_reader(),
+      // clang-format on
+  };
+  return table;
+}
+}  // namespace
+
+std::span<const ReaderEntry> reader_table() { return entries(); }
+
+void register_reader(const ReaderEntry& entry) {
+  for (const ReaderEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a reader named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
+}
+
+const ReaderEntry& find_reader(std::string_view format, const std::string& where) {
+  std::vector<std::string_view> names;
+  for (const ReaderEntry& entry : reader_table()) {
+    if (entry.name == format) return entry;
+    names.push_back(entry.name);
+  }
+  const std::string near = nearest(format, names);
+  throw Error(
+      ErrorKind::config, fmt::format("unknown data format '{}'", format), where,
+      fmt::format("{}Known formats: {}.", near.empty() ? "" : fmt::format("Did you mean '{}'? ", near),
+                  fmt::join(names, ", ")));
+}
+
+std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
+                                      const std::string& base_directory) {
+  return find_reader(format).make(params, base_directory);
+}
+
+std::unique_ptr<Dataset> open_features(std::string_view format, const Params& params,
+                                       const std::string& base_directory, const std::string& path,
+                                       const Shape& feature_shape, const TextInfo* text) {
+  return find_reader(format).make_features(params, resolved_path(path, base_directory), feature_shape, text);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pairs (center, context) of a running text: Mikolov, Sutskever, Chen, Corrado, Dean 2013, "Distributed
+// Representations of Words and Phrases and their Compositionality" (arXiv:1310.4546), sections 2 and 2.3.
+//
+// Unknown words are left out first, then frequent ones by chance: a word with the share f of the text stays
+// with probability sqrt(t / f). What is left is one row of words; the window runs over the ends of lines.
+#include <algorithm>
+#include <cmath>
+
+#include "core/philox.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/text_options.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOwnOptions{
+    kRunningTextOptions[0],
+    kRunningTextOptions[1],
+    kRunningTextOptions[2],
+    ParamSpec{"window", ParamType::integer, "5", "[1, 1000]", "words on each side of the center, at most"},
+    ParamSpec{"random_window", ParamType::boolean, "true", "",
+              "each center takes 1 to window words on each side, all as likely: near words come more often"},
+    ParamSpec{"subsample", ParamType::real, "1e-3", "[0, 1]",
+              "t: frequent words stay with probability sqrt(t / their share of the text); 0: all stay"},
+    ParamSpec{"seed", ParamType::integer, "1", ">= 0", "of what is left to chance here"}};
+constexpr std::array kOptions = with_text_options(kOwnOptions);
+
+/// Uniform in [0, 1), a function of the word's place in the text.
+float uniform(std::uint64_t seed, std::uint32_t purpose, std::size_t place) {
+  const auto at = static_cast<std::uint64_t>(place);
+  return philox_uniform(philox_words(seed, purpose, static_cast<std::uint32_t>(at >> 32),
+                                     static_cast<std::uint32_t>(at), 0)[0]);
+}
+
+/// The words that stay.
+std::vector<std::int32_t> subsampled(const std::vector<std::int32_t>& ids, const Vocabulary& vocabulary,
+                                     double t, std::uint64_t seed) {
+  std::vector<double> share(static_cast<std::size_t>(vocabulary.size()));
+  std::vector<std::int32_t> known;
+  for (std::int32_t id : ids)
+    if (!vocabulary.is_special(id)) {
+      known.push_back(id);
+      share[static_cast<std::size_t>(id)] += 1;
+    }
+  if (t == 0) return known;
+  for (double& count : share) count /= static_cast<double>(known.size());
+  const std::uint32_t purpose = philox_purpose("skip_gram/subsample");
+  std::vector<std::int32_t> left;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (static_cast<double>(uniform(seed, purpose, i)) <
+        std::sqrt(t / share[static_cast<std::size_t>(known[i])]))
+      left.push_back(known[i]);
+  return left;
+}
+
+std::vector<std::int32_t> pairs_of(const Params& params, const std::vector<std::int32_t>& ids,
+                                   const Vocabulary& vocabulary) {
+  const auto seed = static_cast<std::uint64_t>(params.integer("seed"));
+  const std::vector<std::int32_t> words = subsampled(ids, vocabulary, params.real("subsample"), seed);
+  const std::int64_t window = params.integer("window"), count = static_cast<std::int64_t>(words.size());
+  const bool random = params.boolean("random_window");
+  const std::uint32_t purpose = philox_purpose("skip_gram/window");
+  std::vector<std::int32_t> pairs;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t reach = window;
+    if (random)
+      reach = 1 + static_cast<std::int64_t>(uniform(seed, purpose, static_cast<std::size_t>(i)) *
+                                            static_cast<float>(window));
+    for (std::int64_t j = std::max<std::int64_t>(0, i - reach); j <= std::min(count - 1, i + reach); ++j)
+      if (j != i)
+        pairs.insert(pairs.end(), {words[static_cast<std::size_t>(i)], words[static_cast<std::size_t>(j)]});
+  }
+  return pairs;
+}
+
+std::unique_ptr<Dataset> dataset_of(const std::vector<std::int32_t>& pairs, const std::string& path,
+                                    std::shared_ptr<const TextInfo> info, std::optional<RowRange> rows) {
+  if (pairs.empty())
+    throw Error(ErrorKind::data, "gives no pairs: fewer than two words are left", path,
+                "Lower min_count or raise subsample, or give more text.");
+  const auto used = checked_rows(rows, static_cast<std::int64_t>(pairs.size()) / 2, path);
+  DatasetParts parts;
+  parts.source = path;
+  parts.record_word = "pair";
+  parts.first_record = used.first;
+  parts.size = used.last - used.first;
+  parts.feature_shape = {2};
+  parts.text = std::move(info);
+  set_ids(parts, {pairs.begin() + 2 * used.first, pairs.begin() + 2 * used.last},
+          parts.text->vocabulary.size());
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  const TokenRow row = read_running_text(params, base_directory);
+  return dataset_of(pairs_of(params, row.ids, row.info->vocabulary),
+                    resolved_path(params.string("path"), base_directory), row.info, rows_option(params));
+}
+
+std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
+                                       const Shape& feature_shape, const TextInfo* text) {
+  LOCKSTEP_CHECK(text != nullptr);
+  check_feature_shape(Shape{2}, feature_shape, path);
+  return dataset_of(pairs_of(params, read_tokens(path, *text), text->vocabulary), path,
+                    std::make_shared<TextInfo>(*text), std::nullopt);
+}
+
+}  // namespace
+
+ReaderEntry skip_gram_reader() {
+  return {"skip_gram", "pairs of a word and one near it, of a running text; no labels", kOptions, make,
+          make_features};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Labelled texts, one per line, columns separated by tabs: which set the line belongs to, its labels, its
+// text. A sample is max_length token ids: 0 is padding, at the end; 1 an unknown token; a text without tokens
+// is one unknown token.
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "data/multi_label_binarizer.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/text_options.h"
+#include "data/utf8.h"
+#include "io/input_file.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOwnOptions{
+    ParamSpec{"path", ParamType::string, kRequired, "",
+              "the file, plain or gzip, UTF-8; relative to the config file's folder"},
+    ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
+    ParamSpec{"split_column", ParamType::node, "null", "",
+              "which set a line belongs to: a column's number from 0, or its name; null: there is none"},
+    ParamSpec{"label_column", ParamType::node, "null", "", "the same for the labels"},
+    ParamSpec{"text_column", ParamType::node, kRequired, "", "the same for the text"},
+    ParamSpec{"split", ParamType::string, "null", "", "use lines with this in split_column; null: all"},
+    ParamSpec{"vocabulary_split", ParamType::string, "null", "",
+              "vocabulary and classes come from these lines; null: from all"},
+    ParamSpec{"vocabulary_rows", ParamType::integers, "null", "first, last",
+              "of these lines, vocabulary and classes come from this range; null: from all"},
+    ParamSpec{"labels", ParamType::string, "class", "class|multi_label|none",
+              "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
+              "1 for each class. Classes are sorted by name"},
+    ParamSpec{"label_separator", ParamType::string, ",", "one character", "between names of multi_label"},
+    ParamSpec{"max_length", ParamType::integer, kRequired, "[1, 65536]", "tokens of a sample"},
+    ParamSpec{"truncate", ParamType::string, "back", "back|front",
+              "what a longer text loses: its end or its beginning"}};
+constexpr std::array kOptions = with_text_options(kOwnOptions);
+
+constexpr std::int64_t kNone = -1;
+
+[[noreturn]] void fail(const std::string& path, std::int64_t line, std::string what, std::string advice) {
+  throw Error(ErrorKind::data, std::move(what), fmt::format("{}, line {}", path, line), std::move(advice));
+}
+
+std::vector<std::string_view> columns_of(std::string_view line, char separator) {
+  std::vector<std::string_view> columns;
+  for (;;) {
+    const std::size_t end = line.find(separator);
+    columns.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return columns;
+    line.remove_prefix(end + 1);
+  }
+}
+
+/// One line's parts; empty where there is no such column.
+struct Line {
+  std::int64_t number;
+  std::string_view split, labels, text;
+};
+
+bool has_column(const Params& params, std::string_view option) {
+  return params.has(option) && !is_null(params.node(option));
+}
+
+struct TsvFormat {
+  explicit TsvFormat(const Params& options) : params(options), header(options.boolean("header")) {
+    for (const char* name : {"split", "vocabulary_split"})
+      if (params.has(name) && !has_column(params, "split_column"))
+        throw params.error(name, "needs split_column", "Say which column holds it, such as split_column: 0.");
+    if (with_labels() && !has_column(params, "label_column"))
+      throw params.error("labels", "needs label_column", "Name the column, or write labels: none.");
+    const std::string& mark = params.string("label_separator");
+    if (mark.size() != 1 || mark == "\t")
+      throw params.error("label_separator", "must be one character, not the tab");
+    separator = mark[0];
+  }
+  bool with_labels() const { return params.string("labels") != "none"; }
+  bool multi_label() const { return params.string("labels") == "multi_label"; }
+
+  const Params& params;
+  bool header;
+  char separator = ',';
+};
+
+/// A column's number: the option holds it, or a name of the header.
+std::int64_t column_number(const TsvFormat& format, std::string_view option,
+                           const std::vector<std::string_view>& header, const std::string& path) {
+  if (!has_column(format.params, option)) return kNone;
+  const Node& node = format.params.node(option);
+  if (node.kind != Node::Kind::scalar)
+    throw format.params.error(option, "must be a column's number, from 0, or its name");
+  const std::string& text = node.text;
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size() && number >= 0) return number;
+  if (!format.header)
+    throw format.params.error(option, fmt::format("'{}' is no number of a column", text),
+                              "Columns count from 0; names need header: true.");
+  const auto found = std::find(header.begin(), header.end(), text);
+  if (found == header.end())
+    fail(path, 1, fmt::format("has no column named '{}'", text),
+         fmt::format("Correct the option {}.", option));
+  return found - header.begin();
+}
+
+/// Calls take(Line) for each data line. `text_alone`: a line without tabs is its text.
+template <typename Take>
+void for_each_line(const TsvFormat& format, const std::string& path, bool text_alone, Take take) {
+  InputFile file(path);
+  LineReader lines(file);
+  std::string header_line;
+  std::vector<std::string_view> header;
+  std::string_view line;
+  if (format.header && lines.next(line)) {
+    require_utf8(line, path, 1);
+    header_line.assign(line);
+    header = columns_of(header_line, '\t');
+  }
+  const bool named = format.header;
+  const auto number_of = [&](std::string_view option) { return column_number(format, option, header, path); };
+  const std::int64_t split = number_of("split_column"), labels = number_of("label_column"),
+                     text = number_of("text_column");
+  const std::int64_t needed = std::max({split, labels, text}) + 1;
+  while (lines.next(line)) {
+    const std::int64_t number = lines.line_number();
+    require_utf8(line, path, number);
+    const std::vector<std::string_view> columns = columns_of(line, '\t');
+    const auto count = static_cast<std::int64_t>(columns.size());
+    const auto column = [&](std::int64_t index) {
+      return index == kNone ? std::string_view() : columns[static_cast<std::size_t>(index)];
+    };
+    if (text_alone && count == 1) {
+      take(Line{number, {}, {}, line});
+    } else if (count < needed || (named && columns.size() != header.size())) {
+      fail(path, number,
+           fmt::format("has {} columns, but {} are needed", count,
+                       named ? static_cast<std::int64_t>(header.size()) : needed),
+           "Columns are separated by one tab each; a file that was cut off ends in the middle of a line.");
+    } else {
+      take(Line{number, column(split), column(labels), column(text)});
+    }
+  }
+}
+
+/// The names in a line's label column; none for an empty one.
+std::vector<std::string_view> names_of(const TsvFormat& format, const Line& line) {
+  if (format.multi_label()) return split_labels(line.labels, format.separator);
+  return line.labels.empty() ? std::vector<std::string_view>{} : std::vector{line.labels};
+}
+
+/// Vocabulary and classes.
+std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::string& path,
+                                          const std::string& base_directory) {
+  const Params& params = format.params;
+  const Tokenizer tokenizer = tokenizer_option(params);
+  const std::vector<std::int64_t>* rows =
+      params.has("vocabulary_rows") ? &params.integers("vocabulary_rows") : nullptr;
+  if (rows != nullptr && (rows->size() != 2 || (*rows)[0] < 0 || (*rows)[0] >= (*rows)[1]))
+    throw params.error("vocabulary_rows", "must be two whole numbers, 0 <= first < last");
+  const bool by_split = params.has("vocabulary_split");
+  WordCounts counts;
+  std::set<std::string, std::less<>> classes;
+  std::int64_t row = 0;
+  for_each_line(format, path, false, [&](const Line& line) {
+    if (by_split && line.split != params.string("vocabulary_split")) return;
+    const std::int64_t at = row++;
+    if (rows != nullptr && (at < (*rows)[0] || at >= (*rows)[1])) return;
+    count_tokens(tokenizer, line.text, counts);
+    if (!format.with_labels()) return;
+    for (std::string_view name : names_of(format, line)) classes.emplace(name);
+  });
+  if (row == 0)
+    throw Error(ErrorKind::data,
+                by_split ? fmt::format("has no line whose split is '{}'", params.string("vocabulary_split"))
+                         : std::string("holds no lines"),
+                path, "Check the path and the option vocabulary_split.");
+  TextInfo info{tokenizer,
+                vocabulary_option(params, base_directory, true, [&](WordCounts& all) { all = counts; }),
+                {classes.begin(), classes.end()}};
+  if (format.with_labels() && info.class_names.empty())
+    throw Error(ErrorKind::data, "no line that the classes come from has a label", path,
+                "Check label_column.");
+  return std::make_shared<TextInfo>(std::move(info));
+}
+
+/// The samples, one after the other.
+class Samples {
+ public:
+  Samples(const TsvFormat& format, std::string path, std::shared_ptr<const TextInfo> info)
+      : format_(format),
+        max_length_(static_cast<std::size_t>(format.params.integer("max_length"))),
+        keep_end_(format.params.string("truncate") == "front") {
+    parts_.source = std::move(path);
+    parts_.record_word = "line";
+    parts_.feature_shape = {static_cast<std::int64_t>(max_length_)};
+    parts_.text = std::move(info);
+    if (format.with_labels()) classes_.emplace(parts_.text->class_names);
+  }
+
+  void add(const Line& line, bool labelled) {
+    const Vocabulary& vocabulary = parts_.text->vocabulary;
+    tokens_.clear();
+    parts_.text->tokenizer.for_each(line.text,
+                                    [&](std::string_view token) { tokens_.push_back(vocabulary.id(token)); });
+    if (tokens_.empty()) tokens_.push_back(vocabulary.unknown_id());
+    const std::size_t kept = std::min(tokens_.size(), max_length_);
+    const auto first = keep_end_ ? tokens_.end() - static_cast<std::ptrdiff_t>(kept) : tokens_.begin();
+    ids_.insert(ids_.end(), first, first + static_cast<std::ptrdiff_t>(kept));
+    ids_.resize(ids_.size() + max_length_ - kept, 0);
+    if (labelled) add_labels(line);
+    parts_.records.push_back(line.number);
+    ++parts_.size;
+  }
+
+  std::unique_ptr<Dataset> dataset(bool labelled) {
+    if (labelled) parts_.num_label_columns = format_.multi_label() ? classes_->num_classes() : 1;
+    set_ids(parts_, ids_, parts_.text->vocabulary.size());
+    return std::make_unique<Dataset>(std::move(parts_));
+  }
+
+ private:
+  void add_labels(const Line& line) {
+    const std::vector<std::string_view> names = names_of(format_, line);
+    if (!format_.multi_label() && names.empty())
+      fail(parts_.source, line.number, "has no label", "Every line needs one, or write labels: multi_label.");
+    row_.resize(static_cast<std::size_t>(classes_->num_classes()));
+    classes_->transform(names, parts_.source, line.number, row_.data());
+    if (format_.multi_label()) {
+      parts_.label_rows.insert(parts_.label_rows.end(), row_.begin(), row_.end());
+    } else {
+      parts_.label_indices.push_back(
+          static_cast<std::int32_t>(std::find(row_.begin(), row_.end(), 1.0F) - row_.begin()));
+    }
+  }
+
+  const TsvFormat& format_;
+  std::size_t max_length_;
+  bool keep_end_;
+  std::optional<MultiLabelBinarizer> classes_;
+  std::vector<float> row_;  ///< a line's classes as 0 and 1
+  std::vector<std::int32_t> tokens_, ids_;
+  DatasetParts parts_;
+};
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  const std::string path = resolved_path(params.string("path"), base_directory);
+  const TsvFormat format(params);
+  const std::optional<RowRange> rows = rows_option(params);
+  Samples samples(format, path, read_info(format, path, base_directory));
+  const bool by_split = params.has("split");
+  std::int64_t row = 0;
+  for_each_line(format, path, false, [&](const Line& line) {
+    if (by_split && line.split != params.string("split")) return;
+    const std::int64_t at = row++;
+    if (!rows || (at >= rows->first && at < rows->last)) samples.add(line, format.with_labels());
+  });
+  if (row == 0)
+    throw Error(ErrorKind::data,
+                by_split ? fmt::format("has no line whose split is '{}'", params.string("split"))
+                         : std::string("holds no lines"),
+                path, "Check the path and the option split.");
+  checked_rows(rows, row, path);
+  return samples.dataset(format.with_labels());
+}
+
+std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
+                                       const Shape& feature_shape, const TextInfo* text) {
+  LOCKSTEP_CHECK(text != nullptr);
+  const TsvFormat format(params);
+  check_feature_shape(Shape{params.integer("max_length")}, feature_shape, path);
+  Samples samples(format, path, std::make_shared<TextInfo>(*text));
+  for_each_line(format, path, true, [&](const Line& line) { samples.add(line, false); });
+  return samples.dataset(false);
+}
+
+}  // namespace
+
+ReaderEntry text_tsv_reader() {
+  return {"text_tsv", "labelled texts, one per line, in columns separated by tabs", kOptions, make,
+          make_features};
+}
+
+}  // namespace lockstep

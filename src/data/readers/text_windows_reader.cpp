@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A running text for language models: a sample is a window of `length` tokens, its labels are the token
+// behind each of them. Windows lie over one another in memory, so a small stride costs none.
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/text_options.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOwnOptions{
+    kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
+    ParamSpec{"length", ParamType::integer, kRequired, "[1, 65536]", "tokens of a window"},
+    ParamSpec{"stride", ParamType::integer, "null", ">= 1 or null",
+              "tokens from the start of a window to that of the next; null: length, so that every token is a "
+              "label once"}};
+constexpr std::array kOptions = with_text_options(kOwnOptions);
+
+/// Windows over `ids`: `behind` more tokens are needed behind each.
+DatasetParts windows(const Params& params, const std::string& path, std::vector<std::int32_t> ids,
+                     std::shared_ptr<const TextInfo> info, std::int64_t behind) {
+  const std::int64_t length = params.integer("length");
+  const std::int64_t stride = params.has("stride") ? params.integer("stride") : length;
+  const std::int64_t usable = static_cast<std::int64_t>(ids.size()) - behind;
+  if (usable < length)
+    throw Error(ErrorKind::data,
+                fmt::format("has {} tokens in this part, but a window of length {} needs {}", ids.size(),
+                            length, length + behind),
+                path, "Take a smaller length or a larger part.");
+  DatasetParts parts;
+  parts.source = path;
+  parts.record_word = "window";
+  parts.size = (usable - length) / stride + 1;
+  parts.feature_shape = {length};
+  parts.feature_step = stride;
+  parts.text = std::move(info);
+  if (behind > 0) {
+    parts.num_label_columns = length;
+    parts.label_step = stride;
+    parts.label_indices.assign(ids.begin() + behind, ids.end());
+  }
+  set_ids(parts, ids, parts.text->vocabulary.size());
+  return parts;
+}
+
+/// Leaves the windows [first, last) only.
+void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32_t>& ids, std::int64_t behind,
+               std::int64_t stride, std::int64_t length) {
+  ids = {ids.begin() + rows.first * stride, ids.begin() + (rows.last - 1) * stride + length + behind};
+  parts.first_record = rows.first;
+}
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  const std::string path = resolved_path(params.string("path"), base_directory);
+  TokenRow row = read_running_text(params, base_directory);
+  row.info->next_token_labels = true;
+  DatasetParts parts = windows(params, path, row.ids, row.info, 1);
+  if (const std::optional<RowRange> rows = rows_option(params)) {
+    checked_rows(rows, parts.size, path);
+    keep_rows(parts, *rows, row.ids, 1, parts.feature_step, params.integer("length"));
+    const std::int64_t first = parts.first_record;
+    parts = windows(params, path, row.ids, row.info, 1);
+    parts.first_record = first;
+  }
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
+                                       const Shape& feature_shape, const TextInfo* text) {
+  LOCKSTEP_CHECK(text != nullptr);
+  DatasetParts parts = windows(params, path, read_tokens(path, *text), std::make_shared<TextInfo>(*text), 0);
+  check_feature_shape(parts.feature_shape, feature_shape, path);
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+}  // namespace
+
+ReaderEntry text_windows_reader() {
+  return {"text_windows", "windows of a running text; labels are the next tokens", kOptions, make,
+          make_features};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a data set of text keeps beside its ids: how text became ids, and what its classes are called. The
+// same for the training and the evaluation set; a part of the data set's fingerprint.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/tokenizer.h"
+#include "data/vocabulary.h"
+
+namespace lockstep {
+
+struct TextInfo {
+  Tokenizer tokenizer;
+  Vocabulary vocabulary;
+  std::vector<std::string> class_names;  ///< by class index or label column; empty without classes
+  bool next_token_labels = false;        ///< features are windows of text, labels the token behind each
+};
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/text_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/device.h"
+#include "data/reader_options.h"
+#include "data/utf8.h"
+#include "io/input_file.h"
+
+namespace lockstep {
+
+namespace {
+
+struct Share {
+  double first, last;
+  /// [first, last) of `count` things. Where one share ends the next begins.
+  RowRange of(std::int64_t count) const {
+    const auto at = [&](double share) {
+      return static_cast<std::int64_t>(std::floor(share * static_cast<double>(count)));
+    };
+    return {at(first), at(last)};
+  }
+};
+
+Share share_option(const Params& params, std::string_view name) {
+  const std::vector<double>& share = params.reals(name);
+  if (share.size() != 2 || !(share[0] >= 0 && share[0] < share[1] && share[1] <= 1))
+    throw params.error(name, "must be two numbers, 0 <= first < last <= 1",
+                       "For the first nine tenths write [0, 0.9].");
+  return {share[0], share[1]};
+}
+
+/// Calls take(line, number) for each line, with its "\n" where `ends` says so.
+template <typename Take>
+void for_each_line(const std::string& path, bool ends, Take take) {
+  InputFile file(path);
+  LineReader lines(file);
+  std::string with_end;
+  for (std::string_view line; lines.next(line);) {
+    require_utf8(line, path, lines.line_number());
+    if (ends) {
+      with_end.assign(line);
+      with_end += '\n';
+      line = with_end;
+    }
+    take(line, lines.line_number());
+  }
+}
+
+bool has_line_ends(const Tokenizer& tokenizer) { return tokenizer.unit == TokenUnit::characters; }
+
+template <typename T>
+void fill(DatasetParts& parts, DType dtype, const std::vector<std::int32_t>& ids) {
+  parts.feature_dtype = dtype;
+  parts.features = Buffer(cpu_device(), ids.size() * sizeof(T));
+  std::transform(ids.begin(), ids.end(), parts.features.as<T>().begin(),
+                 [](std::int32_t id) { return static_cast<T>(id); });
+}
+
+}  // namespace
+
+Tokenizer tokenizer_option(const Params& params) {
+  return {params.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
+          params.boolean("lower_case")};
+}
+
+Vocabulary vocabulary_option(const Params& params, const std::string& base_directory, bool padding,
+                             FunctionRef<void(WordCounts&)> count) {
+  VocabularyOptions options{.padding = padding, .min_count = params.integer("min_count")};
+  if (params.has("max_vocabulary")) options.max_size = params.integer("max_vocabulary");
+  if (params.has("vocabulary"))
+    return Vocabulary::from_file(resolved_path(params.string("vocabulary"), base_directory), options);
+  WordCounts counts;
+  count(counts);
+  Vocabulary vocabulary(counts, options);
+  if (vocabulary.size() == vocabulary.unknown_id() + 1)
+    throw Error(ErrorKind::data,
+                fmt::format("no token is frequent enough for a vocabulary ({} different ones, min_count {})",
+                            counts.size(), options.min_count),
+                resolved_path(params.string("path"), base_directory), "Lower min_count, or give more text.");
+  return vocabulary;
+}
+
+void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts) {
+  tokenizer.for_each(text, [&](std::string_view token) {
+    const auto found = counts.find(token);
+    if (found != counts.end()) {
+      ++found->second;
+    } else {
+      counts.emplace(token, 1);
+    }
+  });
+}
+
+void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size) {
+  if (vocabulary_size <= std::int64_t{std::numeric_limits<std::uint8_t>::max()} + 1)
+    return fill<std::uint8_t>(parts, DType::u8, ids);
+  if (vocabulary_size <= std::int64_t{std::numeric_limits<std::uint16_t>::max()} + 1)
+    return fill<std::uint16_t>(parts, DType::u16, ids);
+  fill<std::int32_t>(parts, DType::i32, ids);
+}
+
+TokenRow read_running_text(const Params& params, const std::string& base_directory) {
+  const std::string path = resolved_path(params.string("path"), base_directory);
+  const Tokenizer tokenizer = tokenizer_option(params);
+  const Share part = share_option(params, "part"), vocabulary_part = share_option(params, "vocabulary_part");
+  const bool ends = has_line_ends(tokenizer);
+  Vocabulary vocabulary = vocabulary_option(params, base_directory, false, [&](WordCounts& counts) {
+    std::int64_t lines = 0;
+    for_each_line(path, false, [&](std::string_view, std::int64_t) { ++lines; });
+    const RowRange counted = vocabulary_part.of(lines);
+    for_each_line(path, ends, [&](std::string_view line, std::int64_t number) {
+      if (number > counted.first && number <= counted.last) count_tokens(tokenizer, line, counts);
+    });
+  });
+  TokenRow row{{}, std::make_shared<TextInfo>(TextInfo{tokenizer, std::move(vocabulary), {}})};
+  const std::vector<std::int32_t> all = read_tokens(path, *row.info);
+  const RowRange used = part.of(static_cast<std::int64_t>(all.size()));
+  row.ids.assign(all.begin() + used.first, all.begin() + used.last);
+  return row;
+}
+
+std::vector<std::int32_t> read_tokens(const std::string& path, const TextInfo& info) {
+  std::vector<std::int32_t> ids;
+  for_each_line(path, has_line_ends(info.tokenizer), [&](std::string_view line, std::int64_t) {
+    info.tokenizer.for_each(line, [&](std::string_view token) { ids.push_back(info.vocabulary.id(token)); });
+  });
+  if (ids.empty())
+    throw Error(ErrorKind::data, "holds no text", path,
+                "Check the path; an empty file may be a failed download.");
+  return ids;
+}
+
+}  // namespace lockstep

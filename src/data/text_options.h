@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Private to io: what the readers of text have in common: options of tokenizer and vocabulary, and token ids
+// in the smallest type that holds them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/params.h"
+#include "data/dataset.h"
+#include "data/text_info.h"
+
+namespace lockstep {
+
+inline constexpr std::array kTextOptions{
+    ParamSpec{"tokens", ParamType::string, "words", "words|characters",
+              "what a token is; words are runs of letters and digits"},
+    ParamSpec{"lower_case", ParamType::boolean, "false", "", "capitals count as small letters"},
+    ParamSpec{"min_count", ParamType::integer, "1", ">= 1", "rarer tokens are unknown"},
+    ParamSpec{"max_vocabulary", ParamType::integer, "null", ">= 3 or null",
+              "ids at most, special ones included: the rarest tokens are unknown"},
+    ParamSpec{
+        "vocabulary", ParamType::string, "null", "",
+        "file with a word per line, as vocabulary.txt of a run; null: made from the text. min_count and "
+        "max_vocabulary are not applied to it"},
+    ParamSpec{"rows", ParamType::integers, "null", "first, last",
+              "samples to use, 0-based, last excluded; null: all"}};
+
+/// A reader's own options followed by those of all texts.
+template <std::size_t Count>
+constexpr std::array<ParamSpec, Count + kTextOptions.size()> with_text_options(
+    const std::array<ParamSpec, Count>& own) {
+  std::array<ParamSpec, Count + kTextOptions.size()> all{};
+  for (std::size_t i = 0; i < Count; ++i) all[i] = own[i];
+  for (std::size_t i = 0; i < kTextOptions.size(); ++i) all[Count + i] = kTextOptions[i];
+  return all;
+}
+
+Tokenizer tokenizer_option(const Params& params);
+/// The option `vocabulary`'s file, or else the words that `count` finds.
+Vocabulary vocabulary_option(const Params& params, const std::string& base_directory, bool padding,
+                             FunctionRef<void(WordCounts&)> count);
+/// Adds the tokens of a text.
+void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts);
+
+/// parts.features = `ids`, with u8, u16 or i32 as the vocabulary's size asks for.
+void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size);
+
+/// A whole text as one row of tokens.
+struct TokenRow {
+  std::vector<std::int32_t> ids;
+  std::shared_ptr<TextInfo> info;
+};
+/// Options of readers of one running text: path, and which part of its tokens.
+inline constexpr std::array kRunningTextOptions{
+    ParamSpec{"path", ParamType::string, kRequired, "",
+              "the text, plain or gzip, UTF-8; relative to the config file's folder"},
+    ParamSpec{"part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
+              "share of the tokens to use, such as [0, 0.9]; parts that only touch have no token in common"},
+    ParamSpec{"vocabulary_part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
+              "share of the lines that the vocabulary is made from: the same for training and evaluation"}};
+/// The part of the tokens of params' file, and the vocabulary. Lines end with "\n", whatever the file has.
+TokenRow read_running_text(const Params& params, const std::string& base_directory);
+/// All tokens of another file, with the ids of `info`.
+std::vector<std::int32_t> read_tokens(const std::string& path, const TextInfo& info);
+
+}  // namespace lockstep

@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "driver/config/config.h"
+#include "io/checkpoint_store.h"
+#include "io/checkpoint_tools.h"
+#include "session/saver.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void print(std::FILE* out, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // NaN and infinities as null
+}
+
+/// The rules of the run, so that "why is it kept" has the run's own answer; the defaults if it has no
+/// readable configuration.
+RetentionRules rules_of(const std::string& run_dir) {
+  try {
+    return saver_options(load_config((fs::path(run_dir) / "config.yaml").string()).checkpoint).retention;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<KeptCheckpoint> checkpoints_of(const std::string& run_dir) {
+  std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, rules_of(run_dir)).list();
+  LOCKSTEP_REQUIRE(!all.empty(), ErrorKind::checkpoint, "{}: holds no checkpoint\n  Give a run directory.",
+                   run_dir);
+  return all;
+}
+
+std::string why_kept(const KeptCheckpoint& kept) {
+  std::string why;
+  for (const auto& [holds, word] : {std::pair{kept.recent, "recent"}, std::pair{kept.best, "best"},
+                                    std::pair{kept.preserved, "for good"}})
+    if (holds) why += (why.empty() ? "" : ", ") + std::string(word);
+  return why.empty() ? "goes with the next" : why;
+}
+
+std::string utc(double seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[32] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// What is wrong with a file; empty if every byte is right.
+std::string damage_of(const std::string& path) {
+  try {
+    CheckpointFile(path).verify();
+    return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::checkpoint) throw;
+    return fmt::format("{}: {}", error.where(), error.what_happened());
+  }
+}
+
+struct Row {
+  KeptCheckpoint kept;
+  std::optional<std::int64_t> epoch;  // of files whose header can be read
+  std::uintmax_t bytes = 0;
+  std::string damage;
+};
+
+Row describe(const KeptCheckpoint& kept, bool verify) {
+  Row row{.kept = kept};
+  std::error_code code;
+  row.bytes = fs::file_size(kept.path, code);
+  if (code) row.bytes = 0;
+  try {
+    row.epoch = CheckpointFile(kept.path).header().epoch;
+  } catch (const Error& error) {
+    row.damage = error.what_happened();
+  }
+  if (verify) row.damage = damage_of(kept.path);
+  return row;
+}
+
+std::string as_table(const std::vector<Row>& rows, bool verify) {
+  std::string text = fmt::format("{:>10}  {:>6}  {:<20}  {:>10}  {:>12}  {}\n", "step", "epoch", "written",
+                                 "MB", "metric", "kept");
+  for (const Row& row : rows) {
+    text += fmt::format("{:>10}  {:>6}  {:<20}  {:>10.1f}  {:>12}  {}", row.kept.step,
+                        row.epoch ? std::to_string(*row.epoch + 1) : "?", utc(row.kept.time),
+                        1e-6 * static_cast<double>(row.bytes),
+                        row.kept.metric ? fmt::format("{:.6g}", *row.kept.metric) : "", why_kept(row.kept));
+    if (!row.damage.empty())
+      text += "; DAMAGED: " + row.damage;
+    else if (verify)
+      text += "; intact";
+    text += "\n";
+  }
+  return text;
+}
+
+Json as_json(const Row& row, bool verify) {
+  Json json = {{"step", row.kept.step},
+               {"file", row.kept.path},
+               {"written", utc(row.kept.time)},
+               {"bytes", row.bytes},
+               {"kept", why_kept(row.kept)}};
+  json["epoch"] = row.epoch ? Json(*row.epoch) : Json();
+  json["metric"] = row.kept.metric ? Json(*row.kept.metric) : Json();
+  if (verify) json["intact"] = row.damage.empty();
+  if (!row.damage.empty()) json["damage"] = row.damage;
+  return json;
+}
+
+const char* name_of(TensorDifference::Kind kind) {
+  switch (kind) {
+    case TensorDifference::Kind::equal:
+      return "equal";
+    case TensorDifference::Kind::values:
+      return "values";
+    case TensorDifference::Kind::shape:
+      return "shape";
+    case TensorDifference::Kind::only_first:
+      return "only in the first";
+    case TensorDifference::Kind::only_second:
+      return "only in the second";
+  }
+  LOCKSTEP_CHECK(false, "kind {}", static_cast<int>(kind));
+}
+
+std::string as_text(const TensorDifference& difference) {
+  std::string text = fmt::format("{}: ", difference.path);
+  switch (difference.kind) {
+    case TensorDifference::Kind::equal:
+      return {};
+    case TensorDifference::Kind::values:
+      return text + fmt::format("{} value{} differ, at most by {:.6g} (relative {:.3g})\n",
+                                difference.num_different, difference.num_different == 1 ? "" : "s",
+                                difference.max_absolute, difference.max_relative);
+    case TensorDifference::Kind::shape:
+      return text + difference.detail + "\n";
+    default:
+      return text + name_of(difference.kind) + "\n";
+  }
+}
+
+}  // namespace
+
+int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FILE* out) {
+  std::vector<Row> rows;
+  for (const KeptCheckpoint& kept : checkpoints_of(run_dir)) rows.push_back(describe(kept, verify));
+  if (json) {
+    Json all = Json::array();
+    for (const Row& row : rows) all.push_back(as_json(row, verify));
+    print(out, dumped(all));
+  } else {
+    print(out, as_table(rows, verify));
+  }
+  return 0;
+}
+
+int verify_checkpoints(const std::string& path, std::FILE* out) {
+  std::vector<std::string> files;
+  std::error_code code;
+  if (fs::is_directory(path, code))
+    for (const KeptCheckpoint& kept : checkpoints_of(path)) files.push_back(kept.path);
+  else
+    files.push_back(path);
+  int damaged = 0;
+  for (const std::string& file : files) {
+    const std::string damage = damage_of(file);
+    print(out, damage.empty() ? fmt::format("{}: intact\n", file) : fmt::format("{}, DAMAGED\n", damage));
+    if (!damage.empty()) ++damaged;
+  }
+  return damaged == 0 ? 0 : exit_code(ErrorKind::checkpoint);
+}
+
+int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out) {
+  const CheckpointFile a(checkpoint_at(first)), b(checkpoint_at(second));
+  const std::vector<TensorDifference> all = compare_checkpoints(a, b);
+  const auto equal = std::count_if(all.begin(), all.end(),
+                                   [](const auto& d) { return d.kind == TensorDifference::Kind::equal; });
+  if (json) {
+    Json tensors = Json::array();
+    for (const TensorDifference& difference : all) {
+      Json entry = {{"path", difference.path}, {"difference", name_of(difference.kind)}};
+      if (difference.kind == TensorDifference::Kind::values) {
+        entry["values"] = difference.num_different;
+        entry["max_absolute"] = difference.max_absolute;
+        entry["max_relative"] = difference.max_relative;
+      }
+      if (!difference.detail.empty()) entry["detail"] = difference.detail;
+      tensors.push_back(std::move(entry));
+    }
+    print(out, dumped({{"first", a.path()},
+                       {"first_step", a.header().global_step},
+                       {"second", b.path()},
+                       {"second_step", b.header().global_step},
+                       {"equal", static_cast<std::size_t>(equal) == all.size()},
+                       {"tensors", tensors}}));
+  } else {
+    std::string text;
+    for (const TensorDifference& difference : all) text += as_text(difference);
+    print(out, text + fmt::format("{} of {} tensors are equal; steps {} and {}\n", equal, all.size(),
+                                  a.header().global_step, b.header().global_step));
+  }
+  return static_cast<std::size_t>(equal) == all.size() ? 0 : 1;
+}
+
+int command_checkpoint_list(const CommandLine& line) {
+  return list_checkpoints(line.target, line.verify, line.json, stdout);
+}
+
+int command_checkpoint_verify(const CommandLine& line) { return verify_checkpoints(line.target, stdout); }
+
+int command_checkpoint_diff(const CommandLine& line) {
+  return diff_checkpoints(line.target, line.other, line.json, stdout);
+}
+
+int command_checkpoint_average(const CommandLine& line) {
+  std::vector<std::string> files;
+  for (const std::string& target : line.targets) files.push_back(checkpoint_at(target));
+  average_weights(files, line.output);
+  return 0;
+}
+
+int command_checkpoint_export(const CommandLine& line) {
+  export_weights(CheckpointFile(checkpoint_at(line.target)), NamePatterns(line.variables),
+                 NameRules(line.rename), line.output);
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_evaluate.h"
+
+#include <nlohmann/json.hpp>
+
+#include "comm/agree.h"
+#include "driver/hang_rank.h"
+#include "driver/launch.h"
+#include "driver/setup/run_context.h"
+#include "driver/setup/run_directory.h"
+#include "session/run_vocabulary.h"
+#include "train/evaluation.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json list_of(const MetricTable& table) {
+  Json numbers = Json::array();
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    if (table.columns > 0 && i % static_cast<std::size_t>(table.columns) == 0)
+      numbers.push_back(Json::array());
+    (table.columns > 0 ? numbers.back() : numbers).push_back(table.values[i]);
+  }
+  return numbers;
+}
+
+/// One line; NaN and infinities are null.
+std::string result_text(const FoundCheckpoint& found, const Model& model, const Evaluation& evaluation,
+                        const EvaluationResult& result) {
+  Json record;
+  record["checkpoint"] = found.path;
+  record["global_step"] = found.header.global_step;
+  record["samples"] = result.samples;
+  record["loss"] = result.loss;
+  if (model.accuracy() && !result.has_metric("accuracy")) record["accuracy"] = result.accuracy;
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    if (const std::string& name = evaluation.part_names()[i]; model.reports(name) && !result.has_metric(name))
+      record[name] = result.parts[i];
+  for (const auto& [name, report] : result.metrics) {
+    if (report.value) record[name] = *report.value;
+    for (const MetricTable& table : report.tables)
+      record[fmt::format("{}/{}", name, table.name)] = list_of(table);
+  }
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int command_evaluate(const CommandLine& line) {
+  const RunTarget target = resolve_target(line);
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(target.config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
+    Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
+    const FoundCheckpoint found = shared([&] {
+      FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
+      if (!checkpoint.exists())
+        throw Error(ErrorKind::checkpoint, "there is no checkpoint to evaluate", target.run_dir,
+                    "Train first, or name one with --checkpoint.");
+      return checkpoint;
+    });
+    RunContext session(environment, target.config, found.header.shards, false, true);
+    shared([&] {
+      agree(
+          world,
+          [&] {
+            if (world.rank() == 0) check_vocabulary(target.run_dir, *session.eval_data());
+          },
+          "comparing the vocabulary");
+    });
+    shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
+    const Params& eval = session.config().eval;
+    const std::int64_t batch_size =
+        eval.has("batch_size") ? eval.integer("batch_size") : session.config().train.integer("batch_size");
+    const auto evaluation = shared([&] {
+      return std::make_unique<Evaluation>(
+          session.executor_context(), session.control(), *session.eval_data(), batch_size,
+          evaluation_metrics(session.config(), session.model(), *session.eval_data()));
+    });
+    session.workers().grow_scratch(evaluation->scratch_bytes());
+    const EvaluationResult result = evaluation->run();
+    if (session.is_chief()) fmt::print("{}\n", result_text(found, session.model(), *evaluation, result));
+    return 0;
+  });
+}
+
+}  // namespace lockstep

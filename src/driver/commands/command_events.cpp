@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "io/event_reader.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// The event files in a folder and below, sorted.
+std::vector<fs::path> event_files(const std::string& folder) {
+  std::vector<fs::path> found;
+  std::error_code code;
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, code), end;
+  for (; !code && at != end; at.increment(code))
+    if (at->path().filename().string().find("tfevents") != std::string::npos && at->is_regular_file())
+      found.push_back(at->path());
+  if (code) throw Error(ErrorKind::data, "cannot list the folder: " + code.message(), folder);
+  if (found.empty())
+    throw Error(ErrorKind::data, "holds no event files", folder,
+                "Give a run directory or an event file (events.out.tfevents...).");
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// A float32 with the digits that it has, not those of the double equal to it. (NaN and infinities pass
+/// through, and Json writes them as null.)
+double number(double value) {
+  return std::strtod(fmt::format("{}", static_cast<float>(value)).c_str(), nullptr);
+}
+
+void print_line(std::FILE* out, const Json& record) {
+  const std::string text = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size())
+    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+void print_record(const EventRecord& event, const std::string& name, const std::string& tag, std::FILE* out) {
+  const Json common = {{"file", name}, {"wall_time", event.wall_time}, {"step", event.step}};
+  if (tag.empty() && (!event.file_version.empty() || event.restart)) {
+    Json record = common;
+    if (!event.file_version.empty()) record["file_version"] = event.file_version;
+    if (event.restart) record["restart"] = true;
+    print_line(out, record);
+  }
+  for (const EventValue& value : event.values) {
+    if (!tag.empty() && value.tag != tag) continue;
+    Json record = common;
+    record["tag"] = value.tag;
+    if (value.kind == "scalar")
+      record["value"] = number(value.number);
+    else
+      record["kind"] = value.kind;
+    print_line(out, record);
+  }
+}
+
+void print_file(const std::string& path, const std::string& name, const std::string& tag, std::FILE* out) {
+  EventReader reader(path);
+  while (const auto event = reader.next()) print_record(*event, name, tag, out);
+  if (!reader.note().empty()) log_warning("{}", reader.note());
+}
+
+void flush(std::FILE* out) {
+  if (std::fflush(out) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+int print_events(const std::string& path, const std::string& tag, std::FILE* out) {
+  std::error_code code;
+  if (!fs::is_directory(path, code)) {
+    print_file(path, path, tag, out);
+  } else {
+    for (const fs::path& file : event_files(path))
+      print_file(file.string(), file.lexically_relative(path).string(), tag, out);
+  }
+  flush(out);
+  return 0;
+}
+
+int command_events(const CommandLine& line) { return print_events(line.target, line.tag, stdout); }
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "io/checkpoint_tools.h"
+#include "io/tensor_values.h"
+
+namespace lockstep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Statistics {
+  double min = std::numeric_limits<double>::quiet_NaN();
+  double max = min, mean = min, standard_deviation = min;
+  std::int64_t num_nan = 0;
+};
+
+struct Row {
+  CheckpointEntry entry;
+  Statistics statistics;
+};
+
+Statistics statistics_of(std::vector<double> values) {
+  Statistics result;
+  const std::size_t all = values.size();
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  result.num_nan = static_cast<std::int64_t>(all - values.size());
+  if (values.empty()) return result;
+  const auto count = static_cast<double>(values.size());
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  result.min = *min;
+  result.max = *max;
+  double sum = 0;
+  for (double value : values) sum += value;
+  result.mean = sum / count;
+  double squares = 0;
+  for (double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.standard_deviation = std::sqrt(squares / count);
+  return result;
+}
+
+std::vector<Row> read_rows(const CheckpointFile& file) {
+  std::vector<Row> rows;
+  std::vector<std::uint64_t> block;  // of integers: aligned for every dtype
+  for (const CheckpointEntry& entry : file.entries()) {
+    const Tensor shape_only(nullptr, entry.dtype, entry.shape);
+    block.resize(shape_only.size_bytes() / sizeof(std::uint64_t) + 1);
+    file.read_into(entry.path, Tensor(block.data(), entry.dtype, entry.shape));
+    rows.push_back({entry, statistics_of(values_of(Tensor(block.data(), entry.dtype, entry.shape)))});
+  }
+  return rows;
+}
+
+std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
+  const CheckpointHeader& header = file.header();
+  std::string text = fmt::format(
+      "{}\n  global step       {}\n  epoch             {}\n  samples consumed  {}\n  shards            {}\n"
+      "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
+      file.path(), header.global_step, header.epoch, header.samples_consumed, header.shards, header.seed,
+      header.created, header.lockstep_version, header.digest);
+  std::size_t path_width = 6, shape_width = 5;
+  for (const Row& row : rows) {
+    path_width = std::max(path_width, row.entry.path.size());
+    shape_width = std::max(shape_width, row.entry.shape.to_string().size());
+  }
+  text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11}  {:>11}  {:>11}  {:>11}  {:>6}\n", "tensor", path_width,
+                      "dtype", "shape", shape_width, "min", "max", "mean", "std", "NaN");
+  std::int64_t elements = 0;
+  for (const Row& row : rows) {
+    const Statistics& s = row.statistics;
+    elements += row.entry.shape.num_elements();
+    text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>6}\n",
+                        row.entry.path, path_width, name_of(row.entry.dtype), row.entry.shape.to_string(),
+                        shape_width, s.min, s.max, s.mean, s.standard_deviation, s.num_nan);
+  }
+  return text + fmt::format("{} tensors, {} values\n", rows.size(), elements);
+}
+
+std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
+  const CheckpointHeader& header = file.header();
+  Json tensors = Json::array();
+  for (const Row& row : rows) {
+    const Statistics& s = row.statistics;
+    const auto extents = row.entry.shape.extents();
+    tensors.push_back({{"path", row.entry.path},
+                       {"dtype", name_of(row.entry.dtype)},
+                       {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+                       {"min", s.min},
+                       {"max", s.max},
+                       {"mean", s.mean},
+                       {"std", s.standard_deviation},
+                       {"nan", s.num_nan}});
+  }
+  const Json all = {{"file", file.path()},       {"global_step", header.global_step},
+                    {"epoch", header.epoch},     {"samples_consumed", header.samples_consumed},
+                    {"shards", header.shards},   {"seed", header.seed},
+                    {"created", header.created}, {"lockstep_version", header.lockstep_version},
+                    {"digest", header.digest},   {"config", header.config},
+                    {"tensors", tensors}};
+  // dump() writes NaN and infinities as null.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void print(std::FILE* out, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out) {
+  const CheckpointFile file(checkpoint_at(path));
+  if (digest) {
+    file.verify();
+    print(out, file.header().digest + "\n");
+    return 0;
+  }
+  const std::vector<Row> rows = read_rows(file);
+  print(out, json ? as_json(file, rows) : as_table(file, rows));
+  return 0;
+}
+
+int command_inspect(const CommandLine& line) {
+  return inspect_checkpoint(line.target, line.digest, line.json, stdout);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_neighbours.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/params.h"
+#include "data/vocabulary.h"
+#include "io/checkpoint.h"
+#include "io/checkpoint_tools.h"
+#include "session/run_vocabulary.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kVariables = "variables/";
+
+struct Neighbour {
+  std::int64_t id;
+  double cosine;
+};
+
+/// A variable with a row per word, its rows scaled to length 1 in double.
+struct Vectors {
+  std::int64_t width = 0;
+  std::vector<double> rows;
+  std::span<const double> row(std::int64_t id) const {
+    return {rows.data() + id * width, static_cast<std::size_t>(width)};
+  }
+};
+
+bool fits(const CheckpointEntry& entry, std::int64_t words) {
+  return entry.path.starts_with(kVariables) && entry.dtype == DType::f32 && entry.shape.rank() == 2 &&
+         entry.shape[0] == words;
+}
+
+const CheckpointEntry& find_variable(const CheckpointFile& file, const std::string& name,
+                                     std::int64_t words) {
+  std::vector<const CheckpointEntry*> good;
+  std::vector<std::string_view> names;
+  for (const CheckpointEntry& entry : file.entries()) {
+    if (!entry.path.starts_with(kVariables)) continue;
+    const std::string_view own = std::string_view(entry.path).substr(kVariables.size());
+    if (own == name) {
+      if (fits(entry, words)) return entry;
+      throw Error(ErrorKind::usage,
+                  fmt::format("the variable {} is {} of {}, but the vocabulary has {} words", name,
+                              entry.shape.to_string(), name_of(entry.dtype), words),
+                  file.path(), "It must have a row of float32 per word.");
+    }
+    if (!fits(entry, words)) continue;
+    good.push_back(&entry);
+    names.push_back(own);
+  }
+  std::string list;
+  for (std::string_view one : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", one);
+  if (!name.empty())
+    throw Error(ErrorKind::usage, fmt::format("there is no variable '{}'", name), file.path(),
+                list.empty() ? "See: lockstep inspect" : fmt::format("With a row per word: {}.", list));
+  if (good.size() == 1) return *good.front();
+  if (good.empty())
+    throw Error(ErrorKind::usage, fmt::format("no variable has a row for each of {} words", words),
+                file.path(), "Is --vocabulary that of this run? Variables: lockstep inspect.");
+  throw Error(ErrorKind::usage, fmt::format("{} variables have a row per word", good.size()), file.path(),
+              fmt::format("Choose one with --variable: {}.", list));
+}
+
+Vectors read_vectors(const CheckpointFile& file, const CheckpointEntry& entry) {
+  std::vector<float> values(static_cast<std::size_t>(entry.shape.num_elements()));
+  file.read_into(entry.path, Tensor(values.data(), entry.dtype, entry.shape));
+  Vectors vectors{entry.shape[1], {values.begin(), values.end()}};
+  for (std::int64_t row = 0; row < entry.shape[0]; ++row) {
+    double* const first = vectors.rows.data() + row * vectors.width;
+    double squares = 0;
+    for (std::int64_t i = 0; i < vectors.width; ++i) squares += first[i] * first[i];
+    if (squares > 0)
+      std::transform(first, first + vectors.width, first, [&](double x) { return x / std::sqrt(squares); });
+  }
+  return vectors;
+}
+
+std::int64_t id_of(const Vocabulary& vocabulary, const std::string& word) {
+  const std::int32_t id = vocabulary.id(word);
+  if (!vocabulary.is_special(id)) return id;
+  std::vector<std::string_view> known;
+  for (const Vocabulary::Word& one : vocabulary.words()) known.push_back(one.text);
+  const std::string near = nearest(word, known);
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not in the vocabulary", word), {},
+              near.empty() ? "Words are in vocabulary.txt of the run directory."
+                           : fmt::format("Did you mean '{}'?", near));
+}
+
+/// The largest cosines first; of equal ones the more frequent word.
+std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& vocabulary, std::int64_t id,
+                                     std::int64_t count) {
+  std::vector<Neighbour> all;
+  const std::span<const double> own = vectors.row(id);
+  for (std::int64_t other = vocabulary.unknown_id() + 1; other < vocabulary.size(); ++other) {
+    if (other == id) continue;
+    double cosine = 0;
+    const std::span<const double> row = vectors.row(other);
+    for (std::size_t i = 0; i < row.size(); ++i) cosine += own[i] * row[i];
+    all.push_back({other, cosine});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; });
+  all.resize(std::min(all.size(), static_cast<std::size_t>(count)));
+  return all;
+}
+
+}  // namespace
+
+int command_neighbours(const CommandLine& line) {
+  const std::string words_path = line.vocabulary.empty() ? vocabulary_path(line.target) : line.vocabulary;
+  if (!std::filesystem::exists(words_path))
+    throw Error(ErrorKind::usage, "there is no vocabulary", words_path,
+                "Give a run directory whose data is text, or a file with --vocabulary.");
+  const Vocabulary vocabulary = Vocabulary::of_run(words_path);
+  const CheckpointFile file(line.checkpoint.empty() ? checkpoint_at(line.target) : line.checkpoint);
+  const CheckpointEntry& entry = find_variable(file, line.variable, vocabulary.size());
+  const Vectors vectors = read_vectors(file, entry);
+
+  auto json = nlohmann::ordered_json::object();
+  std::string table;
+  for (const std::string& word : line.words) {
+    const std::int64_t id = id_of(vocabulary, word);
+    table += fmt::format("{}{} ({} times)\n", table.empty() ? "" : "\n", escaped_word(word),
+                         vocabulary.word(id).count);
+    auto list = nlohmann::ordered_json::array();
+    for (const Neighbour& near : neighbours_of(vectors, vocabulary, id, line.count)) {
+      const Vocabulary::Word& other = vocabulary.word(near.id);
+      table += fmt::format("  {:>7.4f}  {}\n", near.cosine, escaped_word(other.text));
+      list.push_back({{"word", other.text}, {"cosine", near.cosine}, {"count", other.count}});
+    }
+    json[word] = list;
+  }
+  if (line.json)
+    table = nlohmann::ordered_json{{"checkpoint", file.path()},
+                                   {"variable", entry.path.substr(kVariables.size())},
+                                   {"neighbours", json}}
+                .dump(2) +
+            "\n";
+  fmt::print("{}", table);
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/command_replay.h"
+
+#include <filesystem>
+
+#include "comm/agree.h"
+#include "core/log.h"
+#include "driver/hang_rank.h"
+#include "driver/launch.h"
+#include "driver/setup/model_setup.h"
+#include "driver/setup/run_context.h"
+#include "driver/setup/train_setup.h"
+#include "io/atomic_file.h"
+#include "session/step_recorder.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string known_steps(const std::string& run_dir) {
+  const std::vector<std::int64_t> steps = recorded_steps(run_dir);
+  if (steps.empty()) return "No step of this run was: lockstep train --record N records step N.";
+  return fmt::format("Recorded: {}.", fmt::join(steps, ", "));
+}
+
+/// The chief reads, all get it. All ranks.
+StepRecord read_record(Communicator& world, const std::string& run_dir, std::int64_t step) {
+  const std::string path = record_path(run_dir, step);
+  std::string text;
+  agree(
+      world,
+      [&] {
+        if (world.rank() == 0) text = read_whole_file(path, ErrorKind::checkpoint);
+      },
+      "reading the record");
+  std::uint64_t size = text.size();
+  world.broadcast(&size, sizeof size, 0, "the record");
+  text.resize(size);
+  world.broadcast(text.data(), size, 0, "the record");
+  StepRecord record = record_from_json(text, path);
+  if (record.step != step)
+    throw Error(ErrorKind::checkpoint, fmt::format("this is the record of step {}", record.step), path);
+  return record;
+}
+
+/// The step again, from the state before it. All ranks.
+StepRecord repeat(RunContext& session, const FoundCheckpoint& state, const StepRecord& recorded) {
+  const StepPlan plan(step_plan_spec(session));
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(session.config().optimizer);
+  VariableStore& variables = *session.model().variables;
+  optimizer->create_slots(session.device().device, variables);
+  Trainer trainer(session.executor_context(), session.gradients(), session.control(), session.train_data(),
+                  plan, *optimizer, trainer_options(session));
+  session.workers().grow_scratch(trainer.scratch_bytes());
+  shared([&] { restore_state(session.world(), state, variables, optimizer.get()); });
+  trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
+
+  StepRecorder recorder(session.executor_context(), trainer.calls());
+  trainer.observe(&recorder);
+  const StepResult result = trainer.compute();
+  recorder.summed(trainer.summed_gradients(), trainer.sparse_gradients());
+  trainer.apply(recorded.updated);
+  StepRecord repeated = recorder.gather(session.control(), true);
+  repeated.step = result.step;
+  repeated.loss = result.loss;
+  repeated.accuracy = result.accuracy;
+  repeated.environment = session.environment();
+  return repeated;
+}
+
+}  // namespace
+
+int command_replay(const CommandLine& line) {
+  const std::string state_path = record_state_path(line.target, line.step);
+  if (!std::filesystem::exists(state_path))
+    throw Error(ErrorKind::usage, fmt::format("step {} was not recorded", line.step), line.target,
+                known_steps(line.target));
+  if (!std::filesystem::exists(record_path(line.target, line.step)))
+    throw Error(ErrorKind::usage,
+                fmt::format("step {} was begun, but the run ended before there was anything to compare with",
+                            line.step),
+                line.target,
+                fmt::format("{} is the state before it. {}", state_path, known_steps(line.target)));
+  const Config config =
+      config_from_text(CheckpointFile(state_path).header().config, state_path, line.overrides);
+  check_config(config);
+  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
+    Communicator& world = environment.world();
+    shared([&] { hang_rank(line, world); });
+    const StepRecord recorded = shared([&] { return read_record(world, line.target, line.step); });
+    const FoundCheckpoint state = shared([&] { return find_checkpoint(world, line.target, state_path); });
+    RunContext session(environment, config, state.header.shards, true, false);
+    const StepRecord repeated = repeat(session, state, recorded);
+    return shared([&] {
+      const bool equal = differences(recorded, repeated).empty();
+      if (session.is_chief()) fmt::print("{}", replay_report(recorded, repeated, line.json));
+      return equal ? 0 : 1;
+    });
+  });
+}
+
+}  // namespace lockstep

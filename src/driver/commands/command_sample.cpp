@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The context lies at the beginning of a window of the T tokens that the model was trained on; behind it is
+// padding (id 0), which a causal model does not see. The outputs behind the context's last token choose the
+// next one. A context longer than T loses its beginning.
+#include "driver/commands/command_sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/log.h"
+#include "core/philox.h"
+#include "data/text_info.h"
+#include "data/utf8.h"
+#include "driver/launch.h"
+#include "driver/setup/run_context.h"
+#include "driver/setup/run_directory.h"
+#include "session/run_vocabulary.h"
+#include "train/executor.h"
+
+namespace lockstep {
+
+namespace {
+
+/// The prompt's ids. An unknown character is an error: a text cannot go on from what the model never saw.
+std::vector<std::int32_t> prompt_ids(const std::string& prompt, const TextInfo& text) {
+  const Vocabulary& vocabulary = text.vocabulary;
+  if (const std::size_t bad = first_invalid_utf8(prompt); bad != std::string::npos)
+    throw Error(ErrorKind::usage, fmt::format("--prompt: byte {} is not UTF-8", bad + 1));
+  std::vector<std::int32_t> ids;
+  text.tokenizer.for_each(prompt, [&](std::string_view token) {
+    ids.push_back(vocabulary.id(token));
+    if (!vocabulary.is_special(ids.back())) return;
+    if (text.tokenizer.unit == TokenUnit::characters)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--prompt: the character '{}' is not in the vocabulary", escaped_word(token)),
+                  {}, "The run's vocabulary.txt lists those that are.");
+    log_warning("--prompt: '{}' is not in the vocabulary: it counts as an unknown word", token);
+  });
+  if (ids.empty())
+    throw Error(ErrorKind::usage, "--prompt holds no token", {}, "Give at least one word or character.");
+  return ids;
+}
+
+/// Chooses the next token: its probability is softmax(logits / temperature) over the top_k likeliest that are
+/// no special ones. Ties go to the smaller id. Computed in double.
+class TokenSampler {
+ public:
+  TokenSampler(const CommandLine& line, const Vocabulary& vocabulary)
+      : temperature_(line.temperature), seed_(line.seed) {
+    for (std::int64_t id = 0; id < vocabulary.size(); ++id)
+      if (!vocabulary.is_special(id)) candidates_.push_back(static_cast<std::int32_t>(id));
+    top_k_ = line.top_k == 0 ? candidates_.size()
+                             : std::min(candidates_.size(), static_cast<std::size_t>(line.top_k));
+  }
+
+  /// `number` counts the tokens of this text.
+  std::int32_t choose(std::span<const float> logits, std::uint32_t number) {
+    const auto logit = [&](std::int32_t id) {
+      return static_cast<double>(logits[static_cast<std::size_t>(id)]);
+    };
+    for (std::int32_t id : candidates_)
+      if (!std::isfinite(logit(id)))
+        throw Error(ErrorKind::numeric, fmt::format("the model's output for token {} is not finite", id));
+    std::vector<std::int32_t> order = candidates_;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
+    if (temperature_ == 0) return order.front();
+    order.resize(top_k_);
+    std::vector<double> weights;
+    for (std::int32_t id : order)
+      weights.push_back(std::exp((logit(id) - logit(order.front())) / temperature_));
+    const PhiloxBlock words = philox_words(seed_, philox_purpose("predict/sample"), number, 0, 0);
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    double left = (static_cast<double>(words[0]) * 0x1p-32 + static_cast<double>(words[1]) * 0x1p-64) * total;
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+      left -= weights[i];
+      if (left < 0) return order[i];
+    }
+    return order.back();
+  }
+
+ private:
+  double temperature_;
+  std::uint64_t seed_;
+  std::size_t top_k_ = 0;
+  std::vector<std::int32_t> candidates_;
+};
+
+/// The model on one window at a time; `head` has the outputs that choose the next token.
+class WindowModel {
+ public:
+  WindowModel(RunContext& session, int head)
+      : context_(session.executor_context()),
+        head_(head),
+        executor_(context_, false, kOneSample),
+        window_(static_cast<std::size_t>(session.train_data().feature_shape().num_elements())),
+        outputs_(static_cast<std::size_t>(context_.heads[head].shape.num_elements())),
+        on_device_(context_.device, outputs_.size() * sizeof(float)) {
+    session.workers().grow_scratch(executor_.scratch_bytes());
+    executor_.refresh_weights();
+  }
+
+  /// The outputs behind the last of `ids`.
+  std::span<const float> run(const std::vector<std::int32_t>& ids) {
+    const std::size_t used = std::min(ids.size(), window_.size());
+    std::fill(window_.begin(), window_.end(), 0.0F);
+    std::transform(ids.end() - static_cast<std::ptrdiff_t>(used), ids.end(), window_.begin(),
+                   [](std::int32_t id) { return static_cast<float>(id); });
+    // The one sample is the first microshard's; all others are empty.
+    auto extent = [&](int shard) { return Microshard{shard, shard == 0 ? 0 : 1, shard == 0 ? 1 : 0}; };
+    auto fetch = [&](const Microshard& m, int, int, float* features) {
+      if (m.n > 0) std::copy(window_.begin(), window_.end(), features);
+      return Labels{.columns = 0};
+    };
+    auto done = [](const Microshard&, std::span<const HeadSums>) {};
+    auto keep = [&](const MicroshardOutputs& given) {
+      context_.device.copy(given.lane.stream, on_device_.data(),
+                           given.outputs[static_cast<std::size_t>(head_)], on_device_.size_bytes());
+    };
+    executor_.run(
+        {.count = 1, .extent = extent, .fetch = fetch, .done = done, .outputs = BatchView::Outputs(keep)});
+    context_.device.copy_to_host(outputs_.data(), on_device_.data(), on_device_.size_bytes());
+    const std::size_t classes = outputs_.size() / window_.size();
+    return std::span<const float>(outputs_).subspan((used - 1) * classes, classes);
+  }
+
+ private:
+  static constexpr std::int64_t kOneSample[] = {1};
+  ExecutorContext context_;
+  int head_;
+  Executor executor_;
+  std::vector<float> window_, outputs_;
+  Buffer on_device_;
+};
+
+/// The head whose outputs are {tokens of a window, size of the vocabulary}.
+int next_token_head(RunContext& session) {
+  const TextInfo* text = session.train_data().text();
+  if (text == nullptr || !text->next_token_labels)
+    throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
+                session.config().data.where, "--prompt needs one; other models take --input and --output.");
+  const Shape wanted{session.train_data().feature_shape()[0], text->vocabulary.size()};
+  int number = 0;
+  std::string found;
+  for (const Head& head : *session.model().heads) {
+    if (head.shape == wanted) return number;
+    found += fmt::format("{}{}", found.empty() ? "" : ", ", head.shape.to_string());
+    ++number;
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("the model's output is {}, but to go on with a text takes {} (tokens of a window x "
+                          "vocabulary)",
+                          found, wanted.to_string()));
+}
+
+}  // namespace
+
+int command_sample(const CommandLine& line) {
+  const RunTarget target = resolve_target(line);
+  return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
+    Communicator& world = environment.world();
+    if (world.size() > 1)
+      throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
+                              "Each token needs the one before: start it without mpirun."));
+    const FoundCheckpoint found = find_checkpoint(world, target.run_dir, line.checkpoint);
+    if (!found.exists())
+      throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
+                  "Train first, or name one with --checkpoint.");
+    RunContext session(environment, target.config, found.header.shards, true, false);
+    check_vocabulary(target.run_dir, session.train_data());
+    const int head = next_token_head(session);
+    const TextInfo& text = *session.train_data().text();
+    std::vector<std::int32_t> ids = prompt_ids(*line.prompt, text);
+    restore_state(world, found, *session.model().variables, nullptr);
+
+    WindowModel model(session, head);
+    TokenSampler sampler(line, text.vocabulary);
+    std::string out = *line.prompt;
+    for (std::int64_t i = 0; i < line.length; ++i) {
+      ids.push_back(sampler.choose(model.run(ids), static_cast<std::uint32_t>(i)));
+      if (text.tokenizer.unit == TokenUnit::words) out += ' ';
+      out += text.vocabulary.word(ids.back()).text;
+    }
+    fmt::print("{}\n", out);
+    return 0;
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/setup/run_context.h"
+
+#include "comm/agree.h"
+#include "comm/device_communicator.h"
+#include "comm/flight_recorder.h"
+#include "comm/startup_check.h"
+#include "core/cpu.h"
+#include "core/version.h"
+#include "driver/config/yaml_node.h"
+#include "driver/launch.h"
+#include "driver/setup/loss_scale.h"
+#include "train/fault_step.h"
+
+namespace lockstep {
+
+RunContext::RunContext(CommEnvironment& environment, Config config,
+                       std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
+    : environment_(environment), config_(std::move(config)) {
+  set_long_phase("reading data and building the model");
+  shared([&] {
+    const std::unique_ptr<Communicator> host = world().split_by_host("host");
+    ranks_on_host_ = host->size();
+    agree(
+        world(), [&] { device_.emplace(open_device(config_, host->rank())); }, "opening the device");
+    device_table_ = lockstep::device_table(world(), *device_, &shares_gpus_);
+    agree(
+        world(),
+        [&] {
+          if (wants_train) train_data_ = open_split(config_, "train");
+          if (wants_eval) eval_data_ = open_split(config_, "eval");
+          LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config,
+                           "section data has no evaluation set: add `eval:` with its options");
+          const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
+          model_ = make_model(config_, first.feature_shape(), device_->device);
+          if (train_data_) check_labels(model_, *train_data_);
+          if (eval_data_) check_labels(model_, *eval_data_);
+          if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
+            throw Error(ErrorKind::data, fmt::format("training samples are {}, evaluation samples {}",
+                                                     train_data_->feature_shape().to_string(),
+                                                     eval_data_->feature_shape().to_string()));
+        },
+        "reading data and building the model");
+    cores_ = lockstep::cores_per_rank(ranks_on_host_);
+    int total_cores = 0;
+    std::vector<int> all(static_cast<std::size_t>(world().size()));
+    world().allgather(&cores_, sizeof cores_, all.data(), "cores of each rank");
+    for (int cores : all) total_cores += cores;
+    const int computing = device_->is_gpu() ? 0 : total_cores;
+    shards_ = choose_shards(config_, shards_from_checkpoint, std::max(computing, world().size()));
+    if (world().size() > shards_)
+      throw Error(
+          ErrorKind::config,
+          fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",
+                      world().size(), shards_),
+          config_.general.where("shards"),
+          fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
+    const Range own = shards_of_rank(world().rank(), world().size(), shards_);
+    const int threads = device_->is_gpu()
+                            ? 1  // it only gives the GPU its work
+                            : choose_threads(config_, world(), ranks_on_host_, static_cast<int>(own.size()));
+    workers_ = std::make_unique<Workers>(threads, device_->device);
+    model_.variables->initialize(seed());
+    check_same_everywhere();
+  });
+  gradients_ = world().duplicate("gradients");
+  meetings_ = world().duplicate("batch norm");
+  control_ = world().duplicate("control");
+  shared([&] { connect_devices(); });
+}
+
+// Two groups, one per stream: NCCL's calls of one group must come in the same order on all ranks.
+void RunContext::connect_devices() {
+  const MakeDeviceCommunicator make = device_communicator();
+  if (!device_->is_gpu() || world().size() == 1 || shares_gpus_ || make == nullptr) return;
+  gradient_stream_.emplace(device_->device);
+  direct_gradients_ = make(*gradients_, device_->device, gradient_stream_->get(), "gradients");
+  direct_meetings_ = make(*meetings_, device_->device, workers_->lanes().front().stream, "batch norm");
+}
+
+std::vector<NamedText> RunContext::environment() const {
+  return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
+          {"instruction set", name_of(isa_level())},
+          {"oneDNN", primitive_library_version(activation_type(config_))},
+          {"device", device_->is_gpu() ? device_->description.name : "cpu"},
+          {"activations", std::string(name_of(activation_type(config_)))},
+          {"MPI library", mpi_library_version()},
+          {"sums of gradients",
+           config_.comm.string("reduction") == "fast"
+               ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
+               : "along the tree"},
+          {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+}
+
+void RunContext::check_same_everywhere() {
+  Node root = config_.root;
+  std::vector<NamedText> fields = environment();
+  fields.insert(fields.end(), {{"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
+                               {"configuration", to_yaml(root) + fault_in_config()},
+                               {"shards", std::to_string(shards_)},
+                               {"variables", variable_table_text(*model_.variables)},
+                               {"initial values", std::to_string(model_.variables->hash())}});
+  require_same(world(), fields);
+}
+
+ExecutorContext RunContext::executor_context() {
+  return {*model_.graph,
+          *model_.variables,
+          *model_.heads,
+          device_->kernels,
+          device_->device,
+          workers_->pool(),
+          workers_->lanes(),
+          *meetings_,
+          direct_meetings_.get(),
+          shards_,
+          seed()};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/regularizer.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+namespace lockstep {
+
+namespace {
+
+constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+
+constexpr ParamSpec kTable[] = {
+    {"variables", ParamType::string, kRequired, "",
+     "Names of variables: * stands for anything, ? for one character. \"*/kernel\" for all kernels."},
+    {"l1", ParamType::real, "0", ">= 0", "Factor of the sum of |w|."},
+    {"l2", ParamType::real, "0", ">= 0", "Factor of half the sum of w^2."},
+};
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// Of the trainable variables, the one whose name is most like `pattern`: the longest common end counts, as
+/// patterns mostly begin with a *.
+std::string most_alike(const std::string& pattern, const VariableStore& variables) {
+  std::vector<std::string_view> names;
+  for (const Variable& variable : variables.variables())
+    if (variable.trainable) names.push_back(variable.name);
+  if (names.empty()) return {};
+  if (const std::string found = nearest(pattern, names); !found.empty()) return found;
+  const auto likeness = [&](std::string_view name) {
+    std::size_t end = 0, begin = 0;
+    const std::size_t most = std::min(pattern.size(), name.size());
+    while (end < most && pattern[pattern.size() - 1 - end] == name[name.size() - 1 - end]) ++end;
+    while (begin < most && pattern[begin] == name[begin]) ++begin;
+    return end + begin;
+  };
+  return std::string(*std::ranges::max_element(names, {}, likeness));
+}
+
+}  // namespace
+
+std::span<const ParamSpec> regularization_table() { return kTable; }
+
+std::vector<RegularizationRule> regularization_from_config(const Node& list) {
+  std::vector<RegularizationRule> rules;
+  if (is_null(list)) return rules;
+  if (list.kind != Node::Kind::list)
+    throw Error(ErrorKind::config, "model.regularization must be a list", list.where,
+                "Write `- {variables: \"*/kernel\", l2: 1.0e-4}` for each.");
+  for (const Node& item : list.items) {
+    const Params params(item, kTable, "regularization");
+    if (params.real("l1") == 0 && params.real("l2") == 0)
+      throw params.error("l2", "and l1 are both 0", "Give one of them, or leave the line out.");
+    rules.push_back({params.string("variables"), params.real("l1"), params.real("l2"), item.where});
+  }
+  return rules;
+}
+
+Regularizer::Regularizer(std::span<const RegularizationRule> rules, const VariableStore& variables,
+                         Device& device)
+    : device_(device) {
+  for (const RegularizationRule& rule : rules)
+    if (std::ranges::none_of(variables.variables(), [&](const Variable& variable) {
+          return variable.trainable && matches(rule.variables, variable.name);
+        }))
+      throw Error(ErrorKind::config,
+                  fmt::format("model.regularization: no trainable variable matches '{}'", rule.variables),
+                  rule.where, fmt::format("The nearest is '{}'.", most_alike(rule.variables, variables)));
+  for (std::size_t id = 0; id < variables.variables().size(); ++id) {
+    const Variable& variable = variables.variables()[id];
+    double l1 = 0, l2 = 0;
+    for (const RegularizationRule& rule : rules)
+      if (variable.trainable && matches(rule.variables, variable.name)) {
+        l1 += rule.l1;
+        l2 += rule.l2;
+      }
+    const std::int64_t count = variable.shape.num_elements();
+    for (std::int64_t first = 0; (l1 > 0 || l2 > 0) && first < count; first += kChunk)
+      pieces_.push_back({static_cast<VariableId>(id), first, std::min(kChunk, count - first), l1, l2});
+  }
+  sums_ = Buffer::pinned(device, pieces_.size() * sizeof(double));
+}
+
+double Regularizer::add(const KernelTable& kernels, ThreadPool& pool, std::span<Lane> lanes,
+                        const VariableStore& variables, float* gradients) {
+  if (pieces_.empty()) return 0;
+  pool.run([&](int thread) {
+    const Range part = part_of(static_cast<std::int64_t>(pieces_.size()), thread, pool.size());
+    for (std::int64_t i = part.first; i < part.last; ++i) {
+      const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+      kernels.loss_terms.penalty(lanes[static_cast<std::size_t>(thread)], piece.l1, piece.l2, piece.count,
+                                 variables.value(piece.variable) + piece.first,
+                                 gradients + variables[piece.variable].offset + piece.first,
+                                 &sums_.as<double>()[static_cast<std::size_t>(i)]);
+    }
+  });
+  device_.synchronize(lanes.front().stream);
+  double sum = 0;
+  for (const double part : sums_.as<double>()) sum += part;
+  return sum;
+}
+
+}  // namespace lockstep

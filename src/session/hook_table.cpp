@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hook_table.h"
+
+#include <array>
+#include <mutex>
+
+#include "core/named_options.h"
+#include "session/hooks/early_stopping_hook.h"
+#include "session/hooks/logging_tensor_hook.h"
+#include "session/hooks/nan_guard_hook.h"
+#include "session/hooks/profiler_hook.h"
+#include "session/hooks/stop_hooks.h"
+#include "session/hooks/wait_for_step_hook.h"
+#include "session/plugin.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kStopAfterSteps[] = {
+    {"steps", integer, kRequired, ">= 1", "Steps of this session, a resumed one counts anew."}};
+constexpr ParamSpec kStopAfterSeconds[] = {
+    {"seconds", real, kRequired, "> 0 seconds", "From the session's start, by the chief's clock."}};
+
+constexpr std::string_view kMetricHelp =
+    "What evaluations find: eval/loss, eval/accuracy, eval/f1 for a metric of eval.metrics.";
+constexpr std::string_view kMinStepsHelp = "Evaluations before this step do not count.";
+constexpr ParamSpec kThreshold[] = {
+    {"metric", string, kRequired, "", kMetricHelp},
+    {"threshold", real, kRequired, "", "The value to be beyond."},
+    {"min_steps", integer, "0", ">= 0", kMinStepsHelp},
+};
+constexpr ParamSpec kWithoutProgress[] = {
+    {"metric", string, kRequired, "", kMetricHelp},
+    {"max_steps", integer, kRequired, ">= 1", "How old the best value may become."},
+    {"min_steps", integer, "0", ">= 0", kMinStepsHelp},
+};
+constexpr ParamSpec kLossSpike[] = {
+    {"factor", real, "3", "> 1", "A loss above factor times the median is a spike."},
+    {"window", integer, "100", ">= 3 steps", "Losses that the median is taken of."},
+    {"action", string, "warn", "error|stop|skip|warn",
+     "error: end with exit code 1. stop: end in order. skip: leave out this step's update. warn: say it and "
+     "go on."},
+};
+constexpr ParamSpec kLogging[] = {
+    {"tensors", strings, "[loss]", "",
+     "loss, accuracy, learning_rate, epoch, loss/HEAD, or names of variables, of which mean and norm are "
+     "shown."},
+    {"every_steps", integer, "null", ">= 1 or null", "Log at multiples of so many steps."},
+    {"every_seconds", real, "null", "> 0 seconds or null", "Log when so many seconds have passed."},
+    {"at_end", boolean, "false", "", "Log at the end, too."},
+};
+constexpr ParamSpec kProfile[] = {
+    {"first_step", integer, "10", ">= 1",
+     "The first step of the profile; the very first ones are not typical."},
+    {"last_step", integer, "14", ">= 1", "The last one."},
+    {"every_steps", integer, "null", ">= 1 or null", "Again after so many steps. null: once."},
+};
+constexpr ParamSpec kWaitForStep[] = {
+    {"run_dir", string, kRequired, "", "The run directory of the other run."},
+    {"step", integer, kRequired, ">= 0", "Its newest checkpoint must be of this step or later."},
+    {"poll_seconds", real, "0.5", "(0, 10] seconds", "How often to look."},
+    {"timeout_seconds", real, "7200", "> 0 seconds", "After that it is an error (exit code 4)."},
+};
+
+template <typename T>
+std::optional<T> optional_of(const Params& p, std::string_view name) {
+  if (!p.has(name)) return std::nullopt;
+  if constexpr (std::is_same_v<T, double>)
+    return p.real(name);
+  else
+    return p.integer(name);
+}
+
+template <bool kHigher>
+std::unique_ptr<Hook> make_threshold(const Params& p, const Config&) {
+  return std::make_unique<StopAtThresholdHook>(kHigher ? "stop_if_higher" : "stop_if_lower",
+                                               p.string("metric"), kHigher, p.real("threshold"),
+                                               p.integer("min_steps"));
+}
+
+template <bool kIncrease>
+std::unique_ptr<Hook> make_without_progress(const Params& p, const Config&) {
+  return std::make_unique<StopWithoutProgressHook>(kIncrease ? "stop_if_no_increase" : "stop_if_no_decrease",
+                                                   p.string("metric"), kIncrease, p.integer("max_steps"),
+                                                   p.integer("min_steps"));
+}
+
+std::unique_ptr<Hook> make_profile(const Params& p, const Config&) {
+  const std::int64_t first = p.integer("first_step"), last = p.integer("last_step");
+  const std::int64_t every = optional_of<std::int64_t>(p, "every_steps").value_or(0);
+  if (last < first)
+    throw p.error("last_step", fmt::format("last_step {} is before first_step {}", last, first));
+  if (every > 0 && every <= last - first)
+    throw p.error("every_steps", fmt::format("a profile of {} steps every {} steps overlaps itself",
+                                             last - first + 1, every));
+  return std::make_unique<ProfilerHook>(first, last, every);
+}
+
+std::unique_ptr<Hook> make_logging(const Params& p, const Config&) {
+  const HookTimer timer(optional_of<std::int64_t>(p, "every_steps"), optional_of<double>(p, "every_seconds"));
+  if (timer.never() && !p.boolean("at_end"))
+    throw p.error("every_steps", "neither every_steps nor every_seconds nor at_end is given",
+                  "Give one of them.");
+  return std::make_unique<LoggingTensorHook>(p.strings("tensors"), timer, p.boolean("at_end"));
+}
+
+constexpr std::array kTable = {
+    HookEntry{"stop_after_steps", "Ends the session after so many steps, with a checkpoint.", kStopAfterSteps,
+              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+                return std::make_unique<StopAfterStepsHook>(p.integer("steps"));
+              }},
+    HookEntry{"stop_after_seconds", "Ends the session after so much time, with a checkpoint.",
+              kStopAfterSeconds,
+              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+                return std::make_unique<StopAfterSecondsHook>(p.real("seconds"));
+              }},
+    HookEntry{"stop_if_higher", "Ends training when an evaluation's metric is above a threshold.", kThreshold,
+              make_threshold<true>},
+    HookEntry{"stop_if_lower", "Ends training when an evaluation's metric is below a threshold.", kThreshold,
+              make_threshold<false>},
+    HookEntry{"stop_if_no_increase",
+              "Early stopping: ends training when a metric has not grown for too long.", kWithoutProgress,
+              make_without_progress<true>},
+    HookEntry{"stop_if_no_decrease",
+              "Early stopping: ends training when a metric has not fallen for too long.", kWithoutProgress,
+              make_without_progress<false>},
+    HookEntry{"loss_spike", "Acts on a loss that jumps, before the variables move.", kLossSpike,
+              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+                return std::make_unique<LossSpikeHook>(p.real("factor"), p.integer("window"),
+                                                       guard_action(p.string("action")));
+              }},
+    HookEntry{"logging", "Logs numbers and variables now and then.", kLogging, make_logging},
+    HookEntry{"profile",
+              "Writes where the time goes, for all ranks and threads, as a trace that Perfetto opens.",
+              kProfile, make_profile},
+    HookEntry{"wait_for_step", "Before the first step, waits for another run's checkpoint.", kWaitForStep,
+              [](const Params& p, const Config& config) -> std::unique_ptr<Hook> {
+                return std::make_unique<WaitForStepHook>(resolve_path(config, p.string("run_dir")),
+                                                         p.integer("step"), p.real("poll_seconds"),
+                                                         p.real("timeout_seconds"));
+              }},
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<HookEntry> entries;
+};
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
+}  // namespace
+
+std::span<const HookEntry> hook_table() { return kTable; }
+
+void register_hook(const HookEntry& entry) {
+  for (const HookEntry& known : known_hooks())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config,
+                     "there is a hook with the name '{}' already", entry.name);
+  const std::lock_guard lock(registry().mutex);
+  registry().entries.push_back(entry);
+}
+
+std::vector<HookEntry> known_hooks() {
+  std::vector<HookEntry> all(kTable.begin(), kTable.end());
+  const std::lock_guard lock(registry().mutex);
+  all.insert(all.end(), registry().entries.begin(), registry().entries.end());
+  return all;
+}
+
+std::vector<std::unique_ptr<Hook>> make_hooks(const Config& config) {
+  std::vector<std::unique_ptr<Hook>> hooks;
+  const std::vector<HookEntry> known = known_hooks();
+  const Node& list = config.hooks;
+  if (is_null(list)) return hooks;
+  if (list.kind != Node::Kind::list)
+    throw Error(ErrorKind::config, "hooks is not a list", list.where,
+                "Write each hook behind a dash: '- logging: {...}'.");
+  for (const Node& item : list.items) {
+    const NamedOptions named = named_options(item, "hook");
+    const HookEntry& entry = find_entry(std::span<const HookEntry>(known), named, "hook");
+    hooks.push_back(entry.make(Params(named.options, entry.table, "hook " + named.name), config));
+    for (const auto& other : hooks)
+      if (&other != &hooks.back() && other->name() == hooks.back()->name())
+        throw Error(ErrorKind::config, fmt::format("hook {} stands there twice", other->name()), named.where);
+  }
+  return hooks;
+}
+
+void check_hooks(const Config& config) { make_hooks(config); }
+
+}  // namespace lockstep

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/checkpoint_saver_hook.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "comm/agree.h"
+#include "comm/flight_recorder.h"
+#include "comm/shared_error.h"
+#include "comm/startup_check.h"
+#include "core/trace.h"
+#include "session/monitored_session.h"
+#include "session/run_state.h"
+
+namespace lockstep {
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Says which one is broken.
+void require_finite(const VariableStore& variables, std::int64_t step) {
+  for (const CheckpointTensor& tensor : state_tensors(variables, nullptr)) {
+    const float* values = tensor.tensor.f32();
+    for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
+      if (!std::isfinite(values[i]))
+        throw Error(
+            ErrorKind::numeric,
+            fmt::format(
+                "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
+                step, tensor.path, i, values[i]),
+            "", "The checkpoints before it are intact. Try a smaller learning rate.");
+  }
+}
+
+}  // namespace
+
+CheckpointSaverHook::CheckpointSaverHook(Saver& saver, Options options)
+    : Hook("checkpoint_saver"),
+      saver_(saver),
+      options_(std::move(options)),
+      schedule_(options_.triggers, now()) {}
+
+void CheckpointSaverHook::add_listener(std::unique_ptr<CheckpointSaverListener> listener) {
+  listeners_.push_back(std::move(listener));
+}
+
+void CheckpointSaverHook::begin(MonitoredSession& session) {
+  if (!options_.best_metric.empty()) session.declare_state(*this, "best", best_);
+  tell(session, [&](CheckpointSaverListener& listener) { listener.begin(session); });
+}
+
+/// Calls each listener, on the chief; what one throws ends the run on all ranks, in order.
+void CheckpointSaverHook::tell(MonitoredSession& session, FunctionRef<void(CheckpointSaverListener&)> what) {
+  if (!session.is_chief()) return;
+  for (const auto& listener : listeners_) session.keep_errors(*this, [&] { what(*listener); });
+}
+
+CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
+  const SessionParts& parts = session.parts();
+  const Device* const device = options_.copy_ways.device;
+  const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
+  State state{run_header(session.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
+                         options_.config_text),
+              state_tensors(parts.variables, &parts.optimizer, on_device)};
+  state.tensors.insert(state.tensors.end(), session.state().begin(), session.state().end());
+  return state;
+}
+
+void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
+  if (!std::exchange(prepared_, true))
+    shared([&] {
+      agree(
+          session.control(),
+          [&] {
+            const State all = state(session);
+            saver_.prepare(all.header, all.tensors, options_.copy_ways);
+          },
+          "preparing for checkpoints");
+    });
+  seen_metrics_ = session.metrics().version();
+  schedule_.began(now());
+  postponed_ = false;
+  if (options_.triggers.at_start && session.restored_step() != session.global_step()) save(session);
+}
+
+void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult& result) {
+  const std::optional<double> metric = new_metric(session);
+  const bool best = metric && is_best(*metric, result.step), requested = session.take_save_request();
+  const bool due =
+      best || requested || schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1);
+  collect(session);
+  // The last one comes at the end, behind the last evaluation: a run that it calls finished has nothing left
+  // to do.
+  if (session.should_stop()) return;
+  if (due) save(session);
+  if (session.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
+    session.request_save();
+}
+
+/// The metric that an evaluation of this step has just found; retention is told.
+std::optional<double> CheckpointSaverHook::new_metric(MonitoredSession& session) {
+  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return std::nullopt;
+  seen_metrics_ = session.metrics().version();
+  const auto entry = session.metrics().latest(options_.best_metric);
+  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return std::nullopt;
+  saver_.note_metric(entry->step, entry->value);
+  return entry->value;
+}
+
+/// True if it is the best so far, which it then becomes.
+bool CheckpointSaverHook::is_best(double metric, std::int64_t step) {
+  const bool larger = saver_.options().retention.larger_is_better;
+  if (best_[1] >= 0 && !(larger ? metric > best_[0] : metric < best_[0])) return false;
+  best_[0] = metric;
+  best_[1] = static_cast<double>(step);
+  return true;
+}
+
+void CheckpointSaverHook::collect(MonitoredSession& session) {
+  for (const CheckpointOutcome& outcome : saver_.poll()) {
+    schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
+    if (outcome.error) continue;
+    if (session.ending() && outcome.step == session.global_step())
+      session.reports().note(fmt::format("checkpoint {}", outcome.path));
+    tell(session, [&](CheckpointSaverListener& listener) {
+      if (listener.after_save(session, outcome.step, outcome.path))
+        session.request_stop("a listener of the checkpoint saver asks for it");
+    });
+  }
+}
+
+/// The same on all ranks: variables that differ or are broken are an error, not a checkpoint.
+void CheckpointSaverHook::check(MonitoredSession& session) {
+  if (!options_.compare_ranks && !options_.require_finite) return;
+  const std::int64_t step = session.global_step();
+  shared([&] {
+    const VariableFingerprint::Result fingerprint = session.trainer().fingerprint();
+    if (options_.compare_ranks)
+      require_same_bits(session.control(), fingerprint.hash,
+                        fmt::format("the variables after step {}", step).c_str());
+    // A checkpoint of broken variables would be what a resumed run begins with.
+    if (options_.require_finite && !fingerprint.finite) require_finite(session.variables(), step);
+  });
+}
+
+/// All ranks, after the same step.
+void CheckpointSaverHook::save(MonitoredSession& session) {
+  check(session);
+  if (!session.is_chief()) return;
+  postponed_ = saver_.busy();
+  if (postponed_) return;
+  set_long_phase("saving a checkpoint");
+  tell(session,
+       [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
+  const State all = state(session);
+  const Traced traced("saving", "copy for a checkpoint");
+  saver_.save(all.header, all.tensors);
+  session.trainer().hold_update(saver_.copied());
+  schedule_.began(now());
+}
+
+void CheckpointSaverHook::end(MonitoredSession& session) {
+  // An evaluation that took place because it is the end is no part of the run's state: a run that goes on
+  // later, to more steps, has the bits of one that never ended here.
+  new_metric(session);
+  if (session.restored_step() != session.global_step() || session.made_up()) {
+    set_long_phase("the last checkpoint");
+    check(session);
+    tell(session,
+         [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
+    const State all = state(session);
+    shared([&] { saver_.finish(session.control(), all.header, all.tensors, options_.meet_seconds); });
+  }
+  collect(session);
+  tell(session, [&](CheckpointSaverListener& listener) { listener.end(session, session.global_step()); });
+}
+
+}  // namespace lockstep

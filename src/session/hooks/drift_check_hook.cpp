@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/drift_check_hook.h"
+
+#include "comm/shared_error.h"
+#include "comm/startup_check.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+void DriftCheckHook::after_run(MonitoredSession& session, const StepResult& result) {
+  if (every_steps_ <= 0 || result.step % every_steps_ != 0) return;
+  shared([&] {
+    require_same_bits(session.control(), session.trainer().fingerprint().hash,
+                      fmt::format("the variables after step {}", result.step).c_str());
+  });
+}
+
+}  // namespace lockstep

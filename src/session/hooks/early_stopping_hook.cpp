@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/early_stopping_hook.h"
+
+#include "comm/shared_error.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+namespace {
+
+/// The metric, if an evaluation has just noted it. One that evaluations do not give is an error on all ranks.
+std::optional<MetricBoard::Entry> news(const MetricBoard& board, std::uint64_t& seen,
+                                       const std::string& metric, std::int64_t step) {
+  if (board.version() == seen) return std::nullopt;
+  seen = board.version();
+  const std::optional<MetricBoard::Entry> entry = board.latest(metric);
+  if (!entry)
+    throw SharedError(Error(ErrorKind::config, fmt::format("no evaluation gives the metric '{}'", metric), "",
+                            fmt::format("There are: {}.", fmt::join(board.names(), ", "))));
+  return entry->step == step ? entry : std::nullopt;
+}
+
+}  // namespace
+
+StopAtThresholdHook::StopAtThresholdHook(std::string name, std::string metric, bool higher, double threshold,
+                                         std::int64_t min_steps)
+    : Hook(std::move(name)),
+      metric_(std::move(metric)),
+      higher_(higher),
+      threshold_(threshold),
+      min_steps_(min_steps) {}
+
+void StopAtThresholdHook::after_run(MonitoredSession& session, const StepResult& result) {
+  const auto entry = news(session.metrics(), seen_version_, metric_, result.step);
+  if (!entry || entry->step < min_steps_) return;
+  if (higher_ ? entry->value > threshold_ : entry->value < threshold_)
+    session.stop_for_good(fmt::format("{} is {:.6g}, {} {:.6g}", metric_, entry->value,
+                                      higher_ ? "above" : "below", threshold_));
+}
+
+StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string metric, bool increase,
+                                                 std::int64_t max_steps, std::int64_t min_steps)
+    : Hook(std::move(name)),
+      metric_(std::move(metric)),
+      increase_(increase),
+      max_steps_(max_steps),
+      min_steps_(min_steps) {}
+
+void StopWithoutProgressHook::begin(MonitoredSession& session) {
+  session.declare_state(*this, "best", best_);
+}
+
+void StopWithoutProgressHook::after_run(MonitoredSession& session, const StepResult& result) {
+  const auto entry = news(session.metrics(), seen_version_, metric_, result.step);
+  if (!entry || entry->step < min_steps_) return;
+  const bool better = best_[1] < 0 || (increase_ ? entry->value > best_[0] : entry->value < best_[0]);
+  if (better && entry->value == entry->value) {
+    best_[0] = entry->value;
+    best_[1] = static_cast<double>(entry->step);
+  } else if (best_[1] >= 0 &&
+             static_cast<double>(entry->step) - best_[1] >= static_cast<double>(max_steps_)) {
+    session.stop_for_good(fmt::format("{} has not {} since step {}, where it was {:.6g}", metric_,
+                                      increase_ ? "increased" : "decreased", best_[1], best_[0]));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Early stopping by what evaluations find (session.metrics()). The decision is the same on all ranks, and
+// what it rests on is kept in checkpoints: a resumed run stops at the step at which the uninterrupted one
+// does.
+#pragma once
+
+#include "session/hook.h"
+
+namespace lockstep {
+
+/// Stops when an evaluation's metric is above (`higher`) or below the threshold, at `min_steps` or later.
+class StopAtThresholdHook : public Hook {
+ public:
+  StopAtThresholdHook(std::string name, std::string metric, bool higher, double threshold,
+                      std::int64_t min_steps);
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  std::string metric_;
+  bool higher_;
+  double threshold_;
+  std::int64_t min_steps_;
+  std::uint64_t seen_version_ = 0;
+};
+
+/// Stops when the best value so far is `max_steps` steps old or more. Better is strictly larger (`increase`)
+/// or smaller; evaluations before `min_steps` do not count, NaN is never better.
+class StopWithoutProgressHook : public Hook {
+ public:
+  StopWithoutProgressHook(std::string name, std::string metric, bool increase, std::int64_t max_steps,
+                          std::int64_t min_steps);
+  void begin(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  std::string metric_;
+  bool increase_;
+  std::int64_t max_steps_, min_steps_;
+  std::uint64_t seen_version_ = 0;
+  double best_[2] = {0, -1};  ///< value, step; step -1: none yet
+};
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evaluation in memory: with the variables as they are, on all ranks, every sample once. What it finds goes
+// to the session's metrics ("eval/loss", "eval/accuracy"), the reports and the log.
+#pragma once
+
+#include "session/hook.h"
+#include "train/evaluation.h"
+
+namespace lockstep {
+
+class EvaluationHook : public Hook {
+ public:
+  /// Every so many epochs and steps (0: never for this reason), and always at the end. References outlive it.
+  EvaluationHook(Evaluation& evaluation, std::int64_t every_epochs, std::int64_t every_steps)
+      : Hook("evaluation"), evaluation_(evaluation), every_epochs_(every_epochs), every_steps_(every_steps) {}
+
+  bool communicates() const override { return true; }
+  void after_create_session(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void end(MonitoredSession& session) override;
+
+ private:
+  void evaluate(MonitoredSession& session);
+
+  Evaluation& evaluation_;
+  std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1, epoch_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks around a function of the user's: for programs in C++.
+#pragma once
+
+#include <functional>
+
+#include "session/hook.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+/// Calls a function once at the end, after a clean stop, on all ranks or on the chief.
+class FinalOpsHook : public Hook {
+ public:
+  using Function = std::function<void(MonitoredSession&)>;
+  FinalOpsHook(std::string name, Function function, HookScope scope = HookScope::all_ranks)
+      : Hook(std::move(name), scope), function_(std::move(function)) {}
+  void end(MonitoredSession& session) override { function_(session); }
+
+ private:
+  Function function_;
+};
+
+/// Changes the samples of every step (train/trainer.h, Feed): augmentation, synthetic data.
+class FeedHook : public Hook {
+ public:
+  FeedHook(std::string name, Feed feed) : Hook(std::move(name)), feed_(std::move(feed)) {}
+  void before_run(MonitoredSession& session) override { session.feed(*this, feed_); }
+
+ private:
+  Feed feed_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/loss_scale_hook.h"
+
+#include <cmath>
+
+#include "core/log.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+LossScaleHook::LossScaleHook(const LossScale& scale, GuardAction on_nan)
+    : Hook("loss_scale"), options_(scale), on_nan_(on_nan), state_{.scale = scale.initial} {}
+
+void LossScaleHook::begin(MonitoredSession& session) {
+  if (!options_.dynamic) return;
+  session.declare_state(*this, "scale", {&state_.scale, 1});
+  session.declare_state(*this, "good_steps", {&state_.good_steps, 1});
+}
+
+void LossScaleHook::before_run(MonitoredSession& session) { session.trainer().set_loss_scale(state_.scale); }
+
+Verdict LossScaleHook::before_update(MonitoredSession& session, const StepResult& result) {
+  if (result.finite_gradients) {
+    if (options_.dynamic) state_.finite(options_);
+    return Verdict::update;
+  }
+  if (!std::isfinite(result.loss)) {  // the NaN guard has said what becomes of it
+    state_.good_steps = 0;
+    return Verdict::update;
+  }
+  if (!options_.dynamic || !state_.overflowed())
+    return guard(session, on_nan_,
+                 fmt::format("the gradients of step {} are not finite, at a loss scale of {}: training has "
+                             "diverged",
+                             result.step, state_.scale),
+                 "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
+                 "learning rate, precision.loss_scale: dynamic, or precision.compute: bfloat16.");
+  if (session.is_chief())
+    log_info("step {}: gradients overflowed; its update is left out, the loss scale is {} now", result.step,
+             state_.scale);
+  return Verdict::skip;
+}
+
+}  // namespace lockstep

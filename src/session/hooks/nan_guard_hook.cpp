@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/nan_guard_hook.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/shared_error.h"
+#include "core/log.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice) {
+  switch (action) {
+    case GuardAction::error:
+      throw SharedError(Error(ErrorKind::numeric, what, "", advice));
+    case GuardAction::stop:
+      session.stop_now(what);
+      return Verdict::skip;
+    case GuardAction::skip:
+      if (session.is_chief()) log_warning("{}: this step's update is left out", what);
+      return Verdict::skip;
+    case GuardAction::warn:
+      if (session.is_chief()) log_warning("{}", what);
+      return Verdict::update;
+  }
+  return Verdict::update;
+}
+
+GuardAction guard_action(std::string_view name) {
+  if (name == "stop") return GuardAction::stop;
+  if (name == "skip") return GuardAction::skip;
+  if (name == "warn") return GuardAction::warn;
+  LOCKSTEP_CHECK(name == "error", "action '{}'", name);
+  return GuardAction::error;
+}
+
+Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
+  if (std::isfinite(result.loss)) return Verdict::update;
+  return guard(session, action_,
+               fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
+               "The variables were not updated with it, and the last checkpoint is intact. Try a smaller "
+               "learning rate.");
+}
+
+Verdict GradientGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
+  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
+  GradientClip& clip = *session.trainer().gradient_clip();
+  if (clip.must_wait() && (action_ == GuardAction::error || action_ == GuardAction::warn))
+    return Verdict::update;
+  const double norm = clip.totals().value().norm;
+  if (std::isfinite(norm)) return Verdict::update;
+  return guard(
+      session, action_,
+      fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step, norm),
+      "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
+      "learning rate.");
+}
+
+LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)
+    : Hook("loss_spike"),
+      factor_(factor),
+      action_(action),
+      losses_(static_cast<std::size_t>(window)),
+      sorted_(static_cast<std::size_t>(window)) {}
+
+void LossSpikeHook::begin(MonitoredSession& session) {
+  session.declare_state(*this, "losses", losses_);
+  session.declare_state(*this, "seen", {&seen_, 1});
+}
+
+Verdict LossSpikeHook::before_update(MonitoredSession& session, const StepResult& result) {
+  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard's
+  const auto seen = static_cast<std::size_t>(seen_);
+  if (seen >= losses_.size()) {
+    std::copy(losses_.begin(), losses_.end(), sorted_.begin());
+    const auto middle = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
+    std::nth_element(sorted_.begin(), middle, sorted_.end());
+    if (result.loss > factor_ * *middle)
+      return guard(
+          session, action_,
+          fmt::format("the loss of step {} is {:.4g}, over {} times the median {:.4g} of the last {}",
+                      result.step, result.loss, factor_, *middle, losses_.size()),
+          "Look at the data of this step, or try a smaller learning rate.");
+  }
+  losses_[seen % losses_.size()] = result.loss;
+  seen_ += 1;
+  return Verdict::update;
+}
+
+}  // namespace lockstep

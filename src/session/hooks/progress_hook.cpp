@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/progress_hook.h"
+
+#include <algorithm>
+
+#include "core/log.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+ProgressHook::~ProgressHook() {
+  if (reports_ != nullptr) reports_->set_line_writer({});
+}
+
+void ProgressHook::after_create_session(MonitoredSession& session) {
+  progress_ = std::make_unique<Progress>(
+      Progress::Options{.terminal = Progress::is_terminal(stderr),
+                        .write_line = [](std::string_view text) { log_info("{}", text); }},
+      sample(session));
+  reports_ = &session.reports();
+  reports_->set_line_writer([this](std::string_view text) { progress_->line(text); });
+}
+
+void ProgressHook::after_run(MonitoredSession& session, const StepResult& result) {
+  samples_ += result.samples;
+  loss_ = result.loss;
+  progress_->update(sample(session));
+}
+
+void ProgressHook::end(MonitoredSession& session) { progress_->finish(sample(session)); }
+
+ProgressSample ProgressHook::sample(MonitoredSession& session) const {
+  const Trainer& trainer = session.trainer();
+  ProgressSample sample;
+  sample.step = trainer.global_step();
+  sample.total_steps = total_steps_;
+  sample.epochs = epochs_;
+  sample.epoch = trainer.cursor().epoch + 1;
+  if (epochs_ > 0) sample.epoch = std::min(sample.epoch, epochs_);
+  sample.loss = loss_;
+  sample.samples = samples_;
+  sample.communication_seconds = trainer.communication_seconds();
+  sample.input_seconds = trainer.input_seconds();
+  return sample;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Progress on the chief: a bar on a terminal, a line now and then in a log.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "session/hook.h"
+#include "session/progress.h"
+#include "session/run_reports.h"
+
+namespace lockstep {
+
+class ProgressHook : public Hook {
+ public:
+  /// `total_steps` and `epochs`: what the run is to reach; 0: unknown.
+  ProgressHook(std::int64_t total_steps, std::int64_t epochs)
+      : Hook("progress", HookScope::chief_only), total_steps_(total_steps), epochs_(epochs) {}
+  ~ProgressHook() override;
+
+  void after_create_session(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void end(MonitoredSession& session) override;
+
+ private:
+  ProgressSample sample(MonitoredSession& session) const;
+
+  std::int64_t total_steps_, epochs_, samples_ = 0;
+  double loss_ = 0;
+  RunReports* reports_ = nullptr;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/signal_hook.h"
+
+#include "core/run_signals.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+namespace {
+/// One USR2 to all ranks does not reach all of them before the same step.
+constexpr double kSameSignalSeconds = 1;
+}  // namespace
+
+void SignalHook::begin(MonitoredSession& session) { session.interruptions().add(signal_request); }
+
+void SignalHook::before_run(MonitoredSession& session) {
+  const unsigned saves = save_signals();
+  if (saves == saves_seen_) return;
+  saves_seen_ = saves;
+  if (!saved_ || since_save_.seconds() >= kSameSignalSeconds) session.request_save();
+}
+
+void SignalHook::after_run(MonitoredSession& session, const StepResult&) {
+  if (!session.save_requested()) return;
+  saved_ = true;
+  since_save_.restart();
+}
+
+}  // namespace lockstep

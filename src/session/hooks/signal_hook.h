@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signals (core/run_signals.h) become requests of the session: to any one rank is enough.
+#pragma once
+
+#include "core/timer.h"
+#include "session/hook.h"
+
+namespace lockstep {
+
+class SignalHook : public Hook {
+ public:
+  SignalHook() : Hook("signals") {}
+  void begin(MonitoredSession& session) override;
+  void before_run(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  unsigned saves_seen_ = 0;
+  bool saved_ = false;
+  Timer since_save_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the run's status (run_status.h) how far it is.
+#pragma once
+
+#include "session/hook.h"
+#include "session/run_status.h"
+#include "session/saver.h"
+
+namespace lockstep {
+
+class StatusHook : public Hook {
+ public:
+  /// Both outlive it; the chief's.
+  StatusHook(RunStatus* status, const Saver& saver)
+      : Hook("status", HookScope::chief_only), status_(status), saver_(saver) {}
+  void before_run(MonitoredSession&) override { status_->first_step_begins(); }
+  void after_run(MonitoredSession&, const StepResult& result) override {
+    status_->step_done(result.step, result.loss);
+    status_->waited_for_checkpoints(saver_.blocked_seconds());
+  }
+
+ private:
+  RunStatus* status_;
+  const Saver& saver_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells how long each step took, from its begin to its sums: what the watchdog's limit is found from. Hooks
+// are not counted if this one is added last.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "core/timer.h"
+#include "session/hook.h"
+
+namespace lockstep {
+
+class StepClockHook : public Hook {
+ public:
+  explicit StepClockHook(std::function<void(double seconds)> took)
+      : Hook("step_clock"), took_(std::move(took)) {}
+  void before_run(MonitoredSession&) override { timer_.restart(); }
+  Verdict before_update(MonitoredSession&, const StepResult&) override {
+    took_(timer_.seconds());
+    return Verdict::update;
+  }
+
+ private:
+  std::function<void(double)> took_;
+  Timer timer_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks that end a training: at a step, after so many steps, epochs or seconds.
+#pragma once
+
+#include "core/timer.h"
+#include "session/hook.h"
+
+namespace lockstep {
+
+/// Stops after the step that makes global_step `last_step`.
+class StopAtStepHook : public Hook {
+ public:
+  explicit StopAtStepHook(std::int64_t last_step) : Hook("stop_at_step"), last_step_(last_step) {}
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  std::int64_t last_step_;
+};
+
+/// Stops `steps` steps after the one at which the session was first created; a recovery does not begin the
+/// count anew.
+class StopAfterStepsHook : public Hook {
+ public:
+  explicit StopAfterStepsHook(std::int64_t steps) : Hook("stop_after_steps"), steps_(steps) {}
+  void after_create_session(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  std::int64_t steps_, last_step_ = -1;
+};
+
+/// Stops when `epochs` epochs are done, counted from the run's beginning.
+class StopAfterEpochsHook : public Hook {
+ public:
+  explicit StopAfterEpochsHook(std::int64_t epochs) : Hook("stop_after_epochs"), epochs_(epochs) {}
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  std::int64_t epochs_;
+};
+
+/// Stops after the first step that begins `seconds` or more after the session's creation, by the chief's
+/// clock.
+class StopAfterSecondsHook : public Hook {
+ public:
+  explicit StopAfterSecondsHook(double seconds)
+      : Hook("stop_after_seconds", HookScope::chief_only), seconds_(seconds) {}
+  void begin(MonitoredSession&) override { since_.restart(); }
+  void before_run(MonitoredSession& session) override;
+
+ private:
+  double seconds_;
+  Timer since_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names a rank that slows all others down. Each rank's time of work in a step, without its waiting for
+// others, travels with the next step's exchange; the chief judges (comm/straggler.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/straggler.h"
+#include "core/timer.h"
+#include "session/hook.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+class StragglerHook : public Hook {
+ public:
+  StragglerHook(int ranks, StragglerOptions options);
+  bool communicates() const override { return true; }  // the hosts' names, in begin
+  void begin(MonitoredSession& session) override;
+  void after_create_session(MonitoredSession&) override { measured_ = false; }
+  void before_run(MonitoredSession& session) override;
+  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+
+ private:
+  StragglerOptions options_;
+  StragglerDetector detector_;
+  MonitoredSession::Words words_;
+  std::vector<std::string> hosts_;
+  std::vector<double> seconds_;
+  Timer since_;
+  double waited_ = 0;      ///< by this rank, before the step
+  double busy_ = 0;        ///< of the last step
+  bool measured_ = false;  ///< there was a last step
+};
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/switch_files_hook.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/log.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr double kLookSeconds = 1;
+
+/// True if there was one; it is gone then. One that cannot be removed would strike again in the next job.
+bool take(const std::string& path) {
+  if (::unlink(path.c_str()) == 0) return true;
+  if (errno == ENOENT) return false;
+  log_warning("{} cannot be removed: {}", path, std::strerror(errno));
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+void SwitchFilesHook::begin(MonitoredSession& session) {
+  session.interruptions().add([this, &session] { return look(session); });
+}
+
+InterruptionRequest SwitchFilesHook::look(MonitoredSession& session) {
+  if (looked_ && since_.seconds() < kLookSeconds) return {};
+  looked_ = true;
+  since_.restart();
+  if (take(save_)) {
+    session.reports().note("the run directory has a file SAVE");
+    session.request_save();
+  }
+  if (!take(stop_)) return {};
+  return {Interruption::user, static_cast<int>(InterruptionReason::stop_file)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that a person makes in the run directory, for where signals cannot be sent: STOP (save and stop) and
+// SAVE (save and go on). The chief looks for them once a second and removes what it acts on.
+#pragma once
+
+#include <string>
+
+#include "core/timer.h"
+#include "session/hook.h"
+#include "session/interruption.h"
+
+namespace lockstep {
+
+class SwitchFilesHook : public Hook {
+ public:
+  explicit SwitchFilesHook(const std::string& run_dir)
+      : Hook("switch_files", HookScope::chief_only), stop_(run_dir + "/STOP"), save_(run_dir + "/SAVE") {}
+  void begin(MonitoredSession& session) override;
+
+ private:
+  InterruptionRequest look(MonitoredSession& session);
+
+  std::string stop_, save_;
+  bool looked_ = false;
+  Timer since_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hooks/time_limit_hook.h"
+
+#include <algorithm>
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/scalar.h"
+#include "session/monitored_session.h"
+
+namespace lockstep {
+
+namespace {
+/// By what a long step is forgotten, so that the first one, which is slow, does not count for ever.
+constexpr double kForget = 0.99;
+}  // namespace
+
+std::optional<JobEnd> job_end(const Config& config, double begin,
+                              FunctionRef<const char*(const char*)> get_env) {
+  std::optional<JobEnd> end;
+  if (config.train.has("time_limit")) {
+    const std::optional<double> limit = parse_duration(config.train.string("time_limit"));
+    if (!limit || *limit <= 0)
+      throw config.train.error("time_limit",
+                               fmt::format("'{}' is no duration", config.train.string("time_limit")),
+                               fmt::format("Write it as one of {}.", kDurationForms));
+    end = JobEnd{begin + *limit, "train.time_limit"};
+  }
+  const char* text = get_env("SLURM_JOB_END_TIME");
+  if (text == nullptr) return end;
+  const std::optional<double> slurm = parse_real(text);
+  if (!slurm) {
+    log_warning("the environment variable SLURM_JOB_END_TIME is '{}', no time; it is left alone", text);
+    return end;
+  }
+  if (!end || *slurm < end->time) end = JobEnd{*slurm, "SLURM_JOB_END_TIME"};
+  return end;
+}
+
+TimeLimitHook::TimeLimitHook(const Saver& saver, Options options)
+    : Hook("time_limit", HookScope::chief_only), saver_(saver), options_(std::move(options)) {}
+
+void TimeLimitHook::begin(MonitoredSession& session) {
+  session.interruptions().add([this]() -> InterruptionRequest {
+    if (options_.clock() + seconds_needed() < options_.end) return {};
+    return {Interruption::requeue, static_cast<int>(InterruptionReason::time_limit)};
+  });
+}
+
+void TimeLimitHook::before_run(MonitoredSession&) { since_.restart(); }
+
+void TimeLimitHook::after_run(MonitoredSession&, const StepResult&) {
+  longest_step_ = std::max(longest_step_ * kForget, since_.seconds());
+}
+
+double TimeLimitHook::seconds_needed() const {
+  return 2 * saver_.longest_save_seconds() + 3 * longest_step_ + options_.margin_seconds;
+}
+
+}  // namespace lockstep

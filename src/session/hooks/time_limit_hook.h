@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stops before the time of the job is over, early enough to save: by the chief's clock.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "core/timer.h"
+#include "driver/config/config.h"
+#include "session/hook.h"
+#include "session/interruption.h"
+#include "session/saver.h"
+
+namespace lockstep {
+
+/// When the job ends, in seconds since 1970, and who says so.
+struct JobEnd {
+  double time = 0;
+  const char* source = "";
+};
+/// The earlier of `begin` (when the program started) plus train.time_limit, and SLURM_JOB_END_TIME. Throws
+/// Error(config).
+std::optional<JobEnd> job_end(const Config& config, double begin,
+                              FunctionRef<const char*(const char*)> get_env);
+
+class TimeLimitHook : public Hook {
+ public:
+  struct Options {
+    double end = 0;             ///< seconds since 1970
+    double margin_seconds = 0;  ///< beside what saving and steps take
+    std::function<double()> clock;
+  };
+  /// `saver` outlives it.
+  TimeLimitHook(const Saver& saver, Options options);
+  void begin(MonitoredSession& session) override;
+  void before_run(MonitoredSession& session) override;
+  void after_run(MonitoredSession& session, const StepResult& result) override;
+
+  /// How long before the end it stops, as measured so far: twice the longest save (one may be under way),
+  /// three times the longest of the last steps, and the margin.
+  double seconds_needed() const;
+
+ private:
+  const Saver& saver_;
+  Options options_;
+  Timer since_;
+  double longest_step_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/job_recorder.h"
+
+#include "core/hash.h"
+#include "core/log.h"
+#include "driver/config/yaml_node.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string config_hash(const Config& config) {
+  return fmt::format("{:016x}", hash64(to_yaml(resolved_config(config))));
+}
+
+/// On the chief: the last job stopped for good where the run is now.
+std::string stopped_for_good(const Config& config, const std::string& run_dir, const FoundCheckpoint& found) {
+  try {
+    const std::vector<JobRecord> jobs = read_jobs(run_dir);
+    if (jobs.empty()) return {};
+    const JobRecord& last = jobs.back();
+    if (last.state == "finished" && last.step == found.header.global_step &&
+        last.config_hash == config_hash(config))
+      return last.reason;
+  } catch (const Error& error) {
+    log_warning("{}", error.what());
+  }
+  return {};
+}
+
+bool reached(const Config& config, const FoundCheckpoint& found) {
+  if (config.train.has("steps")) return found.header.global_step >= config.train.integer("steps");
+  return found.header.epoch >= config.train.integer("epochs");
+}
+
+}  // namespace
+
+std::string why_finished(Communicator& world, const Config& config, const std::string& run_dir,
+                         const FoundCheckpoint& found) {
+  if (!found.exists() || found.left_off) return {};
+  const std::string where =
+      fmt::format("this run is finished: step {} in {}", found.header.global_step, found.path);
+  if (reached(config, found)) return where;
+  const std::string reason = world.rank() == 0 ? stopped_for_good(config, run_dir, found) : "";
+  bool for_good = !reason.empty();
+  world.broadcast(&for_good, sizeof for_good, 0, "has the run stopped for good");
+  return for_good ? fmt::format("{}, {}", where, reason) : "";
+}
+
+JobRecorder::JobRecorder(Communicator& world, const Config& config, const std::string& run_dir,
+                         const FoundCheckpoint& found)
+    : world_(world),
+      max_jobs_without_progress_(static_cast<int>(config.train.integer("max_jobs_without_progress"))),
+      begin_step_(found.exists() ? found.header.global_step : 0) {
+  if (world.rank() == 0)
+    status_ = std::make_unique<RunStatus>(run_dir, this_job(world.size(), begin_step_, config_hash(config)));
+}
+
+std::optional<int> JobRecorder::interrupted_at_start() {
+  const InterruptionRequest request = agreed(world_, signal_request(), "is the start to be interrupted");
+  if (!request.any()) return std::nullopt;
+  if (world_.rank() == 0) log_info("stopping before the first step: {}", interruption_text(request));
+  return end(request, begin_step_, "");
+}
+
+/// On the chief.
+int JobRecorder::code_of_requeue(std::int64_t step) const {
+  std::vector<JobRecord> jobs = status_->before();
+  jobs.push_back({.state = "requeue", .begin_step = begin_step_});
+  const int count = jobs_without_gain(jobs, step);
+  if (count < max_jobs_without_progress_) return exit_code(Interruption::requeue);
+  log_error(
+      "{} in a row gained no step: the run is still at step {}. Exit code 1, so that the queue does not "
+      "start it again "
+      "for ever.\n  Look at lockstep.log and at what ended the jobs; train.max_jobs_without_progress is the "
+      "limit.",
+      count == 1 ? "this job" : fmt::format("{} jobs", count), step);
+  return 1;
+}
+
+int JobRecorder::end(const InterruptionRequest& interruption, std::int64_t step,
+                     const std::string& final_reason) {
+  int code = exit_code(interruption.kind);
+  if (status_) {
+    const char* state = "finished";
+    std::string reason = final_reason;
+    if (interruption.any()) {
+      if (interruption.kind == Interruption::requeue) code = code_of_requeue(step);
+      state = interruption.kind == Interruption::user ? "stopped" : code == 1 ? "failed" : "requeue";
+      reason = interruption_text(interruption);
+      if (code == 1) reason = fmt::format("no step was gained: {}", reason);
+    }
+    status_->end(state, code, reason);
+  }
+  world_.broadcast(&code, sizeof code, 0, "the exit code");
+  return code;
+}
+
+void JobRecorder::failed(int code, const std::string& reason) {
+  if (status_) status_->end("failed", code, reason);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One job of a run that may take many: what the jobs before it left, its own status, and the exit code that
+// tells the queue whether another one is to follow.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/communicator.h"
+#include "driver/config/config.h"
+#include "session/interruption.h"
+#include "session/run_state.h"
+#include "session/run_status.h"
+
+namespace lockstep {
+
+/// All ranks: nothing is left to do. By the checkpoint, or because the last job stopped for good (early
+/// stopping) with this configuration. What to say; empty: there is something to do.
+std::string why_finished(Communicator& world, const Config& config, const std::string& run_dir,
+                         const FoundCheckpoint& found);
+
+class JobRecorder {
+ public:
+  /// All ranks, while the chief holds the run directory's lock.
+  JobRecorder(Communicator& world, const Config& config, const std::string& run_dir,
+              const FoundCheckpoint& found);
+
+  /// Null on ranks that are not the chief.
+  RunStatus* status() { return status_.get(); }
+
+  /// All ranks: a stop that was asked for before there is anything to save; the job ends with this code.
+  std::optional<int> interrupted_at_start();
+  /// All ranks, with the state of `step` durable: the exit code. Says so if this job and those before it
+  /// gained no step, so that it ends with 1 in place of 75. `final_reason` as in MonitoredSession.
+  int end(const InterruptionRequest& interruption, std::int64_t step, const std::string& final_reason);
+  /// This rank alone.
+  void failed(int code, const std::string& reason);
+
+ private:
+  int code_of_requeue(std::int64_t step) const;
+
+  Communicator& world_;
+  const int max_jobs_without_progress_;
+  const std::int64_t begin_step_;
+  std::unique_ptr<RunStatus> status_;
+};
+
+}  // namespace lockstep

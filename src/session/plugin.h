@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared objects of the user's, named in a configuration: hooks, layers, functions as layers, losses,
+// readers.
+//
+//   plugins: [build/libmine.so]
+//   hooks: [{greet: {every_steps: 10}}]
+//
+// The plugin's side:
+//
+//   LOCKSTEP_PLUGIN {
+//     lockstep::register_hook({"greet", "Says hello.", kTable, make_greet});
+//     lockstep::register_layer({"prelu", "...", kOptions, make_prelu});       // model/layer_table.h
+//     lockstep::register_function("log1p", infer, forward);                   // model/function_layer.h
+//     lockstep::register_loss({...});                                         // model/loss.h
+//     lockstep::register_reader({...});                                       // data/reader_table.h
+//   }
+//
+// Plugins are loaded before a model is made, by every command that reads a configuration. A plugin is
+// compiled against the headers of the program that loads it, with the same compiler version, and does not
+// link Lockstep: the program exports what it needs (examples/layer_plugin, examples/hook_plugin).
+#pragma once
+
+#include <string>
+
+#include "data/reader_table.h"
+#include "model/function_layer.h"
+#include "model/layer_table.h"
+#include "model/loss.h"
+#include "session/hook_table.h"
+
+namespace lockstep {
+
+/// What a plugin was compiled with: two that differ do not fit.
+inline constexpr const char* kPluginBuild = "lockstep plugin 2, compiler " __VERSION__;
+
+/// Loads the shared objects, once each; they stay. Every rank for itself. Throws Error(config) that names the
+/// file.
+void load_plugins(const Config& config);
+
+}  // namespace lockstep
+
+#define LOCKSTEP_PLUGIN                                                               \
+  extern "C" const char* lockstep_plugin_build() { return ::lockstep::kPluginBuild; } \
+  extern "C" void lockstep_plugin_register()

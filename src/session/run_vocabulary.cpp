@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/run_vocabulary.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "data/text_info.h"
+#include "io/atomic_file.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string classes_path(const std::string& run_dir) { return run_dir + "/classes.txt"; }
+
+std::string classes_text(const TextInfo& text) {
+  std::string lines;
+  for (const std::string& name : text.class_names) lines += escaped_word(name) + "\n";
+  return lines;
+}
+
+void check_same(const std::string& path, const std::string& of_data, const char* what) {
+  if (!std::filesystem::exists(path)) return;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream kept;
+  kept << file.rdbuf();
+  if (!file.is_open() || file.bad())
+    throw Error(ErrorKind::data, "cannot be read", path, "Check the permissions of the run directory.");
+  if (kept.str() == of_data) return;
+  std::istringstream before(kept.str()), now(of_data);
+  std::string was, is;
+  std::int64_t line = 0;
+  do {
+    ++line;
+    if (!std::getline(before, was)) was = "nothing";
+    if (!std::getline(now, is)) is = "nothing";
+  } while (was == is);
+  throw Error(
+      ErrorKind::data,
+      fmt::format("the {} of the data is not that of the run: '{}' where the run has '{}'", what, is, was),
+      fmt::format("{}, line {}", path, line),
+      "Use the text and the tokenizer's options that the run began with, or begin a new run.");
+}
+
+}  // namespace
+
+std::string vocabulary_path(const std::string& run_dir) { return run_dir + "/vocabulary.txt"; }
+
+void keep_vocabulary(const std::string& run_dir, const Dataset& data) {
+  const TextInfo* text = data.text();
+  if (text == nullptr) return;
+  write_file_atomically(vocabulary_path(run_dir), text->vocabulary.file_text());
+  if (!text->class_names.empty()) write_file_atomically(classes_path(run_dir), classes_text(*text));
+}
+
+void check_vocabulary(const std::string& run_dir, const Dataset& data) {
+  const TextInfo* text = data.text();
+  if (text == nullptr) return;
+  check_same(vocabulary_path(run_dir), text->vocabulary.file_text(), "vocabulary");
+  if (!text->class_names.empty()) check_same(classes_path(run_dir), classes_text(*text), "list of classes");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/warm_start.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "comm/agree.h"
+#include "core/log.h"
+#include "driver/config/config.h"
+#include "io/checkpoint_tools.h"
+#include "session/run_state.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kGroup = "variables/";
+
+std::vector<NameRules::Rule> rules_of(const Params& section) {
+  std::vector<NameRules::Rule> rules;
+  const Node& map = section.node("rename");
+  if (is_null(map)) return rules;
+  if (map.kind != Node::Kind::map)
+    throw section.error("rename", "is not a map", "Write {conv1/: backbone/conv1/}.");
+  for (const auto& [from, to] : map.entries) {
+    if (to.kind != Node::Kind::scalar)
+      throw section.error("rename", fmt::format("'{}' has no name on its right", from));
+    rules.emplace_back(from, to.text);
+  }
+  return rules;
+}
+
+/// An option whose texts are checked where they are used.
+template <typename Make>
+auto checked(const Params& section, const char* name, Make make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    throw section.error(name, error.what_happened(), error.advice());
+  }
+}
+
+std::string lines(const char* what, const std::vector<WarmStartReport::Item>& items) {
+  std::string text;
+  for (const auto& item : items)
+    text += fmt::format("\n  {} {}{}{}", what, item.name,
+                        item.from == item.name ? "" : fmt::format(" (from {})", item.from), item.detail);
+  return text;
+}
+
+void refuse_names_that_mean_nothing(const VariableStore& variables, const WarmStartOptions& options) {
+  std::vector<std::string> names;
+  for (const Variable& variable : variables.variables()) names.push_back(variable.name);
+  const auto refuse = [&](const char* option, const std::vector<std::string>& unused) {
+    if (unused.empty()) return;
+    throw Error(ErrorKind::config,
+                fmt::format("warm_start.{}: no variable of this model matches '{}'", option, unused.front()),
+                "", fmt::format("Its variables: {}.", fmt::join(names, ", ")));
+  };
+  refuse("variables", options.variables.unused(names));
+  refuse("rename", options.rename.unused(names));
+}
+
+}  // namespace
+
+bool has_warm_start(const Config& config) { return config.warm_start.has("checkpoint"); }
+
+WarmStartOptions warm_start_options(const Config& config) {
+  const Params& section = config.warm_start;
+  WarmStartOptions options;
+  if (section.has("checkpoint")) options.checkpoint = resolve_path(config, section.string("checkpoint"));
+  options.variables =
+      checked(section, "variables", [&] { return NamePatterns(section.strings("variables")); });
+  options.rename = checked(section, "rename", [&] { return NameRules(rules_of(section)); });
+  options.strict = section.boolean("strict");
+  return options;
+}
+
+std::string WarmStartReport::text() const {
+  std::string text = fmt::format("{} variable{} taken", taken.size(), taken.size() == 1 ? "" : "s");
+  const auto count = [&](std::size_t number, const char* what) {
+    if (number > 0) text += fmt::format(", {} {}", number, what);
+  };
+  count(missing.size(), "missing there");
+  count(other_shape.size(), "with another shape");
+  count(not_meant.size(), "left alone");
+  count(not_wanted.size(), "of the checkpoint not used");
+  std::vector<Item> renamed;
+  std::copy_if(taken.begin(), taken.end(), std::back_inserter(renamed),
+               [](const Item& item) { return item.from != item.name; });
+  text += lines("taken:", renamed) + lines("missing:", missing) + lines("another shape:", other_shape);
+  for (const std::string& name : not_meant) text += "\n  left alone: " + name;
+  for (const std::string& name : not_wanted) text += "\n  not used: " + name;
+  return text;
+}
+
+WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore& variables,
+                                const WarmStartOptions& options) {
+  WarmStartReport report;
+  std::set<std::string> used;
+  const std::vector<CheckpointEntry>& entries = file.entries();
+  for (const CheckpointTensor& wanted : state_tensors(variables, nullptr)) {
+    const std::string name = wanted.path.substr(kGroup.size());
+    if (!options.variables.matches(name)) {
+      report.not_meant.push_back(name);
+      continue;
+    }
+    const std::string from = options.rename.renamed(name);
+    const auto entry = std::find_if(entries.begin(), entries.end(), [&](const CheckpointEntry& candidate) {
+      return candidate.path.starts_with(kGroup) && candidate.path.substr(kGroup.size()) == from;
+    });
+    if (entry == entries.end()) {
+      report.missing.push_back({name, from, ""});
+    } else if (!(entry->shape == wanted.tensor.shape()) || entry->dtype != wanted.tensor.dtype()) {
+      report.other_shape.push_back(
+          {name, from,
+           fmt::format(": {} of {} there, {} of {} here", name_of(entry->dtype), entry->shape.to_string(),
+                       name_of(wanted.tensor.dtype()), wanted.tensor.shape().to_string())});
+    } else {
+      report.taken.push_back({name, from, ""});
+    }
+    used.insert(from);
+  }
+  for (const CheckpointEntry& entry : entries)
+    if (entry.path.starts_with(kGroup) && !used.contains(entry.path.substr(kGroup.size())))
+      report.not_wanted.push_back(entry.path.substr(kGroup.size()));
+  return report;
+}
+
+void warm_start(Communicator& world, const WarmStartOptions& options, VariableStore& variables) {
+  const std::vector<CheckpointTensor> tensors = state_tensors(variables, nullptr);
+  std::vector<std::uint8_t> taken(variables.variables().size(), 0);  // by variable
+  agree(
+      world,
+      [&] {
+        if (world.rank() != 0) return;
+        refuse_names_that_mean_nothing(variables, options);
+        const std::string path_there = checkpoint_at(options.checkpoint);
+        const CheckpointFile file(path_there);
+        if (path_there == options.checkpoint)
+          file.verify();  // the newest of a run directory is verified already
+        const WarmStartReport report = plan_warm_start(file, variables, options);
+        const bool complete = report.missing.empty() && report.other_shape.empty();
+        if (report.taken.empty() || (options.strict && !complete))
+          throw Error(
+              ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(),
+              file.path(),
+              "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
+              "and strict: false takes what fits.");
+        for (const WarmStartReport::Item& item : report.taken) {
+          const std::string path = std::string(kGroup) + item.name;
+          const auto here = std::find_if(tensors.begin(), tensors.end(),
+                                         [&](const CheckpointTensor& tensor) { return tensor.path == path; });
+          file.read_into(std::string(kGroup) + item.from, here->tensor);
+          taken[static_cast<std::size_t>(variables.find(item.name))] = 1;
+        }
+        if (complete)
+          log_info("warm start from {}: {}", file.path(), report.text());
+        else
+          log_warning("warm start from {}: {}", file.path(), report.text());
+      },
+      "the warm start");
+  for (const CheckpointTensor& tensor : tensors)
+    world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "warm-started variables");
+  world.broadcast(taken.data(), taken.size(), 0, "which variables were warm-started");
+  variables.to_device();
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (taken[i] != 0) variables.mark_set(static_cast<VariableId>(i));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/batch_source.h"
+
+#include <algorithm>
+
+#include "core/timer.h"
+
+namespace lockstep {
+
+BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes, int slots)
+    : dataset_(dataset),
+      plan_(plan),
+      samples_(static_cast<std::size_t>(lanes)),
+      indices_(static_cast<std::size_t>(slots)),
+      rows_(static_cast<std::size_t>(slots)) {
+  const auto sizes = plan.distinct_shard_sizes();
+  const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  for (auto& samples : samples_) samples.resize(most);
+  const std::size_t labels = most * static_cast<std::size_t>(dataset.num_label_columns());
+  for (auto& rows : rows_) rows.resize(dataset.label_kind() == LabelKind::rows ? labels : 0);
+  for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);
+}
+
+Microshard BatchSource::extent(const Batch& batch, int shard) const {
+  const Range range = plan_.shard_range(batch.count, shard);
+  return {shard, range.first, range.size()};
+}
+
+std::span<const std::int64_t> BatchSource::chosen(const Batch& batch, const Microshard& microshard,
+                                                  int lane) {
+  std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(lane)];
+  for (std::int64_t i = 0; i < microshard.n; ++i)
+    samples[static_cast<std::size_t>(i)] =
+        plan_.sample_at(batch.epoch, batch.first + microshard.first_sample + i);
+  return {samples.data(), static_cast<std::size_t>(microshard.n)};
+}
+
+Labels BatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {
+  Labels labels{.columns = dataset_.num_label_columns()};
+  if (auto& rows = rows_[static_cast<std::size_t>(slot)]; !rows.empty()) {
+    dataset_.gather_labels(samples, rows.data());
+    labels.rows = rows.data();
+  } else if (auto& indices = indices_[static_cast<std::size_t>(slot)]; !indices.empty()) {
+    dataset_.gather_labels(samples, indices.data());
+    labels.indices = indices.data();
+  }
+  return labels;
+}
+
+Labels BatchSource::fetch(const Batch& batch, const Microshard& microshard, int lane, int slot,
+                          float* features) {
+  const Timer timer;
+  const std::span<const std::int64_t> samples = chosen(batch, microshard, lane);
+  dataset_.gather_features(samples, features);
+  const Labels labels = gather_labels(samples, slot);
+  if (lane == 0) seconds_ += timer.seconds();
+  return labels;
+}
+
+Labels BatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, int lane, int slot) {
+  return gather_labels(chosen(batch, microshard, lane), slot);
+}
+
+}  // namespace lockstep

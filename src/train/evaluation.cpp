@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluation.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+StepPlan evaluation_plan(const Dataset& dataset, std::int64_t batch_size, int shards) {
+  return StepPlan(
+      {.num_samples = dataset.size(), .batch_size = batch_size, .shards = shards, .shuffle = false});
+}
+}  // namespace
+
+Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset,
+                       std::int64_t batch_size, std::vector<BoundMetric> metrics)
+    : plan_(evaluation_plan(dataset, batch_size, context.shards)),
+      executor_(context, false, plan_.distinct_shard_sizes()),
+      source_(dataset, plan_, context.pool.size(), executor_.num_slots()),
+      report_(context.heads),
+      sums_(control, context.shards, 0, report_.width()),
+      ranks_(control.size()) {
+  sums_.set_rank_values(1);
+  if (metrics.empty()) return;
+  metrics_ =
+      std::make_unique<EvaluationMetrics>(std::move(metrics), context, executor_.calls(), control, plan_);
+  executor_.observe(metrics_->observer());
+}
+
+EvaluationResult Evaluation::run(FunctionRef<double()> word) {
+  executor_.refresh_weights();
+  EvaluationResult result;
+  if (metrics_) metrics_->begin();
+  std::vector<double> totals(static_cast<std::size_t>(report_.width()));
+  for (Cursor cursor; cursor.epoch == 0; cursor = plan_.advance(cursor)) {
+    const Batch batch = plan_.batch(cursor);
+    auto extent = [&](int shard) { return source_.extent(batch, shard); };
+    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+      return source_.fetch(batch, m, lane, slot, features);
+    };
+    auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
+      LossReport::fill(sums, sums_.leaf(m.shard));
+    };
+    BatchView view{.count = batch.count, .extent = extent, .fetch = fetch, .done = done};
+    auto outputs = [&](const MicroshardOutputs& found) { metrics_->add(found); };
+    if (metrics_) view.outputs.emplace(outputs);
+    executor_.run(view);
+    sums_.rank_values()[0] = word();
+    sums_.reduce("sums of the evaluation");
+    for (int rank = 0; rank < ranks_; ++rank)
+      result.word = std::max(result.word, sums_.rank_values_of(rank)[0]);
+    if (result.word != 0) return {.word = result.word};
+    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums_.total(0)[i];
+    result.samples += batch.count;
+  }
+  result.parts.resize(report_.names().size());
+  const LossReport::Numbers numbers = report_.evaluate(totals.data(), result.parts);
+  result.loss = numbers.loss;
+  result.accuracy = numbers.accuracy;
+  if (metrics_) result.metrics = metrics_->finish();
+  return result;
+}
+
+bool EvaluationResult::has_metric(std::string_view name) const {
+  return std::ranges::any_of(
+      metrics, [&](const MetricResult& metric) { return metric.name == name && metric.report.value; });
+}
+
+std::vector<std::string> Evaluation::metric_names() const {
+  std::vector<std::string> names;
+  if (metrics_ == nullptr) return names;
+  for (const BoundMetric& bound : metrics_->metrics())
+    if (bound.metric->has_value()) names.push_back(bound.name);
+  return names;
+}
+
+}  // namespace lockstep

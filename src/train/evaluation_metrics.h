@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metrics of `eval.metrics`: each is bound to a head (or a layer), filled from the microshards of an
+// evaluation on the threads that computed them, and put together once, at the end of the evaluation. The
+// states of a shard's microshards are added up in their order; then one sum runs along the tree. So the bits
+// depend on the shards and the batch size, not on ranks and threads; values that come from counts depend on
+// neither.
+//
+// On a device, what metrics of classes need is computed there: some numbers for each position. For other
+// metrics the outputs or predictions are copied to the host behind each microshard. The host waits for them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/small_sum.h"
+#include "data/dataset.h"
+#include "data/step_plan.h"
+#include "model/metric.h"
+#include "train/executor.h"
+#include "train/step_observer.h"
+
+namespace lockstep {
+
+/// A metric of the configuration that fits its head.
+struct BoundMetric {
+  MetricSpec spec;
+  std::string name;  ///< in reports: "f1", or "topics/f1" where there are several heads
+  int head = 0;
+  std::unique_ptr<Metric> metric;
+  Graph::Source layer{-1, 0};  ///< what it reads if metric->layer() is not empty
+  Shape shape{};               ///< of what it reads, per sample
+};
+
+/// `list` as in eval.metrics; null: none. Throws Error(config), with the position, if one is unknown or does
+/// not fit.
+std::vector<BoundMetric> bind_metrics(const Node& list, const Heads& heads, const Graph& graph,
+                                      const Dataset& dataset);
+
+struct MetricResult {
+  std::string name;
+  MetricReport report;
+};
+
+class EvaluationMetrics final : private StepObserver {
+ public:
+  /// All ranks. `plan`: of the evaluation, of one epoch. Throws Error(config) if the states are larger than a
+  /// rank should have. References outlive it.
+  EvaluationMetrics(std::vector<BoundMetric> metrics, const ExecutorContext& context,
+                    const Graph::Calls& calls, Communicator& control, const StepPlan& plan);
+
+  std::span<const BoundMetric> metrics() const { return metrics_; }
+  /// What the executor must show it; null: nothing.
+  StepObserver* observer() { return layers_.empty() ? nullptr : this; }
+
+  /// A new evaluation.
+  void begin();
+  /// On compute threads, once for each own microshard that is not empty; a shard's microshards in order.
+  void add(const MicroshardOutputs& outputs);
+  /// All ranks: the values, the same on each.
+  std::vector<MetricResult> finish();
+
+ private:
+  /// Host memory for a head's numbers, and the device's (where that is other memory).
+  struct Place {
+    Buffer outputs, predictions, predictions_there;
+    Buffer labels, labels_there, scores, scores_there;  ///< by position: its class, its ClassScore
+  };
+  /// What the metrics of a head read.
+  struct Uses {
+    bool outputs = false, predictions = false;
+    unsigned class_parts = 0;
+  };
+  struct LayerValue {
+    int operation, output;
+    std::size_t metric;
+  };
+  void plan_records(const StepPlan& plan);
+  Place make_place(const Uses& uses, const Shape& shape, std::int64_t most_samples) const;
+  const ClassScore* scores_of(const Lane& lane, const Shape& shape, unsigned parts, const MetricBatch& batch,
+                              const float* outputs, const Place& place) const;
+  void add_one(std::size_t metric, int shard, int thread, MetricBatch batch);
+  const float* to_host(const Lane& lane, const float* values, std::int64_t count, Buffer& pinned) const;
+
+  void fetched(const Microshard&, const Lane&, const float*) override {}
+  void forward(int operation, const Pass& pass) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
+            std::span<const LossStage::Place>) override {}
+  void backward(int, const Pass&) override {}
+  void backward_local(int, const Pass&) override {}
+  void met(int, bool, std::span<const double* const>) override {}
+
+  std::vector<BoundMetric> metrics_;
+  ExecutorContext context_;
+  Communicator& control_;
+  std::vector<std::int64_t> first_;  ///< of each metric's state in a leaf
+  std::unique_ptr<SmallSum> sums_;
+  Range own_;
+  std::vector<Uses> uses_;                       ///< by head
+  std::vector<std::vector<Place>> places_;       ///< by thread and head
+  std::vector<std::vector<Buffer>> own_places_;  ///< by thread and metric: layers, own transformations
+  std::vector<std::vector<Buffer>> widened_;     ///< likewise, on the device: layers held in 16-bit types
+  std::vector<LayerValue> layers_;
+  std::vector<std::int64_t> first_sample_;  ///< by own shard: where its records begin, in samples
+  std::vector<std::int64_t> samples_;       ///< by own shard: so many are recorded
+  std::int64_t most_samples_per_rank_ = 0;
+  std::vector<std::vector<ScoreRecord>> records_;  ///< by metric: of all ranks, each with the same room
+};
+
+}  // namespace lockstep

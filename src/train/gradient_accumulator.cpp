@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gradient_accumulator.h"
+
+#include "core/error.h"
+
+namespace lockstep {
+
+GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool,
+                                         GradientReducer& reducer, int shards, Range own_shards,
+                                         std::int64_t max_phase_elements)
+    : kernels_(kernels), pool_(pool), threads_(static_cast<std::size_t>(pool.size())) {
+  std::vector<Range> ranges;
+  for (int t = 0; t < pool.size(); ++t) {
+    const Range part = part_of(own_shards.size(), t, pool.size());
+    ranges.push_back({own_shards.first + part.first, own_shards.first + part.last});
+    Thread& thread = threads_[static_cast<std::size_t>(t)];
+    thread.shards = ranges.back();
+    thread.counter = CounterPlan(shards, thread.shards);
+    thread.slots.assign(static_cast<std::size_t>(thread.counter.peak_slots()), nullptr);
+    thread.is_partial.assign(thread.slots.size(), false);
+    for (int result = 0; result < thread.counter.num_results(); ++result)
+      input_place_.emplace_back(t, result);
+  }
+  across_ = TreePlan(shards, ranges);
+  LOCKSTEP_CHECK(across_.inputs().size() == input_place_.size() &&
+                     static_cast<int>(across_.outputs().size()) == reducer.num_partials(),
+                 "{} inputs, {} outputs, {} partials", across_.inputs().size(), across_.outputs().size(),
+                 reducer.num_partials());
+  // A sum that ends as one of the rank's partials grows in its place; the others in scratch.
+  for (int k = 0; k < reducer.num_partials(); ++k) {
+    const auto [t, slot] = input_place_[static_cast<std::size_t>(across_.output_slot(k))];
+    Thread& thread = threads_[static_cast<std::size_t>(t)];
+    thread.slots[static_cast<std::size_t>(slot)] = reducer.partial(k);
+    thread.is_partial[static_cast<std::size_t>(slot)] = true;
+  }
+  for (Thread& thread : threads_)
+    for (float*& slot : thread.slots)
+      if (slot == nullptr) {
+        scratch_.emplace_back(device, static_cast<std::size_t>(max_phase_elements) * sizeof(float));
+        slot = static_cast<float*>(scratch_.back().data());
+      }
+}
+
+float* GradientAccumulator::leaf(int thread_index, std::int64_t shard, Range range, std::int64_t base) const {
+  const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
+  return at(thread, thread.counter.leaf_slot(static_cast<int>(shard - thread.shards.first)), range, base);
+}
+
+void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int64_t shard, Range range,
+                                   std::int64_t base) const {
+  const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
+  for (const TreeStep& step : thread.counter.merges_after(static_cast<int>(shard - thread.shards.first)))
+    kernels_.elementwise.accumulate(lane, range.size(), at(thread, step.into, range, base),
+                                    at(thread, step.from, range, base));
+}
+
+void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std::int64_t base) const {
+  if (across_.steps().empty()) return;
+  pool_.run([&](int t) {
+    const Range slice = part_of(range.size(), t, pool_.size(), 1024);
+    if (slice.size() == 0) return;
+    for (const TreeStep& step : across_.steps()) {
+      const auto [into_thread, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
+      const auto [from_thread, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
+      kernels_.elementwise.accumulate(
+          lanes[static_cast<std::size_t>(t)], slice.size(),
+          at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range, base) + slice.first,
+          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first);
+    }
+  });
+}
+
+std::size_t GradientAccumulator::memory_bytes() const {
+  std::size_t sum = 0;
+  for (const Buffer& buffer : scratch_) sum += buffer.size_bytes();
+  return sum;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gradient_clip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "comm/flight_recorder.h"
+#include "core/trace.h"
+#include "driver/config/config.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::int64_t kPieceBlocks = 16;  ///< 128 KB, which stays in cache until the optimizer reads it
+
+constexpr std::pair<std::string_view, ClipRule::By> kWays[] = {
+    {"clip_global_norm", ClipRule::By::global_norm},
+    {"clip_norm", ClipRule::By::norm},
+    {"clip_average_norm", ClipRule::By::average_norm},
+    {"clip_value", ClipRule::By::value},
+};
+
+/// clip_value: c stands for [-c, c].
+void read_range(const Params& gradients, ClipRule& rule) {
+  const std::vector<double>& limits = gradients.reals("clip_value");
+  const char* const advice =
+      "Give a limit c > 0, which stands for [-c, c], or [low, high] with low <= 0 <= high: a gradient of 0 "
+      "stays 0.";
+  if (limits.size() != 1 && limits.size() != 2)
+    throw gradients.error("clip_value", fmt::format("there are {} numbers", limits.size()), advice);
+  rule.high = static_cast<float>(limits.back());
+  rule.low = limits.size() == 2 ? static_cast<float>(limits.front()) : -rule.high;
+  if (!std::isfinite(rule.low) || !std::isfinite(rule.high))
+    throw gradients.error("clip_value", "a limit is not finite in float32", advice);
+  if (!(rule.low <= 0 && rule.high >= 0 && rule.low < rule.high))
+    throw gradients.error("clip_value", fmt::format("[{}, {}] is no range around 0", rule.low, rule.high),
+                          advice);
+}
+
+Range positions_of(const SparseRows& gradient, Range rows) {
+  const std::int32_t *const begin = gradient.rows, *const end = begin + *gradient.count;
+  const auto before = [](std::int32_t row, std::int64_t bound) { return row < bound; };
+  return {std::lower_bound(begin, end, rows.first, before) - begin,
+          std::lower_bound(begin, end, rows.last, before) - begin};
+}
+
+template <typename T>
+Buffer on_device(Device& device, const std::vector<T>& values) {
+  Buffer buffer(device, values.size() * sizeof(T));
+  if (!values.empty()) device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
+  return buffer;
+}
+
+}  // namespace
+
+ClipRule clip_rule(const Config& config) {
+  const Params& gradients = config.gradients;
+  ClipRule rule;
+  rule.record_norm = gradients.boolean("record_norm");
+  std::string_view first;
+  for (const auto& [name, by] : kWays) {
+    if (!gradients.has(name)) continue;
+    if (rule.clips())
+      throw gradients.error(name, fmt::format("{} is given, too", first),
+                            "Gradients are clipped in one way: leave out all of clip_global_norm, clip_norm, "
+                            "clip_average_norm and clip_value but one.");
+    first = name;
+    rule.by = by;
+    if (by == ClipRule::By::value) {
+      read_range(gradients, rule);
+      continue;
+    }
+    rule.limit = gradients.real(name);
+  }
+  return rule;
+}
+
+GradientClip::GradientClip(const ClipRule& rule, const ExecutorContext& context)
+    : context_(context), rule_(rule), measured_(context.device) {
+  const std::span<const Variable> all = context.variables.variables();
+  std::vector<std::int64_t> number_of(all.size(), -1);
+  std::vector<ClipVariable> variables;
+  std::vector<std::size_t> order;  // of the flat range
+  for (std::size_t id = 0; id < all.size(); ++id) {
+    if (!all[id].trainable) continue;
+    number_of[id] = static_cast<std::int64_t>(variables.size());
+    const auto count = static_cast<double>(all[id].shape.num_elements());
+    variables.push_back({.limit = rule.by == ClipRule::By::average_norm ? rule.limit * count : rule.limit});
+    order.push_back(id);
+  }
+  std::ranges::sort(order, {}, [&](std::size_t id) { return all[id].offset; });
+
+  std::vector<ClipBlock> blocks;
+  tables_.resize(context.variables.sparse().size());
+  for (const std::size_t id : order) {
+    const Variable& variable = all[id];
+    const auto number = static_cast<std::int32_t>(number_of[id]);
+    ClipVariable& entry = variables[static_cast<std::size_t>(number)];
+    entry.first_block = static_cast<std::int64_t>(blocks.size());
+    const std::int64_t count = variable.shape.num_elements();
+    for (std::int64_t first = 0; first < count; first += kClipBlock)
+      blocks.push_back(
+          {variable.offset + first, static_cast<std::int32_t>(std::min(kClipBlock, count - first)), number});
+    entry.num_blocks = static_cast<std::int64_t>(blocks.size()) - entry.first_block;
+    if (variable.sparse_index < 0)
+      dense_blocks_ = static_cast<std::int64_t>(blocks.size());
+    else
+      tables_[static_cast<std::size_t>(variable.sparse_index)] = {static_cast<VariableId>(id), number,
+                                                                  entry.first_block, entry.num_blocks};
+  }
+  num_variables_ = static_cast<std::int64_t>(variables.size());
+  sums_ = Buffer(context.device, blocks.size() * sizeof(double));
+  squares_ = Buffer(context.device, variables.size() * sizeof(double));
+  factors_ = Buffer(context.device, variables.size() * sizeof(double));
+  totals_ = Buffer::pinned(context.device, sizeof(ClipTotals));
+  blocks.resize(static_cast<std::size_t>(dense_blocks_));
+  blocks_ = on_device(context.device, blocks);
+  variables_ = on_device(context.device, variables);
+}
+
+void GradientClip::measure(const float* gradients, const SparseGradients* sparse) {
+  if (!rule_.measures()) return;
+  const Traced traced("update", "norm of the gradients");
+  const ClipKernels& kernels = context_.kernels.clip;
+  double* const sums = sums_.as<double>().data();
+  for (const Table& table : tables_)
+    context_.device.zero(lane_of(0).stream, sums + table.first_block,
+                         static_cast<std::size_t>(table.num_blocks) * sizeof(double));
+  context_.pool.run([&](int t) {
+    const Range own = part_of(dense_blocks_, t, context_.pool.size());
+    kernels.square_blocks(lane_of(t), own.size(), blocks_.as<ClipBlock>().data() + own.first, gradients,
+                          sums + own.first);
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const Variable& table = context_.variables[tables_[i].id];
+      const int index = static_cast<int>(i);
+      const Range part = part_of(*sparse->total(index).count, t, context_.pool.size());
+      kernels.square_rows(lane_of(t), sparse->total_on_device(index), part.first, part.last,
+                          table.shape.num_elements() / table.shape[0], sums + tables_[i].first_block);
+    }
+  });
+  ClipNorms norms{.limit = rule_.limit};
+  if (rule_.clips_norm())
+    norms.which = rule_.by == ClipRule::By::global_norm ? ClipNorms::Which::all : ClipNorms::Which::each;
+  kernels.factors(lane_of(0), num_variables_, variables_.as<ClipVariable>().data(), sums, norms,
+                  squares_.as<double>().data(), factors_.as<double>().data(),
+                  totals_.as<ClipTotals>().data());
+  measured_.record(lane_of(0).stream);
+  has_totals_ = true;
+}
+
+/// Where a dense block's part of the flat range begins, with the gap before it.
+std::int64_t GradientClip::begin_of(std::int64_t block) const {
+  if (block == 0) return 0;
+  if (block == dense_blocks_) return context_.variables.dense_elements();
+  return blocks_.as<ClipBlock>()[static_cast<std::size_t>(block)].first;
+}
+
+void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then) {
+  const Range own = part_of(dense_blocks_, thread, context_.pool.size());
+  const std::int64_t at_once = must_wait() ? dense_blocks_ : kPieceBlocks;
+  const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
+  for (std::int64_t first = own.first; first < own.last; first += at_once) {
+    const std::int64_t last = std::min(first + at_once, own.last);
+    context_.kernels.clip.clip_blocks(lane_of(thread), last - first, blocks_.as<ClipBlock>().data() + first,
+                                      clipping, gradients);
+    then({begin_of(first), begin_of(last)});
+  }
+}
+
+void GradientClip::clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows) {
+  const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
+  const SparseRows& total = sparse.total(table.sparse_index);
+  // A device has one lane, and rows that the host cannot look at.
+  const Range positions = must_wait() ? Range{0, *total.count} : positions_of(total, rows);
+  context_.kernels.clip.clip_rows(lane_of(thread), sparse.total_on_device(table.sparse_index),
+                                  positions.first, positions.last,
+                                  table.shape.num_elements() / table.shape[0],
+                                  tables_[static_cast<std::size_t>(table.sparse_index)].number, clipping);
+}
+
+std::optional<ClipTotals> GradientClip::totals() {
+  if (!has_totals_) return std::nullopt;
+  if (must_wait()) {
+    const RecordedCall waiting("the norm of the GPU's gradients", 0);
+    measured_.wait();
+  }
+  return totals_.as<ClipTotals>().front();
+}
+
+}  // namespace lockstep

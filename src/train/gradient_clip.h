@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clips the gradient of the whole global batch, and tells its norm: behind the sum over ranks, the loss scale
+// and regularization, before the optimizer. Every rank has the same sum, does the same with it, and asks
+// nobody. Sums run in a fixed order (kernels/clip.h): the same bits on any number of ranks and threads, for
+// sparse gradients as for dense ones.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/buffer.h"
+#include "train/executor.h"
+#include "train/sparse_gradients.h"
+
+namespace lockstep {
+
+struct Config;
+
+/// What `gradients` of a configuration says.
+struct ClipRule {
+  enum class By { nothing, global_norm, norm, average_norm, value };
+  By by = By::nothing;
+  double limit = 0;         ///< of a norm
+  float low = 0, high = 0;  ///< of values: low <= 0 <= high
+  bool record_norm = false;
+
+  bool clips() const { return by != By::nothing; }
+  bool clips_norm() const { return clips() && by != By::value; }
+  bool measures() const { return clips_norm() || record_norm; }
+};
+/// Throws Error(config).
+ClipRule clip_rule(const Config& config);
+
+class GradientClip {
+ public:
+  /// Behind VariableStore::commit(); `context` outlives it.
+  GradientClip(const ClipRule& rule, const ExecutorContext& context);
+
+  const ClipRule& rule() const { return rule_; }
+  /// Looks at the summed gradients (as the reducer and `sparse`, which may be null, have them) and finds what
+  /// they are multiplied by. They stay as they are. No allocation, no waiting.
+  void measure(const float* gradients, const SparseGradients* sparse);
+  /// Clips the thread's part of the dense gradients, piece by piece, each followed by then(its flat range):
+  /// all threads' ranges together are all dense elements.
+  void clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then);
+  /// Clips what there is of the table's rows [rows.first, rows.last).
+  void clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows);
+
+  /// totals() waits for the device.
+  bool must_wait() const { return !context_.device.is_host(); }
+  /// Of the last measure(); the same on all ranks. Nothing before the first one.
+  std::optional<ClipTotals> totals();
+
+  std::size_t memory_bytes() const {
+    return blocks_.size_bytes() + variables_.size_bytes() + sums_.size_bytes() + 2 * squares_.size_bytes();
+  }
+
+ private:
+  std::int64_t begin_of(std::int64_t block) const;
+  const Lane& lane_of(int thread) const { return context_.lanes[static_cast<std::size_t>(thread)]; }
+
+  const ExecutorContext& context_;
+  ClipRule rule_;
+  std::int64_t num_variables_ = 0, dense_blocks_ = 0;
+  struct Table {
+    VariableId id;
+    std::int32_t number;  ///< among the trainable variables, in the order of declaration
+    std::int64_t first_block, num_blocks;
+  };
+  std::vector<Table> tables_;  ///< by Variable::sparse_index
+  // On the device: tables of ClipBlock (those of the flat range, in its order) and ClipVariable (in the order
+  // of declaration, which the form of a gradient does not change), a sum per block, and per variable its sum
+  // of squares and its factor.
+  Buffer blocks_, variables_, sums_, squares_, factors_;
+  Buffer totals_;  ///< pinned: a ClipTotals
+  DeviceEvent measured_;
+  bool has_totals_ = false;
+};
+
+}  // namespace lockstep

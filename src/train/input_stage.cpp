@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/input_stage.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/trace.h"
+#include "train/executor.h"
+
+namespace lockstep {
+
+/// One microshard's samples: in pinned memory and on the device.
+struct InputStage::Place {
+  Microshard microshard{};
+  Buffer pinned_features, pinned_labels, features, labels;
+  LabelBlock on_host, on_device;
+  std::vector<LossCounts> counts;
+};
+
+/// One batch.
+struct InputStage::Side {
+  explicit Side(Device& device) : copied(device), read(device) {}
+  std::vector<Place> places;
+  std::int64_t ticket = -1;  ///< of the batch that is in it, or -1
+  DeviceEvent copied;        ///< its samples are on the device
+  DeviceEvent read;          ///< and are not needed there any more
+};
+
+InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
+                       const Heads& heads)
+    : device_(device), shards_(shards), features_(features), heads_(heads), copies_(device) {
+  const auto bytes = [&](std::int64_t columns) {
+    return static_cast<std::size_t>(most_samples * columns) * sizeof(float);
+  };
+  for (int i = 0; i < 2; ++i) {
+    sides_.push_back(std::make_unique<Side>(device));
+    sides_.back()->places.resize(static_cast<std::size_t>(shards.size()));
+    for (Place& place : sides_.back()->places) {
+      place.pinned_features = Buffer::pinned(device, bytes(features));
+      place.pinned_labels = Buffer::pinned(device, bytes(heads.label_words()));
+      place.features = Buffer(device, bytes(features));
+      place.labels = Buffer(device, bytes(heads.label_words()));
+      place.counts.resize(static_cast<std::size_t>(heads.size()));
+    }
+  }
+}
+
+InputStage::~InputStage() = default;
+
+void InputStage::fill(Side& target, const BatchView& batch) {
+  const Traced traced("input", "fetch");
+  target.copied.wait();                    // pinned memory is free again
+  target.read.stream_wait(copies_.get());  // and so is the device's
+  target.ticket = -1;
+  for (Place& place : target.places) {
+    const int shard = static_cast<int>(shards_.first + (&place - target.places.data()));
+    place.microshard = batch.extent(shard);
+    place.on_host = place.on_device = {};
+    std::ranges::fill(place.counts, LossCounts{});
+    const std::int64_t n = place.microshard.n;
+    if (n == 0) continue;
+    auto* features = static_cast<float*>(place.pinned_features.data());
+    const Labels labels = batch.fetch(place.microshard, 0, 0, features);
+    device_.upload(copies_.get(), place.features.data(), features,
+                   static_cast<std::size_t>(n * features_) * sizeof(float));
+    const LabelBlock block = heads_.arrange(labels, n, place.pinned_labels.data());
+    heads_.count(block, n, place.counts);
+    if (block.data == nullptr) continue;
+    const std::size_t size = heads_.bytes(block, n);
+    if (block.data != place.pinned_labels.data()) std::memcpy(place.pinned_labels.data(), block.data, size);
+    device_.upload(copies_.get(), place.labels.data(), place.pinned_labels.data(), size);
+    place.on_host = {place.pinned_labels.data(), block.columns};
+    place.on_device = {place.labels.data(), block.columns};
+  }
+  target.copied.record(copies_.get());
+  target.ticket = batch.ticket;
+}
+
+void InputStage::use(const BatchView& batch, void* stream) {
+  const bool is_there = batch.ticket >= 0 && side(1 - current_).ticket == batch.ticket;
+  current_ = 1 - current_;
+  if (!is_there) fill(side(current_), batch);
+  side(current_).ticket = -1;
+  side(current_).copied.stream_wait(stream);
+}
+
+void InputStage::used(void* stream) { side(current_).read.record(stream); }
+
+void InputStage::prefetch(const BatchView& batch) { fill(side(1 - current_), batch); }
+
+const InputStage::Place& InputStage::place(int shard) const {
+  return sides_[static_cast<std::size_t>(current_)]->places[static_cast<std::size_t>(shard - shards_.first)];
+}
+const Microshard& InputStage::microshard(int shard) const { return place(shard).microshard; }
+const float* InputStage::features(int shard) const {
+  return static_cast<const float*>(place(shard).features.data());
+}
+LabelBlock InputStage::labels(int shard) const { return place(shard).on_device; }
+LabelBlock InputStage::host_labels(int shard) const { return place(shard).on_host; }
+std::span<const LossCounts> InputStage::counts(int shard) const { return place(shard).counts; }
+
+}  // namespace lockstep

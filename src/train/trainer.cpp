@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.h"
+
+#include <algorithm>
+
+#include "comm/flight_recorder.h"
+#include "core/trace.h"
+#include "train/fault_step.h"
+
+namespace lockstep {
+
+namespace {
+GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
+  options.device = &context.device;
+  options.stream = context.lanes.front().stream;
+  options.add = [&kernels = context.kernels](void* stream, float* into, const float* from,
+                                             std::int64_t count) {
+    kernels.elementwise.accumulate({.stream = stream}, count, into, from);
+  };
+  return options;
+}
+}  // namespace
+
+Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator& control,
+                 const Dataset& dataset, const StepPlan& plan, Optimizer& optimizer,
+                 const TrainerOptions& options)
+    : context_(context),
+      control_(control),
+      plan_(plan),
+      optimizer_(optimizer),
+      executor_(context, true, plan.distinct_shard_sizes()),
+      source_(dataset, plan, context.pool.size(), executor_.num_slots()),
+      reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
+               make_buckets(context.variables.dense_elements(), context.variables.cut_points(),
+                            options.bucket_first_bytes, options.bucket_bytes),
+               on_device(options.reducer, context)),
+      regularizer_(options.regularization, context.variables, context.device),
+      report_(context.heads, !regularizer_.empty()),
+      parts_(report_.names().size()),
+      sums_(control, context.shards, 0, report_.width()),
+      fingerprint_(context) {
+  if (!context.variables.sparse().empty()) {
+    const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
+    sparse_ = std::make_unique<SparseGradients>(
+        DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
+        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
+  }
+  executor_.attach(reducer_, sparse_.get());
+  if (options.clip.clips() || options.clip.measures())
+    clip_ = std::make_unique<GradientClip>(options.clip, context_);
+  if (options.scales_loss)
+    not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
+  held_ = Buffer(context.device, context.variables.others_bytes());
+}
+
+StepResult Trainer::step() {
+  const StepResult result = compute();
+  apply(true);
+  return result;
+}
+
+StepResult Trainer::compute() {
+  fault_in_step(step_ + 1, control_);
+  const Batch batch = plan_.batch(cursor_);
+  context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
+                       held_.size_bytes());
+  {
+    const Traced traced("forward", "packing weights");
+    executor_.refresh_weights();
+  }
+  auto extent = [&](int shard) { return source_.extent(batch, shard); };
+  auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+    Labels labels = source_.fetch(batch, m, lane, slot, features);
+    if (feed_) feed_(step_, m, features, labels);
+    return labels;
+  };
+  auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
+    LossReport::fill(sums, sums_.leaf(m.shard));
+  };
+  auto labels_alone = [&](const Microshard& m, int lane, int slot) {
+    return source_.fetch_labels(batch, m, lane, slot);
+  };
+  BatchView view{.ticket = feed_ ? -1 : step_,
+                 .step = step_,
+                 .count = batch.count,
+                 .extent = extent,
+                 .fetch = fetch,
+                 .done = done};
+  if (!feed_) view.labels.emplace(labels_alone);
+  // A device gets the next batch while it computes this one. Its samples are those that the next step will
+  // ask for, unless something feeds it or moves the cursor.
+  const Batch next_batch = plan_.batch(plan_.advance(cursor_));
+  auto next_extent = [&](int shard) { return source_.extent(next_batch, shard); };
+  auto next_fetch = [&](const Microshard& m, int lane, int slot, float* features) {
+    return source_.fetch(next_batch, m, lane, slot, features);
+  };
+  const BatchView next_view{.ticket = step_ + 1, .extent = next_extent, .fetch = next_fetch, .done = done};
+  executor_.train(view, reducer_, feed_ ? nullptr : &next_view);
+  {
+    const Traced traced("waiting", "for gradients");
+    reducer_.wait_all();
+  }
+  if (sparse_ != nullptr) sparse_->reduce();
+  const bool finite = unscale();
+  const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
+                                                 context_.variables, reducer_.result());
+  if (clip_) clip_->measure(reducer_.result(), sparse_.get());
+  if (!fault_skips_collective()) sums_.reduce("loss of the step");
+  const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
+  const Cursor next = plan_.advance(cursor_);
+  return {.step = step_ + 1,
+          .cursor = next,
+          .epoch = batch.epoch,
+          .epoch_ended = next.epoch != batch.epoch,
+          .samples = batch.count,
+          .loss = numbers.loss,
+          .accuracy = numbers.accuracy,
+          .learning_rate = optimizer_.learning_rate(step_),
+          .loss_scale = loss_scale_,
+          .finite_gradients = finite,
+          .parts = parts_};
+}
+
+void Trainer::set_loss_scale(double scale) {
+  LOCKSTEP_CHECK(not_finite_.size_bytes() > 0 || scale == 1, "a loss scale of {}", scale);
+  loss_scale_ = scale;
+  executor_.set_loss_scale(scale);
+}
+
+/// Takes the loss scale off the summed gradients. They are the same on all ranks: so is the answer, true if
+/// all of them are finite.
+bool Trainer::unscale() {
+  if (not_finite_.size_bytes() == 0) return true;
+  const Traced traced("update", "taking off the loss scale");
+  const std::span<std::int32_t> flags = not_finite_.as<std::int32_t>();
+  std::ranges::fill(flags, 0);
+  const auto factor = static_cast<float>(1 / loss_scale_);
+  context_.pool.run([&](int t) {
+    const Lane& lane = context_.lanes[static_cast<std::size_t>(t)];
+    std::int32_t* const flag = &flags[static_cast<std::size_t>(t)];
+    const UpdateKernels& kernels = context_.kernels.update;
+    const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
+    if (part.size() > 0) kernels.unscale(lane, part.size(), factor, reducer_.result() + part.first, flag);
+    for (const VariableId id : context_.variables.sparse()) {
+      const Variable& table = context_.variables[id];
+      const SparseRows& rows = sparse_->total(table.sparse_index);
+      const std::int64_t width = table.shape.num_elements() / table.shape[0];
+      const Range own = part_of(*rows.count, t, context_.pool.size());
+      if (own.size() > 0)
+        kernels.unscale(lane, own.size() * width, factor, rows.values + own.first * width, flag);
+    }
+  });
+  if (!context_.device.is_host()) {
+    const RecordedCall waiting("the GPU's gradients, for the loss scale", 0);
+    context_.device.synchronize(context_.lanes.front().stream);
+  }
+  return std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; });
+}
+
+void Trainer::apply(bool update) {
+  const Lane& lane = context_.lanes.front();
+  if (update) {
+    if (read_ != nullptr) read_->stream_wait(lane.stream);
+    read_ = nullptr;
+    context_.pool.run([&](int t) {
+      const Traced traced("update", optimizer_.kind());
+      const bool clips = clip_ && clip_->rule().clips();
+      const auto move = [&](Range part) {
+        if (part.size() > 0)
+          optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
+                            reducer_.result() + part.first, part, step_);
+      };
+      if (clips)
+        clip_->clip_dense(t, reducer_.result(), move);
+      else
+        move(part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024));
+      for (const VariableId id : context_.variables.sparse()) {
+        const Variable& table = context_.variables[id];
+        const Range rows = part_of(table.shape[0], t, context_.pool.size());
+        if (clips) clip_->clip_rows(t, table, *sparse_, rows);
+        optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
+                               context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
+      }
+    });
+  } else {
+    context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+  }
+  context_.variables.device_changed();
+  optimizer_.device_changed();
+  fault_in_variables(context_.variables);
+  ++step_;
+  cursor_ = plan_.advance(cursor_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,360 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "io/hdf5_handle.h"
+#include "unit/data/reader_test_support.h"
+
+namespace lockstep::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Extents = std::vector<hsize_t>;
+
+constexpr H5Z_filter_t kCountingFilter = 400;  // 256 to 511 are for tests
+int chunks_read = 0;
+
+std::size_t count_chunk(unsigned flags, std::size_t, const unsigned*, std::size_t bytes, std::size_t*,
+                        void**) {
+  if ((flags & H5Z_FLAG_REVERSE) != 0) ++chunks_read;
+  return bytes;
+}
+
+class Hdf5ReaderTest : public FolderTest {
+ protected:
+  /// Writes a dataset to data.h5, which is made if it does not exist. No chunk extents: contiguous.
+  template <typename T>
+  void add(const std::string& name, hid_t file_type, const Extents& extents, const std::vector<T>& values,
+           const Extents& chunk = {}, bool compressed = false, bool counted = false) const {
+    const Hdf5Lock lock;
+    const Hdf5Context context{ErrorKind::bug, name, ""};
+    const std::string file_name = path("data.h5");
+    const Hdf5Handle file(
+        hdf5_checked(std::filesystem::exists(file_name)
+                         ? H5Fopen(file_name.c_str(), H5F_ACC_RDWR, H5P_DEFAULT)
+                         : H5Fcreate(file_name.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT),
+                     context, "open"),
+        H5Fclose);
+    const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose),
+        creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "set");
+    if (!chunk.empty())
+      hdf5_checked(H5Pset_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data()), context,
+                   "chunk");
+    if (compressed) hdf5_checked(H5Pset_shuffle(creation.get()), context, "shuffle");
+    if (compressed) hdf5_checked(H5Pset_deflate(creation.get(), 4), context, "deflate");
+    if (counted) {
+      const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, kCountingFilter, 1,       1,
+                                   "count",          nullptr,         nullptr, count_chunk};
+      hdf5_checked(H5Zregister(&filter), context, "register");
+      hdf5_checked(H5Pset_filter(creation.get(), kCountingFilter, H5Z_FLAG_MANDATORY, 0, nullptr), context,
+                   "filter");
+    }
+    const Hdf5Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+                           H5Sclose);
+    const Hdf5Handle data(hdf5_checked(H5Dcreate2(file.get(), name.c_str(), file_type, space.get(),
+                                                  links.get(), creation.get(), H5P_DEFAULT),
+                                       context, "create"),
+                          H5Dclose);
+    if (!values.empty())
+      hdf5_checked(
+          H5Dwrite(data.get(), hdf5_memory_type(dtype_of<T>), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+          context, "write");
+  }
+
+  std::unique_ptr<Dataset> open(Options options = {}) const {
+    options.emplace_back("path", "data.h5");
+    options.emplace_back("features", "x");
+    return open_dataset("hdf5", params_for("hdf5", options), folder_);
+  }
+  std::string where(const std::string& name) const { return path("data.h5") + ", dataset " + name; }
+
+  template <typename T>
+  static std::vector<T> counting(std::size_t count) {
+    std::vector<T> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(i % 120);
+    return values;
+  }
+};
+
+TEST_F(Hdf5ReaderTest, EveryTypeAndByteOrder) {
+  const auto check = [&](auto value, hid_t little, hid_t big) {
+    using T = decltype(value);
+    for (const hid_t type : {little, big}) {
+      std::filesystem::remove(path("data.h5"));
+      add<T>("x", type, {2, 2}, {1, 2, 3, value});
+      const auto data = open();
+      EXPECT_EQ(data->feature_dtype(), dtype_of<T>);
+      EXPECT_THAT(features_of(*data), ElementsAre(1, 2, 3, static_cast<float>(value)));
+    }
+  };
+  check(std::uint8_t{200}, H5T_STD_U8LE, H5T_STD_U8BE);
+  check(std::int8_t{-100}, H5T_STD_I8LE, H5T_STD_I8BE);
+  check(std::int16_t{-30000}, H5T_STD_I16LE, H5T_STD_I16BE);
+  check(std::uint16_t{60000}, H5T_STD_U16LE, H5T_STD_U16BE);
+  check(std::int32_t{-100000}, H5T_STD_I32LE, H5T_STD_I32BE);
+  check(std::int64_t{-100000}, H5T_STD_I64LE, H5T_STD_I64BE);
+  check(-1.5e30F, H5T_IEEE_F32LE, H5T_IEEE_F32BE);
+  check(0.1, H5T_IEEE_F64LE, H5T_IEEE_F64BE);
+}
+
+TEST_F(Hdf5ReaderTest, LabelsByType) {
+  add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, 2, 3});
+  add<std::int64_t>("train/i64", H5T_STD_I64LE, {3}, {5, 6, 2147483647});
+  add<std::uint8_t>("train/u8", H5T_STD_U8LE, {3, 2}, {1, 2, 3, 4, 5, 255});
+  add<double>("train/f64", H5T_IEEE_F64LE, {3, 1}, {1, 2, 3});
+  EXPECT_EQ(open()->label_kind(), LabelKind::none);
+  EXPECT_THAT(labels_of<std::int32_t>(*open({{"labels", "train/i64"}})), ElementsAre(5, 6, 2147483647));
+  const auto two = open({{"labels", "train/u8"}, {"rows", "[1, 3]"}});
+  EXPECT_EQ(two->num_label_columns(), 2);
+  EXPECT_THAT(labels_of<std::int32_t>(*two), ElementsAre(3, 4, 5, 255));
+  const auto targets = open({{"labels", "train/f64"}});
+  EXPECT_EQ(targets->label_kind(), LabelKind::rows);
+  EXPECT_THAT(labels_of<float>(*targets), ElementsAre(1, 2, 3));
+}
+
+TEST_F(Hdf5ReaderTest, BadLabels) {
+  add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, 2, 3});
+  add<std::int64_t>("large", H5T_STD_I64LE, {3}, {5, std::int64_t{1} << 31, 7});
+  add<std::int32_t>("two", H5T_STD_I32LE, {2}, {5, 6});
+  add<std::uint8_t>("text", H5T_C_S1, {3}, {});
+  add<double>("nan", H5T_IEEE_F64LE, {3}, {1, 2, std::numeric_limits<double>::quiet_NaN()});
+  expect_data_error(
+      [&] {
+        open({{"labels", "large"}});
+      },
+      where("large") + ", record 1", "label 2147483648 does not fit");
+  expect_data_error(
+      [&] {
+        open({{"labels", "two"}});
+      },
+      where("two"), "holds 2 labels, but x holds 3 samples");
+  expect_data_error(
+      [&] {
+        open({{"labels", "text"}});
+      },
+      where("text"), "neither integers nor floating-point");
+  expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "label column 1");
+}
+
+TEST_F(Hdf5ReaderTest, ChunkedAndCompressedInAnyShape) {
+  const Extents extents = {101, 6, 5, 3};
+  std::mt19937 generator(1);
+  std::vector<float> values(101 * 6 * 5 * 3);
+  for (float& value : values) value = static_cast<float>(generator() % 1000) / 8;
+  int number = 0;
+  for (const Extents& chunk :
+       {Extents{}, Extents{1, 6, 5, 3}, Extents{7, 6, 5, 3}, Extents{16, 3, 2, 2}, Extents{101, 6, 5, 3}})
+    for (const bool compressed : {false, true}) {
+      if (chunk.empty() && compressed) continue;
+      std::filesystem::remove(path("data.h5"));
+      add<float>("x", H5T_IEEE_F32LE, extents, values, chunk, compressed);
+      EXPECT_EQ(features_of(*open()), values) << number;
+      const auto part = open({{"rows", "[10, 95]"}});
+      EXPECT_EQ(part->size(), 85);
+      EXPECT_EQ(part->where(0), path("data.h5") + ", record 10");
+      EXPECT_EQ(features_of(*part), std::vector<float>(values.begin() + 900, values.begin() + 95 * 90))
+          << number++;
+    }
+}
+
+// Chunks are larger than HDF5's cache, so a chunk that is wanted twice is read twice.
+TEST_F(Hdf5ReaderTest, EveryChunkIsReadOnce) {
+  const hsize_t row = 300000;
+  const auto values = counting<std::uint8_t>(50 * row);
+  add<std::uint8_t>("x", H5T_STD_U8LE, {50, row}, values, {7, row}, false, true);
+  chunks_read = 0;
+  EXPECT_EQ(open()->size(), 50);
+  EXPECT_EQ(chunks_read, 8);
+  chunks_read = 0;
+  EXPECT_EQ(features_of(*open({{"rows", "[5, 45]"}}), {39})[1], static_cast<float>(values[44 * row + 1]));
+  EXPECT_EQ(chunks_read, 7);
+}
+
+template <typename T>
+std::vector<T> channels_last(const std::vector<T>& in, std::size_t n, std::size_t c, std::size_t positions) {
+  std::vector<T> out(in.size());
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t k = 0; k < c; ++k)
+      for (std::size_t p = 0; p < positions; ++p)
+        out[(i * positions + p) * c + k] = in[(i * c + k) * positions + p];
+  return out;
+}
+
+TEST_F(Hdf5ReaderTest, ChannelsFirstIsConverted) {
+  const Options first = {{"layout", "channels_first"}};
+  const auto check = [&](auto value, hid_t type) {
+    using T = decltype(value);
+    std::filesystem::remove(path("data.h5"));
+    const auto values = counting<T>(9 * 3 * 4 * 5);
+    add<T>("x", type, {9, 3, 4, 5}, values, {2, 3, 4, 5}, true);
+    const auto data = open(first);
+    EXPECT_EQ(data->feature_shape(), Shape({4, 5, 3}));
+    const auto expected = channels_last(values, 9, 3, 20);
+    EXPECT_EQ(features_of(*data), std::vector<float>(expected.begin(), expected.end()));
+  };
+  check(std::uint8_t{}, H5T_STD_U8LE);
+  check(std::int16_t{}, H5T_STD_I16LE);
+  check(float{}, H5T_IEEE_F32LE);
+  check(double{}, H5T_IEEE_F64LE);
+  std::filesystem::remove(path("data.h5"));
+  add<float>("x", H5T_IEEE_F32LE, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(open(first)->feature_shape(), Shape({2, 2}));
+  EXPECT_THAT(features_of(*open(first)), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  EXPECT_THAT(features_of(*open()), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  add<float>("flat", H5T_IEEE_F32LE, {2, 2}, {0, 1, 2, 3});
+  expect_data_error(
+      [&] {
+        open_dataset(
+            "hdf5",
+            params_for("hdf5", {{"path", "data.h5"}, {"features", "flat"}, {"layout", "channels_first"}}),
+            folder_);
+      },
+      where("flat"), "at least two axes");
+}
+
+// Several slabs, and a last one that is smaller.
+TEST_F(Hdf5ReaderTest, ChannelsFirstOverManySlabs) {
+  const auto values = counting<std::uint8_t>(1000 * 3 * 6000);
+  add<std::uint8_t>("x", H5T_STD_U8LE, {1000, 3, 6000}, values, {64, 3, 6000});
+  const auto expected = channels_last(values, 1000, 3, 6000);
+  EXPECT_EQ(features_of(*open({{"layout", "channels_first"}})),
+            std::vector<float>(expected.begin(), expected.end()));
+}
+
+TEST_F(Hdf5ReaderTest, OneValuePerSample) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  EXPECT_EQ(open()->feature_shape(), Shape({1}));
+  EXPECT_THAT(features_of(*open()), ElementsAre(1, 2, 3));
+}
+
+TEST_F(Hdf5ReaderTest, RowsBeyondTheEnd) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  expect_data_error(
+      [&] {
+        open({{"rows", "[1, 4]"}});
+      },
+      where("x"), "[1, 4) were asked for, but there are 3 rows");
+}
+
+TEST_F(Hdf5ReaderTest, MissingDatasetListsWhatThereIs) {
+  add<float>("train/image", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  add<float>("train/label", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  expect_data_error([&] { open(); }, where("x"), "no such dataset");
+  EXPECT_THAT(error_of([&] { open(); }).advice(), HasSubstr("It holds: train/image, train/label."));
+  const auto group = params_for("hdf5", {{"path", "data.h5"}, {"features", "train"}});
+  expect_data_error([&] { open_dataset("hdf5", group, folder_); }, where("train"), "no such dataset");
+}
+
+TEST_F(Hdf5ReaderTest, WhatCannotBeFeatures) {
+  add<std::uint8_t>("x", H5T_C_S1, {3}, {});
+  expect_data_error([&] { open(); }, where("x"), "type that cannot be read");
+  std::filesystem::remove(path("data.h5"));
+  add<float>("x", H5T_IEEE_F32LE, {}, {});
+  expect_data_error([&] { open(); }, where("x"), "has 0 axes");
+  std::filesystem::remove(path("data.h5"));
+  add<float>("x", H5T_IEEE_F32LE, {0, 3}, {});
+  expect_data_error([&] { open(); }, path("data.h5"), "no samples");
+  std::filesystem::remove(path("data.h5"));
+  add<float>("x", H5T_IEEE_F32LE, {2, 0}, {});
+  expect_data_error([&] { open(); }, path("data.h5"), "samples are empty");
+  std::filesystem::remove(path("data.h5"));
+  add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, INFINITY, 2});
+  expect_data_error([&] { open(); }, path("data.h5") + ", record 1", "not a finite number");
+}
+
+TEST_F(Hdf5ReaderTest, NotHdf5) {
+  expect_data_error([&] { open(); }, path("data.h5"), "No such file");
+  write("data.h5", "text, not HDF5");
+  expect_data_error([&] { open(); }, path("data.h5"), "cannot open as HDF5");
+  write("data.h5", "");
+  expect_data_error([&] { open(); }, path("data.h5"), "cannot open as HDF5");
+}
+
+TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFilesAndSilence) {
+  std::mt19937 generator(2);
+  std::vector<std::int32_t> values(64 * 256);
+  for (std::int32_t& value : values) value = static_cast<std::int32_t>(generator());
+  add<std::int32_t>("x", H5T_STD_I32LE, {64, 256}, values, {8, 256}, true);
+  const std::string whole = read("data.h5");
+  ::testing::internal::CaptureStderr();
+  for (std::size_t part = 1; part < 10; ++part) {
+    write("data.h5", whole.substr(0, whole.size() * part / 10));
+    EXPECT_EQ(error_of([&] { open(); }).kind(), ErrorKind::data) << part;
+  }
+  std::string damaged = whole;
+  for (std::size_t i = 0; i < 64; ++i) damaged[damaged.size() / 2 + i] = '\x55';
+  write("data.h5", damaged);
+  const Error error = error_of([&] { open(); });
+  EXPECT_EQ(error.kind(), ErrorKind::data);
+  EXPECT_THAT(error.what(), HasSubstr(where("x") + ", record 0: cannot read 64 records"));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "HDF5 prints nothing";
+}
+
+TEST_F(Hdf5ReaderTest, ReadsAFileThatAnotherProcessHasLocked) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  const int descriptor = ::open(path("data.h5").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(open()->size(), 3);
+  ::close(descriptor);
+}
+
+// The library need not be safe between threads: while this one holds the lock, the other's file stays
+// unopened.
+TEST_F(Hdf5ReaderTest, WaitsForTheProcessWideLock) {
+  add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
+  auto lock = std::make_unique<Hdf5Lock>();
+  std::thread reader([&] { EXPECT_EQ(open()->size(), 3); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // enough to open it, if it did not wait
+  EXPECT_EQ(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_FILE), 0);
+  lock.reset();
+  reader.join();
+}
+
+TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {
+  add<float>("x", H5T_IEEE_F32LE, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  std::filesystem::rename(path("data.h5"), path("other.h5"));
+  const Params params = params_for("hdf5", {{"path", "none.h5"},
+                                            {"features", "x"},
+                                            {"labels", "y"},
+                                            {"layout", "channels_first"},
+                                            {"rows", "[0, 1]"}});
+  const auto data = open_features("hdf5", params, folder_, "other.h5", {2, 2});
+  EXPECT_EQ(data->label_kind(), LabelKind::none);
+  EXPECT_THAT(features_of(*data), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  expect_data_error([&] { open_features("hdf5", params, folder_, "other.h5", {4}); },
+                    path("other.h5") + ", dataset x", "have the shape 2x2, but the model takes 4");
+}
+
+// Sums come from h5dump and Python.
+TEST(Hdf5Cifar, TrainingSubset) {
+  const std::string folder = LOCKSTEP_EXTRA_DATA;
+  if (folder.empty() || !std::filesystem::exists(folder + "/cifar10-subset.h5"))
+    GTEST_SKIP() << "no cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA";
+  const auto data = open_dataset(
+      "hdf5",
+      params_for("hdf5",
+                 {{"path", "cifar10-subset.h5"}, {"features", "train/image"}, {"labels", "train/label"}}),
+      folder);
+  ASSERT_EQ(data->size(), 10000);
+  EXPECT_EQ(data->feature_shape(), Shape({32, 32, 3}));
+  EXPECT_EQ(data->feature_dtype(), DType::u8);
+  const std::vector<float> pixels = features_of(*data), last = features_of(*data, {9999});
+  EXPECT_EQ(std::accumulate(pixels.begin(), pixels.end(), 0.0), 3717219661.0);
+  EXPECT_EQ(std::accumulate(last.begin(), last.end(), 0.0), 335918.0);
+  const std::vector<std::int32_t> labels = labels_of<std::int32_t>(*data);
+  EXPECT_THAT(std::vector<std::int32_t>(labels.begin(), labels.begin() + 5), ElementsAre(9, 0, 2, 5, 2));
+  for (int label = 0; label < 10; ++label) EXPECT_EQ(std::count(labels.begin(), labels.end(), label), 1000);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

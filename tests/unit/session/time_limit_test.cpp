@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a job ends, by the configuration and by Slurm; the rest is shown end to end (tests/e2e/jobs_test.py).
+#include "session/hooks/time_limit_hook.h"
+
+#include <gmock/gmock.h>
+
+#include "driver_test_support.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::optional<JobEnd> end_at(const std::string& limit, const char* slurm) {
+  const Config config = config_from_text(
+      "data: {format: csv}\nmodel: {}\noptimizer: {}\ntrain: {batch_size: 1, epochs: 1, time_limit: " +
+          limit + "}",
+      "test.yaml");
+  return job_end(config, 1000, [&](const char* name) -> const char* {
+    return std::string_view(name) == "SLURM_JOB_END_TIME" ? slurm : nullptr;
+  });
+}
+
+TEST(JobEnd, TheEarlierOfBothCounts) {
+  EXPECT_FALSE(end_at("null", nullptr));
+  EXPECT_EQ(end_at("90s", nullptr)->time, 1090);
+  EXPECT_EQ(end_at("null", "1050")->time, 1050);
+  EXPECT_STREQ(end_at("90s", "1050")->source, "SLURM_JOB_END_TIME");
+  EXPECT_STREQ(end_at("90s", "1100")->source, "train.time_limit");
+}
+
+TEST(JobEnd, WhatIsNoTimeIsAnErrorInTheConfigurationAndLeftAloneInTheEnvironment) {
+  EXPECT_THAT(testing::message_of([] { end_at("soon", nullptr); }), HasSubstr("'soon' is no duration"));
+  EXPECT_THAT(testing::message_of([] { end_at("0s", nullptr); }), HasSubstr("'0s' is no duration"));
+  EXPECT_EQ(end_at("90s", "NONE")->time, 1090);
+}
+
+}  // namespace
+}  // namespace lockstep
