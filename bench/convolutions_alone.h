@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "driver/setup/workers.h"
 #include "nets.h"
+#include "train/workers.h"
 
 namespace lockstep {
 

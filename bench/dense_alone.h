@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "driver/setup/workers.h"
+#include "train/workers.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/error.h"
-#include "driver/setup/loss_scale.h"
+#include "optim/loss_scale.h"
 #include "train/trainer.h"
 
 namespace lockstep {

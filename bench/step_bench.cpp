@@ -35,9 +35,9 @@
 #include "core/timer.h"
 #include "dense_alone.h"
 #include "driver/config/yaml_node.h"
-#include "driver/setup/workers.h"
 #include "kernels/backend.h"
 #include "train/trainer.h"
+#include "train/workers.h"
 #ifdef LOCKSTEP_BENCH_GPU
 #include "kernels/backend_cuda.h"
 #endif
@@ -171,7 +171,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   variables.initialize(1);
   heads.prepare(graph, place.device);
   const std::unique_ptr<Optimizer> optimizer =
-      make_optimizer(parse_yaml(net.optimizer, std::string(net.name)));
+      optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   optimizer->create_slots(place.device, variables);
   Workers workers(result.threads, place.device);
   const auto gradients = world.duplicate("gradients"), meetings = world.duplicate("batch norm"),

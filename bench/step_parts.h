@@ -6,9 +6,9 @@
 
 #include "data/dataset.h"
 #include "data/step_plan.h"
-#include "driver/setup/workers.h"
 #include "optim/optimizer.h"
 #include "train/executor.h"
+#include "train/workers.h"
 
 namespace lockstep {
 

@@ -43,7 +43,7 @@ constexpr ParamSpec kOptions[] = {
 
 LOCKSTEP_PLUGIN {
   register_hook({"heartbeat", "Writes RUN_DIR/heartbeat now and then.", kOptions,
-                 [](const Params& options, const Config&) -> std::unique_ptr<Hook> {
+                 [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
                    return std::make_unique<Heartbeat>(options.real("every_seconds"));
                  }});
 }

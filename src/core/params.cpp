@@ -150,6 +150,14 @@ const std::vector<std::string>& Params::strings(std::string_view name) const {
 }
 const Node& Params::node(std::string_view name) const { return value<Node>(name); }
 
+std::optional<std::int64_t> Params::optional_integer(std::string_view name) const {
+  return has(name) ? std::optional(integer(name)) : std::nullopt;
+}
+
+std::optional<double> Params::optional_real(std::string_view name) const {
+  return has(name) ? std::optional(real(name)) : std::nullopt;
+}
+
 bool Params::has(std::string_view name) const {
   const Value& held = entry(name).value;
   const Node* node = std::get_if<Node>(&held);

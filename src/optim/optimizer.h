@@ -82,7 +82,15 @@ struct OptimizerEntry {
 };
 std::span<const OptimizerEntry> optimizer_table();
 
-/// From the configuration: a name, or a map of one name to its options.
-std::unique_ptr<Optimizer> make_optimizer(const Node& node);
+/// The section `optimizer` of a configuration: a rule with its checked options.
+struct OptimizerOptions {
+  OptimizerEntry entry{};
+  Params options;
+  /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
+  std::unique_ptr<Optimizer> make() const { return entry.make(options); }
+};
+/// `node`: a name, or a map of one name to its options. Makes the optimizer once, so that all mistakes show.
+/// Throws Error(config) with position.
+OptimizerOptions optimizer_options(const Node& node);
 
 }  // namespace lockstep

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+
 namespace lockstep {
 
 double optimal_checkpoint_interval(double cost_seconds, double mtbf_seconds) {
@@ -13,21 +15,6 @@ double optimal_checkpoint_interval(double cost_seconds, double mtbf_seconds) {
   if (cost_seconds >= 2 * mtbf_seconds) return mtbf_seconds;
   const double ratio = cost_seconds / (2 * mtbf_seconds);
   return std::sqrt(2 * cost_seconds * mtbf_seconds) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost_seconds;
-}
-
-CheckpointTriggers checkpoint_triggers(const Params& checkpoint) {
-  constexpr double kSecondsPerHour = 3600;
-  CheckpointTriggers triggers;
-  const auto count = [&](std::string_view name) {
-    return checkpoint.has(name) && checkpoint.integer(name) > 0 ? std::optional(checkpoint.integer(name))
-                                                                : std::nullopt;
-  };
-  triggers.every_steps = count("every_steps");
-  triggers.every_epochs = count("every_epochs");
-  if (checkpoint.has("every_seconds")) triggers.every_seconds = checkpoint.real("every_seconds");
-  if (checkpoint.has("mtbf_hours")) triggers.mtbf_seconds = checkpoint.real("mtbf_hours") * kSecondsPerHour;
-  triggers.at_start = checkpoint.boolean("at_start");
-  return triggers;
 }
 
 CheckpointSchedule::CheckpointSchedule(const CheckpointTriggers& triggers, double now)

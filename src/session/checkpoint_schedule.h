@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/params.h"
-
 namespace lockstep {
 
 /// The interval in seconds between checkpoints that loses least time, to writing them and to computing again
@@ -25,8 +23,6 @@ struct CheckpointTriggers {
   std::optional<double> every_seconds, mtbf_seconds;
   bool at_start = false;
 };
-/// From the configuration's section `checkpoint`.
-CheckpointTriggers checkpoint_triggers(const Params& checkpoint);
 
 class CheckpointSchedule {
  public:

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/hook_table.h"
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <mutex>
 
 #include "core/named_options.h"
@@ -76,20 +78,20 @@ std::optional<T> optional_of(const Params& p, std::string_view name) {
 }
 
 template <bool kHigher>
-std::unique_ptr<Hook> make_threshold(const Params& p, const Config&) {
+std::unique_ptr<Hook> make_threshold(const Params& p, const HookSetting&) {
   return std::make_unique<StopAtThresholdHook>(kHigher ? "stop_if_higher" : "stop_if_lower",
                                                p.string("metric"), kHigher, p.real("threshold"),
                                                p.integer("min_steps"));
 }
 
 template <bool kIncrease>
-std::unique_ptr<Hook> make_without_progress(const Params& p, const Config&) {
+std::unique_ptr<Hook> make_without_progress(const Params& p, const HookSetting&) {
   return std::make_unique<StopWithoutProgressHook>(kIncrease ? "stop_if_no_increase" : "stop_if_no_decrease",
                                                    p.string("metric"), kIncrease, p.integer("max_steps"),
                                                    p.integer("min_steps"));
 }
 
-std::unique_ptr<Hook> make_profile(const Params& p, const Config&) {
+std::unique_ptr<Hook> make_profile(const Params& p, const HookSetting&) {
   const std::int64_t first = p.integer("first_step"), last = p.integer("last_step");
   const std::int64_t every = optional_of<std::int64_t>(p, "every_steps").value_or(0);
   if (last < first)
@@ -100,7 +102,7 @@ std::unique_ptr<Hook> make_profile(const Params& p, const Config&) {
   return std::make_unique<ProfilerHook>(first, last, every);
 }
 
-std::unique_ptr<Hook> make_logging(const Params& p, const Config&) {
+std::unique_ptr<Hook> make_logging(const Params& p, const HookSetting&) {
   const HookTimer timer(optional_of<std::int64_t>(p, "every_steps"), optional_of<double>(p, "every_seconds"));
   if (timer.never() && !p.boolean("at_end"))
     throw p.error("every_steps", "neither every_steps nor every_seconds nor at_end is given",
@@ -110,12 +112,12 @@ std::unique_ptr<Hook> make_logging(const Params& p, const Config&) {
 
 constexpr std::array kTable = {
     HookEntry{"stop_after_steps", "Ends the session after so many steps, with a checkpoint.", kStopAfterSteps,
-              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+              [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
                 return std::make_unique<StopAfterStepsHook>(p.integer("steps"));
               }},
     HookEntry{"stop_after_seconds", "Ends the session after so much time, with a checkpoint.",
               kStopAfterSeconds,
-              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+              [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
                 return std::make_unique<StopAfterSecondsHook>(p.real("seconds"));
               }},
     HookEntry{"stop_if_higher", "Ends training when an evaluation's metric is above a threshold.", kThreshold,
@@ -129,7 +131,7 @@ constexpr std::array kTable = {
               "Early stopping: ends training when a metric has not fallen for too long.", kWithoutProgress,
               make_without_progress<false>},
     HookEntry{"loss_spike", "Acts on a loss that jumps, before the variables move.", kLossSpike,
-              [](const Params& p, const Config&) -> std::unique_ptr<Hook> {
+              [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
                 return std::make_unique<LossSpikeHook>(p.real("factor"), p.integer("window"),
                                                        guard_action(p.string("action")));
               }},
@@ -138,8 +140,8 @@ constexpr std::array kTable = {
               "Writes where the time goes, for all ranks and threads, as a trace that Perfetto opens.",
               kProfile, make_profile},
     HookEntry{"wait_for_step", "Before the first step, waits for another run's checkpoint.", kWaitForStep,
-              [](const Params& p, const Config& config) -> std::unique_ptr<Hook> {
-                return std::make_unique<WaitForStepHook>(resolve_path(config, p.string("run_dir")),
+              [](const Params& p, const HookSetting& setting) -> std::unique_ptr<Hook> {
+                return std::make_unique<WaitForStepHook>(setting.resolved(p.string("run_dir")),
                                                          p.integer("step"), p.real("poll_seconds"),
                                                          p.real("timeout_seconds"));
               }},
@@ -173,25 +175,28 @@ std::vector<HookEntry> known_hooks() {
   return all;
 }
 
-std::vector<std::unique_ptr<Hook>> make_hooks(const Config& config) {
-  std::vector<std::unique_ptr<Hook>> hooks;
-  const std::vector<HookEntry> known = known_hooks();
-  const Node& list = config.hooks;
-  if (is_null(list)) return hooks;
+std::string HookSetting::resolved(const std::string& path) const {
+  return (std::filesystem::path(base_directory) / path).lexically_normal().string();
+}
+
+std::vector<HookSpec> hooks_from_config(const Node& list, const HookSetting& setting) {
+  std::vector<HookSpec> specs;
+  if (is_null(list)) return specs;
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "hooks is not a list", list.where,
-                "Write each hook behind a dash: '- logging: {...}'.");
+                "Write each hook after a dash: '- logging: {...}'.");
+  const std::vector<HookEntry> known = known_hooks();
+  std::vector<std::string> names;
   for (const Node& item : list.items) {
     const NamedOptions named = named_options(item, "hook");
     const HookEntry& entry = find_entry(std::span<const HookEntry>(known), named, "hook");
-    hooks.push_back(entry.make(Params(named.options, entry.table, "hook " + named.name), config));
-    for (const auto& other : hooks)
-      if (&other != &hooks.back() && other->name() == hooks.back()->name())
-        throw Error(ErrorKind::config, fmt::format("hook {} stands there twice", other->name()), named.where);
+    specs.push_back({entry, Params(named.options, entry.table, "hook " + named.name), named.where});
+    std::string name = specs.back().make(setting)->name();
+    if (std::ranges::find(names, name) != names.end())
+      throw Error(ErrorKind::config, fmt::format("hook {} is listed twice", name), named.where);
+    names.push_back(std::move(name));
   }
-  return hooks;
+  return specs;
 }
-
-void check_hooks(const Config& config) { make_hooks(config); }
 
 }  // namespace lockstep

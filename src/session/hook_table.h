@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that a configuration can name. To add one: one file in driver/hooks/, one line in the table, one
+// Hooks that a configuration can name. To add one: one file in session/hooks/, one line in the table, one
 // test, and its options here are its documentation (docs/hooks.md says what hooks are).
 #pragma once
 
@@ -12,15 +12,20 @@
 #include <vector>
 
 #include "core/params.h"
-#include "driver/config/config.h"
 #include "session/hook.h"
 
 namespace lockstep {
 
+/// What a hook's maker gets beside the hook's own options.
+struct HookSetting {
+  std::string base_directory;  ///< absolute: where relative paths of the configuration begin
+  std::string resolved(const std::string& path) const;
+};
+
 struct HookEntry {
   std::string_view name, help;
   std::span<const ParamSpec> table;
-  std::unique_ptr<Hook> (*make)(const Params& options, const Config& config);
+  std::unique_ptr<Hook> (*make)(const Params& options, const HookSetting& setting);
 };
 
 /// The built-in ones.
@@ -31,10 +36,17 @@ void register_hook(const HookEntry& entry);
 /// All that can be named: built in and registered.
 std::vector<HookEntry> known_hooks();
 
-/// Checks the configuration's list `hooks`; check_config() has loaded its plugins. Before MPI. Throws
-/// Error(config) with position.
-void check_hooks(const Config& config);
-/// The hooks of the configuration's list `hooks`, in its order. Throws Error(config) with position.
-std::vector<std::unique_ptr<Hook>> make_hooks(const Config& config);
+/// A hook of a configuration's list, with checked options: make() may still refuse them. Each call makes a
+/// new hook.
+struct HookSpec {
+  HookEntry entry;
+  Params options;
+  std::string where;
+  std::unique_ptr<Hook> make(const HookSetting& setting) const { return entry.make(options, setting); }
+};
+
+/// `list` as in the section `hooks`; null: none. Plugins are loaded already. Makes every hook once, so that
+/// all mistakes show before anything starts. Throws Error(config) with position.
+std::vector<HookSpec> hooks_from_config(const Node& list, const HookSetting& setting);
 
 }  // namespace lockstep

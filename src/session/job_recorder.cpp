@@ -4,24 +4,19 @@
 
 #include "core/hash.h"
 #include "core/log.h"
-#include "driver/config/yaml_node.h"
 
 namespace lockstep {
 
 namespace {
 
-std::string config_hash(const Config& config) {
-  return fmt::format("{:016x}", hash64(to_yaml(resolved_config(config))));
-}
-
-/// On the chief: the last job stopped for good where the run is now.
-std::string stopped_for_good(const Config& config, const std::string& run_dir, const FoundCheckpoint& found) {
+/// On the chief: why the last job stopped for good where the run is now; empty: it did not.
+std::string stopped_for_good(const JobSpec& job, const FoundCheckpoint& found) {
   try {
-    const std::vector<JobRecord> jobs = read_jobs(run_dir);
+    const std::vector<JobRecord> jobs = read_jobs(job.run_dir);
     if (jobs.empty()) return {};
     const JobRecord& last = jobs.back();
     if (last.state == "finished" && last.step == found.header.global_step &&
-        last.config_hash == config_hash(config))
+        last.config_hash == job.config_hash)
       return last.reason;
   } catch (const Error& error) {
     log_warning("{}", error.what());
@@ -29,32 +24,32 @@ std::string stopped_for_good(const Config& config, const std::string& run_dir, c
   return {};
 }
 
-bool reached(const Config& config, const FoundCheckpoint& found) {
-  if (config.train.has("steps")) return found.header.global_step >= config.train.integer("steps");
-  return found.header.epoch >= config.train.integer("epochs");
+bool reached(const TrainingOptions& options, const FoundCheckpoint& found) {
+  return options.steps ? found.header.global_step >= *options.steps : found.header.epoch >= *options.epochs;
 }
 
 }  // namespace
 
-std::string why_finished(Communicator& world, const Config& config, const std::string& run_dir,
+std::string hash_of_config(const std::string& text) { return fmt::format("{:016x}", hash64(text)); }
+
+std::string why_finished(Communicator& world, const TrainingOptions& options, const JobSpec& job,
                          const FoundCheckpoint& found) {
   if (!found.exists() || found.left_off) return {};
   const std::string where =
       fmt::format("this run is finished: step {} in {}", found.header.global_step, found.path);
-  if (reached(config, found)) return where;
-  const std::string reason = world.rank() == 0 ? stopped_for_good(config, run_dir, found) : "";
+  if (reached(options, found)) return where;
+  const std::string reason = world.rank() == 0 ? stopped_for_good(job, found) : "";
   bool for_good = !reason.empty();
   world.broadcast(&for_good, sizeof for_good, 0, "has the run stopped for good");
   return for_good ? fmt::format("{}, {}", where, reason) : "";
 }
 
-JobRecorder::JobRecorder(Communicator& world, const Config& config, const std::string& run_dir,
-                         const FoundCheckpoint& found)
+JobRecorder::JobRecorder(Communicator& world, const JobSpec& job, const FoundCheckpoint& found)
     : world_(world),
-      max_jobs_without_progress_(static_cast<int>(config.train.integer("max_jobs_without_progress"))),
+      max_jobs_without_progress_(job.max_jobs_without_progress),
       begin_step_(found.exists() ? found.header.global_step : 0) {
   if (world.rank() == 0)
-    status_ = std::make_unique<RunStatus>(run_dir, this_job(world.size(), begin_step_, config_hash(config)));
+    status_ = std::make_unique<RunStatus>(job.run_dir, this_job(world.size(), begin_step_, job.config_hash));
 }
 
 std::optional<int> JobRecorder::interrupted_at_start() {

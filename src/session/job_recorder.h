@@ -10,23 +10,31 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "driver/config/config.h"
 #include "session/interruption.h"
 #include "session/run_state.h"
 #include "session/run_status.h"
+#include "session/training_options.h"
 
 namespace lockstep {
 
-/// All ranks: nothing is left to do. By the checkpoint, or because the last job stopped for good (early
-/// stopping) with this configuration. What to say; empty: there is something to do.
-std::string why_finished(Communicator& world, const Config& config, const std::string& run_dir,
+/// What a job is started with.
+struct JobSpec {
+  std::string run_dir;
+  std::string config_hash;  ///< of the configuration as run (hash_of_config())
+  int max_jobs_without_progress = 2;
+};
+/// `text`: the configuration as run.
+std::string hash_of_config(const std::string& text);
+
+/// All ranks: why nothing is left to do. By the checkpoint, or because the last job stopped for good (early
+/// stopping) with this configuration. Empty: there is something to do.
+std::string why_finished(Communicator& world, const TrainingOptions& options, const JobSpec& job,
                          const FoundCheckpoint& found);
 
 class JobRecorder {
  public:
   /// All ranks, while the chief holds the run directory's lock.
-  JobRecorder(Communicator& world, const Config& config, const std::string& run_dir,
-              const FoundCheckpoint& found);
+  JobRecorder(Communicator& world, const JobSpec& job, const FoundCheckpoint& found);
 
   /// Null on ranks that are not the chief.
   RunStatus* status() { return status_.get(); }

@@ -23,27 +23,23 @@ Function* find_symbol(void* library, const char* name, const std::string& path) 
 
 }  // namespace
 
-void load_plugins(const Config& config) {
-  static std::vector<std::string> loaded;  // one thread, before anything runs
-  if (!config.general.has("plugins")) return;
-  for (const std::string& name : config.general.strings("plugins")) {
-    const std::string path = resolve_path(config, name);
-    if (std::ranges::find(loaded, path) != loaded.end()) continue;
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* reason = ::dlerror();
-      throw Error(ErrorKind::config,
-                  fmt::format("cannot load the plugin: {}", reason != nullptr ? reason : "unknown reason"),
-                  config.general.where("plugins"), "Paths begin in the configuration's folder.");
-    }
-    const char* build = find_symbol<const char*()>(library, "lockstep_plugin_build", path)();
-    if (std::strcmp(build, kPluginBuild) != 0)
-      throw Error(ErrorKind::config,
-                  fmt::format("the plugin was built for '{}', this program is '{}'", build, kPluginBuild),
-                  path, "Build it anew, with this Lockstep's headers and the same compiler.");
-    find_symbol<void()>(library, "lockstep_plugin_register", path)();
-    loaded.push_back(path);
+void load_plugin(const std::string& path, const std::string& where) {
+  static std::vector<std::string> loaded;
+  if (std::ranges::find(loaded, path) != loaded.end()) return;
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = ::dlerror();
+    throw Error(ErrorKind::config,
+                fmt::format("cannot load the plugin: {}", reason != nullptr ? reason : "unknown reason"),
+                where, "Paths begin in the configuration's folder.");
   }
+  const char* build = find_symbol<const char*()>(library, "lockstep_plugin_build", path)();
+  if (std::strcmp(build, kPluginBuild) != 0)
+    throw Error(ErrorKind::config,
+                fmt::format("the plugin was built for '{}', this program is '{}'", build, kPluginBuild), path,
+                "Build it anew, with this Lockstep's headers and the same compiler.");
+  find_symbol<void()>(library, "lockstep_plugin_register", path)();
+  loaded.push_back(path);
 }
 
 }  // namespace lockstep

@@ -33,11 +33,12 @@
 namespace lockstep {
 
 /// What a plugin was compiled with: two that differ do not fit.
-inline constexpr const char* kPluginBuild = "lockstep plugin 2, compiler " __VERSION__;
+inline constexpr const char* kPluginBuild = "lockstep plugin 3, compiler " __VERSION__;
 
-/// Loads the shared objects, once each; they stay. Every rank for itself. Throws Error(config) that names the
-/// file.
-void load_plugins(const Config& config);
+/// Loads the shared object at `path` unless it is loaded already; it stays loaded. Each rank loads its own.
+/// `where` is the position in the configuration. Throws Error(config) that names the file. One thread, before
+/// anything runs.
+void load_plugin(const std::string& path, const std::string& where);
 
 }  // namespace lockstep
 

@@ -10,7 +10,6 @@
 
 #include "comm/communicator.h"
 #include "data/step_plan.h"
-#include "driver/config/config.h"
 #include "io/checkpoint.h"
 #include "model/variable_store.h"
 #include "optim/optimizer.h"

@@ -11,18 +11,6 @@
 
 namespace lockstep {
 
-SaverOptions saver_options(const Params& checkpoint) {
-  SaverOptions options;
-  options.retention.keep = static_cast<int>(checkpoint.integer("keep"));
-  options.retention.keep_every_hours =
-      checkpoint.has("keep_every_hours") ? checkpoint.real("keep_every_hours") : 0;
-  options.retention.keep_best = static_cast<int>(checkpoint.integer("keep_best"));
-  options.retention.larger_is_better = checkpoint.string("best_mode") == "max";
-  options.background = checkpoint.boolean("background");
-  options.timeout_seconds = checkpoint.real("timeout_seconds");
-  return options;
-}
-
 Saver::Saver(bool is_chief, const std::string& run_dir, const SaverOptions& options)
     : is_chief_(is_chief), options_(options) {
   if (is_chief) store_ = std::make_shared<CheckpointStore>(run_dir, options.retention);

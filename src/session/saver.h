@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "core/params.h"
 #include "core/thread_pool.h"
 #include "io/checkpoint_writer.h"
 
@@ -29,8 +28,6 @@ struct SaverOptions {
   bool background = true;         ///< false: save() returns when the file is durable
   double timeout_seconds = 3600;  ///< > 0: of the waiting for one checkpoint
 };
-/// From the configuration's section `checkpoint`.
-SaverOptions saver_options(const Params& checkpoint);
 
 class Saver {
  public:

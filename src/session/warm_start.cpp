@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "comm/agree.h"
 #include "core/log.h"
-#include "driver/config/config.h"
 #include "io/checkpoint_tools.h"
 #include "session/run_state.h"
 
@@ -18,6 +18,29 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kGroup = "variables/";
+
+using enum ParamType;
+
+constexpr ParamSpec kTable[] = {
+    {"checkpoint", string, "null", "file or run directory, or null",
+     "Where initial values come from. null: every variable begins with its own. A run that continues from "
+     "its own "
+     "checkpoint never looks here."},
+    {"variables", strings, "[.*]", "",
+     "Regular expressions for whole names of variables of this model: conv1/.* for all of conv1. Others "
+     "begin with "
+     "their own initial values."},
+    {"rename", node, "null", "map or null",
+     "What variables of this model are called in the checkpoint: {conv1/kernel: first/kernel} for one, "
+     "{head/: "
+     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: "
+     "{'block([0-9]+)/(.*)': "
+     "'stage$1/$2'}."},
+    {"strict", boolean, "true", "",
+     "It is an error if a variable is not in the checkpoint or has another shape there. false: take what "
+     "fits, and "
+     "warn."},
+};
 
 std::vector<NameRules::Rule> rules_of(const Params& section) {
   std::vector<NameRules::Rule> rules;
@@ -67,16 +90,17 @@ void refuse_names_that_mean_nothing(const VariableStore& variables, const WarmSt
 
 }  // namespace
 
-bool has_warm_start(const Config& config) { return config.warm_start.has("checkpoint"); }
+std::span<const ParamSpec> warm_start_table() { return kTable; }
 
-WarmStartOptions warm_start_options(const Config& config) {
-  const Params& section = config.warm_start;
+std::optional<WarmStartOptions> warm_start_options(const Params& section, const std::string& base_directory) {
   WarmStartOptions options;
-  if (section.has("checkpoint")) options.checkpoint = resolve_path(config, section.string("checkpoint"));
   options.variables =
       checked(section, "variables", [&] { return NamePatterns(section.strings("variables")); });
   options.rename = checked(section, "rename", [&] { return NameRules(rules_of(section)); });
   options.strict = section.boolean("strict");
+  if (!section.has("checkpoint")) return std::nullopt;
+  options.checkpoint =
+      (std::filesystem::path(base_directory) / section.string("checkpoint")).lexically_normal().string();
   return options;
 }
 

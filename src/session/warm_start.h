@@ -5,6 +5,8 @@
 // continues has its own values. Variables alone: an optimizer's slots belong to the run that made them.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,6 @@
 
 namespace lockstep {
 
-struct Config;
-
 struct WarmStartOptions {
   std::string checkpoint;  ///< a file, or a run directory for its newest intact one
   NamePatterns variables;  ///< of this model; others keep their initial values
@@ -25,10 +25,11 @@ struct WarmStartOptions {
   bool strict = true;      ///< every variable that is meant must be there, with its shape
 };
 
-/// True if the configuration's section `warm_start` names a checkpoint.
-bool has_warm_start(const Config& config);
-/// Checks the section; needs no file. Throws Error(config).
-WarmStartOptions warm_start_options(const Config& config);
+/// Options of the section `warm_start`.
+std::span<const ParamSpec> warm_start_table();
+/// `section` is checked against warm_start_table(). A relative path begins in `base_directory`. None if the
+/// section names no checkpoint. Opens no file. Throws Error(config) with position.
+std::optional<WarmStartOptions> warm_start_options(const Params& section, const std::string& base_directory);
 
 /// What a warm start finds for each variable of the model.
 struct WarmStartReport {

@@ -78,11 +78,11 @@ void bind_layer(BoundMetric& bound, const Graph& graph) {
 
 }  // namespace
 
-std::vector<BoundMetric> bind_metrics(const Node& list, const Heads& heads, const Graph& graph,
-                                      const Dataset& dataset) {
+std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
+                                      const Graph& graph, const Dataset& dataset) {
   std::vector<BoundMetric> bound;
-  for (MetricSpec& spec : metrics_from_config(list)) {
-    BoundMetric one{.spec = std::move(spec)};
+  for (const MetricSpec& spec : specs) {
+    BoundMetric one{.spec = spec};
     one.head = head_of(one.spec, heads);
     const Head& head = heads[one.head];
     MetricInput input = input_of(heads, head, dataset);

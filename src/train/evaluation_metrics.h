@@ -34,10 +34,9 @@ struct BoundMetric {
   Shape shape{};               ///< of what it reads, per sample
 };
 
-/// `list` as in eval.metrics; null: none. Throws Error(config), with the position, if one is unknown or does
-/// not fit.
-std::vector<BoundMetric> bind_metrics(const Node& list, const Heads& heads, const Graph& graph,
-                                      const Dataset& dataset);
+/// Throws Error(config), with the position, if a metric does not fit the model or the data.
+std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
+                                      const Graph& graph, const Dataset& dataset);
 
 struct MetricResult {
   std::string name;

@@ -12,6 +12,7 @@
 
 #include "comm/sparse_sum.h"
 #include "model/variable_store.h"
+#include "optim/update_context.h"
 #include "train/device_sparse_sum.h"
 
 namespace lockstep {
@@ -21,7 +22,7 @@ namespace lockstep {
 /// on all ranks.
 void choose_sparse(VariableStore& variables, std::int64_t batch_size, double below);
 
-class SparseGradients {
+class SparseGradients final : public SparseTotals {
  public:
   /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples. `place`: of the
   /// layers and the optimizer.
@@ -37,12 +38,12 @@ class SparseGradients {
   void reduce();
   /// Of the global batch, on all ranks; by Variable::sparse_index. Between reduce() and the next step. Its
   /// count lies in host memory; rows and values on the device, for what enters the stream.
-  const SparseRows& total(int index) const {
+  const SparseRows& total(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total();
   }
   /// The same for kernels that read the count themselves: it lies on the device, too.
-  const SparseRows& total_on_device(int index) const {
+  const SparseRows& total_on_device(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total_on_device();
   }

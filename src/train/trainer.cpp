@@ -48,7 +48,9 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
   }
   executor_.attach(reducer_, sparse_.get());
   if (options.clip.clips() || options.clip.measures())
-    clip_ = std::make_unique<GradientClip>(options.clip, context_);
+    clip_ = std::make_unique<GradientClip>(
+        options.clip,
+        UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.others_bytes());
@@ -120,6 +122,13 @@ StepResult Trainer::compute() {
           .loss_scale = loss_scale_,
           .finite_gradients = finite,
           .parts = parts_};
+}
+
+std::optional<ClipTotals> Trainer::clip_totals() {
+  if (!clip_) return std::nullopt;
+  if (!clip_->must_wait()) return clip_->totals();
+  const RecordedCall waiting("the norm of the GPU's gradients", 0);
+  return clip_->totals();
 }
 
 void Trainer::set_loss_scale(double scale) {

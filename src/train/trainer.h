@@ -10,11 +10,11 @@
 
 #include "comm/gradient_reducer.h"
 #include "data/step_plan.h"
+#include "optim/gradient_clip.h"
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "train/batch_source.h"
 #include "train/executor.h"
-#include "train/gradient_clip.h"
 #include "train/loss_report.h"
 #include "train/variable_fingerprint.h"
 
@@ -95,6 +95,9 @@ class Trainer {
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
   /// Null if the options neither clip nor record a norm.
   GradientClip* gradient_clip() { return clip_.get(); }
+  /// Norms of the last compute(), the same on all ranks; waits for a device. None without a norm, or before
+  /// the first step.
+  std::optional<ClipTotals> clip_totals();
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }

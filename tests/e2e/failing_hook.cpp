@@ -34,7 +34,7 @@ constexpr ParamSpec kOptions[] = {{"method", ParamType::string, kRequired, "", "
 
 LOCKSTEP_PLUGIN {
   register_hook(
-      {"failing", "Fails.", kOptions, [](const Params& options, const Config&) -> std::unique_ptr<Hook> {
+      {"failing", "Fails.", kOptions, [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
          return std::make_unique<Failing>(options.string("method"), options.integer("rank"));
        }});
 }

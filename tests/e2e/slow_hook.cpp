@@ -30,7 +30,7 @@ constexpr ParamSpec kOptions[] = {{"seconds", ParamType::real, kRequired, ">= 0 
 
 LOCKSTEP_PLUGIN {
   register_hook({"slow", "Sleeps before each step.", kOptions,
-                 [](const Params& options, const Config&) -> std::unique_ptr<Hook> {
+                 [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
                    return std::make_unique<Slow>(options.real("seconds"));
                  }});
 }

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "comm/gradient_reducer.h"
-#include "driver/setup/workers.h"
 #include "train/executor.h"
 #include "train/loss_report.h"
+#include "train/workers.h"
 
 namespace lockstep {
 

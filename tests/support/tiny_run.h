@@ -11,8 +11,8 @@
 
 #include "core/philox.h"
 #include "driver/config/yaml_node.h"
-#include "driver/setup/workers.h"
 #include "train/trainer.h"
+#include "train/workers.h"
 
 namespace lockstep {
 
@@ -67,7 +67,7 @@ class TinyRun {
                .seed = 4}),
         graph_(graph_from_config(parse_yaml(options.layers, "test"), options.features)),
         heads_(make_loss(Node::scalar("softmax_cross_entropy"))),
-        optimizer_(make_optimizer(parse_yaml(options.optimizer, "test"))),
+        optimizer_(optimizer_options(parse_yaml(options.optimizer, "test")).make()),
         device_(*options.device),
         kernels_(*options.kernels),
         workers_(options.threads, device_),

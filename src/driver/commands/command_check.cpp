@@ -7,10 +7,11 @@
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
 #include "driver/setup/compute_device.h"
-#include "driver/setup/model_setup.h"
+#include "driver/setup/run_size.h"
+#include "driver/setup/train_setup.h"
 #include "driver/setup/widened_products.h"
-#include "driver/setup/workers.h"
 #include "model/memory_plan.h"
+#include "train/evaluation_metrics.h"
 #include "session/hook_table.h"
 #include "train/trainer.h"
 
@@ -60,7 +61,7 @@ void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& c
                       const StepPlan& plan) {
   SelfCommunicator self;
   Workers workers(1, device.device);
-  const auto optimizer = make_optimizer(config.optimizer);
+  const auto optimizer = config.optimizer.make();
   optimizer->create_slots(device.device, *model.variables);
   const ExecutorContext context{*model.graph,
                                 *model.variables,
@@ -84,23 +85,22 @@ void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& c
 
 int command_check(const CommandLine& line) {
   const Config config = load_config(line.target, line.overrides);
-  check_config(config);
-  check_hooks(config);
-  const std::unique_ptr<Dataset> train = open_split(config, "train"), eval = open_split(config, "eval");
+  const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory),
+                                 eval = open_evaluation_set(config.data, config.base_directory);
   std::string no_gpu;
   const ComputeDevice device = device_here(config, no_gpu);
-  Model model = make_model(config, train->feature_shape(), device.device);
+  Model model = make_model(config.model, train->feature_shape(), model_storage(config), device.device);
   check_labels(model, *train);
   if (eval) check_labels(model, *eval);
-  if (eval) evaluation_metrics(config, model, *eval);
+  if (eval) bind_metrics(config.eval.metrics, *model.heads, *model.graph, *eval);
   const int shards = choose_shards(config, std::nullopt, device.is_gpu() ? 1 : cores_per_rank(1));
-  const std::int64_t batch = config.train.integer("batch_size");
+  const std::int64_t batch = config.train.batch_size;
   const StepPlan plan({.num_samples = train->size(),
                        .batch_size = batch,
                        .shards = shards,
                        .seed = 0,
                        .shuffle = false,
-                       .drop_remainder = config.train.boolean("drop_remainder")});
+                       .drop_remainder = config.train.drop_remainder});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->calls(true);
   for (const Graph::Operation& operation : calls.operations) {
@@ -122,7 +122,7 @@ int command_check(const CommandLine& line) {
                                  [](const auto& op) { return op.collective != nullptr; });
   const double mb = 1e-6, parameters = 4.0 * static_cast<double>(model.variables->trainable_elements());
   const double dense = 4.0 * static_cast<double>(model.variables->dense_elements());
-  const auto optimizer = make_optimizer(config.optimizer);
+  const auto optimizer = config.optimizer.make();
   fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(),
              name_of(train->feature_dtype()));
   if (!calls.casts.empty()) {

@@ -34,7 +34,7 @@ std::string dumped(const Json& json) {
 /// readable configuration.
 RetentionRules rules_of(const std::string& run_dir) {
   try {
-    return saver_options(load_config((fs::path(run_dir) / "config.yaml").string()).checkpoint).retention;
+    return load_config((fs::path(run_dir) / "config.yaml").string()).checkpoint.saver.retention;
   } catch (const Error&) {
     return {};
   }

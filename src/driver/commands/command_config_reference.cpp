@@ -6,14 +6,15 @@
 
 #include <vector>
 
+#include "data/data_options.h"
 #include "data/reader_table.h"
 #include "driver/config/config_reference.h"
-#include "driver/setup/model_setup.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
 #include "model/metric.h"
 #include "optim/optimizer.h"
 #include "session/hook_table.h"
+#include "train/model.h"
 
 namespace lockstep {
 

@@ -52,7 +52,7 @@ std::string result_text(const FoundCheckpoint& found, const Model& model, const 
 
 int command_evaluate(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(target.config));
+  const std::optional<double> timeout = hang_timeout_seconds(line, target.config.comm.timeout_seconds);
   return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     shared([&] { hang_rank(line, world); });
@@ -73,13 +73,12 @@ int command_evaluate(const CommandLine& line) {
           "comparing the vocabulary");
     });
     shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
-    const Params& eval = session.config().eval;
-    const std::int64_t batch_size =
-        eval.has("batch_size") ? eval.integer("batch_size") : session.config().train.integer("batch_size");
+    const Config& config = session.config();
     const auto evaluation = shared([&] {
-      return std::make_unique<Evaluation>(
-          session.executor_context(), session.control(), *session.eval_data(), batch_size,
-          evaluation_metrics(session.config(), session.model(), *session.eval_data()));
+      return std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
+                                          config.evaluation_batch_size(),
+                                          bind_metrics(config.eval.metrics, *session.model().heads,
+                                                       *session.model().graph, *session.eval_data()));
     });
     session.workers().grow_scratch(evaluation->scratch_bytes());
     const EvaluationResult result = evaluation->run();

@@ -74,7 +74,7 @@ void collect(HeadRows& head, const ExecutorContext& context, Communicator& world
 int command_predict(const CommandLine& line) {
   if (line.prompt) return command_sample(line);
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
+  return run_on_ranks(target.config.comm.timeout_seconds, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
@@ -96,18 +96,15 @@ int command_predict(const CommandLine& line) {
               throw Error(ErrorKind::config,
                           fmt::format("cannot be written: there is no folder {}", folder.string()),
                           line.output, "Make the folder, or choose another --output.");
-            const std::string format = data_format(target.config.data);
-            const Params options(split_options(target.config.data, "train"), find_reader(format).table,
-                                 "section data");
             if (world.rank() == 0) check_vocabulary(target.run_dir, session.train_data());
-            input = open_features(format, options, ".", line.input, session.train_data().feature_shape(),
-                                  session.train_data().text());
+            input = open_features(target.config.data.format, target.config.data.train, ".", line.input,
+                                  session.train_data().feature_shape(), session.train_data().text());
           },
           "reading the input");
     });
     const ExecutorContext context = session.executor_context();
     const StepPlan plan({.num_samples = input->size(),
-                         .batch_size = target.config.train.integer("batch_size"),
+                         .batch_size = target.config.train.batch_size,
                          .shards = session.shards(),
                          .shuffle = false});
     Executor executor(context, false, plan.distinct_shard_sizes());

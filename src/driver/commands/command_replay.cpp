@@ -8,7 +8,6 @@
 #include "core/log.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
-#include "driver/setup/model_setup.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/train_setup.h"
 #include "io/atomic_file.h"
@@ -47,7 +46,7 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 /// The step again, from the state before it. All ranks.
 StepRecord repeat(RunContext& session, const FoundCheckpoint& state, const StepRecord& recorded) {
   const StepPlan plan(step_plan_spec(session));
-  const std::unique_ptr<Optimizer> optimizer = make_optimizer(session.config().optimizer);
+  const std::unique_ptr<Optimizer> optimizer = session.config().optimizer.make();
   VariableStore& variables = *session.model().variables;
   optimizer->create_slots(session.device().device, variables);
   Trainer trainer(session.executor_context(), session.gradients(), session.control(), session.train_data(),
@@ -84,8 +83,7 @@ int command_replay(const CommandLine& line) {
                 fmt::format("{} is the state before it. {}", state_path, known_steps(line.target)));
   const Config config =
       config_from_text(CheckpointFile(state_path).header().config, state_path, line.overrides);
-  check_config(config);
-  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  const std::optional<double> timeout = hang_timeout_seconds(line, config.comm.timeout_seconds);
   return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     shared([&] { hang_rank(line, world); });

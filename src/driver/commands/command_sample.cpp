@@ -141,7 +141,7 @@ int next_token_head(RunContext& session) {
   const TextInfo* text = session.train_data().text();
   if (text == nullptr || !text->next_token_labels)
     throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
-                session.config().data.where, "--prompt needs one; other models take --input and --output.");
+                session.config().section("").where("data"), "--prompt needs one; other models take --input and --output.");
   const Shape wanted{session.train_data().feature_shape()[0], text->vocabulary.size()};
   int number = 0;
   std::string found;
@@ -160,7 +160,7 @@ int next_token_head(RunContext& session) {
 
 int command_sample(const CommandLine& line) {
   const RunTarget target = resolve_target(line);
-  return run_on_ranks(comm_timeout_seconds(target.config), line.quiet, [&](CommEnvironment& environment) {
+  return run_on_ranks(target.config.comm.timeout_seconds, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     if (world.size() > 1)
       throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},

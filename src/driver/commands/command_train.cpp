@@ -13,11 +13,9 @@
 #include "core/log.h"
 #include "core/run_signals.h"
 #include "core/version.h"
-#include "driver/config/yaml_node.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
 #include "driver/setup/gpu_module.h"
-#include "driver/setup/loss_scale.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/train_hooks.h"
 #include "driver/setup/train_setup.h"
@@ -66,20 +64,18 @@ class TrainingRun {
         config_(session.config()),
         found_(found),
         plan_(step_plan_spec(session)),
-        optimizer_(make_optimizer(config_.optimizer)),
-        saver_(session.is_chief(), options.run_dir, saver_options(config_.checkpoint)),
-        reports_(
-            session.is_chief(), options.run_dir,
-            {.events = config_.summary.boolean("events"), .metrics = config_.summary.boolean("metrics")}) {
+        optimizer_(config_.optimizer.make()),
+        saver_(session.is_chief(), options.run_dir, config_.checkpoint.saver),
+        reports_(session.is_chief(), options.run_dir,
+                 {.events = config_.summary.events, .metrics = config_.summary.metrics}) {
     optimizer_->create_slots(session.device().device, *session.model().variables);
     trainer_ = std::make_unique<Trainer>(session.executor_context(), session.gradients(), session.control(),
                                          session.train_data(), plan_, *optimizer_, trainer_options(session));
     if (session.eval_data() != nullptr)
-      evaluation_ =
-          std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
-                                       config_.eval.has("batch_size") ? config_.eval.integer("batch_size")
-                                                                      : config_.train.integer("batch_size"),
-                                       evaluation_metrics(config_, session.model(), *session.eval_data()));
+      evaluation_ = std::make_unique<Evaluation>(session.executor_context(), session.control(),
+                                                 *session.eval_data(), config_.evaluation_batch_size(),
+                                                 bind_metrics(config_.eval.metrics, *session.model().heads,
+                                                              *session.model().graph, *session.eval_data()));
     session.workers().grow_scratch(
         std::max(trainer_->scratch_bytes(), evaluation_ ? evaluation_->scratch_bytes() : 0));
     monitored_ = std::make_unique<MonitoredSession>(
@@ -91,16 +87,14 @@ class TrainingRun {
                      .shards = session.shards(),
                      .seed = session.seed(),
                      .accuracy = session.model().accuracy(),
-                     .part_accuracy = session.model().metric_accuracy},
-        MonitoredSession::Options{
-            .run_dir = options.run_dir,
-            .max_recoveries = static_cast<int>(config_.train.integer("max_recoveries"))},
+                     .part_accuracy = session.model().report_accuracy},
+        MonitoredSession::Options{.run_dir = options.run_dir, .max_recoveries = config_.train.max_recoveries},
         [this](MonitoredSession& monitored) { restore(monitored); });
     const std::vector<std::int64_t>& record = options.line.record;
     if (!record.empty())  // first: it keeps what is known when another hook ends the run
       monitored_->add(std::make_unique<RecordHook>(
           session.executor_context(), RecordHook::Options{.steps = {record.begin(), record.end()},
-                                                          .config_text = to_yaml(resolved_config(config_)),
+                                                          .config_text = resolved_config_text(config_),
                                                           .environment = session.environment()}));
     add_train_hooks(*monitored_, config_,
                     {.plan = plan_,
@@ -112,7 +106,8 @@ class TrainingRun {
                      .status = options.status,
                      .job_end = options.job_end,
                      .quiet = options.line.quiet});
-    if (options.status != nullptr) options.status->set_total_steps(total_steps(config_, plan_));
+    if (options.status != nullptr)
+      options.status->set_total_steps(config_.train.total_steps(plan_.steps_per_epoch()));
     monitored_->add(
         std::make_unique<StepClockHook>([&session](double seconds) { session.step_took(seconds); }));
   }
@@ -138,7 +133,7 @@ class TrainingRun {
     shared([&] {
       if (monitored.recoveries() > 0) {
         agree(
-            session_.control(), [&] { saver_.wait(config_.checkpoint.real("timeout_seconds")); },
+            session_.control(), [&] { saver_.wait(config_.checkpoint.saver.timeout_seconds); },
             "waiting for the checkpoint in flight");
         found_ = find_checkpoint(session_.world(), monitored.run_dir(), "");
         session_.model().variables->initialize(session_.seed());
@@ -147,8 +142,8 @@ class TrainingRun {
       if (found_.exists())
         restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
                       monitored.state(found_.left_off));
-      else if (has_warm_start(config_))
-        warm_start(session_.world(), warm_start_options(config_), *session_.model().variables);
+      else if (config_.warm_start)
+        warm_start(session_.world(), *config_.warm_start, *session_.model().variables);
     });
     monitored.set_restored(found_.exists() ? found_.header.global_step : -1);
     trainer_->set_position(found_.exists() ? found_.header.global_step : 0,
@@ -162,7 +157,7 @@ class TrainingRun {
       return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
     };
     const std::string mpi = mpi_library_version();
-    const DType type = activation_type(config_);
+    const DType type = config_.precision.compute;
     log_info("lockstep {} ({}); {}, {}", kVersion, kBuild, primitive_library_version(type),
              mpi.substr(0, mpi.find(',')));
     log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(ranks, "rank"),
@@ -234,11 +229,10 @@ void check_resume(const CommandLine& line, const Config& config, const FoundChec
                 found.path,
                 "Name another checkpoint in the first line of the state file, or begin a new run with "
                 "warm_start.checkpoint.");
-  if (found.exists() && found.header.seed != static_cast<std::uint64_t>(config.general.integer("seed")))
-    throw config.general.error(
-        "seed",
-        fmt::format("seed is {}, but the run began with {}", config.general.integer("seed"),
-                    found.header.seed),
+  if (found.exists() && found.header.seed != config.general.seed)
+    throw config.error(
+        "", "seed",
+        fmt::format("seed is {}, but the run began with {}", config.general.seed, found.header.seed),
         "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
@@ -258,7 +252,7 @@ int run_job(CommEnvironment& environment, const Config& config, const FoundCheck
         [&] {
           if (world.rank() != 0) return;
           if (found.exists()) check_vocabulary(options.run_dir, session.train_data());
-          write_file_atomically(options.run_dir + "/config.yaml", to_yaml(resolved_config(config)));
+          write_file_atomically(options.run_dir + "/config.yaml", resolved_config_text(config));
           keep_vocabulary(options.run_dir, session.train_data());
         },
         "writing config.yaml and the vocabulary");
@@ -275,11 +269,12 @@ int command_train(const CommandLine& line) {
   install_run_signals(environment_variable);
   std::signal(SIGPIPE, SIG_IGN);  // who reads our messages may go away: no reason to end a run
   const Config config = load_config(line.target, line.overrides);
-  check_config(config);
-  check_hooks(config);
-  const std::optional<JobEnd> end_of_job = job_end(config, begin, environment_variable);
+  const std::optional<JobEnd> end_of_job =
+      job_end(config.train.time_limit_seconds, begin, environment_variable);
   const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
-  const std::optional<double> timeout = hang_timeout_seconds(line, comm_timeout_seconds(config));
+  const JobSpec job_spec{run_dir, hash_of_config(resolved_config_text(config)),
+                         config.train.max_jobs_without_progress};
+  const std::optional<double> timeout = hang_timeout_seconds(line, config.comm.timeout_seconds);
   return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     shared([&] { hang_rank(line, world); });
@@ -290,11 +285,11 @@ int command_train(const CommandLine& line) {
       return checkpoint;
     });
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
-    if (const std::string why = why_finished(world, config, run_dir, found); !why.empty()) {
+    if (const std::string why = why_finished(world, config.train, job_spec, found); !why.empty()) {
       if (world.rank() == 0) log_info("{}", why);
       return 0;
     }
-    JobRecorder job(world, config, run_dir, found);
+    JobRecorder job(world, job_spec, found);
     try {
       return run_job(environment, config, found, job,
                      {.run_dir = run_dir, .line = line, .job_end = end_of_job});

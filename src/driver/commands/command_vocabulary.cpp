@@ -4,17 +4,15 @@
 
 #include "data/text_info.h"
 #include "driver/config/config.h"
-#include "driver/setup/model_setup.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
 
 int command_vocabulary(const CommandLine& line) {
   const Config config = load_config(line.target, line.overrides);
-  check_config(config);
-  const std::unique_ptr<Dataset> data = open_split(config, "train");
+  const std::unique_ptr<Dataset> data = open_training_set(config.data, config.base_directory);
   if (data->text() == nullptr)
-    throw Error(ErrorKind::config, fmt::format("the reader {} reads no text", data_format(config.data)),
+    throw Error(ErrorKind::config, fmt::format("the reader {} reads no text", config.data.format),
                 line.target, "A vocabulary comes from text_tsv, text_windows or skip_gram.");
   const Vocabulary& vocabulary = data->text()->vocabulary;
   write_file_atomically(line.output, vocabulary.file_text());

@@ -31,24 +31,24 @@ void put(char (&to)[N], const std::string& from) {
 int device_of_rank(int rank_on_host, int visible_devices) { return rank_on_host % visible_devices; }
 
 ComputeDevice open_device(const Config& config, int rank_on_host) {
-  const std::string& wanted = config.general.string("device");
+  const std::string& wanted = config.general.device;
   if (wanted == "cpu") return {cpu_device(), cpu_kernels(), -1, {}};
   const std::string why_not = load_gpu_module();
   Backend* backend = find_backend(wanted);
   if (backend == nullptr)
-    throw config.general.error(
-        "device", why_not, "Build with -DLOCKSTEP_CUDA=ON where the CUDA toolkit is, or choose device: cpu.");
+    throw config.error("", "device", why_not,
+                       "Build with -DLOCKSTEP_CUDA=ON where the CUDA toolkit is, or choose device: cpu.");
   const int visible = backend->num_devices();
   if (visible == 0)
-    throw config.general.error(
-        "device",
+    throw config.error(
+        "", "device",
         fmt::format("there is no GPU for rank {} of host {}: {}", rank_on_host, host_name(),
                     backend->problem()),
         "Check the job's GPUs and CUDA_VISIBLE_DEVICES (`lockstep info` prints what is seen), or choose "
         "device: cpu.");
   const int index = device_of_rank(rank_on_host, visible);
   Device& device = backend->open(index);
-  const KernelTable& kernels = backend->kernels({.allow_tf32 = config.precision.boolean("allow_tf32")});
+  const KernelTable& kernels = backend->kernels({.allow_tf32 = config.precision.allow_tf32});
   return {device, kernels, index, backend->describe(index)};
 }
 

@@ -5,15 +5,29 @@
 #include "comm/agree.h"
 #include "comm/device_communicator.h"
 #include "comm/flight_recorder.h"
+#include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
 #include "core/version.h"
 #include "driver/config/yaml_node.h"
-#include "driver/launch.h"
-#include "driver/setup/loss_scale.h"
+#include "driver/setup/run_size.h"
+#include "driver/setup/train_setup.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
+
+namespace {
+
+/// What the start-up check compares of the model: names, shapes and order of the variables.
+std::string variable_table_text(const VariableStore& variables) {
+  std::string text;
+  for (const Variable& variable : variables.variables())
+    text += fmt::format("{} {} {}\n", variable.name, variable.shape.to_string(),
+                        variable.trainable ? "trainable" : "state");
+  return text;
+}
+
+}  // namespace
 
 RunContext::RunContext(CommEnvironment& environment, Config config,
                        std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
@@ -28,12 +42,12 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     agree(
         world(),
         [&] {
-          if (wants_train) train_data_ = open_split(config_, "train");
-          if (wants_eval) eval_data_ = open_split(config_, "eval");
+          if (wants_train) train_data_ = open_training_set(config_.data, config_.base_directory);
+          if (wants_eval) eval_data_ = open_evaluation_set(config_.data, config_.base_directory);
           LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config,
                            "section data has no evaluation set: add `eval:` with its options");
           const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
-          model_ = make_model(config_, first.feature_shape(), device_->device);
+          model_ = make_model(config_.model, first.feature_shape(), model_storage(config_), device_->device);
           if (train_data_) check_labels(model_, *train_data_);
           if (eval_data_) check_labels(model_, *eval_data_);
           if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
@@ -54,12 +68,12 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
           ErrorKind::config,
           fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",
                       world().size(), shards_),
-          config_.general.where("shards"),
+          config_.section("").where("shards"),
           fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
     const Range own = shards_of_rank(world().rank(), world().size(), shards_);
-    const int threads = device_->is_gpu()
-                            ? 1  // it only gives the GPU its work
-                            : choose_threads(config_, world(), ranks_on_host_, static_cast<int>(own.size()));
+    const int threads =
+        device_->is_gpu() ? 1  // it only gives the GPU its work
+                          : choose_threads(config_, is_chief(), ranks_on_host_, static_cast<int>(own.size()));
     workers_ = std::make_unique<Workers>(threads, device_->device);
     model_.variables->initialize(seed());
     check_same_everywhere();
@@ -82,12 +96,12 @@ void RunContext::connect_devices() {
 std::vector<NamedText> RunContext::environment() const {
   return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
           {"instruction set", name_of(isa_level())},
-          {"oneDNN", primitive_library_version(activation_type(config_))},
+          {"oneDNN", primitive_library_version(config_.precision.compute)},
           {"device", device_->is_gpu() ? device_->description.name : "cpu"},
-          {"activations", std::string(name_of(activation_type(config_)))},
+          {"activations", std::string(name_of(config_.precision.compute))},
           {"MPI library", mpi_library_version()},
           {"sums of gradients",
-           config_.comm.string("reduction") == "fast"
+           config_.comm.fast_reduction
                ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
                : "along the tree"},
           {"training data", train_data_ ? train_data_->fingerprint() : ""}};

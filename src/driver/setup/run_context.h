@@ -14,10 +14,10 @@
 #include "comm/environment.h"
 #include "driver/config/config.h"
 #include "driver/setup/compute_device.h"
-#include "driver/setup/model_setup.h"
-#include "driver/setup/workers.h"
 #include "session/run_state.h"
 #include "train/executor.h"
+#include "train/model.h"
+#include "train/workers.h"
 
 namespace lockstep {
 
@@ -45,7 +45,7 @@ class RunContext {
   int cores_per_rank() const { return cores_; }
   /// Ranks that share this rank's host, this one among them.
   int ranks_on_host() const { return ranks_on_host_; }
-  std::uint64_t seed() const { return static_cast<std::uint64_t>(config_.general.integer("seed")); }
+  std::uint64_t seed() const { return config_.general.seed; }
 
   /// One duplicate of the world per purpose.
   Communicator& gradients() { return *gradients_; }

@@ -4,8 +4,6 @@
 
 #include <filesystem>
 
-#include "driver/setup/model_setup.h"
-
 namespace lockstep {
 
 RunTarget resolve_target(const CommandLine& line) {
@@ -22,7 +20,6 @@ RunTarget resolve_target(const CommandLine& line) {
     target.config = load_config(line.target, line.overrides);
     target.run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
   }
-  check_config(target.config);
   return target;
 }
 

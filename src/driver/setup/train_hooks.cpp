@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/log.h"
-#include "driver/config/yaml_node.h"
 #include "session/hook_table.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/drift_check_hook.h"
@@ -24,23 +23,13 @@ namespace lockstep {
 
 namespace {
 
-std::int64_t integer_or_zero(const Params& params, std::string_view name) {
-  return params.has(name) ? params.integer(name) : 0;
-}
-
-HookTimer timer_of(const Params& params) {
-  return {integer_or_zero(params, "every_steps"),
-          params.has("every_seconds") ? params.real("every_seconds") : 0};
-}
-
 /// What keep_best goes by; empty if it is off.
 std::string best_metric(const MonitoredSession& session, const Config& config, const Evaluation* evaluation) {
-  const Params& checkpoint = config.checkpoint;
-  if (checkpoint.integer("keep_best") == 0) return {};
+  if (config.checkpoint.saver.retention.keep_best == 0) return {};
   if (evaluation == nullptr)
-    throw checkpoint.error("keep_best", "there is no evaluation to compare checkpoints by",
-                           "Add an evaluation set to section data, or leave keep_best at 0.");
-  const std::string& metric = checkpoint.string("best_metric");
+    throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
+                       "Add an evaluation set to section data, or leave keep_best at 0.");
+  const std::string& metric = config.checkpoint.best_metric;
   std::vector<std::string> known = evaluation->metric_names();
   known.push_back("loss");
   if (session.parts().accuracy) known.push_back("accuracy");
@@ -48,8 +37,8 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
     if (session.parts().reports_part(part)) known.push_back(part);
   if (std::ranges::find(known, metric) == known.end()) {
     const std::string near = nearest(metric, std::vector<std::string_view>(known.begin(), known.end()));
-    throw checkpoint.error(
-        "best_metric", fmt::format("no evaluation gives '{}'", metric),
+    throw config.error(
+        "checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
         fmt::format("{}There are: {}; more come with eval.metrics.",
                     near.empty() ? "" : fmt::format("Did you mean '{}'? ", near), fmt::join(known, ", ")));
   }
@@ -60,16 +49,11 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
 /// call.
 double meet_seconds(const Config& config) {
   constexpr double kMeetSeconds = 5;
-  const double limit = comm_timeout_seconds(config).value_or(0);
+  const double limit = config.comm.timeout_seconds.value_or(0);
   return limit > 0 ? std::min(limit / 4, kMeetSeconds) : kMeetSeconds;
 }
 
 }  // namespace
-
-std::int64_t total_steps(const Config& config, const StepPlan& plan) {
-  return config.train.has("steps") ? config.train.integer("steps")
-                                   : config.train.integer("epochs") * plan.steps_per_epoch();
-}
 
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts) {
   Evaluation* evaluation = parts.evaluation;
@@ -80,45 +64,44 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
                parts.job_end->source);
     session.add(std::make_unique<TimeLimitHook>(
         saver, TimeLimitHook::Options{.end = parts.job_end->time,
-                                      .margin_seconds = config.train.real("time_margin"),
+                                      .margin_seconds = config.train.time_margin_seconds,
                                       .clock = unix_time}));
   }
-  const GuardAction on_nan = guard_action(config.train.string("on_nan"));
+  const GuardAction on_nan = config.train.on_nan;
   session.add(std::make_unique<SignalHook>());
   session.add(std::make_unique<SwitchFilesHook>(session.run_dir()));
   session.add(std::make_unique<NanGuardHook>(on_nan));
-  if (const LossScale scale = loss_scale(config); scale.used())
+  if (const LossScale& scale = config.precision.loss_scale; scale.used())
     session.add(std::make_unique<LossScaleHook>(scale, on_nan));
-  else if (clip_rule(config).clips_norm())
+  else if (config.gradients.clips_norm())
     session.add(std::make_unique<GradientGuardHook>(on_nan));
-  session.add(std::make_unique<DriftCheckHook>(config.comm.integer("check_every_steps")));
-  const double straggler_factor =
-      config.comm.has("straggler_factor") ? config.comm.real("straggler_factor") : 0;
-  if (const int ranks = session.control().size(); ranks > 1 && straggler_factor > 0)
+  session.add(std::make_unique<DriftCheckHook>(config.comm.check_every_steps));
+  if (const int ranks = session.control().size(); ranks > 1 && config.comm.straggler_factor)
     session.add(std::make_unique<StragglerHook>(
-        ranks, StragglerOptions{.factor = straggler_factor, .least_seconds = 1e-3}));
-  session.add(std::make_unique<SummarySaverHook>(timer_of(config.summary)));
-  session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.integer("counter_every_steps"), 0)));
+        ranks, StragglerOptions{.factor = *config.comm.straggler_factor, .least_seconds = 1e-3}));
+  session.add(std::make_unique<SummarySaverHook>(
+      HookTimer(config.summary.every_steps, config.summary.every_seconds)));
+  session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.counter_every_steps, {})));
   if (evaluation != nullptr)
-    session.add(std::make_unique<EvaluationHook>(*evaluation, integer_or_zero(config.eval, "every_epochs"),
-                                                 integer_or_zero(config.eval, "every_steps")));
-  for (std::unique_ptr<Hook>& hook : make_hooks(config)) session.add(std::move(hook));
-  const std::int64_t steps = integer_or_zero(config.train, "steps"),
-                     epochs = integer_or_zero(config.train, "epochs");
-  if (steps > 0)
-    session.add(std::make_unique<StopAtStepHook>(steps));
+    session.add(
+        std::make_unique<EvaluationHook>(*evaluation, config.eval.every_epochs, config.eval.every_steps));
+  for (const HookSpec& hook : config.hooks) session.add(hook.make(config.hook_setting()));
+  if (config.train.steps)
+    session.add(std::make_unique<StopAtStepHook>(*config.train.steps));
   else
-    session.add(std::make_unique<StopAfterEpochsHook>(epochs));
+    session.add(std::make_unique<StopAfterEpochsHook>(*config.train.epochs));
   session.add(std::make_unique<CheckpointSaverHook>(
-      saver, CheckpointSaverHook::Options{.triggers = checkpoint_triggers(config.checkpoint),
+      saver, CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
                                           .best_metric = best_metric(session, config, evaluation),
-                                          .compare_ranks = config.comm.integer("check_every_steps") > 0,
+                                          .compare_ranks = config.comm.check_every_steps > 0,
                                           .require_finite = on_nan != GuardAction::warn,
-                                          .config_text = to_yaml(resolved_config(config)),
+                                          .config_text = resolved_config_text(config),
                                           .meet_seconds = meet_seconds(config),
                                           .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
-  if (!parts.quiet) session.add(std::make_unique<ProgressHook>(total_steps(config, parts.plan), epochs));
+  if (!parts.quiet)
+    session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.plan.steps_per_epoch()),
+                                               config.train.epochs.value_or(0)));
 }
 
 }  // namespace lockstep

@@ -33,7 +33,4 @@ struct TrainHookParts {
 /// Adds them. What `parts` names outlives the session. All ranks. Throws Error(config).
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts);
 
-/// global_step at the end of the run.
-std::int64_t total_steps(const Config& config, const StepPlan& plan);
-
 }  // namespace lockstep

@@ -2,41 +2,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/train_setup.h"
 
+#include <limits>
+
 #include "core/log.h"
-#include "driver/setup/loss_scale.h"
 
 namespace lockstep {
 
-StepPlanSpec step_plan_spec(const RunContext& session) {
-  const Config& config = session.config();
-  return {.num_samples = session.train_data().size(),
-          .batch_size = config.train.integer("batch_size"),
-          .shards = session.shards(),
-          .seed = session.seed(),
-          .shuffle = config.train.boolean("shuffle"),
-          .drop_remainder = config.train.boolean("drop_remainder")};
+ModelStorage model_storage(const Config& config) {
+  // A lazy optimizer must know which rows a step touches, however many they are.
+  const bool lazy = config.optimizer.make()->lazy();
+  return {.activations = config.precision.compute,
+          .batch_size = config.train.batch_size,
+          .sparse_below = lazy ? std::numeric_limits<double>::infinity() : config.comm.sparse_below};
 }
 
-TrainerOptions trainer_options(RunContext& session) {
+StepPlanSpec step_plan_spec(const RunContext& context) {
+  const TrainingOptions& train = context.config().train;
+  return {.num_samples = context.train_data().size(),
+          .batch_size = train.batch_size,
+          .shards = context.shards(),
+          .seed = context.seed(),
+          .shuffle = train.shuffle,
+          .drop_remainder = train.drop_remainder};
+}
+
+TrainerOptions trainer_options(RunContext& context) {
+  using Overlap = CommunicationOptions::Overlap;
+  const CommunicationOptions& comm = context.config().comm;
   TrainerOptions options;
-  options.regularization = session.model().regularization;
-  options.clip = clip_rule(session.config());
-  options.scales_loss = loss_scale(session.config()).used();
-  const Params& comm = session.config().comm;
-  options.reducer.mode = comm.string("reduction") == "fast" ? GradientReducerOptions::Mode::fast
-                                                            : GradientReducerOptions::Mode::tree;
-  const int ranks = session.world().size(), threads = session.workers().pool().size();
-  const std::string& overlap = comm.string("overlap");
-  const bool has_core = session.device().is_gpu() || session.cores_per_rank() > threads;
-  const bool wanted = overlap == "on" || (overlap == "auto" && has_core);
-  options.reducer.overlap = wanted && ranks > 1 && session.may_overlap();
-  if (overlap == "on" && ranks > 1 && !session.may_overlap())
+  options.regularization = context.model().regularization;
+  options.clip = context.config().gradients;
+  options.scales_loss = context.config().precision.loss_scale.used();
+  options.reducer.mode =
+      comm.fast_reduction ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
+  const int ranks = context.world().size(), threads = context.workers().pool().size();
+  const bool has_core = context.device().is_gpu() || context.cores_per_rank() > threads;
+  const bool wanted = comm.overlap == Overlap::on || (comm.overlap == Overlap::automatic && has_core);
+  options.reducer.overlap = wanted && ranks > 1 && context.may_overlap();
+  if (comm.overlap == Overlap::on && ranks > 1 && !context.may_overlap())
     log_warning(
         "comm.overlap is on, but this MPI library does not allow a communication thread "
         "(MPI_THREAD_MULTIPLE)");
-  options.reducer.direct = session.direct_gradients();
-  options.bucket_first_bytes = static_cast<std::int64_t>(comm.real("bucket_first_mb") * (1 << 20));
-  options.bucket_bytes = static_cast<std::int64_t>(comm.real("bucket_mb") * (1 << 20));
+  options.reducer.direct = context.direct_gradients();
+  options.bucket_first_bytes = comm.bucket_first_bytes;
+  options.bucket_bytes = comm.bucket_bytes;
   return options;
 }
 

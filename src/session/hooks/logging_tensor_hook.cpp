@@ -32,8 +32,8 @@ std::string variable_text(const VariableStore& variables, const Variable& variab
                      std::sqrt(squares));
 }
 
-std::string norm_text(GradientClip& clip) {  // none before this job's first step
-  const std::optional<ClipTotals> totals = clip.totals();
+std::string norm_text(Trainer& trainer) {  // none before this job's first step
+  const std::optional<ClipTotals> totals = trainer.clip_totals();
   return totals ? fmt::format("{:.6g}", totals->norm) : "unknown";
 }
 
@@ -44,7 +44,7 @@ std::string number_text(const std::string& name, const StepResult& result, Train
     return part < result.parts.size() ? fmt::format("{:.6g}", result.parts[part]) : "unknown";
   if (name == "loss") return fmt::format("{:.6g}", result.loss);
   if (name == "accuracy") return fmt::format("{:.6g}", result.accuracy);
-  if (name == "gradient_norm") return norm_text(*trainer.gradient_clip());
+  if (name == "gradient_norm") return norm_text(trainer);
   if (name == "learning_rate") return fmt::format("{:.6g}", result.learning_rate);
   return fmt::format("{}", result.epoch + 1);
 }

@@ -5,7 +5,7 @@
 // doubled after so many steps on end with finite ones. Both numbers are kept in checkpoints.
 #pragma once
 
-#include "driver/setup/loss_scale.h"
+#include "optim/loss_scale.h"
 #include "session/hook.h"
 #include "session/hooks/nan_guard_hook.h"
 

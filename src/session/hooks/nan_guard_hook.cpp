@@ -28,14 +28,6 @@ Verdict guard(MonitoredSession& session, GuardAction action, const std::string& 
   return Verdict::update;
 }
 
-GuardAction guard_action(std::string_view name) {
-  if (name == "stop") return GuardAction::stop;
-  if (name == "skip") return GuardAction::skip;
-  if (name == "warn") return GuardAction::warn;
-  LOCKSTEP_CHECK(name == "error", "action '{}'", name);
-  return GuardAction::error;
-}
-
 Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
   if (std::isfinite(result.loss)) return Verdict::update;
   return guard(session, action_,
@@ -46,10 +38,10 @@ Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult&
 
 Verdict GradientGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
   if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
-  GradientClip& clip = *session.trainer().gradient_clip();
+  const GradientClip& clip = *session.trainer().gradient_clip();
   if (clip.must_wait() && (action_ == GuardAction::error || action_ == GuardAction::warn))
     return Verdict::update;
-  const double norm = clip.totals().value().norm;
+  const double norm = session.trainer().clip_totals().value().norm;
   if (std::isfinite(norm)) return Verdict::update;
   return guard(
       session, action_,

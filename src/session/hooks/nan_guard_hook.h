@@ -8,15 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "session/guard_action.h"
 #include "session/hook.h"
 
 namespace lockstep {
 
-/// What to do: end with an error (exit code 1), stop in order, leave out this step's update, or only say it.
-enum class GuardAction { error, stop, skip, warn };
-/// From "error|stop|skip|warn".
-GuardAction guard_action(std::string_view name);
-/// Does that because of `what`; all ranks alike.
+/// Does `action` because of `what`: ends with an error (exit code 1), stops in order, leaves out the step's
+/// update, or only logs it. All ranks alike.
 Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice);
 
 /// Judges the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.

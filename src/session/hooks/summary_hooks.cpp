@@ -19,8 +19,7 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
   samples_ += result.samples;
   const bool due = timer_.due_by_step(result.step);
   if (!due && !(session.is_chief() && timer_.due_by_clock())) return;
-  GradientClip* const clip = session.trainer().gradient_clip();
-  const std::optional<ClipTotals> totals = clip != nullptr ? clip->totals() : std::nullopt;
+  const std::optional<ClipTotals> totals = session.trainer().clip_totals();
   if (!session.is_chief()) return;
   timer_.done();
   std::vector<RunReports::Value> values = {{"loss", result.loss}};
@@ -31,7 +30,8 @@ void SummarySaverHook::after_run(MonitoredSession& session, const StepResult& re
   values.push_back({"learning_rate", result.learning_rate});
   if (session.trainer().scales_loss()) values.push_back({"loss_scale", result.loss_scale});
   if (totals) values.push_back({"gradient_norm", totals->norm});
-  if (totals && clip->rule().clips_norm()) values.push_back({"clipped", totals->clipped});
+  if (totals && session.trainer().gradient_clip()->rule().clips_norm())
+    values.push_back({"clipped", totals->clipped});
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   session.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/duration.h"
 #include "core/log.h"
 #include "core/scalar.h"
 #include "session/monitored_session.h"
@@ -16,17 +15,10 @@ namespace {
 constexpr double kForget = 0.99;
 }  // namespace
 
-std::optional<JobEnd> job_end(const Config& config, double begin,
+std::optional<JobEnd> job_end(std::optional<double> limit_seconds, double begin,
                               FunctionRef<const char*(const char*)> get_env) {
   std::optional<JobEnd> end;
-  if (config.train.has("time_limit")) {
-    const std::optional<double> limit = parse_duration(config.train.string("time_limit"));
-    if (!limit || *limit <= 0)
-      throw config.train.error("time_limit",
-                               fmt::format("'{}' is no duration", config.train.string("time_limit")),
-                               fmt::format("Write it as one of {}.", kDurationForms));
-    end = JobEnd{begin + *limit, "train.time_limit"};
-  }
+  if (limit_seconds) end = JobEnd{begin + *limit_seconds, "train.time_limit"};
   const char* text = get_env("SLURM_JOB_END_TIME");
   if (text == nullptr) return end;
   const std::optional<double> slurm = parse_real(text);

@@ -7,8 +7,8 @@
 #include <functional>
 #include <optional>
 
+#include "core/function_ref.h"
 #include "core/timer.h"
-#include "driver/config/config.h"
 #include "session/hook.h"
 #include "session/interruption.h"
 #include "session/saver.h"
@@ -20,9 +20,9 @@ struct JobEnd {
   double time = 0;
   const char* source = "";
 };
-/// The earlier of `begin` (when the program started) plus train.time_limit, and SLURM_JOB_END_TIME. Throws
-/// Error(config).
-std::optional<JobEnd> job_end(const Config& config, double begin,
+/// The earlier of `begin` (when the program started) plus `limit_seconds` (train.time_limit), and
+/// SLURM_JOB_END_TIME.
+std::optional<JobEnd> job_end(std::optional<double> limit_seconds, double begin,
                               FunctionRef<const char*(const char*)> get_env);
 
 class TimeLimitHook : public Hook {

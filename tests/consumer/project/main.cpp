@@ -18,9 +18,12 @@ int main() {
   plan.commit();
   const std::vector<std::string> overrides{"train.batch_size=32"};
   const lockstep::Config config = lockstep::config_from_text(
-      "{data: {}, model: {}, optimizer: {}, train: {batch_size: 8, steps: 1}}", "consumer", overrides);
-  const bool right = batch.to_string() == "32x8x8x1" && plan.total_bytes() == 1024 &&
-                     config.train.integer("batch_size") == batch[0];
+      "{data: {format: csv, path: a.csv, shape: [4]}, model: {layers: [dense: {units: 2}]}, "
+      "optimizer: adam, "
+      "train: {batch_size: 8, steps: 1}}",
+      "consumer", overrides);
+  const bool right =
+      batch.to_string() == "32x8x8x1" && plan.total_bytes() == 1024 && config.train.batch_size == batch[0];
   std::printf("lockstep %.*s: %s\n", static_cast<int>(lockstep::kVersion.size()), lockstep::kVersion.data(),
               right ? "works" : "is wrong");
   return right ? 0 : 1;

@@ -18,7 +18,9 @@ using ::testing::StartsWith;
 using testing::TemporaryFolder;
 
 constexpr const char* kSmallest =
-    "data: {reader: csv}\nmodel: {}\noptimizer: {}\ntrain:\n  batch_size: 8\n  epochs: 2\n";
+    "data: {format: csv, path: d.csv, shape: [4]}\nmodel: {layers: [{dense: {units: "
+    "2}}]}\noptimizer: adam\n"
+    "train:\n  batch_size: 8\n  epochs: 2\n";
 
 Config config_of(const std::string& more, std::vector<std::string> overrides = {}) {
   return config_from_text(kSmallest + more, "a.yaml", overrides);
@@ -29,25 +31,25 @@ std::string error_of(const std::string& more, std::vector<std::string> overrides
 
 TEST(Config, Defaults) {
   const Config config = config_of("");
-  EXPECT_EQ(config.general.integer("seed"), 0);
-  EXPECT_FALSE(config.general.has("shards"));
-  EXPECT_FALSE(config.general.has("threads"));
-  EXPECT_EQ(config.train.integer("batch_size"), 8);
-  EXPECT_EQ(config.train.integer("epochs"), 2);
-  EXPECT_TRUE(config.train.boolean("shuffle"));
-  EXPECT_FALSE(config.train.boolean("drop_remainder"));
-  EXPECT_EQ(config.train.string("on_nan"), "error");
-  EXPECT_FALSE(config.eval.has("batch_size"));
-  EXPECT_EQ(config.eval.integer("every_epochs"), 1);
-  EXPECT_EQ(config.checkpoint.integer("keep"), 5);
-  EXPECT_EQ(config.summary.integer("every_steps"), 10);
-  EXPECT_EQ(config.comm.string("reduction"), "tree");
-  EXPECT_EQ(config.comm.real("bucket_first_mb"), 1.0);
-  EXPECT_EQ(comm_timeout_seconds(config), std::nullopt);
-  EXPECT_EQ(comm_timeout_seconds(config_of("comm: {timeout_seconds: 7}\n")), 7.0);
-  EXPECT_EQ(config.precision.string("compute"), "float32");
-  EXPECT_EQ(config.data.find("reader")->text, "csv");
-  EXPECT_EQ(config.model.where, "a.yaml:2:8");
+  EXPECT_EQ(config.general.seed, 0);
+  EXPECT_FALSE(config.general.shards);
+  EXPECT_FALSE(config.general.threads);
+  EXPECT_EQ(config.train.batch_size, 8);
+  EXPECT_EQ(config.train.epochs, 2);
+  EXPECT_TRUE(config.train.shuffle);
+  EXPECT_FALSE(config.train.drop_remainder);
+  EXPECT_EQ(config.train.on_nan, GuardAction::error);
+  EXPECT_FALSE(config.eval.batch_size);
+  EXPECT_EQ(config.eval.every_epochs, 1);
+  EXPECT_EQ(config.checkpoint.saver.retention.keep, 5);
+  EXPECT_EQ(config.summary.every_steps, 10);
+  EXPECT_FALSE(config.comm.fast_reduction);
+  EXPECT_EQ(config.comm.bucket_first_bytes, 1 << 20);
+  EXPECT_EQ(config.comm.timeout_seconds, std::nullopt);
+  EXPECT_EQ(config_of("comm: {timeout_seconds: 7}\n").comm.timeout_seconds, 7.0);
+  EXPECT_EQ(config.precision.compute, DType::f32);
+  EXPECT_EQ(config.data.format, "csv");
+  EXPECT_EQ(config.model.section.where(), "a.yaml:2:8");
 }
 
 TEST(Config, MistakesAreNamedWithTheirPlace) {
@@ -72,24 +74,24 @@ TEST(Config, EitherEpochsOrSteps) {
   EXPECT_THAT(error_of("", {"train.steps=5"}), HasSubstr("both epochs and steps are given"));
   EXPECT_THAT(error_of("", {"train.epochs=null"}), HasSubstr("neither epochs nor steps is given"));
   const Config config = config_of("", {"train.steps=5", "train.epochs=null"});
-  EXPECT_EQ(config.train.integer("steps"), 5);
-  EXPECT_FALSE(config.train.has("epochs"));
+  EXPECT_EQ(config.train.steps, 5);
+  EXPECT_FALSE(config.train.epochs);
 }
 
 TEST(Config, NullMeansOnlyAtTheEnd) {
-  EXPECT_FALSE(config_of("eval: {every_epochs: null}\n").eval.has("every_epochs"));
-  EXPECT_EQ(config_of("eval: {every_epochs: 0}\n").eval.integer("every_epochs"), 0);
+  EXPECT_EQ(config_of("eval: {every_epochs: null}\n").eval.every_epochs, 0);
+  EXPECT_EQ(config_of("eval: {every_epochs: 0}\n").eval.every_epochs, 0);
 }
 
 TEST(Config, RelativePathsBeginAtTheFile) {
   const TemporaryFolder folder;
   const Config config = load_config(folder.write("sub/a.yaml", kSmallest));
   EXPECT_EQ(config.base_directory, (folder.path() / "sub").string());
-  EXPECT_EQ(resolve_path(config, "../d.csv"), (folder.path() / "d.csv").string());
-  EXPECT_EQ(resolve_path(config, "/d.csv"), "/d.csv");
+  EXPECT_EQ(config.hook_setting().resolved("../d.csv"), (folder.path() / "d.csv").string());
+  EXPECT_EQ(config.hook_setting().resolved("/d.csv"), "/d.csv");
   const Config moved =
       load_config(folder.write("b.yaml", std::string(kSmallest) + "base_directory: elsewhere\n"));
-  EXPECT_EQ(resolve_path(moved, "d.csv"), (folder.path() / "elsewhere/d.csv").string());
+  EXPECT_EQ(moved.hook_setting().resolved("d.csv"), (folder.path() / "elsewhere/d.csv").string());
 }
 
 TEST(Config, DefaultRunDirectory) { EXPECT_EQ(default_run_directory("examples/digits.yaml"), "runs/digits"); }
@@ -99,15 +101,15 @@ TEST(Config, ResolvedConfigurationIsCompleteAndReadsBack) {
   const TemporaryFolder folder;
   const std::vector<std::string> overrides{"seed=7", "eval.batch_size=3"};
   const Config config = load_config(folder.write("sub/a.yaml", kSmallest), overrides);
-  const std::string text = to_yaml(resolved_config(config));
+  const std::string text = resolved_config_text(config);
   for (const ConfigSection& section : config_sections())
     for (const ParamSpec& spec : section.table) EXPECT_THAT(text, HasSubstr(std::string(spec.name) + ":"));
   const Config again = load_config(folder.write("run/config.yaml", text));
   EXPECT_EQ(again.base_directory, config.base_directory);
-  EXPECT_EQ(again.general.integer("seed"), 7);
-  EXPECT_EQ(again.eval.integer("batch_size"), 3);
-  EXPECT_EQ(again.comm.string("overlap"), "auto");
-  EXPECT_EQ(to_yaml(resolved_config(again)), text);
+  EXPECT_EQ(again.general.seed, 7);
+  EXPECT_EQ(again.eval.batch_size, 3);
+  EXPECT_EQ(again.comm.overlap, CommunicationOptions::Overlap::automatic);
+  EXPECT_EQ(resolved_config_text(again), text);
 }
 
 TEST(ConfigReference, NamesEveryOptionAndOtherTables) {

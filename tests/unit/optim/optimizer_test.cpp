@@ -20,7 +20,7 @@ namespace {
 /// One variable of `count` elements that starts at 1, with an optimizer.
 struct OneVariable {
   OneVariable(const std::string& yaml, std::int64_t count)
-      : optimizer(make_optimizer(parse_yaml(yaml, "test"))) {
+      : optimizer(optimizer_options(parse_yaml(yaml, "test")).make()) {
     id = variables.declare("w", Shape{count}, make_initializer("ones"));
     variables.commit(cpu_device());
     variables.initialize(1);
@@ -125,7 +125,7 @@ TEST(Optimizer, BadOptionsAreErrors) {
        {"adm: {}", "gradient_descent: {}", "gradient_descent: {learning_rate: 0}",
         "gradient_descent: {learning_rate: -1}", "momentum: {learning_rate: 0.1, momentum: 1}",
         "adam: {beta: 0.9}", "adam: {epsilon: 0}", "adam: {beta1: 0.99999999}", "adam: {beta2: 0.99999999}"})
-    EXPECT_THROW(make_optimizer(parse_yaml(yaml, "test")), Error) << yaml;
+    EXPECT_THROW(optimizer_options(parse_yaml(yaml, "test")).make(), Error) << yaml;
 }
 
 /// A table of 5 rows whose gradient is sparse, and one whose gradient is dense, through three steps.
@@ -139,7 +139,7 @@ TEST(Optimizer, RowsThatAStepTouchesMoveAsWithADenseGradientAndTheOthersStayIfLa
     variables.make_sparse(id);
     variables.commit(cpu_device());
     variables.initialize(1);
-    const auto optimizer = make_optimizer(parse_yaml(yaml, "test"));
+    const auto optimizer = optimizer_options(parse_yaml(yaml, "test")).make();
     optimizer->create_slots(cpu_device(), variables);
     OneVariable dense(yaml, kRows * kWidth);
     std::vector<std::vector<std::int32_t>> touched = {{1, 3}, {3}, {0, 4}};

@@ -7,15 +7,15 @@
 #include <cmath>
 #include <random>
 
-#include "driver/config/config_tables.h"
 #include "driver/config/yaml_node.h"
+#include "session/checkpoint_options.h"
 #include "session/saver.h"
 
 namespace lockstep {
 namespace {
 
 Params section(const std::string& yaml) {
-  return Params(parse_yaml(yaml, "test"), config_section("checkpoint").table, "section checkpoint");
+  return Params(parse_yaml(yaml, "test"), checkpoint_table(), "section checkpoint");
 }
 
 TEST(CheckpointInterval, IsDalysFormula) {
@@ -49,19 +49,20 @@ TEST(CheckpointInterval, LosesLeastTime) {
 }
 
 TEST(CheckpointSchedule, ByStepsAndEpochs) {
-  const CheckpointSchedule schedule(checkpoint_triggers(section("{every_steps: 3, every_epochs: 2}")), 0);
+  const CheckpointSchedule schedule(checkpoint_options(section("{every_steps: 3, every_epochs: 2}")).triggers,
+                                    0);
   EXPECT_FALSE(schedule.due_by_count(2, false, 0));
   EXPECT_TRUE(schedule.due_by_count(3, false, 0));
   EXPECT_FALSE(schedule.due_by_count(4, true, 1));
   EXPECT_TRUE(schedule.due_by_count(8, true, 2));
   EXPECT_FALSE(schedule.due_by_count(8, false, 2));
   EXPECT_FALSE(schedule.due_by_time(1e9));
-  const CheckpointSchedule none(checkpoint_triggers(section("{every_epochs: 0}")), 0);
+  const CheckpointSchedule none(checkpoint_options(section("{every_epochs: 0}")).triggers, 0);
   EXPECT_FALSE(none.due_by_count(6, true, 1));
 }
 
 TEST(CheckpointSchedule, BySeconds) {
-  CheckpointSchedule schedule(checkpoint_triggers(section("every_seconds: 10")), 100);
+  CheckpointSchedule schedule(checkpoint_options(section("every_seconds: 10")).triggers, 100);
   EXPECT_FALSE(schedule.due_by_time(109.9));
   EXPECT_TRUE(schedule.due_by_time(110));
   schedule.began(112);
@@ -71,14 +72,14 @@ TEST(CheckpointSchedule, BySeconds) {
 }
 
 TEST(CheckpointSchedule, ByTheTimeBetweenFailures) {
-  CheckpointSchedule schedule(checkpoint_triggers(section("mtbf_hours: 8")), 0);
+  CheckpointSchedule schedule(checkpoint_options(section("mtbf_hours: 8")).triggers, 0);
   EXPECT_DOUBLE_EQ(*schedule.interval_seconds(), optimal_checkpoint_interval(1, 8 * 3600))
       << "before any is measured";
   schedule.measured(0.2, 3);
   EXPECT_DOUBLE_EQ(*schedule.interval_seconds(), optimal_checkpoint_interval(0.2, 8 * 3600));
   schedule.measured(0.001, 60);
   EXPECT_EQ(*schedule.interval_seconds(), 60) << "the disk needs longer";
-  CheckpointSchedule both(checkpoint_triggers(section("{mtbf_hours: 8, every_seconds: 20}")), 0);
+  CheckpointSchedule both(checkpoint_options(section("{mtbf_hours: 8, every_seconds: 20}")).triggers, 0);
   EXPECT_EQ(*both.interval_seconds(), 20);
 }
 
@@ -86,10 +87,11 @@ TEST(CheckpointSchedule, OptionsOutOfRangeAreRefused) {
   for (const char* yaml : {"every_seconds: 0", "mtbf_hours: -1", "keep_every_hours: 0", "keep_best: -1",
                            "best_mode: less", "timeout_seconds: 0"})
     EXPECT_THROW(section(yaml), Error) << yaml;
-  EXPECT_TRUE(checkpoint_triggers(section("at_start: true")).at_start);
+  EXPECT_TRUE(checkpoint_options(section("at_start: true")).triggers.at_start);
   const SaverOptions options =
-      saver_options(section("{keep: 3, keep_every_hours: 2.5, keep_best: 4, best_mode: max, background: "
-                            "false, timeout_seconds: 9}"));
+      checkpoint_options(section("{keep: 3, keep_every_hours: 2.5, keep_best: 4, best_mode: max, background: "
+                                 "false, timeout_seconds: 9}"))
+          .saver;
   EXPECT_EQ(options.retention.keep, 3);
   EXPECT_EQ(options.retention.keep_every_hours, 2.5);
   EXPECT_EQ(options.retention.keep_best, 4);

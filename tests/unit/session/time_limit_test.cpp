@@ -6,7 +6,9 @@
 
 #include <gmock/gmock.h>
 
-#include "driver_test_support.h"
+#include "driver/config/yaml_node.h"
+#include "session/training_options.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {
@@ -14,11 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 
 std::optional<JobEnd> end_at(const std::string& limit, const char* slurm) {
-  const Config config = config_from_text(
-      "data: {format: csv}\nmodel: {}\noptimizer: {}\ntrain: {batch_size: 1, epochs: 1, time_limit: " +
-          limit + "}",
-      "test.yaml");
-  return job_end(config, 1000, [&](const char* name) -> const char* {
+  const Params train(parse_yaml("{batch_size: 1, epochs: 1, time_limit: " + limit + "}", "test.yaml"),
+                     training_table(), "section train");
+  return job_end(training_options(train).time_limit_seconds, 1000, [&](const char* name) -> const char* {
     return std::string_view(name) == "SLURM_JOB_END_TIME" ? slurm : nullptr;
   });
 }

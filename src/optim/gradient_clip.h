@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clips the gradient of the whole global batch, and tells its norm: behind the sum over ranks, the loss scale
-// and regularization, before the optimizer. Every rank has the same sum, does the same with it, and asks
-// nobody. Sums run in a fixed order (kernels/clip.h): the same bits on any number of ranks and threads, for
-// sparse gradients as for dense ones.
+// Clips the gradient of the global batch and measures its norm: after the sum over ranks, the loss scale and
+// regularization, before the optimizer. Every rank has the same sum and does the same with it, without
+// communication. Sums run in a fixed order (kernels/clip.h): the same bits on any number of ranks and
+// threads, for sparse gradients as for dense ones.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,26 @@
 #include <vector>
 
 #include "core/buffer.h"
-#include "train/executor.h"
-#include "train/sparse_gradients.h"
+#include "core/function_ref.h"
+#include "optim/clip_rule.h"
+#include "optim/update_context.h"
 
 namespace lockstep {
 
-struct Config;
-
-/// What `gradients` of a configuration says.
-struct ClipRule {
-  enum class By { nothing, global_norm, norm, average_norm, value };
-  By by = By::nothing;
-  double limit = 0;         ///< of a norm
-  float low = 0, high = 0;  ///< of values: low <= 0 <= high
-  bool record_norm = false;
-
-  bool clips() const { return by != By::nothing; }
-  bool clips_norm() const { return clips() && by != By::value; }
-  bool measures() const { return clips_norm() || record_norm; }
-};
-/// Throws Error(config).
-ClipRule clip_rule(const Config& config);
-
 class GradientClip {
  public:
-  /// Behind VariableStore::commit(); `context` outlives it.
-  GradientClip(const ClipRule& rule, const ExecutorContext& context);
+  /// After VariableStore::commit().
+  GradientClip(const ClipRule& rule, const UpdateContext& context);
 
   const ClipRule& rule() const { return rule_; }
   /// Looks at the summed gradients (as the reducer and `sparse`, which may be null, have them) and finds what
   /// they are multiplied by. They stay as they are. No allocation, no waiting.
-  void measure(const float* gradients, const SparseGradients* sparse);
+  void measure(const float* gradients, const SparseTotals* sparse);
   /// Clips the thread's part of the dense gradients, piece by piece, each followed by then(its flat range):
   /// all threads' ranges together are all dense elements.
   void clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then);
   /// Clips what there is of the table's rows [rows.first, rows.last).
-  void clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows);
+  void clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows);
 
   /// totals() waits for the device.
   bool must_wait() const { return !context_.device.is_host(); }
@@ -62,7 +46,7 @@ class GradientClip {
   std::int64_t begin_of(std::int64_t block) const;
   const Lane& lane_of(int thread) const { return context_.lanes[static_cast<std::size_t>(thread)]; }
 
-  const ExecutorContext& context_;
+  UpdateContext context_;
   ClipRule rule_;
   std::int64_t num_variables_ = 0, dense_blocks_ = 0;
   struct Table {

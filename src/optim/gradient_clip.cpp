@@ -1,44 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "train/gradient_clip.h"
+#include "optim/gradient_clip.h"
 
 #include <algorithm>
-#include <cmath>
-#include <string_view>
 
-#include "comm/flight_recorder.h"
 #include "core/trace.h"
-#include "driver/config/config.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::int64_t kPieceBlocks = 16;  ///< 128 KB, which stays in cache until the optimizer reads it
-
-constexpr std::pair<std::string_view, ClipRule::By> kWays[] = {
-    {"clip_global_norm", ClipRule::By::global_norm},
-    {"clip_norm", ClipRule::By::norm},
-    {"clip_average_norm", ClipRule::By::average_norm},
-    {"clip_value", ClipRule::By::value},
-};
-
-/// clip_value: c stands for [-c, c].
-void read_range(const Params& gradients, ClipRule& rule) {
-  const std::vector<double>& limits = gradients.reals("clip_value");
-  const char* const advice =
-      "Give a limit c > 0, which stands for [-c, c], or [low, high] with low <= 0 <= high: a gradient of 0 "
-      "stays 0.";
-  if (limits.size() != 1 && limits.size() != 2)
-    throw gradients.error("clip_value", fmt::format("there are {} numbers", limits.size()), advice);
-  rule.high = static_cast<float>(limits.back());
-  rule.low = limits.size() == 2 ? static_cast<float>(limits.front()) : -rule.high;
-  if (!std::isfinite(rule.low) || !std::isfinite(rule.high))
-    throw gradients.error("clip_value", "a limit is not finite in float32", advice);
-  if (!(rule.low <= 0 && rule.high >= 0 && rule.low < rule.high))
-    throw gradients.error("clip_value", fmt::format("[{}, {}] is no range around 0", rule.low, rule.high),
-                          advice);
-}
 
 Range positions_of(const SparseRows& gradient, Range rows) {
   const std::int32_t *const begin = gradient.rows, *const end = begin + *gradient.count;
@@ -56,29 +28,7 @@ Buffer on_device(Device& device, const std::vector<T>& values) {
 
 }  // namespace
 
-ClipRule clip_rule(const Config& config) {
-  const Params& gradients = config.gradients;
-  ClipRule rule;
-  rule.record_norm = gradients.boolean("record_norm");
-  std::string_view first;
-  for (const auto& [name, by] : kWays) {
-    if (!gradients.has(name)) continue;
-    if (rule.clips())
-      throw gradients.error(name, fmt::format("{} is given, too", first),
-                            "Gradients are clipped in one way: leave out all of clip_global_norm, clip_norm, "
-                            "clip_average_norm and clip_value but one.");
-    first = name;
-    rule.by = by;
-    if (by == ClipRule::By::value) {
-      read_range(gradients, rule);
-      continue;
-    }
-    rule.limit = gradients.real(name);
-  }
-  return rule;
-}
-
-GradientClip::GradientClip(const ClipRule& rule, const ExecutorContext& context)
+GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context)
     : context_(context), rule_(rule), measured_(context.device) {
   const std::span<const Variable> all = context.variables.variables();
   std::vector<std::int64_t> number_of(all.size(), -1);
@@ -121,7 +71,7 @@ GradientClip::GradientClip(const ClipRule& rule, const ExecutorContext& context)
   variables_ = on_device(context.device, variables);
 }
 
-void GradientClip::measure(const float* gradients, const SparseGradients* sparse) {
+void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
   if (!rule_.measures()) return;
   const Traced traced("update", "norm of the gradients");
   const ClipKernels& kernels = context_.kernels.clip;
@@ -170,7 +120,7 @@ void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Ran
   }
 }
 
-void GradientClip::clip_rows(int thread, const Variable& table, const SparseGradients& sparse, Range rows) {
+void GradientClip::clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows) {
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
   const SparseRows& total = sparse.total(table.sparse_index);
   // A device has one lane, and rows that the host cannot look at.
@@ -183,10 +133,7 @@ void GradientClip::clip_rows(int thread, const Variable& table, const SparseGrad
 
 std::optional<ClipTotals> GradientClip::totals() {
   if (!has_totals_) return std::nullopt;
-  if (must_wait()) {
-    const RecordedCall waiting("the norm of the GPU's gradients", 0);
-    measured_.wait();
-  }
+  if (must_wait()) measured_.wait();
   return totals_.as<ClipTotals>().front();
 }
 

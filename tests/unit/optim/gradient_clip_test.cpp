@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Steps of a trainer that clips: what the optimizer gets is what brute force makes of the summed gradients.
-#include "train/gradient_clip.h"
+#include "optim/gradient_clip.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
 #include "comm/self_communicator.h"
-#include "driver/config/config.h"
+#include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 #include "support/tiny_run.h"
 
@@ -165,39 +165,35 @@ TEST(GradientClip, AnUpdateThatIsLeftOutLeavesTheGradientsAlone) {
   EXPECT_EQ(run.variables().hash(), hash);
 }
 
-ClipRule rule_of(const std::string& gradients) {
-  return clip_rule(
-      config_from_text("data: {format: csv, path: a}\nmodel: {layers: [dense]}\noptimizer: adam\n"
-                       "train: {batch_size: 1, epochs: 1}\n" +
-                           gradients,
-                       "test.yaml"));
+ClipRule rule_of(const std::string& yaml) {
+  return clip_rule(Params(parse_yaml(yaml, "test.yaml"), clip_table(), "section gradients"));
 }
 
 TEST(GradientClip, ReadsItsRule) {
   EXPECT_FALSE(rule_of("").clips());
   EXPECT_FALSE(rule_of("").measures());
-  EXPECT_TRUE(rule_of("gradients: {record_norm: true}\n").measures());
-  const ClipRule global = rule_of("gradients: {clip_global_norm: 2.5}\n");
+  EXPECT_TRUE(rule_of("{record_norm: true}").measures());
+  const ClipRule global = rule_of("{clip_global_norm: 2.5}");
   EXPECT_EQ(global.by, By::global_norm);
   EXPECT_EQ(global.limit, 2.5);
   EXPECT_TRUE(global.measures());
-  EXPECT_EQ(rule_of("gradients: {clip_norm: 1}\n").by, By::norm);
-  EXPECT_EQ(rule_of("gradients: {clip_average_norm: 1e-4}\n").by, By::average_norm);
-  const ClipRule value = rule_of("gradients: {clip_value: 0.25}\n");
+  EXPECT_EQ(rule_of("{clip_norm: 1}").by, By::norm);
+  EXPECT_EQ(rule_of("{clip_average_norm: 1e-4}").by, By::average_norm);
+  const ClipRule value = rule_of("{clip_value: 0.25}");
   EXPECT_EQ(value.by, By::value);
   EXPECT_FALSE(value.measures());
   EXPECT_EQ(value.low, -0.25F);
   EXPECT_EQ(value.high, 0.25F);
-  const ClipRule range = rule_of("gradients: {clip_value: [-1, 0]}\n");
+  const ClipRule range = rule_of("{clip_value: [-1, 0]}");
   EXPECT_EQ(range.low, -1.0F);
   EXPECT_EQ(range.high, 0.0F);
 }
 
 TEST(GradientClip, MistakesAreNamedWithTheirPlace) {
   const auto error_of = [](const std::string& gradients) {
-    return testing::message_of([&] { rule_of("gradients: {" + gradients + "}\n"); });
+    return testing::message_of([&] { rule_of("{" + gradients + "}"); });
   };
-  EXPECT_THAT(error_of("clip_norm: 1, clip_value: 2"), HasSubstr("test.yaml:5:"));
+  EXPECT_THAT(error_of("clip_norm: 1, clip_value: 2"), HasSubstr("test.yaml:1:"));
   EXPECT_THAT(error_of("clip_norm: 1, clip_value: 2"), HasSubstr("clip_value: clip_norm is given, too"));
   EXPECT_THAT(error_of("clip_global_norm: 0"), HasSubstr("clip_global_norm"));
   EXPECT_THAT(error_of("clip_global_norm: -1"), HasSubstr("> 0"));

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `comm` of a configuration: how gradients are summed across ranks, and what watches over the
+// ranks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+struct CommunicationOptions {
+  enum class Overlap { automatic, on, off };
+  bool fast_reduction = false;  ///< the MPI library's own sum in place of the reduction tree
+  Overlap overlap = Overlap::automatic;
+  std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
+  double sparse_below = 0.5;  ///< share of a table's rows up to which its gradient stays sparse
+  std::optional<double> timeout_seconds = {};    ///< none: adaptive (adaptive_timeout.h); 0: no limit
+  std::optional<double> straggler_factor = 1.2;  ///< none: stragglers are not reported
+  std::int64_t check_every_steps = 100;          ///< 0: variables are never compared across ranks
+};
+
+/// Options of the section `comm`.
+std::span<const ParamSpec> communication_table();
+/// `section` is checked against communication_table().
+CommunicationOptions communication_options(const Params& section);
+
+}  // namespace lockstep

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/clip_rule.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr ParamSpec kTable[] = {
+    {"clip_global_norm", real, "null", "> 0 or null",
+     "Limit of the norm of all gradients together: where it is above, all of them are multiplied by limit / "
+     "norm."},
+    {"clip_norm", real, "null", "> 0 or null", "The same, for each variable's gradient by itself."},
+    {"clip_average_norm", real, "null", "> 0 or null",
+     "The same, of a variable's norm divided by the number of its elements."},
+    {"clip_value", reals, "null", "or null",
+     "Limit of each number: c for [-c, c], or [low, high] with low <= 0 <= high. Of this and the other "
+     "limits "
+     "only one may be given."},
+    {"record_norm", boolean, "false", "",
+     "Record the norm of all gradients together as gradient_norm, before clipping. Where norms are limited "
+     "it "
+     "always is."},
+};
+
+constexpr std::pair<std::string_view, ClipRule::By> kWays[] = {
+    {"clip_global_norm", ClipRule::By::global_norm},
+    {"clip_norm", ClipRule::By::norm},
+    {"clip_average_norm", ClipRule::By::average_norm},
+    {"clip_value", ClipRule::By::value},
+};
+
+/// clip_value: c stands for [-c, c].
+void read_range(const Params& section, ClipRule& rule) {
+  const std::vector<double>& limits = section.reals("clip_value");
+  const char* const advice =
+      "Give a limit c > 0, which stands for [-c, c], or [low, high] with low <= 0 <= high: a gradient of 0 "
+      "stays 0.";
+  if (limits.size() != 1 && limits.size() != 2)
+    throw section.error("clip_value", fmt::format("there are {} numbers", limits.size()), advice);
+  rule.high = static_cast<float>(limits.back());
+  rule.low = limits.size() == 2 ? static_cast<float>(limits.front()) : -rule.high;
+  if (!std::isfinite(rule.low) || !std::isfinite(rule.high))
+    throw section.error("clip_value", "a limit is not finite in float32", advice);
+  if (!(rule.low <= 0 && rule.high >= 0 && rule.low < rule.high))
+    throw section.error("clip_value", fmt::format("[{}, {}] is no range around 0", rule.low, rule.high),
+                        advice);
+}
+
+}  // namespace
+
+std::span<const ParamSpec> clip_table() { return kTable; }
+
+ClipRule clip_rule(const Params& section) {
+  ClipRule rule;
+  rule.record_norm = section.boolean("record_norm");
+  std::string_view first;
+  for (const auto& [name, by] : kWays) {
+    if (!section.has(name)) continue;
+    if (rule.clips())
+      throw section.error(name, fmt::format("{} is given, too", first),
+                          "Gradients are clipped in one way: leave out all of clip_global_norm, clip_norm, "
+                          "clip_average_norm and clip_value but one.");
+    first = name;
+    rule.by = by;
+    if (by == ClipRule::By::value) {
+      read_range(section, rule);
+      continue;
+    }
+    rule.limit = section.real(name);
+  }
+  return rule;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an update of the variables works on, after the gradients of the global batch are summed.
+#pragma once
+
+#include <span>
+
+#include "core/device.h"
+#include "core/sparse_rows.h"
+#include "core/thread_pool.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lane.h"
+#include "model/variable_store.h"
+
+namespace lockstep {
+
+/// All references outlive what is made with them.
+struct UpdateContext {
+  VariableStore& variables;
+  const KernelTable& kernels;
+  Device& device;
+  ThreadPool& pool;
+  std::span<Lane> lanes;  ///< one per thread, each with its stream
+};
+
+/// The summed gradients of sparse tables, by Variable::sparse_index.
+class SparseTotals {
+ public:
+  virtual ~SparseTotals() = default;
+  /// The count is in host memory; rows and values are on the device.
+  virtual const SparseRows& total(int index) const = 0;
+  /// The same with the count on the device, for kernels that read it.
+  virtual const SparseRows& total_on_device(int index) const = 0;
+};
+
+}  // namespace lockstep

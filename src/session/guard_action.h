@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run does about a number that is not finite, or a loss that jumps.
+#pragma once
+
+#include <string_view>
+
+namespace lockstep {
+
+enum class GuardAction { error, stop, skip, warn };
+
+/// By the names that a configuration uses; any other name means `error`.
+constexpr GuardAction guard_action(std::string_view name) {
+  if (name == "stop") return GuardAction::stop;
+  if (name == "skip") return GuardAction::skip;
+  if (name == "warn") return GuardAction::warn;
+  return GuardAction::error;
+}
+
+}  // namespace lockstep

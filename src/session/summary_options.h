@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `summary` of a configuration: what is recorded during training, and how often.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+struct SummaryOptions {
+  std::int64_t every_steps = 10;
+  std::optional<double> every_seconds = {};
+  std::int64_t counter_every_steps = 100;
+  bool events = true;   ///< event files for TensorBoard
+  bool metrics = true;  ///< metrics.jsonl
+};
+
+/// Options of the section `summary`.
+std::span<const ParamSpec> summary_table();
+/// `section` is checked against summary_table().
+SummaryOptions summary_options(const Params& section);
+
+}  // namespace lockstep

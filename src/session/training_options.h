@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `train` of a configuration: the length of the run, its batches, and the limits of a job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/params.h"
+#include "session/guard_action.h"
+
+namespace lockstep {
+
+struct TrainingOptions {
+  std::int64_t batch_size = 1;                          ///< samples per global step, over all ranks
+  std::optional<std::int64_t> epochs = {}, steps = {};  ///< length of the run: exactly one is set
+  bool shuffle = true;
+  bool drop_remainder = false;
+  GuardAction on_nan = GuardAction::error;
+  int max_recoveries = 3;
+  std::optional<double> time_limit_seconds = {};  ///< of one job
+  double time_margin_seconds = 10;
+  int max_jobs_without_progress = 2;
+
+  /// global_step at the end of the run.
+  std::int64_t total_steps(std::int64_t steps_per_epoch) const {
+    return steps ? *steps : *epochs * steps_per_epoch;
+  }
+};
+
+/// Options of the section `train`.
+std::span<const ParamSpec> training_table();
+/// `section` is checked against training_table(). Throws Error(config) with position.
+TrainingOptions training_options(const Params& section);
+
+}  // namespace lockstep

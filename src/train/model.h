@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `model` of a configuration, and what is made of it: graph, heads, variables. Local to each
+// rank: no communication. Every rank gets the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/params.h"
+#include "data/dataset.h"
+#include "model/graph.h"
+#include "model/heads.h"
+#include "model/variable_store.h"
+#include "optim/regularizer.h"
+#include "train/loss_report.h"
+
+namespace lockstep {
+
+struct ModelOptions {
+  Params section;  ///< layers and heads, checked against model_table()
+  std::vector<RegularizationRule> regularization;
+  bool report_accuracy = true;
+};
+
+/// Options of the section `model`.
+std::span<const ParamSpec> model_table();
+/// Also makes layers and losses once, so that all mistakes show before data is read. Throws Error(config)
+/// with position.
+ModelOptions model_options(const Node& section);
+
+struct Model {
+  std::unique_ptr<Graph> graph;
+  std::unique_ptr<VariableStore> variables;
+  std::unique_ptr<Heads> heads;
+  std::vector<RegularizationRule> regularization;
+  bool report_accuracy = true;  ///< the configuration asks for accuracy
+  /// One number called accuracy is reported.
+  bool accuracy() const { return report_accuracy && heads->only_classifier() != nullptr; }
+  /// This part of the results is reported.
+  bool reports(std::string_view part) const { return report_accuracy || !is_accuracy(part); }
+};
+
+/// What decides how a model's values and gradients are held.
+struct ModelStorage {
+  DType activations = DType::f32;
+  std::int64_t batch_size = 1;  ///< samples per global step
+  /// The gradient of a table stays sparse if a step touches at most this share of its rows.
+  double sparse_below = 0;
+};
+/// The graph for samples of shape `features`, with allocated, uninitialised variables on `device`.
+Model make_model(const ModelOptions& options, const Shape& features, const ModelStorage& storage,
+                 Device& device);
+/// Checks that a data set fits the model: label columns and values. Throws Error(config) or Error(data).
+void check_labels(Model& model, const Dataset& dataset);
+
+}  // namespace lockstep
