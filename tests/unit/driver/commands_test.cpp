@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "checkpoint_testing.h"
 #include "core/error.h"
 #include "driver/commands/command_events.h"
 #include "driver/commands/command_inspect.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "io/event_writer.h"
+#include "unit/io/checkpoint_testing.h"
 
 namespace lockstep {
 namespace {

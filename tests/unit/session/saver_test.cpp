@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "comm/self_communicator.h"
-#include "driver_test_support.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {
