@@ -10,28 +10,26 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"reduction", string, "tree", "tree|fast",
-     "tree: the same bits on any number of ranks. fast: the MPI library's own sum, whose bits may depend on "
-     "it."},
+     "tree: the same bits on any number of ranks. fast: the sum of the MPI library, whose bits may "
+     "depend on the number of ranks."},
     {"overlap", string, "auto", "auto|on|off",
-     "Sum gradients while others are still being computed, in a thread of its own. auto: if the rank has a "
-     "core to spare, or a GPU."},
+     "Sum gradients in a communication thread while the backward pass computes others. auto: on if the "
+     "rank has a spare core or a GPU."},
     {"bucket_first_mb", real, "1.0", "> 0 MB",
      "Size of the first gradient bucket: small, so that communication starts early."},
     {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
     {"sparse_below", real, "0.5", "[0, 1]",
-     "The gradient of a table (embedding) stays rows and values if a step can touch at most this share of "
-     "its "
-     "rows. The results are the same either way."},
+     "The gradient of a table (embedding) stays sparse, as rows and values, if a step can touch at most "
+     "this share of the rows. The results are the same either way."},
     {"timeout_seconds", real, "null", ">= 0 seconds or null",
-     "A wait for other ranks that takes longer ends the run with a message; ten times as long while one of "
-     "them evaluates, saves or reads. null: the larger of 60 s and five times the slowest of the first ten "
-     "steps, and 300 s until they are done. 0: wait for ever."},
+     "A wait for other ranks that takes longer ends the run with a message. The limit is ten times as "
+     "long while a rank evaluates, saves or reads. null: the larger of 60 s and five times the slowest "
+     "of the first ten steps, and 300 s during those. 0: no limit."},
     {"straggler_factor", real, "1.2", "> 1 or null",
-     "Name a rank whose own work takes more than so many times the median of all ranks, in three windows of "
-     "100 steps on "
-     "end. null: never."},
+     "Report a rank whose own work takes more than this many times the median of all ranks in three "
+     "consecutive windows of 100 steps. null: never."},
     {"check_every_steps", integer, "100", ">= 0",
-     "Compare a hash of the variables of all ranks after so many steps. 0: never."},
+     "Compare a hash of the variables across ranks after every this many steps. 0: never."},
 };
 
 std::int64_t bytes_of(double megabytes) { return static_cast<std::int64_t>(megabytes * (1 << 20)); }

@@ -15,8 +15,9 @@ namespace {
 
 constexpr ParamSpec kDataKeys[] = {
     {"format", ParamType::string, kRequired, "", "Name of the reader."},
-    {"train", ParamType::node, "null", "", "Options of the training set that differ from those beside it."},
-    {"eval", ParamType::node, "null", "", "Options of the evaluation set that differ. null: no evaluation."},
+    {"train", ParamType::node, "null", "", "Options of the training set that differ from the common ones."},
+    {"eval", ParamType::node, "null", "",
+     "Options of the evaluation set that differ from the common ones. null: no evaluation."},
 };
 bool is_data_key(std::string_view key) {
   return std::any_of(std::begin(kDataKeys), std::end(kDataKeys),

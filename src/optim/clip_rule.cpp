@@ -17,19 +17,17 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"clip_global_norm", real, "null", "> 0 or null",
-     "Limit of the norm of all gradients together: where it is above, all of them are multiplied by limit / "
-     "norm."},
-    {"clip_norm", real, "null", "> 0 or null", "The same, for each variable's gradient by itself."},
+     "Limit of the norm of all gradients together. If the norm is larger, all gradients are multiplied "
+     "by limit / norm."},
+    {"clip_norm", real, "null", "> 0 or null", "The same for the gradient of each variable separately."},
     {"clip_average_norm", real, "null", "> 0 or null",
-     "The same, of a variable's norm divided by the number of its elements."},
+     "The same for the norm of a variable's gradient divided by its number of elements."},
     {"clip_value", reals, "null", "or null",
-     "Limit of each number: c for [-c, c], or [low, high] with low <= 0 <= high. Of this and the other "
-     "limits "
-     "only one may be given."},
+     "Limit of each element: c for [-c, c], or [low, high] with low <= 0 <= high. At most one of the "
+     "four limits may be given."},
     {"record_norm", boolean, "false", "",
-     "Record the norm of all gradients together as gradient_norm, before clipping. Where norms are limited "
-     "it "
-     "always is."},
+     "Record the norm of all gradients before clipping as gradient_norm. It is always recorded where "
+     "norms are limited."},
 };
 
 constexpr std::pair<std::string_view, ClipRule::By> kWays[] = {

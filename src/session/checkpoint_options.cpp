@@ -11,35 +11,32 @@ using enum ParamType;
 constexpr double kSecondsPerHour = 3600;
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", integer, "null", ">= 1 or null", "Write a checkpoint after so many steps, too."},
+    {"every_steps", integer, "null", ">= 1 or null", "Also write a checkpoint after every this many steps."},
     {"every_epochs", integer, "1", ">= 0 or null",
-     "Write a checkpoint after so many epochs. 0 or null: never for this reason. One is always written at "
-     "the end."},
-    {"every_seconds", real, "null", "> 0 seconds or null", "Write a checkpoint after so much time, too."},
+     "Write a checkpoint after every this many epochs. 0 or null: not by epochs. One is always written "
+     "at the end."},
+    {"every_seconds", real, "null", "> 0 seconds or null",
+     "Also write a checkpoint when this much time has passed since the last one."},
     {"mtbf_hours", real, "null", "> 0 hours or null",
-     "Mean time between failures of the machines that the run is on. Writes checkpoints as often as that "
-     "makes "
-     "worth while (Young's and Daly's rule, from the measured time that training stands still for one), "
-     "beside "
-     "those of the other options."},
-    {"at_start", boolean, "false", "", "Write a checkpoint before the first step, too."},
-    {"keep", integer, "5", ">= 0", "How many of the newest checkpoints to keep. 0: all."},
+     "Mean time between failures of the machines of the run. Also write checkpoints at the interval that "
+     "loses the least time (Young's and Daly's rule, from the measured time that one checkpoint delays "
+     "training)."},
+    {"at_start", boolean, "false", "", "Also write a checkpoint before the first step."},
+    {"keep", integer, "5", ">= 0", "Number of newest checkpoints to keep. 0: all."},
     {"keep_every_hours", real, "null", "> 0 hours or null",
-     "Of the checkpoints that would go, keep one in so many hours for good."},
+     "Of the checkpoints that would be deleted, keep one per this many hours permanently."},
     {"keep_best", integer, "0", ">= 0",
-     "How many of the best checkpoints to keep beside the newest. An evaluation that is better than all "
-     "before it "
-     "is followed by a checkpoint."},
+     "Number of best checkpoints to keep in addition to the newest ones. An evaluation that is better "
+     "than all earlier ones is followed by a checkpoint."},
     {"best_metric", string, "loss", "",
-     "Of the evaluation: what keep_best compares: loss, accuracy, or a metric of eval.metrics."},
+     "Metric of the evaluation that keep_best compares: loss, accuracy, or a metric of eval.metrics."},
     {"best_mode", string, "min", "min|max",
      "Whether a smaller (min) or a larger (max) best_metric is better."},
     {"background", boolean, "true", "",
-     "Write in a thread of its own, so that training waits for a copy in memory only. false: training waits "
-     "for "
+     "Write in a background thread: training waits only for a copy in memory. false: training waits for "
      "the disk."},
     {"timeout_seconds", real, "3600", "> 0 seconds",
-     "The end of the run waits no longer for a checkpoint; then it is an error."},
+     "Time limit of the wait for a checkpoint at the end of the run; exceeding it is an error."},
 };
 
 /// None for 0, too: both mean never.

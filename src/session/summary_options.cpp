@@ -9,10 +9,10 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", integer, "10", ">= 1", "Record loss and metrics after so many steps."},
-    {"every_seconds", real, "null", "> 0 seconds or null", "Record when so many seconds have passed, too."},
+    {"every_steps", integer, "10", ">= 1", "Record loss and metrics after every this many steps."},
+    {"every_seconds", real, "null", "> 0 seconds or null", "Also record when this much time has passed."},
     {"counter_every_steps", integer, "100", ">= 1",
-     "Record global_step/sec and samples/sec after so many steps."},
+     "Record global_step/sec and samples/sec after every this many steps."},
     {"events", boolean, "true", "", "Write event files for TensorBoard."},
     {"metrics", boolean, "true", "", "Write metrics.jsonl."},
 };

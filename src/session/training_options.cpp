@@ -15,33 +15,28 @@ using enum ParamType;
 constexpr ParamSpec kTable[] = {
     {"batch_size", integer, kRequired, "> 0 samples", "Samples per global step, over all ranks together."},
     {"epochs", integer, "null", ">= 1 or null",
-     "How many passes over the training set. Give either epochs or steps."},
-    {"steps", integer, "null", ">= 1 or null", "How many global steps. Give either epochs or steps."},
+     "Number of passes over the training set. Give either epochs or steps."},
+    {"steps", integer, "null", ">= 1 or null", "Number of global steps. Give either epochs or steps."},
     {"shuffle", boolean, "true", "",
-     "A new order of the samples in each epoch; the order depends on the seed only."},
+     "Permute the samples anew in each epoch. The order depends on the seed only."},
     {"drop_remainder", boolean, "false", "",
-     "Leave out an epoch's last batch if it is smaller than the others."},
+     "Drop the last batch of an epoch if it is smaller than the others."},
     {"on_nan", string, "error", "error|stop|skip|warn",
-     "What to do when the loss, or the norm of gradients that are clipped by it, is NaN or infinite. error: "
-     "end with exit code 1; the last checkpoint before "
-     "it is kept. "
-     "stop: end in order. skip: leave out this step's update. warn: say it and go on."},
+     "What to do when the loss is NaN or infinite, or the norm of the gradients where they are clipped "
+     "by norm. error: exit code 1; the last checkpoint before it is kept. stop: end normally. skip: omit "
+     "the update of this step. warn: log a warning and continue."},
     {"max_recoveries", integer, "3", ">= 0",
-     "How often a session goes back to the last checkpoint after an error that may go away."},
+     "How often one job may go back to the last checkpoint after a transient error."},
     {"time_limit", string, "null", "duration or null",
-     "How long one job may take, from the start of the program: 90s, 45m, 1.5h, 2d, 1:30:00 or 2-00:00:00. "
-     "The run stops "
-     "and saves in time, and ends with exit code 75. Slurm's limit is known without it where "
-     "SLURM_JOB_END_TIME is set; "
-     "the earlier one counts."},
+     "Time limit of one job, from the start of the program: 90s, 45m, 1.5h, 2d, 1:30:00 or 2-00:00:00. "
+     "The run saves and stops before the limit, with exit code 75. Slurm's limit is used without this "
+     "option where SLURM_JOB_END_TIME is set; the earlier of the two counts."},
     {"time_margin", real, "10", ">= 0 seconds",
-     "How much earlier than the end of the job the run stops, beside the time that steps and checkpoints "
-     "were seen to "
-     "take."},
+     "Seconds before the end of the job at which the run stops at the latest, in addition to the "
+     "measured time of steps and checkpoints."},
     {"max_jobs_without_progress", integer, "2", ">= 1",
-     "After so many jobs in a row that gained no step, exit code 1 in place of 75: a run that does not get "
-     "ahead is not "
-     "queued again for ever."},
+     "After this many consecutive jobs that completed no step the exit code is 1 instead of 75, so that "
+     "the queue does not restart a run that makes no progress."},
 };
 
 std::optional<double> time_limit(const Params& section) {

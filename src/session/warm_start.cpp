@@ -23,23 +23,18 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"checkpoint", string, "null", "file or run directory, or null",
-     "Where initial values come from. null: every variable begins with its own. A run that continues from "
-     "its own "
-     "checkpoint never looks here."},
+     "Source of the initial values. null: every variable keeps its own initial values. A run that "
+     "continues from its own checkpoint ignores this section."},
     {"variables", strings, "[.*]", "",
-     "Regular expressions for whole names of variables of this model: conv1/.* for all of conv1. Others "
-     "begin with "
-     "their own initial values."},
+     "Regular expressions for whole names of variables of this model: conv1/.* for all of conv1. Other "
+     "variables keep their own initial values."},
     {"rename", node, "null", "map or null",
-     "What variables of this model are called in the checkpoint: {conv1/kernel: first/kernel} for one, "
-     "{head/: "
-     "top/} for all below, {/: backbone/} for all, or a regular expression with groups: "
-     "{'block([0-9]+)/(.*)': "
-     "'stage$1/$2'}."},
+     "Names in the checkpoint of this model's variables: {conv1/kernel: first/kernel} for one, {head/: "
+     "top/} for all below head, {/: backbone/} for all, or a regular expression with groups: "
+     "{'block([0-9]+)/(.*)': 'stage$1/$2'}."},
     {"strict", boolean, "true", "",
-     "It is an error if a variable is not in the checkpoint or has another shape there. false: take what "
-     "fits, and "
-     "warn."},
+     "It is an error if a variable is missing in the checkpoint or has another shape there. false: take "
+     "what matches and log a warning."},
 };
 
 std::vector<NameRules::Rule> rules_of(const Params& section) {

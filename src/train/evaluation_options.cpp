@@ -10,14 +10,13 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"batch_size", integer, "null", "> 0 samples or null",
-     "Samples per step of evaluation. null: train's batch_size."},
+     "Samples per step of evaluation. null: that of section train."},
     {"every_epochs", integer, "1", ">= 0 or null",
-     "Evaluate after so many epochs. 0 or null: only at the end."},
-    {"every_steps", integer, "null", ">= 1 or null", "Evaluate after so many steps, too."},
+     "Evaluate after every this many epochs. 0 or null: only at the end."},
+    {"every_steps", integer, "null", ">= 1 or null", "Also evaluate after every this many steps."},
     {"metrics", node, "null", "list or null",
-     "What evaluations report beside loss and accuracy: a list of metrics, each a name or {name: options}; "
-     "see the "
-     "metrics."},
+     "Metrics that evaluations report in addition to loss and accuracy: a list, each a name or {name: "
+     "options}; see the metrics."},
 };
 
 }  // namespace

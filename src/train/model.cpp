@@ -14,13 +14,13 @@ namespace {
 constexpr ParamSpec kModelTable[] = {
     {"layers", ParamType::node, kRequired, "", "The layers, in order; see the list of layers."},
     {"loss", ParamType::node, "softmax_cross_entropy", "",
-     "What training makes small: a loss on the last layer's output; see the list of losses."},
+     "Loss on the output of the last layer, which training minimizes; see the list of losses."},
     {"heads", ParamType::node, "null", "list or null",
-     "In place of loss: several outputs with a loss each, see the options of a head. Training makes the sum "
-     "of "
-     "weight x loss small."},
+     "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes "
+     "the sum of weight x loss."},
     {"regularization", ParamType::node, "null", "list or null",
-     "L1 and L2 of chosen variables, a part of the training loss: see the options of a line."},
+     "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
+     "line."},
     {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy."},
 };
 

@@ -14,17 +14,16 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"compute", string, "float32", "float32|bfloat16|float16",
-     "Type in which activations and their gradients are held; variables, their gradients, statistics and "
-     "losses "
-     "are float32 always."},
+     "Type of activations and their gradients. Variables, their gradients, statistics and losses are "
+     "always float32."},
     {"loss_scale", node, "auto", "auto|dynamic|a power of two",
-     "What the loss is multiplied by before the backward pass, and the summed gradients are divided by after "
-     "it. auto: dynamic for float16, else 1. dynamic: from 65536 on, halved where gradients overflow (that "
-     "step's update is left out), doubled after loss_scale_growth_steps steps without."},
+     "Factor of the loss before the backward pass; the summed gradients are divided by it. auto: dynamic "
+     "for float16, else 1. dynamic: starts at 65536, is halved where gradients overflow (the update of "
+     "that step is omitted), and doubled after loss_scale_growth_steps steps without overflow."},
     {"loss_scale_growth_steps", integer, "2000", ">= 1", "See loss_scale."},
     {"allow_tf32", boolean, "false", "",
-     "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), for "
-     "speed."},
+     "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), "
+     "which is faster."},
 };
 
 DType activation_type(const Params& section) {

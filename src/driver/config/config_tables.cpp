@@ -20,23 +20,22 @@ using enum ParamType;
 
 constexpr ParamSpec kGeneral[] = {
     {"seed", integer, "0", ">= 0",
-     "Seed of everything random: initial values, order of samples, dropout, augmentation."},
+     "Seed of all randomness: initial values, order of samples, dropout, augmentation."},
     {"shards", integer, "null", ">= 1 or null",
-     "Microshards per global batch, fixed for the life of a run: the most ranks x threads that can compute "
-     "at once. "
-     "null: the number of cores of the first launch."},
+     "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
+     "that can compute at once. null: the number of cores of the first launch."},
     {"threads", integer, "null", ">= 1 or null",
-     "Compute threads per rank. null: the cores that the rank may use, shared fairly among the ranks of a "
-     "node."},
+     "Compute threads per rank. null: the cores that the rank may use, divided evenly among the ranks of "
+     "a node."},
     {"device", string, "cpu", "cpu|cuda",
-     "What ranks compute on. cuda: one GPU per rank, by the rank's number on its host. The bits of a run are "
-     "the same on any number of ranks of one kind of device."},
+     "What ranks compute on. cuda: one GPU per rank, chosen by the rank's number on its host. A run has "
+     "the same bits on any number of ranks of one kind of device."},
     {"base_directory", string, "null", "or null",
-     "Where relative paths in this file begin. null: the folder of this file. A run directory's config.yaml "
-     "has it written."},
+     "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
+     "config.yaml sets it."},
     {"data", node, kRequired, "", "What to read, and how: see the readers."},
     {"model", node, kRequired, "", "What to learn: see the layers."},
-    {"optimizer", node, kRequired, "", "How variables move: see the optimizers."},
+    {"optimizer", node, kRequired, "", "How variables are updated: see the optimizers."},
     {"train", node, "null", "", "The training loop."},
     {"gradients", node, "null", "", "Clipping of gradients, and their norm."},
     {"eval", node, "null", "", "Evaluation during and after training."},
@@ -44,10 +43,10 @@ constexpr ParamSpec kGeneral[] = {
     {"warm_start", node, "null", "", "Initial values from another run."},
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
     {"comm", node, "null", "", "Communication between ranks."},
-    {"precision", node, "null", "", "Types of numbers."},
-    {"hooks", node, "null", "", "What else happens while training: a list, see the hooks."},
+    {"precision", node, "null", "", "Number types."},
+    {"hooks", node, "null", "", "Hooks that run beside training: a list, see the hooks."},
     {"plugins", strings, "null", "or null",
-     "Shared objects with layers, losses, readers and hooks of your own, loaded at start."},
+     "Shared objects with your own layers, losses, readers and hooks, loaded at the start."},
 };
 
 }  // namespace
