@@ -31,7 +31,6 @@ ValueCheck not_negative_number() {
                  [](const std::string& text) { return parse_real(text).value_or(-1) >= 0; });
 }
 
-/// predict does one of two things, each with its options.
 void check_predict(const CLI::App& sub, const CommandLine& line) {
   const char* const help = "See: lockstep predict --help";
   if (line.prompt) {

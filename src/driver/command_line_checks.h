@@ -15,16 +15,16 @@ class App;
 
 namespace lockstep {
 
-/// Empty for a good value, else what is wrong with it.
+/// Returns an empty text for a valid value, else what is wrong.
 using ValueCheck = std::function<std::string(const std::string& text)>;
 
-/// "'text' is not `what`" unless it is good.
+/// A check that fails with "'text' is not `what`".
 ValueCheck must_be(const char* what, bool (*good)(const std::string& text));
 ValueCheck positive_whole_number();
 ValueCheck whole_number();
 ValueCheck not_negative_number();
 
-/// predict does one of two things, each with its options. Throws Error(usage).
+/// Options of predict with --input and with --prompt must not be mixed. Throws Error(usage).
 void check_predict(const CLI::App& sub, const CommandLine& line);
 
 }  // namespace lockstep

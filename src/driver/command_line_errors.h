@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to the command line: what was probably meant when CLI11 says that something is wrong.
+// Private to the command line: errors with the probable intention where CLI11 reports a mistake.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class App;
 namespace lockstep {
 
 Error usage_error(std::string what, std::string advice);
-/// "Did you mean 'train'? " before `otherwise`, if a known word is close.
+/// "Did you mean 'train'? " before `otherwise`, if a known word is near.
 std::string with_suggestion(std::string_view word, const std::vector<std::string>& known,
                             const std::string& otherwise);
 std::vector<std::string> command_names(const CLI::App& app);
@@ -27,9 +27,9 @@ std::string full_name(const CLI::App& sub);
 std::string name_above(const CLI::App& sub);
 /// The command that was chosen: the innermost; null if there is none.
 CLI::App* chosen_command(const CLI::App& app);
-/// CLI11 says that something was left over; this says what was probably meant.
+/// The error for an argument that CLI11 did not expect, with the probable intention.
 Error leftover_error(const CLI::App& sub);
-/// A group of commands without one of them.
+/// The error for a group of commands without one of them.
 Error missing_below(const CLI::App& group, const std::vector<std::string>& below);
 
 }  // namespace lockstep

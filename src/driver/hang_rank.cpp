@@ -23,12 +23,13 @@ namespace lockstep {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(50);
-/// The parked rank gives up before the others do, so that its message is the one that is seen.
+/// The waiting rank times out this much earlier than the others, so that its message is the one that is
+/// printed.
 constexpr double kMarginSeconds = 30;
 
 void park(double limit_seconds) {
 #ifdef PR_SET_PTRACER
-  // Where Yama lets only a parent attach: any process of this user may.
+  // Yama may restrict attaching to the parent: allow any process of this user.
   (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 #endif
   log_warning(

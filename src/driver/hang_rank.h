@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --hang-rank N: one rank waits, before it has done anything, until a debugger is attached and lets it go on.
+// --hang-rank N: one rank waits at the start until a debugger resumes it.
 //
-// The debugger sets the variable lockstep_debugger_continue, which every build has by that name, or detaches
-// after setting it. The other ranks wait in a collective. The run's limit for every wait is then
-// --hang-seconds, because a rank at a breakpoint is late for as long as a person thinks.
+// The debugger sets the variable lockstep_debugger_continue, which exists in every build. The other ranks
+// wait in a collective. The time limit of every wait is then at least --hang-seconds, because a rank at a
+// breakpoint is late.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,11 @@ extern "C" volatile int lockstep_debugger_continue;
 
 namespace lockstep {
 
-/// The limit for communication calls: `configured`, or more where a debugger is waited for.
+/// The time limit of communication calls: `configured`, or more if a rank waits for a debugger.
 std::optional<double> hang_timeout_seconds(const CommandLine& line, std::optional<double> configured);
 
-/// All ranks, first of all. Parks the rank that `line` names, if it names one. Throws the same Error on all
-/// ranks: Error(usage) if there is no such rank, or if no debugger came within --hang-seconds.
+/// All ranks, before any other collective. Holds the rank that `line` names, if it names one. Throws the same
+/// Error on all ranks: Error(usage) if there is no such rank, or if no debugger came within --hang-seconds.
 void hang_rank(const CommandLine& line, Communicator& world);
 
 }  // namespace lockstep

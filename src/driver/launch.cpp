@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-/// How long ranks other than 0 hold their message back: if the chief has the same error, it speaks for all.
+/// Delay of messages of ranks other than 0: if the chief has the same error, only its message appears.
 constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
 
 [[noreturn]] void print_and_abort(CommEnvironment& environment, const std::string& message, int code) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of every command that may run on many ranks: start communication, run, end; and the one place
-// where an error of one rank or of all becomes one message and one exit code.
+// The start and the end of every command that may run on many ranks, and the one place where an error of one
+// rank or of all ranks becomes one message and one exit code.
 //
 // A SharedError (comm/shared_error.h) ends the run in order: the chief prints, all ranks finalize. Any other
-// error may be one rank's own while the others wait in a collective: that rank prints and aborts the run.
+// error may be one rank's own while the others wait in a collective: that rank prints it and aborts the run.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@
 namespace lockstep {
 
 /// Starts communication, runs `body` and returns its exit code, or that of its error. With one rank, errors
-/// are simply rethrown. `timeout_seconds` as in CommOptions. `quiet`: on standard error warnings and errors
-/// only.
+/// are rethrown. `timeout_seconds` as in CommOptions. `quiet`: print only warnings and errors on standard
+/// error.
 int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body);
 
 }  // namespace lockstep

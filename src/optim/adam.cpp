@@ -41,8 +41,8 @@ class Adam final : public Optimizer {
   }
 
  private:
-  /// The rate with the bias correction, which is that of the betas as the kernel has them: 1 - 0.999 in
-  /// float32 is 1.3e-5 off.
+  /// The rate with bias correction, computed from the betas in float32 as the kernel uses them: 1 - 0.999 in
+  /// float32 has a relative error of 1.3e-5.
   float alpha(std::int64_t step) const {
     const auto t = static_cast<double>(step + 1);
     return static_cast<float>(learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /

@@ -101,7 +101,7 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
   has_totals_ = true;
 }
 
-/// Where a dense block's part of the flat range begins, with the gap before it.
+/// First flat element that belongs to a dense block, including the alignment gap before it.
 std::int64_t GradientClip::begin_of(std::int64_t block) const {
   if (block == 0) return 0;
   if (block == dense_blocks_) return context_.variables.dense_elements();
@@ -123,7 +123,7 @@ void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Ran
 void GradientClip::clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows) {
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
   const SparseRows& total = sparse.total(table.sparse_index);
-  // A device has one lane, and rows that the host cannot look at.
+  // On a device there is one lane, and the host cannot read the rows.
   const Range positions = must_wait() ? Range{0, *total.count} : positions_of(total, rows);
   context_.kernels.clip.clip_rows(lane_of(thread), sparse.total_on_device(table.sparse_index),
                                   positions.first, positions.last,

@@ -24,18 +24,18 @@ class GradientClip {
   GradientClip(const ClipRule& rule, const UpdateContext& context);
 
   const ClipRule& rule() const { return rule_; }
-  /// Looks at the summed gradients (as the reducer and `sparse`, which may be null, have them) and finds what
-  /// they are multiplied by. They stay as they are. No allocation, no waiting.
+  /// Computes the norms of the summed gradients and the factors of clipping. `gradients` are the dense ones,
+  /// flat; `sparse` those of sparse tables, or null. Does not change them. No allocation, no wait.
   void measure(const float* gradients, const SparseTotals* sparse);
-  /// Clips the thread's part of the dense gradients, piece by piece, each followed by then(its flat range):
-  /// all threads' ranges together are all dense elements.
+  /// Clips this thread's part of the dense gradients piece by piece and calls then(flat range) after each
+  /// piece. The ranges of all threads together cover all dense elements.
   void clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then);
-  /// Clips what there is of the table's rows [rows.first, rows.last).
+  /// Clips the gradient's rows in [rows.first, rows.last) of a sparse table.
   void clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows);
 
   /// totals() waits for the device.
   bool must_wait() const { return !context_.device.is_host(); }
-  /// Of the last measure(); the same on all ranks. Nothing before the first one.
+  /// Norms of the last measure(); the same on all ranks. None before the first one.
   std::optional<ClipTotals> totals();
 
   std::size_t memory_bytes() const {
@@ -55,9 +55,9 @@ class GradientClip {
     std::int64_t first_block, num_blocks;
   };
   std::vector<Table> tables_;  ///< by Variable::sparse_index
-  // On the device: tables of ClipBlock (those of the flat range, in its order) and ClipVariable (in the order
-  // of declaration, which the form of a gradient does not change), a sum per block, and per variable its sum
-  // of squares and its factor.
+  // On the device: ClipBlock in the order of the flat range; ClipVariable in the order of declaration, which
+  // does not depend on which gradients are sparse; a sum per block; per variable its sum of squares and its
+  // factor.
   Buffer blocks_, variables_, sums_, squares_, factors_;
   Buffer totals_;  ///< pinned: a ClipTotals
   DeviceEvent measured_;

@@ -21,7 +21,7 @@ class GradientDescent final : public Optimizer {
   void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                    const Variable& table, const SparseRows& gradient, Range rows,
                    std::int64_t step) const override {
-    // A gradient of zero moves nothing.
+    // A gradient of zero changes nothing.
     kernels.update.gradient_descent_rows(lane, row_update(table, gradient, rows, false),
                                          variables.trainable_address() + table.offset,
                                          static_cast<float>(learning_rate(step)));

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How variables move. An optimizer has slots, flat allocations of the same layout as the trainable variables,
-// and one fused update per range: any cut of the range gives the same bits, so threads and ranks may share
-// the work.
+// The base class of the optimization rules. An optimizer has slots, flat allocations with the layout of the
+// trainable variables, and one fused update of a flat range. The bits do not depend on how the range is cut,
+// so threads may share the work.
 //
-// Rules and defaults are those of the classic training library (docs/optimizers.md). To add one: one file or
-// class, one line in the table, one test with a check vector, one line in the documentation.
+// Rules and defaults are those of the classic training library (docs/optimizers.md); optimizer_table.cpp says
+// how to add one.
 #pragma once
 
 #include <cstdint>
@@ -39,29 +39,29 @@ class Optimizer {
 
   /// Allocates the slots, filled with their initial values.
   void create_slots(Device& device, const VariableStore& variables);
-  /// Fills the slots with their initial values again.
+  /// Sets the slots to their initial values.
   void reset_slots();
   /// The whole slot on the device, flat like VariableStore::trainable_values().
   float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
-  /// The device has new values: the host's copy, if it is one, is old.
+  /// Marks the host's copy, where there is one, as outdated: the slots changed on the device.
   void device_changed() { host_is_old_ = device_ != nullptr && !device_->is_host(); }
-  /// The part of a slot that belongs to a variable, in host memory, as it is on the device now. What is
-  /// written there is the device's after to_device().
+  /// The part of a slot that belongs to a variable, in host memory, with the device's current values.
+  /// to_device() copies changes back.
   Tensor slot_tensor(std::size_t index, const Variable& variable) const;
   void to_device();
 
   double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
 
-  /// Rows of a table that a step does not touch stay as they are, and so do their slots. Without it they move
-  /// as with a gradient of zero: the result is that of a dense gradient.
+  /// True: a step leaves rows of a table that it does not touch, and their slots, unchanged. False: such rows
+  /// are updated with a gradient of zero, as with a dense gradient.
   bool lazy() const { return lazy_; }
 
   /// Applies `gradients`, one per element of the flat range, to the values of the range. `step` is the global
-  /// step before the update. Different lanes may update different ranges at once.
+  /// step before the update. Lanes may update disjoint ranges concurrently.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                       const float* gradients, Range range, std::int64_t step) const = 0;
-  /// The same for the rows [first, last) of a table whose gradient is sparse. Its count lies in host memory,
-  /// and is read when this is called; rows and values on the device.
+  /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and
+  /// read during the call; rows and values are on the device.
   virtual void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                            const Variable& table, const SparseRows& gradient, Range rows,
                            std::int64_t step) const = 0;
@@ -71,7 +71,7 @@ class Optimizer {
   bool lazy_;
   Device* device_ = nullptr;
   std::vector<Buffer> slots_;
-  std::vector<Buffer> mirrors_;  ///< in host memory; empty where that is the device's
+  std::vector<Buffer> mirrors_;  ///< pinned host copies; empty on the CPU
   mutable bool host_is_old_ = false;
 };
 

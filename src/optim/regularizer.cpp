@@ -22,7 +22,7 @@ bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
-/// Of the trainable variables, the one whose name is most like `pattern`: the longest common end counts, as
+/// The trainable variable whose name is most like `pattern`: the one with the longest common suffix, because
 /// patterns mostly begin with a *.
 std::string most_alike(const std::string& pattern, const VariableStore& variables) {
   std::vector<std::string_view> names;

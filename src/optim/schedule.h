@@ -16,7 +16,7 @@ namespace lockstep {
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of the update that makes step `step` + 1 out of `step`; the first update is at step 0.
+  /// The rate of the update after which the global step is `step` + 1; the first update has step 0.
   virtual double rate(std::int64_t step) const = 0;
 };
 

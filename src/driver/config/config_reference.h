@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference of all options as Markdown, printed from the very tables that check them. docs/config.md is
+// The reference of all options as Markdown, printed from the tables that check them. docs/config.md is
 // its output (scripts/update_docs.sh), and a test compares the two.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace lockstep {
 
-/// One table of another room: a layer, an optimizer, a reader ...
+/// One table beside the sections: a layer, an optimizer, a reader ...
 struct ReferenceSection {
   std::string title;  ///< a heading: "Layer conv2d"
   std::string help;
   std::span<const ParamSpec> table;
 };
 
-/// The driver's sections first, then `others`, in their order.
+/// The sections first, then `others`, in their order.
 std::string config_reference(std::span<const ReferenceSection> others = {});
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of all configuration sections that the driver itself reads. `data`, `model` and `optimizer` are
-// checked by the tables of the readers, layers and optimizers that they name.
+// The tables of the configuration's sections, collected from the rooms that declare them. `data`, `model` and
+// `optimizer` are checked by the tables of the readers, layers and optimizers that they name.
 #pragma once
 
 #include <span>

@@ -22,8 +22,8 @@ std::string position(const std::string& name, const YAML::Mark& mark) {
   return mark.is_null() ? name : fmt::format("{}:{}:{}", name, mark.line + 1, mark.column + 1);
 }
 
-// Copies yaml-cpp's graph into a tree. An alias is copied like what it stands for; one that holds itself, or
-// that multiplies into millions of nodes, is stopped by the limits.
+// Copies yaml-cpp's graph into a tree. An alias is replaced by a copy of its target. Limits of depth and size
+// stop aliases that contain themselves or expand into millions of nodes.
 class Converter {
  public:
   explicit Converter(const std::string& name) : name_(name) {}
@@ -78,8 +78,8 @@ class Converter {
   int count_ = 0;
 };
 
-// Where a second document begins. Not YAML::LoadAll: that never ends, and takes all memory, after a stray
-// "]".
+// Where a second document begins. YAML::LoadAll is no alternative: after a stray "]" it never returns and
+// takes all memory.
 std::optional<YAML::Mark> second_document(const std::string& text) {
   struct Ignore : YAML::EventHandler {
     YAML::Mark start;

@@ -12,8 +12,8 @@ namespace lockstep {
 
 namespace {
 
-// The list item that `segment` means: an index, or the `name` of an item, also of one written as `- conv2d:
-// {name: a}`.
+// The list item that `segment` names: an index, or the `name` of an item, which may be written as
+// `- conv2d: {name: a}`.
 Node* item_of(Node& list, std::string_view segment) {
   std::size_t index = 0;
   const auto [end, status] = std::from_chars(segment.data(), segment.data() + segment.size(), index);
@@ -89,7 +89,7 @@ void apply_override(Node& root, std::string_view assignment) {
     throw Error(ErrorKind::config, error.what_happened(), where,
                 "The value is YAML: quote special characters.");
   }
-  // One position for all of it: lines and columns inside a command-line argument help nobody.
+  // One position for the whole value: lines and columns inside a command-line argument do not help.
   const auto place = [&](Node& node, const auto& self) -> void {
     node.where = where;
     for (std::string& key : node.entry_where) key = where;

@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-// Plain only where every YAML reader, also of version 1.1 (where `on` is true), sees the same text.
+// Plain scalars only where every YAML reader sees the same text, also one of version 1.1, where `on` is true.
 bool plain_is_safe(const std::string& text) {
   const auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
@@ -81,7 +81,7 @@ std::string on_a_line(const Node& node) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
-// `indent` is where the lines of this node begin; the first line's indentation is there already.
+// `indent`: indentation of the node's lines; that of the first line is already written.
 void write(std::string& out, const Node& node, int indent) {
   const std::string margin(static_cast<std::size_t>(indent), ' ');
   const auto write_child = [&](const Node& child, bool in_list) {

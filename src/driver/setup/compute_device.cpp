@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-/// A rank's line of the table, as it travels.
+/// A rank's row of the table, as it is exchanged.
 struct Row {
   char host[64], gpu[64], address[32], cores[64];
   std::int32_t numa_node;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank computes on: the CPU, or the GPU that falls to it.
+// The device that a rank computes on: the CPU, or its GPU.
 #pragma once
 
 #include <string>

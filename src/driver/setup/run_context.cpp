@@ -72,7 +72,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
           fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards_));
     const Range own = shards_of_rank(world().rank(), world().size(), shards_);
     const int threads =
-        device_->is_gpu() ? 1  // it only gives the GPU its work
+        device_->is_gpu() ? 1  // it only submits work to the GPU
                           : choose_threads(config_, is_chief(), ranks_on_host_, static_cast<int>(own.size()));
     workers_ = std::make_unique<Workers>(threads, device_->device);
     model_.variables->initialize(seed());

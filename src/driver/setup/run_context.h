@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What train, evaluate and predict have in common: ranks, data, model, threads, put together in the same
-// order on all ranks, with every error the same on all of them.
+// What every command that computes is set up with: ranks, device, data, model, threads. Set up in the same
+// order on all ranks; every error is the same on all of them.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ namespace lockstep {
 
 class RunContext {
  public:
-  /// All ranks. Reads the splits that are asked for, builds the model for their features, chooses shards and
-  /// threads, and checks that all ranks have the same build, configuration, data and variables. Variables
+  /// All ranks. Reads the data sets that are asked for, builds the model for their features, chooses shards
+  /// and threads, and checks that all ranks have the same build, configuration, data and variables. Variables
   /// hold their initial values.
   RunContext(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint,
              bool wants_train, bool wants_eval);
@@ -38,7 +38,7 @@ class RunContext {
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
   const ComputeDevice& device() const { return *device_; }
-  /// See device_table(); whether ranks share a GPU.
+  /// See lockstep::device_table().
   const std::string& device_table() const { return device_table_; }
   bool shares_gpus() const { return shares_gpus_; }
   int shards() const { return shards_; }
@@ -51,10 +51,11 @@ class RunContext {
   Communicator& gradients() { return *gradients_; }
   Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
-  /// From GPU to GPU, on a stream of its own; null where gradients pass through the host.
+  /// Between GPUs, on a separate stream; null where gradients pass through the host.
   std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
   ExecutorContext executor_context();
-  /// What the bits of a step depend on beside the configuration: build, instruction set, libraries, data.
+  /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
+  /// data.
   std::vector<std::pair<std::string, std::string>> environment() const;
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What evaluate and predict are pointed at: a run directory (its config.yaml and newest checkpoint), or a
-// configuration.
+// The target of evaluate and predict: a run directory (its config.yaml and newest checkpoint), or a
+// configuration file.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct RunTarget {
   std::string run_dir;
 };
 
-/// From `target` and --run-dir of the command line. Reads the configuration; before MPI.
+/// Reads the configuration. Before MPI starts. Throws Error(config).
 RunTarget resolve_target(const CommandLine& line);
 
 }  // namespace lockstep

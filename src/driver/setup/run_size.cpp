@@ -14,7 +14,8 @@ namespace lockstep {
 
 int cores_per_rank(int ranks_on_host) {
   const int mine = available_cores();
-  // A mask smaller than the machine is a launcher's binding, made for this rank; else the machine is shared.
+  // A CPU mask smaller than the machine is a launcher's binding for this rank; otherwise ranks share the
+  // machine.
   const bool bound = mine < static_cast<int>(std::thread::hardware_concurrency()) && ranks_on_host > 1;
   return bound ? mine : std::max(1, mine / ranks_on_host);
 }

@@ -23,7 +23,7 @@ namespace lockstep {
 
 namespace {
 
-/// What keep_best goes by; empty if it is off.
+/// The metric of keep_best; empty if it is off.
 std::string best_metric(const MonitoredSession& session, const Config& config, const Evaluation* evaluation) {
   if (config.checkpoint.saver.retention.keep_best == 0) return {};
   if (evaluation == nullptr)
@@ -45,8 +45,8 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
   return "eval/" + metric;
 }
 
-/// How often ranks meet while they wait for the last checkpoint: well below the limit of a communication
-/// call.
+/// Interval at which ranks synchronise while they wait for the last checkpoint: well below the time limit of
+/// a communication call.
 double meet_seconds(const Config& config) {
   constexpr double kMeetSeconds = 5;
   const double limit = config.comm.timeout_seconds.value_or(0);

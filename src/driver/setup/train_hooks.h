@@ -7,7 +7,7 @@
 //   evaluation, the configuration's own, stop at the run's end, checkpoint_saver, progress, step_clock
 //
 // Evaluation comes before the configuration's hooks, so that early stopping sees its results in the same
-// step; the saver behind them, so that a checkpoint holds their state of the same step.
+// step. The saver comes after them, so that a checkpoint holds their state of the same step.
 #pragma once
 
 #include "data/step_plan.h"
@@ -30,7 +30,7 @@ struct TrainHookParts {
   bool quiet = false;
 };
 
-/// Adds them. What `parts` names outlives the session. All ranks. Throws Error(config).
+/// Adds the hooks. The references in `parts` outlive the session. All ranks. Throws Error(config).
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts);
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which layers' products of 16-bit numbers are float32's on this device, for people: they save no time there.
+// Which layers compute products of 16-bit numbers in float32 on this device, as text: 16 bits save no time
+// there.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace lockstep {
 
 /// "conv1, fc (this processor cannot multiply float16); conv2 (...)", by reason in the order of the layers;
-/// empty: there is none. The layers were prepared.
+/// empty: none. Call it after the layers are prepared.
 std::string widened_products(const Graph& graph);
 
 }  // namespace lockstep
