@@ -34,7 +34,7 @@ class BadCommandAndConfig(BadInputTest):
     def test_unknown_command(self):
         self.refused(CONFIG, "unknown command 'evalate'(.|\n)*Did you mean 'evaluate'", "evalate", "runs/x")
 
-    def test_a_typo_in_a_key_is_answered_with_its_place_and_the_right_one(self):
+    def test_misspelt_key_names_position_and_right_key(self):
         config = self.edited("batch_size: 64", "batchsize: 64")
         self.refused_training(CONFIG, r"edited\.yaml:\d+:\d+(.|\n)*'?batchsize'?(.|\n)*batch_size", config=config)
         config = self.edited("filters: 32", "filtres: 32")
@@ -92,7 +92,7 @@ class BadData(BadInputTest):
     def test_wrong_number_of_columns(self):
         self.refused_rows("has 64 columns, but the rows before it have 65", 1700, self.rows[1699].partition(",")[2])
 
-    def test_damage_in_the_held_out_part_is_found_before_training(self):
+    def test_damaged_evaluation_set_is_found_at_the_start(self):
         self.refused_rows("column 1: 'x' is not a number", 1797, "x," + self.rows[1796].partition(",")[2])
         self.assertEqual(records(self.folder / "refused"), [])
 
@@ -121,16 +121,16 @@ class BadCheckpoint(BadInputTest):
         self.train("whole", steps=20, sets=self.SETS)
         self.assert_same_run("whole", "run")
 
-    def test_a_flipped_bit_costs_some_steps_but_not_the_run(self):
+    def test_flipped_bit_costs_steps_not_the_run(self):
         self.flip_a_byte(checkpoints(self.run_dir)[-1])
         self.continues_as_if_undamaged()
 
-    def test_a_truncated_file_costs_some_steps_but_not_the_run(self):
+    def test_truncated_file_costs_steps_not_the_run(self):
         newest = checkpoints(self.run_dir)[-1]
         newest.write_bytes(newest.read_bytes()[:-3000])
         self.continues_as_if_undamaged(ranks=None)
 
-    def test_an_empty_file_costs_some_steps_but_not_the_run(self):
+    def test_empty_file_costs_steps_not_the_run(self):
         checkpoints(self.run_dir)[-1].write_bytes(b"")
         self.continues_as_if_undamaged(ranks=3)
 
@@ -149,7 +149,7 @@ class BadCheckpoint(BadInputTest):
         self.refused(CHECKPOINT, "none of 3 checkpoints is intact", "evaluate", self.run_dir)
         self.assertEqual([path.read_bytes() for path in checkpoints(self.run_dir)], before)
 
-    def test_a_damaged_one_that_is_named_is_not_replaced_by_another(self):
+    def test_named_damaged_checkpoint_is_not_replaced(self):
         newest = checkpoints(self.run_dir)[-1]
         self.flip_a_byte(newest)
         self.refused(CHECKPOINT, newest.name, "evaluate", self.run_dir, "--checkpoint", newest)

@@ -40,7 +40,7 @@ class ClipTest(LockstepTest):
     def numbers(self, run, name):
         return [record[name] for record in records(self.folder / run) if name in record]
 
-    def test_same_bits_on_any_number_of_ranks_and_threads_with_sparse_and_dense_gradients(self):
+    def test_same_bits_with_sparse_and_dense_gradients(self):
         self.train("plain", config=self.config)
         self.assertEqual(self.numbers("plain", "gradient_norm"), [])
         digests = {self.digest("plain")}
@@ -58,7 +58,7 @@ class ClipTest(LockstepTest):
             digests.add(self.digest(kind))
         self.assertEqual(len(digests), 5, "something was not clipped")
 
-    def test_the_norm_is_recorded_without_changing_a_bit_and_a_limit_above_it_changes_none(self):
+    def test_recording_the_norm_changes_no_bit(self):
         self.train("plain", config=self.config)
         self.train("recorded", config=self.config, sets=["gradients.record_norm=true"])
         norms = self.numbers("recorded", "gradient_norm")
@@ -86,7 +86,7 @@ class ClipTest(LockstepTest):
         result = self.lockstep("train", self.config, "--run-dir", self.folder / "no", "--set", hook, code=2)
         self.assertIn("there is no tensor 'gradient_norm'", str(result))
 
-    def test_a_resumed_run_ends_alike_on_another_number_of_ranks_and_in_the_other_form(self):
+    def test_resumed_run_same_bits_on_other_ranks_and_form(self):
         sets = ["gradients.clip_global_norm=0.5"]
         self.train("whole", config=self.config, sets=sets)
         self.train("parts", config=self.config, sets=sets, ranks=3, steps=5)
@@ -94,7 +94,7 @@ class ClipTest(LockstepTest):
         self.train("parts", config=self.config, sets=sets)
         self.assert_same_run("whole", "parts")
 
-    def test_the_norm_is_that_behind_the_loss_scale_and_regularization(self):
+    def test_norm_is_taken_after_loss_scale_and_regularizer(self):
         sets = ["gradients.clip_global_norm=0.5"]
         self.train("plain", config=self.config, sets=sets)
         self.train("scaled", config=self.config, sets=[*sets, "precision.loss_scale=1024"])
@@ -106,7 +106,7 @@ class ClipTest(LockstepTest):
         self.assert_same_run("l2-1", "l2-3")
         self.assertGreater(self.numbers("l2-1", "gradient_norm")[0], 50 * self.numbers("plain", "gradient_norm")[0])
 
-    def test_float16_with_a_dynamic_loss_scale_is_clipped_behind_it(self):
+    def test_float16_is_clipped_after_its_loss_scale(self):
         growth = ["precision.loss_scale=dynamic", "precision.loss_scale_growth_steps=1"]
         sets = ["precision.compute=float16", "train.batch_size=128", "shards=4", "gradients.clip_global_norm=0.5"]
         result = self.train("one", config=DIGITS, sets=[*sets, *growth], steps=40)
@@ -117,7 +117,7 @@ class ClipTest(LockstepTest):
             self.train(run, config=DIGITS, sets=[*sets, *growth], ranks=ranks, threads=threads, steps=40)
             self.assert_same_run("one", run, run)
 
-    def test_record_and_replay_look_at_gradients_before_and_variables_behind_clipping(self):
+    def test_replay_sees_gradients_before_clipping(self):
         sets = ["gradients.clip_norm=0.2"]
         self.train("recorded", config=self.config, sets=sets, ranks=2, more=["--record", "3"])
         self.lockstep("replay", self.folder / "recorded", "--step", "3")  # code 0: the same on one rank

@@ -36,7 +36,7 @@ def can_attach():
 
 @unittest.skipIf(GDB is None, "gdb is not installed")
 class OneRankTest(LockstepTest):
-    def test_a_run_without_mpirun_stops_at_a_breakpoint_and_ends_as_ever(self):
+    def test_run_without_mpirun_stops_at_a_breakpoint(self):
         """Also in the shell that salloc gives, whose environment is full of Slurm's variables."""
         for run, variables in (("shell", {}), ("salloc", {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_NNODES": "2",
                                                           "SLURM_JOB_NODELIST": "n[1-2]"})):

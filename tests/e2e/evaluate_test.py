@@ -18,7 +18,7 @@ class EvaluateTest(LockstepTest):
         with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
             self.rows = file.read().splitlines()[FIRST:LAST]
 
-    def test_the_same_exact_metrics_on_1_to_4_ranks_as_during_training(self):
+    def test_same_metrics_on_1_to_4_ranks_as_in_training(self):
         run = self.folder / "run"
         texts = [self.lockstep("evaluate", run, ranks=ranks).out for ranks in (None, 1, 2, 3, 4)]
         self.assertEqual(len(set(texts)), 1, texts)

@@ -31,7 +31,7 @@ class ExamplesTest(LockstepTest):
             self.assert_same_run("run-1", f"run-{ranks}")
 
     @unittest.skipUnless(CIFAR.is_file(), "no file cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA")
-    def test_cifar10_resnet20_has_the_same_bits_on_1_2_and_3_ranks(self):
+    def test_cifar10_resnet20_same_bits_on_1_2_and_3_ranks(self):
         for ranks in (1, 2, 3):
             self.train(f"run-{ranks}", ranks=ranks, config=SOURCE / "examples" / "cifar10_resnet20.yaml", steps=3,
                        sets=[f"data.path={CIFAR}", "train.batch_size=32", "data.eval.rows=[0, 100]"])
@@ -48,7 +48,7 @@ class ExamplesTest(LockstepTest):
         return [record["loss"] for record in records(self.folder / "run-1")]
 
     @unittest.skipUnless(MNIST.is_dir(), "no folder mnist in LOCKSTEP_EXTRA_DATA")
-    def test_mnist_multitask_has_the_same_bits_on_1_to_4_ranks(self):
+    def test_mnist_multitask_same_bits_on_1_to_4_ranks(self):
         for ranks in (1, 2, 3, 4):
             self.train(f"run-{ranks}", ranks=ranks, config=SOURCE / "examples" / "mnist_multitask.yaml", steps=4,
                        sets=[f"data.folder={MNIST}", "data.eval.rows=[8000, 8300]", "eval.every_epochs=0"])
@@ -58,7 +58,7 @@ class ExamplesTest(LockstepTest):
         self.assertAlmostEqual(evaluation["loss"], evaluation["loss/digit"] + evaluation["loss/attributes"], places=9)
 
     @unittest.skipUnless(REUTERS.is_file(), "no file reuters21578-modapte.tsv.gz in LOCKSTEP_EXTRA_DATA")
-    def test_reuters_lstm_has_the_same_bits_on_1_to_4_ranks(self):
+    def test_reuters_lstm_same_bits_on_1_to_4_ranks(self):
         losses = self.short_runs("reuters_lstm.yaml", REUTERS,
                                  ["train.batch_size=12", "data.train.rows=[0, 200]", "data.eval.rows=[0, 50]"])
         self.assertTrue(all(0 < loss < 20 for loss in losses), losses)
@@ -66,7 +66,7 @@ class ExamplesTest(LockstepTest):
         self.assertEqual(evaluation["samples"], 50)
 
     @unittest.skipUnless(SHAKESPEARE.is_file(), "no file tinyshakespeare.txt in LOCKSTEP_EXTRA_DATA")
-    def test_word2vec_learns_with_the_same_bits_on_1_to_4_ranks(self):
+    def test_word2vec_same_bits_on_1_to_4_ranks(self):
         losses = self.short_runs("word2vec.yaml", SHAKESPEARE, ["data.part=[0, 0.2]"], steps=200)
         self.assertLess(sum(losses[-10:]), 0.95 * sum(losses[:10]))
         out = self.lockstep("neighbours", self.folder / "run-1", "--variable", "words/embeddings", "--words", "king,love",
@@ -74,7 +74,7 @@ class ExamplesTest(LockstepTest):
         self.assertEqual(len(out.splitlines()), 9, out)
 
     @unittest.skipUnless(SHAKESPEARE.is_file(), "no file tinyshakespeare.txt in LOCKSTEP_EXTRA_DATA")
-    def test_shakespeare_transformer_has_the_same_bits_on_1_to_4_ranks(self):
+    def test_shakespeare_same_bits_on_1_to_4_ranks(self):
         losses = self.short_runs("shakespeare_transformer.yaml", SHAKESPEARE,
                                  ["train.batch_size=6", "data.eval.part=[0.99, 1]"], steps=4)
         self.assertLess(losses[-1], losses[0])

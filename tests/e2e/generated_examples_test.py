@@ -47,13 +47,13 @@ class GeneratedExamples(LockstepTest):
         for evaluation in evaluations:
             self.assertTrue(math.isfinite(evaluation[metric]), evaluation)
 
-    def test_cosmo_conv3d_has_the_same_bits_on_1_to_4_ranks(self):
+    def test_cosmo_conv3d_same_bits_on_1_to_4_ranks(self):
         self.run_on_ranks("cosmo_conv3d.yaml", self.make("generate_volumes.py", "--samples", 24), "loss")
 
     def test_unet_has_the_same_bits_on_1_to_4_ranks(self):
         self.run_on_ranks("unet.yaml", self.make("generate_shapes.py", "--samples", 24), "mean_iou")
 
-    def test_the_scripts_make_the_same_numbers_twice_and_others_with_another_seed(self):
+    def test_scripts_depend_on_their_seed_only(self):
         read = "import h5py, hashlib, sys; f = h5py.File(sys.argv[1]); print(*(hashlib.sha256(f[n][()].tobytes()).hexdigest() for n in ('features', 'labels')))"
         for script, size in (("generate_volumes.py", 8), ("generate_shapes.py", 16)):
             hashes = []

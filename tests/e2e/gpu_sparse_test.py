@@ -69,7 +69,7 @@ class GpuSparseTest(GpuRunTest):
             self.on_gpu(f"{name}{ranks}", ranks=ranks, gpus=gpus, config=config, **options)
             self.assert_same_run(expected or f"{name}{groups[0][0]}", f"{name}{ranks}", f"{name}, {ranks} ranks")
 
-    def test_sparse_gradients_give_the_bits_of_dense_ones_on_any_number_of_ranks(self):
+    def test_sparse_gradients_have_the_bits_of_dense_ones(self):
         for model, optimizer in (("dense", ADAM % ""), ("nce", MOMENTUM % ""), ("softmax", GRADIENT_DESCENT),
                                  ("tables", ADAM % "")):
             config = self.config(model, optimizer)
@@ -80,7 +80,7 @@ class GpuSparseTest(GpuRunTest):
             self.on_gpu(f"{model}-dense", config=config, sets=["comm.sparse_below=0"])
             self.train_groups(f"{model}-sparse", config, f"{model}-dense")
 
-    def test_lazy_updates_are_the_same_on_any_number_of_ranks_and_others_than_eager_ones(self):
+    def test_lazy_updates_same_bits_and_unlike_eager(self):
         for model, optimizer in (("nce", ADAM), ("dense", MOMENTUM)):
             self.on_gpu(f"{model}-eager", config=self.config(model, optimizer % ""))
             self.train_groups(f"{model}-lazy", self.config(model, optimizer % LAZY))
@@ -88,7 +88,7 @@ class GpuSparseTest(GpuRunTest):
             losses = [[record["loss"] for record in records(self.folder / f"{model}-{how}")] for how in ("eager", "lazy1")]
             self.assertEqual(losses[0][0], losses[1][0])
 
-    def test_ranks_with_several_nodes_of_the_tree_and_microshards_without_samples(self):
+    def test_several_subtrees_and_empty_microshards(self):
         # 7 shards on 2 and 3 ranks; an epoch's last batch has 4 samples.
         config = self.config("nce", ADAM % LAZY)
         self.train_groups("uneven", config, sets=["shards=7"], groups=((1, 1), (2, 1), *(((3, 4),) if EMULATED else ())))
@@ -107,12 +107,12 @@ class GpuSparseTest(GpuRunTest):
             self.assertAlmostEqual(one, two, delta=1e-4 * abs(two))
 
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
-    def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
+    def test_same_bits_for_late_and_early_streams(self):
         config = self.config("nce", ADAM % LAZY)
         self.on_gpu("late", config=config)
         self.train_groups("early", config, "late", LOCKSTEP_EMULATED_RUN_AHEAD="1")
 
-    def test_a_loss_scale_is_taken_off_rows_and_finds_those_that_overflow(self):
+    def test_loss_scale_of_rows_and_their_overflow(self):
         # It doubles after each step, until what flows back to the tables overflows; there are no other gradients.
         sets = ["precision.compute=float16", "precision.loss_scale_growth_steps=1"]
         config = self.config("tables", ADAM % "")
@@ -122,7 +122,7 @@ class GpuSparseTest(GpuRunTest):
         self.assertTrue(any(a > b for a, b in zip(scales, scales[1:])), scales)
         self.train_groups("lazy", self.config("dense", ADAM % LAZY), sets=sets, steps=10, groups=((1, 1), (2, 1)))
 
-    def test_clipped_rows_and_their_norm_have_the_bits_of_dense_gradients(self):
+    def test_clipped_rows_have_the_bits_of_dense_gradients(self):
         for kind, limit in (("clip_global_norm", 0.05), ("clip_norm", 0.05), ("clip_value", 0.01)):
             config = self.config("nce", ADAM % "")
             sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]
@@ -131,7 +131,7 @@ class GpuSparseTest(GpuRunTest):
             shares = [record.get("clipped", 1) for record in records(self.folder / f"{kind}-dense")]
             self.assertGreater(max(shares), 0)
 
-    def test_a_resumed_run_has_the_bits_of_one_that_never_stopped_in_either_form(self):
+    def test_resumed_run_has_the_same_bits_in_either_form(self):
         config = self.config("nce", MOMENTUM % "")
         self.on_gpu("whole", config=config, steps=9)
         self.on_gpu("parts", config=config, steps=3, ranks=2)
@@ -139,7 +139,7 @@ class GpuSparseTest(GpuRunTest):
         self.on_gpu("parts", config=config, steps=9, ranks=4)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
-    def test_a_lazy_run_that_is_killed_goes_on_on_cpus_and_back_on_a_gpu(self):
+    def test_lazy_run_continues_on_cpu_and_back_on_gpu(self):
         config = self.config("nce", ADAM % LAZY)
         arguments = self.train_arguments("run", config=config, steps=100000, threads=None, sets=[
             "device=cuda", "shards=4", "train.epochs=100000", "checkpoint.every_steps=2"])
@@ -154,7 +154,7 @@ class GpuSparseTest(GpuRunTest):
         back = self.on_gpu("run", config=config, steps=reached + 5, sets=sets)
         self.assertIn(f"continuing at step {reached + 3}", back.err)
 
-    def test_a_recorded_step_is_repeated_on_another_number_of_ranks(self):
+    def test_recorded_step_repeats_on_other_ranks(self):
         self.on_gpu("run", config=self.config("nce", ADAM % LAZY), steps=4, ranks=2, more=("--record", 3))
         result = self.lockstep("replay", self.folder / "run", "--step", 3, "--quiet", ranks=3)
         self.assertIn("repeated on 3 ranks: equal, layer by layer", result.out)

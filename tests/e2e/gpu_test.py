@@ -17,7 +17,7 @@ STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
 class GpuTest(GpuRunTest):
     STEPS = STEPS
 
-    def test_same_bits_from_run_to_run_and_on_1_2_3_and_4_ranks_that_share_a_gpu(self):
+    def test_same_bits_on_1_to_4_ranks_sharing_a_gpu(self):
         first = self.on_gpu("first")
         self.assertNotIn("SHARE", first.err)
         for ranks in (1, 2, 3, 4):
@@ -27,14 +27,14 @@ class GpuTest(GpuRunTest):
             self.assertRegex(result.err, r"rank +host +GPU +address +NUMA +cores\n +0 ")
 
     @unittest.skipUnless(EMULATED, "several GPUs are emulated")
-    def test_same_bits_with_a_gpu_for_each_rank_where_gradients_go_from_gpu_to_gpu(self):
+    def test_same_bits_with_a_gpu_per_rank(self):
         self.on_gpu("one")
         for ranks in (2, 3, 4):
             result = self.on_gpu(f"nccl{ranks}", ranks=ranks, gpus=4)
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
 
-    def test_16_bit_activations_have_the_same_bits_on_any_number_of_ranks_and_come_close_to_the_cpu(self):
+    def test_16_bits_same_bits_and_close_to_the_cpu(self):
         for kind in ("bfloat16", "float16"):
             # The loss scale changes behind recorded steps: they must not be launched with the old one.
             sets = [f"precision.compute={kind}", "precision.loss_scale_growth_steps=2"]
@@ -52,7 +52,7 @@ class GpuTest(GpuRunTest):
         scales = [record["loss_scale"] for record in records(self.folder / "float161")]
         self.assertGreater(len(set(scales)), 2)
 
-    def test_clipped_gradients_have_the_same_bits_on_any_number_of_ranks_and_nearly_the_norms_of_the_cpu(self):
+    def test_clipped_gradients_same_bits_on_any_ranks(self):
         for kind, limit in (("clip_global_norm", 0.5), ("clip_norm", 0.2), ("clip_value", 0.02)):
             sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]
             self.on_gpu(f"{kind}1", sets=sets)
@@ -70,7 +70,7 @@ class GpuTest(GpuRunTest):
         self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
 
     @unittest.skipUnless(HAS_FAULTS, "a build without faults")
-    def test_a_norm_that_is_not_finite_leaves_the_update_out_or_ends_the_run_at_the_next_loss(self):
+    def test_non_finite_norm_skips_or_ends(self):
         sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}
         result = self.on_gpu("skip", ranks=2, sets=[*sets, "train.on_nan=skip"], **fault)
         self.assertIn("the norm of the gradients of step 3 is nan: training has diverged: this step's update is left out",
@@ -81,7 +81,7 @@ class GpuTest(GpuRunTest):
         self.assert_one_error(result, 1, "the loss of step 4 is nan")
 
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
-    def test_same_bits_whether_streams_run_as_late_or_as_early_as_they_may(self):
+    def test_same_bits_for_late_and_early_streams(self):
         self.on_gpu("late")
         for ranks, gpus in ((1, 1), (2, 1), (3, 4)):
             self.on_gpu(f"early{ranks}", ranks=ranks, gpus=gpus, LOCKSTEP_EMULATED_RUN_AHEAD="1")
@@ -104,18 +104,18 @@ class GpuTest(GpuRunTest):
         self.assertAlmostEqual(one, two, delta=1e-4)
 
     @unittest.skipUnless(EMULATED, "an error of NCCL is emulated")
-    def test_an_error_of_nccl_ends_all_ranks_with_one_message(self):
+    def test_nccl_error_ends_all_ranks_with_one_message(self):
         result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
         self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
 
     @unittest.skipUnless(EMULATED, "a profiler is emulated")
-    def test_a_profile_tells_the_gpus_profiler_where_it_begins_and_ends(self):
+    def test_profile_starts_and_stops_the_gpu_profiler(self):
         self.on_gpu("plain")
         result = self.on_gpu("run", sets=["hooks=[{profile: {first_step: 2, last_step: 3}}]"], LOCKSTEP_EMULATED_PROFILER="1")
         self.assertEqual(re.findall(r"^emulated profiler: (\w+)$", result.err, re.M), ["start", "stop"])
         self.assert_same_run("plain", "run")
 
-    def test_a_checkpoint_taken_while_the_gpu_goes_on_is_that_of_a_run_that_ended_there(self):
+    def test_concurrent_checkpoint_equals_that_of_an_end(self):
         sets = ["checkpoint.every_steps=1", "checkpoint.keep=100"]
         self.on_gpu("long", ranks=2, sets=sets)
         found = {self.header(path)["global_step"]: path for path in checkpoints(self.folder / "long")}
@@ -124,13 +124,13 @@ class GpuTest(GpuRunTest):
             self.on_gpu(f"to{step}", steps=step)
             self.assertEqual(self.header(found[step])["digest"], self.digest(f"to{step}"), f"step {step}")
 
-    def test_a_resumed_run_has_the_bits_of_one_that_never_stopped(self):
+    def test_resumed_run_has_the_bits_of_one_run(self):
         self.on_gpu("whole", steps=STEPS)
         self.on_gpu("parts", steps=STEPS // 2)
         self.on_gpu("parts", steps=STEPS, ranks=2)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
-    def test_a_loss_whose_divisor_depends_on_labels_is_computed_behind_recorded_phases(self):
+    def test_loss_with_label_divisor_follows_recording(self):
         # Its phase is never recorded. A resumed run begins with steps that are not recorded at all.
         sets = ["model.loss={softmax_cross_entropy: {ignore_index: 3}}"]
         self.on_gpu("whole", steps=STEPS, sets=sets)
@@ -138,7 +138,7 @@ class GpuTest(GpuRunTest):
         self.on_gpu("parts", steps=STEPS, ranks=2, sets=sets)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
-    def test_a_gpu_run_that_is_killed_goes_on_on_cpus_and_back_on_a_gpu(self):
+    def test_gpu_run_continues_on_cpu_and_back_on_gpu(self):
         arguments = self.train_arguments("run", steps=1000, threads=None, sets=[
             "device=cuda", "shards=4", "checkpoint.every_steps=2"])
         job = self.start(*arguments, ranks=2)
@@ -153,7 +153,7 @@ class GpuTest(GpuRunTest):
         losses = [record["loss"] for record in records(self.folder / "run")]
         self.assertLess(losses[-1], losses[0])
 
-    def test_evaluate_and_predict_use_the_gpu_and_agree_with_the_cpu(self):
+    def test_evaluate_and_predict_agree_with_the_cpu(self):
         self.on_gpu("run", steps=4)
         found = {}
         for device in ("cuda", "cpu"):
@@ -177,7 +177,7 @@ class GpuTest(GpuRunTest):
                 self.assertAlmostEqual(a, b, delta=1e-4)
 
     @unittest.skipUnless(EMULATED, "the size of the GPU is emulated")
-    def test_out_of_memory_says_how_much_was_asked_for_and_what_to_do(self):
+    def test_out_of_memory_names_size_and_advice(self):
         result = self.on_gpu("run", code=1, LOCKSTEP_EMULATED_GPU_BYTES=str(1 << 20))
         self.assert_one_error(result, 1, r"out of GPU memory: [\d.]+ MB could not be allocated on cuda:0; [\d.]+ MB are in "
                                          r"use by this rank, [\d.]+ of [\d.]+ MB are free\n  Use a smaller train.batch_size")
@@ -193,7 +193,7 @@ class GpuTest(GpuRunTest):
         self.assertLessEqual(float(predicted[1]), float(taken[1]))
         self.assertGreater(float(predicted[1]), 0.8 * float(taken[1]))
 
-    def test_a_recorded_step_is_repeated_on_another_number_of_ranks(self):
+    def test_recorded_step_repeats_on_other_ranks(self):
         self.on_gpu("run", steps=4, ranks=2, more=("--record", 3))
         result = self.lockstep("replay", self.folder / "run", "--step", 3, "--quiet", ranks=3)
         self.assertIn("repeated on 3 ranks: equal, layer by layer", result.out)

@@ -71,7 +71,7 @@ class Heads(LockstepTest):
         path.write_text(text, encoding="utf-8")
         return path
 
-    def test_the_same_bits_on_any_number_of_ranks_and_threads(self):
+    def test_same_bits_on_any_ranks_and_threads(self):
         config = self.config()
         self.train("one", config=config, steps=10)
         for ranks, threads in itertools.product((1, 2, 3, 4), (1, 2)):
@@ -100,7 +100,7 @@ class Heads(LockstepTest):
         self.train("run", config=self.config(ZEROS), steps=1)
         self.assertAlmostEqual(records(run)[0]["loss"], math.log(10), delta=1e-6)
 
-    def test_a_batch_of_which_nothing_counts_has_loss_0_and_moves_nothing(self):
+    def test_batch_without_weight_has_loss_0_and_no_update(self):
         # The fifth sample is a 4.
         sets = ["data.train.rows=[4, 5]", "train.batch_size=1", "shards=1"]
         self.train("run", config=self.config(ZEROS), steps=3, sets=["train.epochs=null", *sets])
@@ -143,7 +143,7 @@ class Heads(LockstepTest):
         result = self.lockstep("check", self.config(text), code=3)
         self.assertRegex(result.err, r"digits\.csv\.gz, line 9.*label 8 is not one of 8 classes")
 
-    def test_a_pattern_that_matches_nothing_names_the_nearest_variable(self):
+    def test_unmatched_pattern_names_nearest_variable(self):
         result = self.lockstep("check", self.config(HEADS.replace("*/kernel", "*/kernels")), code=2)
         self.assertRegex(result.err, r"no trainable variable matches '\*/kernels'")
         self.assertIn("The nearest is", result.err)

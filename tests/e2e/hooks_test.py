@@ -16,7 +16,7 @@ def hooks(*entries):
 
 
 class HooksTest(LockstepTest):
-    def test_stop_after_steps_counts_each_session_and_saves(self):
+    def test_stop_after_steps_counts_each_job_and_saves(self):
         sets = [hooks("stop_after_steps: {steps: 5}")]
         for expected in (5, 10):
             result = self.train("run", ranks=2, steps=50, sets=sets)
@@ -30,7 +30,7 @@ class HooksTest(LockstepTest):
         self.assertIn("stopping: 0.5 seconds have passed", result.err)
         self.assertEqual(len(checkpoints(self.folder / "run")), 1)
 
-    def test_early_stopping_is_the_same_when_interrupted_and_resumed_on_other_ranks(self):
+    def test_early_stopping_same_when_resumed(self):
         early = [*EARLY, hooks("stop_if_no_decrease: {metric: eval/loss, max_steps: 12, min_steps: 8}"),
                  "optimizer={momentum: {learning_rate: 0.05, momentum: 0.99}}", "checkpoint.keep_best=1", "checkpoint.best_metric=accuracy",
                  "checkpoint.best_mode=max"]
@@ -58,7 +58,7 @@ class HooksTest(LockstepTest):
         arguments = self.train_arguments("other", steps=7, sets=[hooks("logging: {tensors: [lost], every_steps: 3}")])
         self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, "there is no tensor 'lost'")
 
-    def test_a_profile_holds_every_rank_thread_and_layer_in_trace_event_format(self):
+    def test_profile_has_every_rank_thread_and_layer(self):
         self.train("run", ranks=2, threads=2, steps=9, sets=[
             hooks("profile: {first_step: 3, last_step: 4, every_steps: 5}"), "comm.overlap=on", "checkpoint.every_steps=1"])
         files = sorted((self.folder / "run" / "profile").iterdir())
@@ -83,7 +83,7 @@ class HooksTest(LockstepTest):
                 self.assertGreaterEqual(event["dur"], 0)
                 self.assertIn((event["pid"], event["tid"]), names)
 
-    def test_a_profile_shows_what_the_checkpoint_writer_does(self):
+    def test_profile_shows_the_checkpoint_writer(self):
         # Of the many checkpoints in a long window some begin and end within it, however busy the machine.
         self.train("run", steps=40, sets=[hooks("profile: {first_step: 2, last_step: 39}"), "checkpoint.every_steps=1"])
         file = self.folder / "run" / "profile" / "trace-00000002-00000039.json"
@@ -94,7 +94,7 @@ class HooksTest(LockstepTest):
         self.train("profiled", ranks=2, steps=6, sets=[hooks("profile: {first_step: 2, last_step: 5}")])
         self.assert_same_run("plain", "profiled")
 
-    def test_wait_for_step_waits_for_another_run_and_not_for_ever(self):
+    def test_wait_for_step_waits_with_a_time_limit(self):
         waiting = self.start(*self.train_arguments("second", steps=2, sets=[
             hooks(f"wait_for_step: {{run_dir: {self.folder / 'first'}, step: 4, poll_seconds: 0.05}}")]), ranks=2)
         wait_until(lambda: (self.folder / "second" / "lockstep.log").exists() and
@@ -109,7 +109,7 @@ class HooksTest(LockstepTest):
             hooks(f"wait_for_step: {{run_dir: {self.folder / 'first'}, step: 5, poll_seconds: 0.05, timeout_seconds: 0.2}}")])
         self.assert_one_error(self.start(*arguments, ranks=2).wait(), 4, "for a checkpoint of step 5, and there is only one of step 4")
 
-    def test_a_loss_that_is_not_finite_is_an_error_or_a_stop_or_left_out(self):
+    def test_non_finite_loss_is_error_stop_or_skip(self):
         rate = "optimizer={gradient_descent: {learning_rate: 1e30}}"
         self.assert_one_error(self.start(*self.train_arguments("error", steps=9, sets=[rate]), ranks=2).wait(), 1,
                               r"hook nan_guard, before_update: the loss of step \d is -?(nan|inf)")
@@ -127,7 +127,7 @@ class HooksTest(LockstepTest):
         self.assertEqual((steps[0], steps[-1]), (0, 40))
         self.assertGreater(len(steps), 2)
 
-    def test_unknown_hooks_and_options_are_found_before_anything_starts(self):
+    def test_unknown_hooks_are_found_at_the_start(self):
         for entry, pattern in (("profil", "unknown hook 'profil'.*\n.*Did you mean 'profile'"),
                                ("profile: {frist_step: 3}", "unknown key 'frist_step'"),
                                ("profile: {first_step: 9, last_step: 3}", "last_step 3 is before first_step 9"),
@@ -147,7 +147,7 @@ class PluginTest(LockstepTest):
         self.train("plain", ranks=3, steps=5)
         self.assert_same_run("plain", "run")
 
-    def test_an_error_in_each_method_on_one_rank_stops_all_and_names_hook_method_and_rank(self):
+    def test_hook_error_on_one_rank_stops_all(self):
         for rank in (0, 2):
             for method in ("begin", "after_create_session", "before_run", "after_run", "end"):
                 arguments = self.train_arguments(f"run-{rank}-{method}", steps=5, sets=[

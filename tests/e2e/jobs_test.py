@@ -56,7 +56,7 @@ class JobsTest(LockstepTest):
         self.assert_same_run("whole", "run")
         self.assertEqual(records(self.folder / "whole", "eval"), records(self.folder / "run", "eval"))
 
-    def test_a_time_limit_that_is_none_is_refused_before_anything_starts(self):
+    def test_invalid_time_limit_is_refused_at_the_start(self):
         for ranks in (None, 2):
             arguments = self.train_arguments("run", steps=3, sets=["train.time_limit='1:30'"])
             self.assert_one_error(self.start(*arguments, ranks=ranks).wait(), 2, "'1:30' is no duration(.|\n)*1:30:00")
@@ -85,7 +85,7 @@ class JobsTest(LockstepTest):
         self.assertFalse((folder / "STOP").exists())
         self.assertEqual(len(records(folder)), before)
 
-    def test_jobs_that_gain_no_step_are_not_queued_for_ever(self):
+    def test_jobs_without_progress_are_not_requeued(self):
         nothing = ["train.time_limit=1s", "train.time_margin=1"]
         for limit, codes in ((2, [75, 1]), (1, [1]), (3, [75, 75, 1])):
             run = f"run-{limit}"
@@ -111,7 +111,7 @@ class JobsTest(LockstepTest):
             self.assertIn("this run is finished: step 5", self.train("run", ranks=ranks, steps=5, sets=sets).err)
         self.assertEqual((self.folder / "run" / "status.json").read_text(encoding="utf-8"), status, "it was no job")
 
-    def test_a_run_that_stopped_early_is_finished_until_its_configuration_changes(self):
+    def test_early_stopped_run_is_finished(self):
         early = ["hooks=[{stop_if_lower: {metric: eval/loss, threshold: 100}}]", "eval.every_steps=10"]
         self.train("run", ranks=2, steps=50, sets=early)
         self.assertEqual(self.status()["step"], 10)

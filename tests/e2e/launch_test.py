@@ -71,7 +71,7 @@ class LaunchTest(LockstepTest):
         self.assertEqual(result.err.count("two Open MPIs"), 1)
         self.assertNotIn("two Open MPIs", self.evaluate_through(*MPIRUN, "-n", 2).err)
 
-    def test_a_run_directory_can_be_moved_and_its_config_run_again(self):
+    def test_moved_run_directory_can_be_run_again(self):
         self.train("first", steps=5)
         moved = self.folder / "elsewhere" / "moved"
         moved.parent.mkdir()

@@ -36,7 +36,7 @@ class MetricsTest(LockstepTest):
     def evaluate(self, run_dir, *arguments, **options):
         return json.loads(self.lockstep("evaluate", self.folder / run_dir, *arguments, **options).out)
 
-    def test_the_same_bits_on_any_number_of_ranks_and_threads_and_in_metrics_jsonl(self):
+    def test_same_metrics_on_any_ranks_and_threads(self):
         self.train_with_metrics("run", ranks=2, steps=30,
                                 sets=["eval.every_steps=15", "checkpoint.background=false"])
         texts = {}
@@ -83,7 +83,7 @@ class MetricsTest(LockstepTest):
         self.assertAlmostEqual(found["perplexity"], math.exp(loss), places=4)
         self.assertAlmostEqual(found["perplexity"], math.exp(found["loss"]), places=5)
 
-    def test_heads_have_metrics_of_their_own_and_labels_are_sigmoids(self):
+    def test_each_head_has_its_own_metrics(self):
         config = self.folder / "heads.yaml"
         table = [[int(d % 2 == 0), int(d > 4), int(d in (0, 4, 6, 8, 9))] for d in range(10)]
         text = DIGITS.read_text(encoding="utf-8").replace("../data/digits.csv.gz", str(DIGITS_DATA))
@@ -131,7 +131,7 @@ class MetricsTest(LockstepTest):
                 self.assertEqual(other[name], whole[name], f"{name} with {size}")
             self.assertAlmostEqual(other["perplexity"], whole["perplexity"], places=5)
 
-    def test_hooks_and_the_best_checkpoint_go_by_any_metric(self):
+    def test_hooks_and_keep_best_take_any_metric(self):
         sets = ["eval.every_steps=5", "checkpoint.keep_best=1", "checkpoint.best_metric=mean_iou",
                 "checkpoint.best_mode=max", "checkpoint.keep=1", "checkpoint.background=false",
                 "hooks=[{stop_if_higher: {metric: eval/f1, threshold: 0.5}}]"]
@@ -143,7 +143,7 @@ class MetricsTest(LockstepTest):
         best = max(found, key=lambda record: record["mean_iou"])["step"]
         self.assertIn(f"step-{best:08}.h5", [path.name for path in checkpoints(self.folder / "run")])
 
-    def test_without_metrics_nothing_is_reported_beside_loss_and_accuracy(self):
+    def test_without_metrics_only_loss_and_accuracy(self):
         self.train("run", ranks=1, steps=5)
         self.assertEqual(set(self.evaluate("run")), {"checkpoint", "global_step", "samples", "loss", "accuracy"})
 

@@ -13,19 +13,19 @@ INFO = subprocess.run([lockstep_run.PROGRAM, "info"], capture_output=True, text=
 
 @unittest.skipIf(re.search(r"^cuda:0 ", INFO, re.M), "this host has a GPU")
 class NoGpuTest(LockstepTest):
-    def test_device_cuda_is_one_error_that_says_why_and_what_to_do(self):
+    def test_device_cuda_is_one_error_with_advice(self):
         result = self.lockstep("train", DIGITS, "--run-dir", self.folder / "run", "--set", "device=cuda", ranks=2, code=2)
         self.assert_one_error(result, 2, r"device: (there is no GPU for rank \d|this program was built without GPUs)")
         self.assertIn("choose device: cpu", result.err)
 
-    def test_a_configuration_for_gpus_can_be_checked_all_the_same(self):
+    def test_gpu_configuration_can_be_checked(self):
         out = self.lockstep("check", DIGITS, "--set", "device=cuda").out
         self.assertRegex(out, r"GPU memory +not known here: .*\nThe configuration is good")
 
     def test_info_says_why_there_are_none(self):
         self.assertRegex(INFO, r"(?m)^GPUs +\S")
 
-    def test_a_run_on_cpus_loads_none_of_the_libraries_of_gpus(self):
+    def test_cpu_run_loads_no_gpu_library(self):
         job = self.start(*self.train_arguments("run", steps=100000))
         lockstep_run.wait_until(lambda: lockstep_run.records(self.folder / "run"), 60, "a step")
         maps = (lockstep_run.pathlib.Path("/proc") / str(job.process.pid) / "maps").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ PLUGIN = os.environ["LOCKSTEP_LAYER_PLUGIN"]
 class PluginTest(LockstepTest):
     SETS = [f"plugins={PLUGIN}"]
 
-    def test_a_layer_of_a_plugin_has_the_same_bits_on_1_2_and_3_ranks(self):
+    def test_plugin_layer_same_bits_on_1_2_and_3_ranks(self):
         for ranks in (1, 2, 3):
             self.train(f"run-{ranks}", ranks=ranks, config=CONFIG, steps=6, sets=self.SETS)
             self.assert_same_run("run-1", f"run-{ranks}")

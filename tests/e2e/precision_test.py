@@ -55,7 +55,7 @@ class PrecisionTest(LockstepTest):
         config.write_text(re.sub(r"\nmodel:.*?(?=\noptimizer:)", lambda _: RECURRENT, text, flags=re.DOTALL))
         return config
 
-    def test_a_recurrent_net_has_the_same_bits_on_any_number_of_ranks_and_threads(self):
+    def test_recurrent_net_same_bits_on_any_ranks(self):
         config = self.recurrent()
         for kind in TYPES:
             check = self.lockstep("check", config, "--set", f"precision.compute={kind}").out
@@ -69,7 +69,7 @@ class PrecisionTest(LockstepTest):
                 self.train(run, config=config, sets=sets, ranks=ranks, threads=threads, steps=STEPS)
                 self.assert_same_run(f"{kind}-one", run, run)
 
-    def test_a_recurrent_net_learns_what_it_learns_in_float32(self):
+    def test_recurrent_net_learns_as_in_float32(self):
         config = self.recurrent()
         accuracies = {}
         for kind in ("float32", *TYPES):
@@ -86,7 +86,7 @@ class PrecisionTest(LockstepTest):
         self.train("scaled", config=DIGITS, sets=self.sets("float32", "precision.loss_scale=1024"), steps=STEPS)
         self.assertEqual(self.digest("plain"), self.digest("scaled"))
 
-    def test_an_overflow_halves_the_loss_scale_and_leaves_the_update_out(self):
+    def test_overflow_halves_loss_scale_and_skips_update(self):
         # 2 to the power of 40 at the first step: the gradients of the logits alone are infinite in float16.
         growth = ["precision.loss_scale=dynamic", "precision.loss_scale_growth_steps=1"]
         result = self.train("run", config=DIGITS, sets=self.sets("float16", *growth), steps=40)
@@ -106,7 +106,7 @@ class PrecisionTest(LockstepTest):
         self.train("parts", config=DIGITS, sets=self.sets("float16", *growth), steps=STEPS)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
-    def test_gradients_that_overflow_at_a_fixed_scale_end_the_run_before_the_update(self):
+    def test_overflow_at_a_fixed_scale_ends_the_run(self):
         result = self.lockstep("train", DIGITS, "--run-dir", self.folder / "run", "--steps", "5",
                                "--set", "precision.compute=float16", "--set", f"precision.loss_scale={2 ** 50}", code=1)
         self.assertIn("the gradients of step 1 are not finite, at a loss scale of", str(result))

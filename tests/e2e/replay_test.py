@@ -28,7 +28,7 @@ class ReplayTest(LockstepTest):
         self.assertEqual(result.code, code, str(result))
         return result
 
-    def test_a_step_of_four_ranks_is_equal_layer_by_layer_on_one(self):
+    def test_step_of_four_ranks_repeats_on_one(self):
         self.record("run", 24, [3, 24])  # the 24th has 28 samples: microshards of 3 and 4
         for step in (3, 24):
             found = json.loads(self.replay("run", step, "--json").out)
@@ -39,7 +39,7 @@ class ReplayTest(LockstepTest):
         text = self.replay("run", 24, "--threads", 2, ranks=3).out
         self.assertIn("step 24, recorded on 4 ranks, repeated on 3 ranks: equal, layer by layer (", text)
 
-    def test_recording_changes_neither_the_bits_nor_which_checkpoints_stay(self):
+    def test_recording_changes_no_bits_or_checkpoints(self):
         sets = ["checkpoint.every_steps=2", "checkpoint.keep=2"]
         self.record("recorded", 8, [3, 5], ranks=2, sets=sets)
         self.train("plain", ranks=2, steps=8, sets=sets)
@@ -51,7 +51,7 @@ class ReplayTest(LockstepTest):
         for step in (3, 5, 10):
             self.replay("recorded", step)
 
-    def test_a_changed_weight_names_the_first_layer_that_differs(self):
+    def test_changed_weight_names_first_differing_layer(self):
         self.record("run", 4, [4], ranks=2)
         state = self.folder / "run" / "records" / "step-00000004.h5"
         subprocess.run([CHANGE_WEIGHT, state, "variables/conv2/kernel", "7"], check=True, timeout=60)
@@ -85,7 +85,7 @@ class ReplayTest(LockstepTest):
         self.assertIn(result.code, (0, 1), str(result))
         self.assertRegex(result.out, r"instruction set: avx\w+ there, baseline here")
 
-    def test_a_step_that_ends_the_run_is_kept_as_far_as_it_came(self):
+    def test_step_that_ends_the_run_is_kept_in_part(self):
         result = self.record("run", 9, [1, 2, 3, 4], ranks=2, code=1,
                              sets=["optimizer={gradient_descent: {learning_rate: 1.0e30}}"])
         self.assertRegex(result.err, "error: .*(nan|inf)")

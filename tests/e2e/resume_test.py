@@ -43,7 +43,7 @@ class ResumeTest(LockstepTest):
         job.kill()
         self.assertLess(records(folder)[-1]["step"], STEPS, "the kill came too late to show anything")
 
-    def test_killed_inside_an_epoch_and_resumed_on_any_number_of_ranks(self):
+    def test_killed_in_epoch_and_resumed_on_other_ranks(self):
         self.uninterrupted()
         for before, after in ((2, 2), (2, 3), (3, 1), (1, 4)):
             with self.subTest(killed_on=before, resumed_on=after):
@@ -93,7 +93,7 @@ class ResumeTest(LockstepTest):
             self.train("run", ranks=ranks, steps=steps, sets=SETS)
         self.assert_same_run("whole", "run")
 
-    def test_a_finished_run_ends_at_once_and_changes_nothing(self):
+    def test_finished_run_ends_at_once(self):
         self.train("run", ranks=2, steps=12, sets=SETS)
         before = contents(self.folder / "run")
         self.assertGreater(len(before), 4)
@@ -115,7 +115,7 @@ class ResumeTest(LockstepTest):
         self.train("run", steps=6, more=["--resume", "must"])
         self.assertEqual(self.header(self.folder / "run")["global_step"], 6)
 
-    def test_another_seed_or_number_of_shards_is_no_continuation(self):
+    def test_other_seed_or_shards_are_refused(self):
         self.train("run", steps=3)
         before = contents(self.folder / "run")
         for override, pattern in (("seed=2", "seed is 2, but the run began with 1"),

@@ -86,7 +86,7 @@ class SameBits(LockstepTest):
     def test_digits_on_1_to_8_ranks_with_1_2_and_4_threads(self):
         self.compare([pair for pair in itertools.product((1, 2, 3, 4, 5, 8), (1, 2, 4)) if pair != (1, 1)])
 
-    def test_the_whole_example_on_1_and_2_ranks_reaches_96_percent(self):
+    def test_whole_example_reaches_96_percent(self):
         for ranks in (1, 2):
             self.lockstep("train", DIGITS, "--run-dir", self.folder / f"run-{ranks}", "--threads", 1, ranks=ranks)
         self.assert_same_run("run-1", "run-2")
@@ -116,7 +116,7 @@ class SameBits(LockstepTest):
                 digests.add(self.digest("one"))
         self.assertEqual(len(digests), 3, "the group size has no effect")
 
-    def test_gradient_sums_beside_the_computation_in_many_small_buckets(self):
+    def test_overlapped_sums_in_many_small_buckets(self):
         small = ["comm.bucket_first_mb=0.001", "comm.bucket_mb=0.01"]
         self.train("plain", steps=8)
         for sets in (small, ["comm.overlap=on"], ["comm.overlap=on", *small]):

@@ -188,7 +188,7 @@ class SignalsTest(LockstepTest):
             self.assert_ends_as_uninterrupted(run)
 
     @unittest.skipUnless(os.environ.get("LOCKSTEP_FAULTS"), "a build without LOCKSTEP_FAULTS")
-    def test_a_second_int_ends_it_at_once_and_twice_the_same_does_not(self):
+    def test_second_int_ends_at_once_a_duplicate_does_not(self):
         # The last checkpoint takes three seconds: time for a second signal.
         job = self.begin(ranks=None, variables={"LOCKSTEP_FAULT": "1:0:slow_write"})
         self.wait_for_step(job, EARLY)

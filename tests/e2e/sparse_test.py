@@ -39,7 +39,7 @@ class SparseTest(LockstepTest):
         path.write_text(CONFIG.format(path=self.folder / "words.csv", rows=ROWS, optimizer=optimizer))
         return path
 
-    def test_sparse_gradients_give_the_results_of_dense_ones(self):
+    def test_sparse_gradients_equal_dense_ones(self):
         for name, optimizer in OPTIMIZERS.items():
             config = self.config(optimizer)
             self.train(f"{name}-dense", config=config, sets=["comm.sparse_below=0"])
@@ -54,7 +54,7 @@ class SparseTest(LockstepTest):
                 self.train(f"many{lazy}{ranks}{threads}", config=config, ranks=ranks, threads=threads)
                 self.assert_same_run(f"one{lazy}", f"many{lazy}{ranks}{threads}", f"{ranks} ranks, {threads} threads")
 
-    def test_a_resumed_run_ends_alike_on_another_number_of_ranks_and_in_the_other_form(self):
+    def test_resumed_run_same_bits_on_other_ranks_and_form(self):
         config = self.config(OPTIMIZERS["momentum"])
         self.train("whole", config=config)
         self.train("parts", config=config, ranks=3, steps=5)
@@ -62,7 +62,7 @@ class SparseTest(LockstepTest):
         self.train("parts", config=config, ranks=1)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
-    def test_lazy_updates_are_others_and_only_where_an_optimizer_has_memory(self):
+    def test_lazy_differs_only_for_optimizers_with_slots(self):
         self.train("eager", config=self.config("momentum: {learning_rate: 0.1}"))
         self.train("lazy", config=self.config("momentum: {learning_rate: 0.1, lazy: true}"))
         self.assertNotEqual(self.digest("eager"), self.digest("lazy"))

@@ -63,7 +63,7 @@ class TextTest(LockstepTest):
         (self.folder / "song.yaml").write_text(WINDOWS, encoding="utf-8")
         return self.folder / "song.yaml"
 
-    def test_a_classifier_of_texts_learns_and_predicts_lines(self):
+    def test_text_classifier_learns_and_predicts_lines(self):
         config = self.classifier()
         for ranks in (1, 2, 3):
             self.train(f"run-{ranks}", ranks=ranks, config=config)

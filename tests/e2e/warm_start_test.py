@@ -37,7 +37,7 @@ class WarmStartTest(LockstepTest):
         self.assertTrue(path.exists())
         return path
 
-    def test_all_variables_and_no_slot_are_taken_on_any_ranks(self):
+    def test_all_variables_and_no_slots_are_taken(self):
         source = checkpoints(self.pretrained)[-1]
         for ranks in (None, 1, 2, 3):
             result = self.warm(f"run-{ranks}", self.pretrained, ranks=ranks, steps=6)
@@ -67,7 +67,7 @@ class WarmStartTest(LockstepTest):
         self.assertEqual([name for name in names if name.startswith("conv1/") and name not in differing], [])
         self.assertEqual(differing, [name for name in names if name.startswith("conv1/")], "nothing else is touched")
 
-    def test_what_is_missing_or_has_another_shape_is_an_error_unless_told_otherwise(self):
+    def test_missing_or_misshapen_is_an_error_if_strict(self):
         weights = self.folder / "weights.h5"
         self.lockstep("checkpoint", "export", self.pretrained, "--output", weights, "--variables", "conv1/.*")
         for ranks in (None, 2):
@@ -81,7 +81,7 @@ class WarmStartTest(LockstepTest):
                            sets=["warm_start.rename={conv1/kernel: bn1/gamma}"])
         self.assert_one_error(result, 4, r"another shape: conv1/kernel \(from bn1/gamma\): float32 of 32 there")
 
-    def test_names_that_mean_nothing_and_files_that_cannot_be_used(self):
+    def test_unmatched_names_and_unusable_files(self):
         for override, code, pattern in (
                 ("warm_start.variables=covn1/.*", 2, r"warm_start.variables: no variable .* 'covn1/\.\*'"),
                 ("warm_start.rename={a/: b/}", 2, "warm_start.rename: no variable"),

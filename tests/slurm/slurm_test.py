@@ -140,7 +140,7 @@ class SlurmTest(LockstepTest):
             self.assert_interrupted(number, 2, launcher)
             self.assert_ends_as_undisturbed(launcher)
 
-    def test_scancel_ends_the_job_for_good_and_nothing_is_lost(self):
+    def test_scancel_ends_the_job_and_loses_nothing(self):
         number = self.sbatch("train.sbatch", *self.arguments("run", sets=slow(0.05)))
         self.wait_for_steps(number, 10)
         self.cluster.command("scancel", number)

@@ -129,7 +129,7 @@ TEST(Optimizer, BadOptionsAreErrors) {
 }
 
 /// A table of 5 rows whose gradient is sparse, and one whose gradient is dense, through three steps.
-TEST(Optimizer, RowsThatAStepTouchesMoveAsWithADenseGradientAndTheOthersStayIfLazy) {
+TEST(Optimizer, LazyLeavesRowsThatAStepDoesNotTouch) {
   constexpr std::int64_t kRows = 5, kWidth = 3;
   for (const char* yaml : {"gradient_descent: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1}",
                            "adam: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1, lazy: true}",
