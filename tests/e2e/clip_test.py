@@ -86,7 +86,7 @@ class ClipTest(LockstepTest):
         result = self.lockstep("train", self.config, "--run-dir", self.folder / "no", "--set", hook, code=2)
         self.assertIn("there is no tensor 'gradient_norm'", str(result))
 
-    def test_resumed_run_same_bits_on_other_ranks_and_form(self):
+    def test_resumed_run_same_bits_on_other_ranks(self):
         sets = ["gradients.clip_global_norm=0.5"]
         self.train("whole", config=self.config, sets=sets)
         self.train("parts", config=self.config, sets=sets, ranks=3, steps=5)
@@ -94,7 +94,7 @@ class ClipTest(LockstepTest):
         self.train("parts", config=self.config, sets=sets)
         self.assert_same_run("whole", "parts")
 
-    def test_norm_is_taken_after_loss_scale_and_regularizer(self):
+    def test_norm_follows_loss_scale_and_regularizer(self):
         sets = ["gradients.clip_global_norm=0.5"]
         self.train("plain", config=self.config, sets=sets)
         self.train("scaled", config=self.config, sets=[*sets, "precision.loss_scale=1024"])

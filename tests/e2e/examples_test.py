@@ -31,7 +31,7 @@ class ExamplesTest(LockstepTest):
             self.assert_same_run("run-1", f"run-{ranks}")
 
     @unittest.skipUnless(CIFAR.is_file(), "no file cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA")
-    def test_cifar10_resnet20_same_bits_on_1_2_and_3_ranks(self):
+    def test_cifar10_resnet20_same_bits_on_1_to_3_ranks(self):
         for ranks in (1, 2, 3):
             self.train(f"run-{ranks}", ranks=ranks, config=SOURCE / "examples" / "cifar10_resnet20.yaml", steps=3,
                        sets=[f"data.path={CIFAR}", "train.batch_size=32", "data.eval.rows=[0, 100]"])

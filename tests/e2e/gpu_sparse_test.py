@@ -122,7 +122,7 @@ class GpuSparseTest(GpuRunTest):
         self.assertTrue(any(a > b for a, b in zip(scales, scales[1:])), scales)
         self.train_groups("lazy", self.config("dense", ADAM % LAZY), sets=sets, steps=10, groups=((1, 1), (2, 1)))
 
-    def test_clipped_rows_have_the_bits_of_dense_gradients(self):
+    def test_clipped_rows_have_the_bits_of_dense_ones(self):
         for kind, limit in (("clip_global_norm", 0.05), ("clip_norm", 0.05), ("clip_value", 0.01)):
             config = self.config("nce", ADAM % "")
             sets = [f"gradients.{kind}={limit}", "gradients.record_norm=true"]

@@ -100,7 +100,7 @@ class Heads(LockstepTest):
         self.train("run", config=self.config(ZEROS), steps=1)
         self.assertAlmostEqual(records(run)[0]["loss"], math.log(10), delta=1e-6)
 
-    def test_batch_without_weight_has_loss_0_and_no_update(self):
+    def test_batch_without_weight_has_no_loss_or_update(self):
         # The fifth sample is a 4.
         sets = ["data.train.rows=[4, 5]", "train.batch_size=1", "shards=1"]
         self.train("run", config=self.config(ZEROS), steps=3, sets=["train.epochs=null", *sets])

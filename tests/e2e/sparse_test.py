@@ -54,7 +54,7 @@ class SparseTest(LockstepTest):
                 self.train(f"many{lazy}{ranks}{threads}", config=config, ranks=ranks, threads=threads)
                 self.assert_same_run(f"one{lazy}", f"many{lazy}{ranks}{threads}", f"{ranks} ranks, {threads} threads")
 
-    def test_resumed_run_same_bits_on_other_ranks_and_form(self):
+    def test_resumed_run_same_bits_on_other_ranks(self):
         config = self.config(OPTIMIZERS["momentum"])
         self.train("whole", config=config)
         self.train("parts", config=config, ranks=3, steps=5)
