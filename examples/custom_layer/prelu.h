@@ -14,6 +14,7 @@
 namespace example {
 
 using lockstep::ErrorKind;
+using lockstep::LayerTraits;
 using lockstep::Params;
 using lockstep::ParamSpec;
 using lockstep::ParamType;
@@ -30,7 +31,7 @@ class Prelu final : public lockstep::Layer {
   Prelu(std::string name, std::shared_ptr<const lockstep::Initializer> initializer)
       : Layer(std::move(name)), initializer_(std::move(initializer)) {}
 
-  const char* kind() const override { return "prelu"; }
+  LayerTraits traits() const override { return {.kind = "prelu"}; }
 
   // Shapes are per sample, channels last.
   std::vector<Shape> infer(std::span<const Shape> inputs) override {

@@ -20,7 +20,7 @@ class Swish final : public Layer {
   Swish(std::string name, std::shared_ptr<const Initializer> initializer)
       : Layer(std::move(name)), initializer_(std::move(initializer)) {}
 
-  const char* kind() const override { return "swish"; }
+  LayerTraits traits() const override { return {.kind = "swish"}; }
 
   // Shapes are per sample, channels last.
   std::vector<Shape> infer(std::span<const Shape> inputs) override {

@@ -11,10 +11,10 @@ class Cast final : public Layer {
   Cast(std::string name, const Shape& shape, DType from, DType to)
       : Layer(std::move(name)), shape_(shape), from_(from), to_(to) {}
 
-  const char* kind() const override { return "cast"; }
+  LayerTraits traits() const override {
+    return {.kind = "cast", .inputs = rule(from_), .outputs = rule(to_), .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape>) override { return {shape_}; }
-  DType input_type(std::size_t, DType, DType) const override { return from_; }
-  DType output_type(DType, DType) const override { return to_; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.convert(pass.lane, pass.n * shape_.num_elements(), pass.inputs[0],
                                      pass.outputs[0]);
@@ -23,9 +23,10 @@ class Cast final : public Layer {
     if (pass.dx[0] != nullptr)
       pass.kernels.elementwise.convert(pass.lane, pass.n * shape_.num_elements(), pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
+  static TypeRule rule(DType type) { return type == DType::f32 ? TypeRule::float32 : TypeRule::model; }
+
   Shape shape_;
   DType from_, to_;
 };

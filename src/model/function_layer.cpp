@@ -14,7 +14,9 @@ class FunctionLayer final : public Layer {
   FunctionLayer(std::string name, const LayerFunction& function)
       : Layer(std::move(name)), function_(function) {}
 
-  const char* kind() const override { return function_.name.c_str(); }
+  LayerTraits traits() const override {
+    return {.kind = function_.name.c_str(), .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     inputs_.assign(inputs.begin(), inputs.end());
@@ -24,7 +26,7 @@ class FunctionLayer final : public Layer {
     return outputs_;
   }
 
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     if (!context.device.is_host())
       throw Error(ErrorKind::config, fmt::format("{} is a function for the CPU", function_.name),
                   "layer " + name(), "Train with device: cpu, or write a layer with a kernel for GPUs.");
@@ -36,6 +38,7 @@ class FunctionLayer final : public Layer {
           "layer " + name(),
           "Put it before the first layer with variables, put a stop_gradient before it, or write a "
           "layer (docs/adding_a_layer.md).");
+    return {};
   }
 
   void forward(const Pass& pass) override {
@@ -46,7 +49,6 @@ class FunctionLayer final : public Layer {
   void backward(const Pass& pass) override {
     for (std::size_t i = 0; i < inputs_.size(); ++i) LOCKSTEP_CHECK(pass.dx[i] == nullptr);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   const LayerFunction& function_;

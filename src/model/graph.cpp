@@ -89,8 +89,9 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
                    "{}{}two layers are named '{}'", where, where.empty() ? "" : ": ", layer->name());
   Node node;
   std::vector<Shape> shapes;
-  if (inputs.empty() && layer->takes_inputs()) node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
-  LOCKSTEP_REQUIRE(inputs.empty() || layer->takes_inputs(), ErrorKind::config,
+  if (inputs.empty() && layer->traits().takes_inputs)
+    node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
+  LOCKSTEP_REQUIRE(inputs.empty() || layer->traits().takes_inputs, ErrorKind::config,
                    "{}{}layer {}: a {} takes no inputs", where, where.empty() ? "" : ": ", layer->name(),
                    layer->kind());
   for (const std::string& input : inputs)
@@ -174,11 +175,13 @@ void Graph::declare(Node& node, VariableStore& variables) {
 void Graph::fuse() {
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     Node& node = nodes_[static_cast<std::size_t>(i)];
-    if (node.layer->is_addition()) fuse_addition(i);
-    if (!node.layer->is_relu() || node.inputs[0].node < 0 || !only_consumer(node.inputs[0].node, i)) continue;
+    const Fusible fusible = node.layer->traits().fusible;
+    if (fusible == Fusible::addition) fuse_addition(i);
+    if (fusible != Fusible::relu || node.inputs[0].node < 0 || !only_consumer(node.inputs[0].node, i))
+      continue;
     const Node& before = nodes_[static_cast<std::size_t>(node.inputs[0].node)];
     const int owner = before.fused_into >= 0 ? before.fused_into : node.inputs[0].node;
-    if (nodes_[static_cast<std::size_t>(owner)].layer->fuse_relu()) node.fused_into = owner;
+    if (nodes_[static_cast<std::size_t>(owner)].layer->fuse(Fusible::relu)) node.fused_into = owner;
   }
 }
 
@@ -189,7 +192,7 @@ void Graph::fuse_addition(int addition) {
   const Source other = later == node.inputs[0] ? node.inputs[1] : node.inputs[0];
   if (later.node < 0 || later.node == other.node || !only_consumer(later.node, addition)) return;
   Node& operand = nodes_[static_cast<std::size_t>(later.node)];
-  if (operand.fused_into >= 0 || !operand.layer->fuse_residual()) return;
+  if (operand.fused_into >= 0 || !operand.layer->fuse(Fusible::addition)) return;
   operand.inputs.push_back(other);
   node.fused_into = later.node;
 }
@@ -233,6 +236,7 @@ int in_type(Graph::Calls& calls, int value, DType type) {
       {.shape = source.shape, .type = type, .producer = number, .wants_gradient = source.wants_gradient});
   calls.operations.push_back({.layer = calls.casts.back().get(),
                               .collective = nullptr,
+                              .traits = calls.casts.back()->traits(),
                               .inputs = {value},
                               .outputs = {output},
                               .node = -1});
@@ -256,18 +260,20 @@ Graph::Calls Graph::calls(bool training) const {
       values_of[i] = values_of[static_cast<std::size_t>(node.fused_into)];
       continue;
     }
-    if (node.layer->is_view(training)) {
+    const LayerTraits traits = node.layer->traits();
+    if (traits.is_view(training)) {
       values_of[i] = {value(node.inputs[0])};
       continue;
     }
     Operation operation{.layer = node.layer.get(),
                         .collective = dynamic_cast<CollectiveLayer*>(node.layer.get()),
+                        .traits = traits,
                         .node = static_cast<int>(i)};
     const DType given =
         node.inputs.empty() ? DType::f32 : calls.values[static_cast<std::size_t>(value(node.inputs[0]))].type;
     for (std::size_t input = 0; input < node.inputs.size(); ++input)
       operation.inputs.push_back(
-          in_type(calls, value(node.inputs[input]), node.layer->input_type(input, type_, given)));
+          in_type(calls, value(node.inputs[input]), traits.input_type(input, type_, given)));
     const int number = static_cast<int>(calls.operations.size());
     bool wants_gradient = node.parameters > 0 || node.shared_with >= 0;
     for (int input : operation.inputs) {
@@ -278,9 +284,9 @@ Graph::Calls Graph::calls(bool training) const {
     for (const Shape& shape : node.outputs) {
       operation.outputs.push_back(static_cast<int>(calls.values.size()));
       calls.values.push_back({.shape = shape,
-                              .type = node.layer->output_type(type_, given),
+                              .type = traits.output_type(type_, given),
                               .producer = number,
-                              .wants_gradient = training && wants_gradient && !node.layer->stops_gradient()});
+                              .wants_gradient = training && wants_gradient && !traits.stops_gradient});
     }
     if (node.shared_with >= 0)
       for (std::size_t other = 0; other < calls.operations.size(); ++other)
@@ -297,9 +303,23 @@ Graph::Calls Graph::calls(bool training) const {
   return calls;
 }
 
+Graph::Calls Graph::prepare(PrepareContext context) const {
+  Calls prepared = calls(context.training);
+  context.type = type_;
+  for (Operation& operation : prepared.operations) {
+    const std::size_t inputs = operation.inputs.size();
+    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);  // std::vector<bool> is no span
+    for (std::size_t i = 0; i < inputs; ++i)
+      wants[i] = prepared.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
+    context.wants_input_gradient = {wants.get(), inputs};
+    operation.memory = operation.layer->prepare(context);
+  }
+  return prepared;
+}
+
 double Graph::flops_per_sample() const {
   double sum = 0;
-  for (const Node& node : nodes_) sum += node.layer->flops_per_sample();
+  for (const Node& node : nodes_) sum += node.layer->traits().flops_per_sample;
   return sum;
 }
 

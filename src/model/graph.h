@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "model/layer.h"
+#include "model/collective_layer.h"
 
 namespace lockstep {
 
@@ -67,12 +67,14 @@ class Graph {
   /// One call: a layer, or a cast, with its values. Value 0 is the features.
   struct Operation {
     Layer* layer;
-    CollectiveLayer* collective;  ///< the same, if it is one
+    CollectiveLayer* collective;  ///< the same layer if it is a CollectiveLayer, else null
+    LayerTraits traits;           ///< after fusion
     std::vector<int> inputs, outputs;
     int node;               ///< the node that it comes from; -1: a cast
     bool backward = false;  ///< a gradient comes to it, and it or something before it is moved by it
     int owner = -1;         ///< the operation whose variables it uses, or -1
     std::int64_t shared_elements = 0;  ///< of the owner's flat range, gaps included
+    LayerMemory memory = {};           ///< set by prepare()
   };
   struct Value {
     Shape shape;  ///< per sample
@@ -90,6 +92,9 @@ class Graph {
     std::vector<std::shared_ptr<Layer>> casts;
   };
   Calls calls(bool training) const;
+  /// calls(context.training), with every layer prepared. `type` and `wants_input_gradient` of the context are
+  /// ignored: the graph knows them.
+  Calls prepare(PrepareContext context) const;
 
   /// Multiplications and additions per sample of a forward pass.
   double flops_per_sample() const;

@@ -13,8 +13,8 @@ struct LayerRunner::Part {
   std::vector<Buffer> outputs, dy, dy2;
   Buffer saved, gradients;
   std::vector<ConstData> input_pointers;
-  std::vector<Data> dx_pointers, output_pointers;
-  std::vector<ConstData> dy_pointers, dy2_pointers;
+  std::vector<Data> dx_pointers, output_pointers, dy_pointers;
+  std::vector<ConstData> dy2_pointers;
 };
 
 namespace {
@@ -54,9 +54,10 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   for (const Shape& shape : inputs) input_elements_.push_back(shape.num_elements());
   for (const Shape& shape : outputs) output_elements_.push_back(shape.num_elements());
   for (int i = 0; i < options_.fused_inputs; ++i) input_elements_.push_back(output_elements_.at(0));
+  const LayerTraits traits = layer.traits();
   for (std::size_t i = 0; i < input_elements_.size(); ++i)
-    input_types_.push_back(layer.input_type(i, options_.type, options_.type));
-  output_type_ = layer.output_type(options_.type, options_.type);
+    input_types_.push_back(traits.input_type(i, options_.type, options_.type));
+  output_type_ = traits.output_type(options_.type, options_.type);
   layer.declare(variables_);
   variables_.commit(device_);
   variables_.initialize(options_.seed);
@@ -70,15 +71,15 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(input_elements_.size());
   std::fill_n(wants.get(), input_elements_.size(), options_.training);
   for (int fixed : options_.fixed_inputs) wants[static_cast<std::size_t>(fixed)] = false;
-  layer.prepare({kernels_,
-                 device_,
-                 1,
-                 options_.training,
-                 sizes,
-                 {wants.get(), input_elements_.size()},
-                 static_cast<int>(options_.microshards.size()),
-                 options_.type});
-  scratch_ = Buffer(device_, std::max(layer.scratch_bytes(), kernels_.scratch_bytes));
+  const LayerMemory memory = layer.prepare({kernels_,
+                                            device_,
+                                            1,
+                                            options_.training,
+                                            sizes,
+                                            {wants.get(), input_elements_.size()},
+                                            static_cast<int>(options_.microshards.size()),
+                                            options_.type});
+  scratch_ = Buffer(device_, std::max(memory.scratch_bytes, kernels_.scratch_bytes));
   lane_ = {.index = 0,
            .stream = stream_.get(),
            .scratch = scratch_.data(),
@@ -93,7 +94,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
     output_gradients_.emplace_back(outputs_.back().size());
   }
   gradients_.resize(static_cast<std::size_t>(variables_.trainable_elements()));
-  const bool two = options_.two_gradients && layer.takes_two_gradients();
+  const bool two = options_.two_gradients && traits.takes_two_gradients;
   std::int64_t first = 0;
   for (std::int64_t n : options_.microshards) {
     auto part = std::make_shared<Part>();
@@ -116,7 +117,7 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
       part->dy_pointers.emplace_back(part->dy.back().data(), output_type_);
       part->dy2_pointers.emplace_back(part->dy2.back().data(), output_type_);
     }
-    part->saved = Buffer(device_, options_.training ? layer.saved_bytes(n) : 0);
+    part->saved = Buffer(device_, options_.training ? memory.saved_bytes : 0);
     part->gradients = numbers(device_, variables_.trainable_elements(), DType::f32);
     parts_.push_back(std::move(part));
   }
@@ -143,9 +144,21 @@ Pass LayerRunner::pass(std::size_t shard, float* gradients) {
           .gradient_base = 0};
 }
 
+/// The bits of every output gradient, of all microshards.
+std::vector<std::vector<std::byte>> LayerRunner::dy_bits() const {
+  std::vector<std::vector<std::byte>> all;
+  for (const auto& part : parts_)
+    for (const Buffer& dy : part->dy) {
+      all.emplace_back(dy.size_bytes());
+      device_.copy_to_host(all.back().data(), dy.data(), dy.size_bytes());
+    }
+  return all;
+}
+
 /// Merges the leaves of each group, in order. One total per group.
-std::vector<const double*> LayerRunner::meet(int width, CollectiveLayer::Merge merge) {
-  const int group = collective_->group_size();
+std::vector<const double*> LayerRunner::meet(CollectiveLayer::Reduction reduction) {
+  const auto [width, merge] = reduction;
+  const int group = collective_->collective_traits().group_size;
   const std::size_t size = group == 0 ? leaves_.size() : static_cast<std::size_t>(group);
   LOCKSTEP_CHECK(leaves_.size() % size == 0, "{} microshards in groups of {}", leaves_.size(), size);
   std::vector<const double*> totals;
@@ -163,26 +176,26 @@ std::vector<const double*> LayerRunner::meet(int width, CollectiveLayer::Merge m
 }
 
 void LayerRunner::meet_forward() {
-  const int width = collective_->forward_width();
+  const CollectiveLayer::Reduction reduction = collective_->collective_traits().forward;
   leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves_.emplace_back(device_, static_cast<std::size_t>(width) * sizeof(double));
+    leaves_.emplace_back(device_, static_cast<std::size_t>(reduction.width) * sizeof(double));
     collective_->forward_local(pass(s, nullptr), leaves_.back().as<double>().data());
   }
-  collective_->forward_met({kernels_, lane_, variables_, meet(width, collective_->forward_merge())});
+  collective_->forward_reduced({kernels_, lane_, variables_, meet(reduction)});
   stream_.synchronize();
   variables_.device_changed();
 }
 
 void LayerRunner::meet_backward() {
-  const int width = collective_->backward_width();
+  const CollectiveLayer::Reduction reduction = collective_->collective_traits().backward;
   leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves_.emplace_back(device_, static_cast<std::size_t>(width) * sizeof(double));
+    leaves_.emplace_back(device_, static_cast<std::size_t>(reduction.width) * sizeof(double));
     collective_->backward_local(pass(s, static_cast<float*>(parts_[s]->gradients.data())),
                                 leaves_.back().as<double>().data());
   }
-  collective_->backward_met({kernels_, lane_, variables_, meet(width, collective_->backward_merge())});
+  collective_->backward_reduced({kernels_, lane_, variables_, meet(reduction)});
   stream_.synchronize();
 }
 
@@ -231,6 +244,7 @@ void LayerRunner::backward() {
     }
     device_.zero(stream_.get(), part->gradients.data(), part->gradients.size_bytes());
   }
+  const std::vector<std::vector<std::byte>> dy_before = dy_bits();
   if (collective_ != nullptr) meet_backward();
   std::vector<double> sums(gradients_.size(), 0.0);
   std::vector<float> on_host(gradients_.size());
@@ -246,6 +260,8 @@ void LayerRunner::backward() {
         to_host(device_, part.dx_pointers[i], part.n * input_elements_[i],
                 input_gradients_[i].data() + part.first * input_elements_[i]);
   }
+  LOCKSTEP_CHECK(layer_.traits().overwrites_dy || dy_bits() == dy_before,
+                 "layer {} overwrites dy, but its traits do not say so", layer_.name());
   std::transform(sums.begin(), sums.end(), gradients_.begin(),
                  [](double sum) { return static_cast<float>(sum); });
 }

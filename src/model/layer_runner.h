@@ -17,17 +17,17 @@
 #include <vector>
 
 #include "core/buffer.h"
-#include "model/layer.h"
+#include "model/collective_layer.h"
 
 namespace lockstep {
 
 struct LayerRunnerOptions {
   std::vector<std::int64_t> microshards = {2};  ///< samples of each; 0 is an empty one
   bool training = true;
-  /// Inputs that infer() is not told of: 1 after fuse_residual(), else 0. They have the shape of the first
-  /// output.
+  /// Inputs that infer() is not told of: 1 after fuse(Fusible::addition), else 0. They have the shape of the
+  /// first output.
   int fused_inputs = 0;
-  /// Gives a layer that takes_two_gradients() its output gradient in two parts.
+  /// Gives a layer that LayerTraits::takes_two_gradients its output gradient in two parts.
   bool two_gradients = false;
   /// Inputs that nobody differentiates (indices, lengths): their gradients stay zero.
   std::vector<int> fixed_inputs = {};
@@ -43,7 +43,7 @@ struct LayerRunnerOptions {
 
 class LayerRunner {
  public:
-  /// Calls infer, declare and prepare; fuse_* must come before. `inputs` are shapes per sample. The layer
+  /// Calls infer, declare and prepare; fuse() must come before. `inputs` are shapes per sample. The layer
   /// must outlive the runner and serves one runner only. All inputs want a gradient but for
   /// the fixed ones.
   LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options = {});
@@ -62,7 +62,8 @@ class LayerRunner {
   void forward();
   const std::vector<float>& output(int i = 0) const { return outputs_[static_cast<std::size_t>(i)]; }
 
-  /// After forward(): gradients of sum(output_gradient * output), over all outputs. All overwritten.
+  /// After forward(): gradients of sum(output_gradient * output), over all outputs. All overwritten. Throws
+  /// Error(bug) if the layer overwrites its output gradient without LayerTraits::overwrites_dy.
   void backward();
   const std::vector<float>& input_gradient(int i) const {
     return input_gradients_[static_cast<std::size_t>(i)];
@@ -75,10 +76,11 @@ class LayerRunner {
  private:
   struct Part;  ///< one microshard's memory
   Pass pass(std::size_t shard, float* gradients);
-  std::vector<const double*> meet(int width, CollectiveLayer::Merge merge);
+  std::vector<const double*> meet(CollectiveLayer::Reduction reduction);
   void meet_forward();
   void meet_backward();
-  bool is_view() const { return layer_.is_view(options_.training); }
+  std::vector<std::vector<std::byte>> dy_bits() const;
+  bool is_view() const { return layer_.traits().is_view(options_.training); }
 
   Layer& layer_;
   CollectiveLayer* collective_;

@@ -44,21 +44,20 @@ void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int6
     for (int consumer : value.consumers) {
       arena_.use(block, consumer);
       const Graph::Operation& reader = calls.operations[static_cast<std::size_t>(consumer)];
-      if (reader.backward && reader.layer->backward_reads_input()) arena_.use(block, 2 * K - consumer);
+      if (reader.backward && reader.traits.backward_reads_input) arena_.use(block, 2 * K - consumer);
     }
     const Graph::Operation* producer =
         value.producer < 0 ? nullptr : &calls.operations[static_cast<std::size_t>(value.producer)];
-    if (producer != nullptr && producer->backward && producer->layer->backward_reads_output())
+    if (producer != nullptr && producer->backward && producer->traits.backward_reads_output)
       arena_.use(block, 2 * K - value.producer);
     if (std::ranges::find(calls.outputs, static_cast<int>(v)) != calls.outputs.end()) arena_.use(block, K);
     values_.push_back(static_cast<std::size_t>(block));
   }
   for (int i = 0; i < K; ++i) {
-    const std::size_t bytes =
-        training ? calls.operations[static_cast<std::size_t>(i)].layer->saved_bytes(max_samples) : 0;
-    const int end = calls.operations[static_cast<std::size_t>(i)].backward ? 2 * K - i : i;
-    saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, end)));
     const Graph::Operation& operation = calls.operations[static_cast<std::size_t>(i)];
+    const std::size_t bytes = training ? operation.memory.saved_bytes : 0;
+    const int end = operation.backward ? 2 * K - i : i;
+    saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, end)));
     const std::size_t shared = static_cast<std::size_t>(operation.shared_elements) * sizeof(float);
     shared_gradients_.push_back(
         operation.owner < 0 || !operation.backward
@@ -94,7 +93,7 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     gradients_[v] = static_cast<std::size_t>(arena_.add(bytes, first_time, end));
     if (from_loss) plan_loss_gradients(calls, static_cast<int>(v), bytes);
     const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 &&
-                      calls.operations[static_cast<std::size_t>(value.producer)].layer->takes_two_gradients();
+                      calls.operations[static_cast<std::size_t>(value.producer)].traits.takes_two_gradients;
     for (std::size_t w = 0; w < writers.size(); ++w) {
       Contribution& contribution = contributions_[static_cast<std::size_t>(writers[w].first)]
                                                  [static_cast<std::size_t>(writers[w].second)];

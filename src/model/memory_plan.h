@@ -20,7 +20,7 @@ class MemoryPlan {
  public:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// For microshards of up to `max_samples`, after the layers are prepared.
+  /// For microshards of up to `max_samples`, of calls that were prepared (Graph::prepare()).
   MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples);
 
   /// Size of the arena of one microshard in flight.

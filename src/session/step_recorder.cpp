@@ -182,8 +182,8 @@ void StepRecorder::backward(int number, const Pass& pass) {
 
 void StepRecorder::met(int number, bool backward, std::span<const double* const> totals) {
   const Rows& rows = of_operation_[static_cast<std::size_t>(number)];
-  const CollectiveLayer& layer = *operation_of(number).collective;
-  const int width = backward ? layer.backward_width() : layer.forward_width();
+  const CollectiveLayer::CollectiveTraits traits = operation_of(number).collective->collective_traits();
+  const int width = (backward ? traits.backward : traits.forward).width;
   std::vector<double> of_all_groups(totals.size() * static_cast<std::size_t>(width));
   double* to = of_all_groups.data();
   for (const double* total : totals) {

@@ -16,23 +16,13 @@ namespace {
 
 Graph::Calls prepared(const ExecutorContext& context, bool training,
                       std::span<const std::int64_t> sample_counts) {
-  Graph::Calls calls = context.graph.calls(training);
-  for (const Graph::Operation& operation : calls.operations) {
-    // std::vector<bool> is no span
-    const std::size_t inputs = operation.inputs.size();
-    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);
-    for (std::size_t i = 0; i < inputs; ++i)
-      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
-    operation.layer->prepare({context.kernels,
-                              context.device,
-                              context.pool.size(),
-                              training,
-                              sample_counts,
-                              {wants.get(), inputs},
-                              context.shards,
-                              context.graph.activation_type()});
-  }
-  return calls;
+  return context.graph.prepare({.kernels = context.kernels,
+                                .device = context.device,
+                                .lanes = context.pool.size(),
+                                .training = training,
+                                .sample_counts = sample_counts,
+                                .wants_input_gradient = {},
+                                .shards = context.shards});
 }
 
 }  // namespace
@@ -54,21 +44,23 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
     step_word_ = Buffer(context.device, sizeof(std::uint32_t));
   }
   for (const Graph::Operation& operation : calls_.operations) {
-    scratch_bytes_ = std::max(scratch_bytes_, operation.layer->scratch_bytes());
+    scratch_bytes_ = std::max(scratch_bytes_, operation.memory.scratch_bytes);
     meetings_.emplace_back();
     if (!training || operation.collective == nullptr) continue;
     per_shard_slots_ = true;
     CollectiveLayer& layer = *operation.collective;
-    const int group = layer.group_size();
+    const CollectiveLayer::CollectiveTraits traits = layer.collective_traits();
+    const int group = traits.group_size;
     LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
                      "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
                      layer.name(), group, context.shards);
     // The meetings are the first lane's work, on its stream: on a device there is one lane.
     const Lane& lane = context_.lanes.front();
-    const auto sum = [&](int width, CollectiveLayer::Merge merge) {
+    const auto sum = [&](CollectiveLayer::Reduction reduction) {
+      const auto [width, merge] = reduction;
       const NormKernels& norm = context_.kernels.norm;
       return SmallSum(context_.meetings, context_.shards, group, width,
-                      [&norm, &lane, merge, width](double* into, const double* right) {
+                      [&norm, &lane, merge = merge, width = width](double* into, const double* right) {
                         if (merge == CollectiveLayer::Merge::moments)
                           norm.merge_moments(lane, (width - 1) / 2, into, right);
                         else
@@ -76,8 +68,8 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                       },
                       {context_.device, lane.stream, context_.direct_meetings});
     };
-    meetings_.back() = std::make_unique<Meeting>(Meeting{sum(layer.forward_width(), layer.forward_merge()),
-                                                         sum(layer.backward_width(), layer.backward_merge()),
+    meetings_.back() = std::make_unique<Meeting>(Meeting{sum(traits.forward),
+                                                         sum(traits.backward),
                                                          {},
                                                          "batch statistics of " + layer.name(),
                                                          "batch gradient sums of " + layer.name()});
@@ -266,12 +258,12 @@ void Executor::meet(const Phase& phase) {
   for (int group = 0; group < sum.num_groups(); ++group)
     meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
   if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
-  const CollectiveLayer::Met met{context_.kernels, context_.lanes.front(), context_.variables,
-                                 meeting.totals};
+  const CollectiveLayer::Reduced reduced{context_.kernels, context_.lanes.front(), context_.variables,
+                                         meeting.totals};
   if (phase.backward_meeting)
-    layer.backward_met(met);
+    layer.backward_reduced(reduced);
   else
-    layer.forward_met(met);
+    layer.forward_reduced(reduced);
 }
 
 }  // namespace lockstep

@@ -106,15 +106,13 @@ void Executor::perform(const Action& action, const BatchView& batch, const Micro
                   gradients.address,
                   gradients.base,
                   sparse_ == nullptr ? nullptr : sparse_->leaves(microshard.shard)};
-  const Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
+  Meeting* meeting = meetings_[static_cast<std::size_t>(action.operation)].get();
   switch (action.act) {
     case Act::forward_local:
-      operation.collective->forward_local(pass,
-                                          const_cast<Meeting*>(meeting)->forward.leaf(microshard.shard));
+      operation.collective->forward_local(pass, meeting->forward.leaf(microshard.shard));
       return;
     case Act::backward_local:
-      operation.collective->backward_local(pass,
-                                           const_cast<Meeting*>(meeting)->backward.leaf(microshard.shard));
+      operation.collective->backward_local(pass, meeting->backward.leaf(microshard.shard));
       if (observer_ != nullptr && microshard.n > 0) observer_->backward_local(action.operation, pass);
       return;
     case Act::forward:

@@ -20,8 +20,8 @@ struct Executor::Slot {
   LabelBlock host_labels;  ///< the same in host memory
   struct Call {
     std::vector<ConstData> inputs;
-    std::vector<Data> dx, outputs;
-    std::vector<ConstData> dy, dy2;
+    std::vector<Data> dx, outputs, dy;
+    std::vector<ConstData> dy2;
     void* saved;
   };
   std::vector<Call> calls;

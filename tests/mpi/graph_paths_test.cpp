@@ -21,7 +21,7 @@ namespace {
 class Doubled final : public Layer {
  public:
   Doubled(std::string name, bool stops) : Layer(std::move(name)), stops_(stops) {}
-  const char* kind() const override { return "doubled"; }
+  LayerTraits traits() const override { return {.kind = "doubled", .stops_gradient = stops_}; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     elements_ = inputs[0].num_elements();
     return {inputs[0], inputs[0]};
@@ -38,7 +38,6 @@ class Doubled final : public Layer {
     if (pass.dx[0] != nullptr)
       pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 2.0F, pass.dy[1], pass.dx[0]);
   }
-  bool stops_gradient() const override { return stops_; }
 
  private:
   bool stops_;

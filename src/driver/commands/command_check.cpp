@@ -29,7 +29,7 @@ void print_layers(const Model& model, const Graph::Calls& calls) {
              "", "", typed ? "  float32" : "");
   const auto typed_as = [](const Graph::Node& node, DType type) {
     return fmt::format("  {}{}", name_of(type),
-                       node.layer->widened_products().empty() ? "" : ", products in float32");
+                       node.layer->traits().widened_products.empty() ? "" : ", products in float32");
   };
   const std::span<const Graph::Node> nodes = model.graph->nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -38,7 +38,7 @@ void print_layers(const Model& model, const Graph::Calls& calls) {
     if (node.fused_into >= 0) kind += " (fused)";
     const auto value = static_cast<std::size_t>(calls.node_values[i].front());
     fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}{}\n", node.layer->name(), kind,
-               node.outputs[0].to_string(), node.parameters, node.layer->flops_per_sample() / 1e6,
+               node.outputs[0].to_string(), node.parameters, node.layer->traits().flops_per_sample / 1e6,
                typed ? typed_as(node, calls.values[value].type) : "");
   }
   fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(),
@@ -102,20 +102,13 @@ int command_check(const CommandLine& line) {
                        .shuffle = false,
                        .drop_remainder = config.train.drop_remainder});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-  const Graph::Calls calls = model.graph->calls(true);
-  for (const Graph::Operation& operation : calls.operations) {
-    const auto wants = std::make_unique<bool[]>(operation.inputs.size());
-    for (std::size_t i = 0; i < operation.inputs.size(); ++i)
-      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
-    operation.layer->prepare({device.kernels,
-                              device.device,
-                              1,
-                              true,
-                              sizes,
-                              {wants.get(), operation.inputs.size()},
-                              shards,
-                              model.graph->activation_type()});
-  }
+  const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
+                                                   .device = device.device,
+                                                   .lanes = 1,
+                                                   .training = true,
+                                                   .sample_counts = sizes,
+                                                   .wants_input_gradient = {},
+                                                   .shards = shards});
   print_layers(model, calls);
   const MemoryPlan memory(calls, true, sizes.back());
   const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),

@@ -15,7 +15,7 @@ std::string widened_products(const Graph& graph) {
   };
   std::vector<Reason> reasons;
   for (const Graph::Node& node : graph.nodes()) {
-    const std::string why(node.layer->widened_products());
+    const std::string why(node.layer->traits().widened_products);
     if (why.empty()) continue;
     const auto found = std::ranges::find(reasons, why, &Reason::why);
     if (found == reasons.end())

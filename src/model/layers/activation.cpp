@@ -13,14 +13,19 @@ namespace {
 class Relu final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "relu"; }
+  LayerTraits traits() const override {
+    return {.kind = "relu",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .fusible = Fusible::relu,
+            .backward_reads_input = false,
+            .backward_reads_output = true};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.relu(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
   }
@@ -29,9 +34,6 @@ class Relu final : public Layer {
       pass.kernels.elementwise.relu_backward(pass.lane, pass.n * elements_, pass.dy[0], pass.outputs[0],
                                              pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool backward_reads_output() const override { return true; }
-  bool is_relu() const override { return true; }
 
  private:
   std::int64_t elements_ = 0;
@@ -41,14 +43,14 @@ class ActivationLayer final : public Layer {
  public:
   ActivationLayer(std::string name, const char* kind, Activation activation)
       : Layer(std::move(name)), kind_(kind), activation_(activation) {}
-  const char* kind() const override { return kind_; }
+  LayerTraits traits() const override {
+    return {.kind = kind_, .inputs = TypeRule::model, .outputs = TypeRule::model};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.activation.forward(pass.lane, activation_, pass.n * elements_, pass.inputs[0],
                                     pass.outputs[0]);
@@ -69,7 +71,11 @@ class ActivationLayer final : public Layer {
 class Softmax final : public Layer {
  public:
   Softmax(std::string name, bool log) : Layer(std::move(name)), log_(log) {}
-  const char* kind() const override { return log_ ? "log_softmax" : "softmax"; }
+  LayerTraits traits() const override {
+    return {.kind = log_ ? "log_softmax" : "softmax",
+            .backward_reads_input = false,
+            .backward_reads_output = true};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     channels_ = inputs[0].last();
@@ -92,8 +98,6 @@ class Softmax final : public Layer {
     else
       kernels.softmax_backward(pass.lane, rows, channels_, pass.outputs[0], pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool backward_reads_output() const override { return true; }
 
  private:
   bool log_;

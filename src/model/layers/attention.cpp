@@ -45,7 +45,17 @@ class Attention final : public Layer {
     shape_.causal = causal_;
   }
 
-  const char* kind() const override { return "attention"; }
+  LayerTraits traits() const override {
+    LayerTraits traits{.kind = "attention",
+                       .inputs = TypeRule::model,
+                       .outputs = TypeRule::model,
+                       .float32_input = lengths_input_,
+                       .overwrites_dy = true,
+                       .flops_per_sample = flops_};
+    for (const Projection* product : {&into_, &memory_, &output_})
+      if (traits.widened_products.empty()) traits.widened_products = product->widened_products();
+    return traits;
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     const std::size_t count = inputs.size();
@@ -84,11 +94,6 @@ class Attention final : public Layer {
     return {Shape{query[0], units_}};
   }
 
-  DType input_type(std::size_t input, DType type, DType /*given*/) const override {
-    return static_cast<int>(input) == lengths_input_ ? DType::f32 : type;
-  }
-  DType output_type(DType type, DType /*given*/) const override { return type; }
-
   void declare(VariableStore& variables) override {
     into_.declare(variables, name() + (crosses() ? "/query" : "/qkv"), kernel_initializer_,
                   bias_initializer_);
@@ -96,13 +101,14 @@ class Attention final : public Layer {
     output_.declare(variables, name() + "/output", kernel_initializer_, bias_initializer_);
   }
 
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     on_host_ = context.device.is_host();
     type_ = context.type;
     kernels_ = &context.kernels.attention;
     into_.prepare(context, type_);
     if (crosses()) memory_.prepare(context, type_);
     output_.prepare(context, type_);
+    LayerMemory memory;
     for (std::int64_t n : context.sample_counts) {
       const AttentionShape shape = shape_for(n, context.training);
       Scratch forward, backward;
@@ -113,8 +119,14 @@ class Attention final : public Layer {
       const std::size_t others =
           std::max({kernels_->scratch_bytes(shape, type_, kept, context.training), into_.scratch_bytes(),
                     memory_.scratch_bytes(), output_.scratch_bytes()});
-      scratch_bytes_ = std::max(scratch_bytes_, own + others);
+      memory.scratch_bytes = std::max(memory.scratch_bytes, own + others);
     }
+    if (context.training) {
+      Scratch saved;
+      (void)Kept(*this, saved, context.max_samples(), true);
+      memory.saved_bytes = saved.used_bytes();
+    }
+    return memory;
   }
 
   void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
@@ -143,8 +155,7 @@ class Attention final : public Layer {
     const Kept kept(*this, saved, pass.n, true);
     const Gradients gradients(*this, scratch, pass.n);
     const Lane lane = scratch.rest_of(pass.lane);
-    // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-    const Data dy = pass.dy[0].writable();
+    const Data dy = pass.dy[0];
     zero_past(pass, dy);
     output_.backward(pass, lane, kept.heads, dy, gradients.heads);
     const Data memory = crosses() ? gradients.memory : gradients.into.offset(units_);
@@ -156,19 +167,6 @@ class Attention final : public Layer {
       memory_.backward(pass, lane, pass.inputs[memory_input_], gradients.memory, pass.dx[memory_input_]);
     if (lengths_input_ >= 0 && pass.dx[lengths_input_] != nullptr)
       pass.kernels.elementwise.zero(pass.lane, pass.n, pass.dx[lengths_input_]);
-  }
-
-  std::size_t saved_bytes(std::int64_t n) const override {
-    Scratch saved;
-    (void)Kept(*this, saved, n, true);
-    return saved.used_bytes();
-  }
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  double flops_per_sample() const override { return flops_; }
-  std::string_view widened_products() const override {
-    for (const Projection* product : {&into_, &memory_, &output_})
-      if (!product->widened_products().empty()) return product->widened_products();
-    return {};
   }
 
  private:
@@ -240,7 +238,6 @@ class Attention final : public Layer {
   AttentionShape shape_;  ///< n is that of a pass
   int memory_input_ = 0, lengths_input_ = -1;
   Projection into_, memory_, output_;
-  std::size_t scratch_bytes_ = 0;
   double flops_ = 0;
 };
 

@@ -11,6 +11,7 @@
 //   dx = gamma / std * (g - sum g / N - xhat * sum g xhat / N).
 // The moving variance is the unbiased one of the whole batch (of all groups together).
 #include "core/buffer.h"
+#include "model/collective_layer.h"
 #include "model/layers/entries.h"
 
 namespace lockstep {
@@ -39,7 +40,14 @@ class BatchNorm final : public CollectiveLayer {
         scale_(p.boolean("scale")),
         gamma_initializer_(make_initializer(p.node("gamma_initializer"))) {}
 
-  const char* kind() const override { return "batch_norm"; }
+  LayerTraits traits() const override {
+    return {.kind = "batch_norm",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_output = relu_ && residual_,
+            .takes_two_gradients = true,
+            .overwrites_dy = true};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() >= 1, ErrorKind::config,
@@ -49,9 +57,6 @@ class BatchNorm final : public CollectiveLayer {
     return {inputs[0]};
   }
 
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
-
   void declare(VariableStore& variables) override {
     const Shape shape{channels_};
     if (scale_) gamma_ = variables.declare(name() + "/gamma", shape, gamma_initializer_);
@@ -60,46 +65,45 @@ class BatchNorm final : public CollectiveLayer {
     moving_variance_ = variables.declare(name() + "/moving_variance", shape, make_initializer("ones"), false);
   }
 
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     if (!context.training) {
       inference_ = Coefficients(context.device, channels_);
-      return;
+      return {};
     }
     const int groups = group_ == 0 ? 1 : context.shards / group_;
     groups_.clear();
     for (int g = 0; g < groups; ++g) groups_.emplace_back(context.device, channels_);
     device_ = &context.device;
     if (groups > 1)
-      whole_ = Buffer(context.device, static_cast<std::size_t>(forward_width()) * sizeof(double));
+      whole_ = Buffer(context.device, static_cast<std::size_t>(1 + 2 * channels_) * sizeof(double));
+    return {};
   }
 
-  // The meeting
-  // ---------------------------------------------------------------------------------------------------
-  int group_size() const override { return group_; }
-  int forward_width() const override { return 1 + 2 * channels_; }
-  int backward_width() const override { return 2 * channels_; }
-  Merge forward_merge() const override { return Merge::moments; }
-  Merge backward_merge() const override { return Merge::sums; }
+  CollectiveTraits collective_traits() const override {
+    return {.group_size = group_,
+            .forward = {.width = 1 + 2 * channels_, .merge = Merge::moments},
+            .backward = {.width = 2 * channels_, .merge = Merge::sums}};
+  }
 
   void forward_local(const Pass& pass, double* leaf) override {
     pass.kernels.norm.moments(pass.lane, pass.n * positions_, channels_, pass.inputs[0], leaf);
   }
 
-  void forward_met(const Met& met) override {
-    const NormKernels& norm = met.kernels.norm;
+  void forward_reduced(const Reduced& reduced) override {
+    const NormKernels& norm = reduced.kernels.norm;
     for (std::size_t g = 0; g < groups_.size(); ++g)
-      norm.coefficients(met.lane, channels_, met.totals[g], epsilon_, gamma(met.variables),
-                        beta(met.variables), groups_[g].kernel_view());
-    const double* whole = met.totals[0];
+      norm.coefficients(reduced.lane, channels_, reduced.totals[g], epsilon_, gamma(reduced.variables),
+                        beta(reduced.variables), groups_[g].kernel_view());
+    const double* whole = reduced.totals[0];
     if (groups_.size() > 1) {
       double* sum = whole_.as<double>().data();
-      device_->copy(met.lane.stream, sum, met.totals[0], whole_.size_bytes());
+      device_->copy(reduced.lane.stream, sum, reduced.totals[0], whole_.size_bytes());
       for (std::size_t g = 1; g < groups_.size(); ++g)
-        norm.merge_moments(met.lane, channels_, sum, met.totals[g]);
+        norm.merge_moments(reduced.lane, channels_, sum, reduced.totals[g]);
       whole = sum;
     }
-    norm.moving_average(met.lane, channels_, whole, momentum_, met.variables.value(moving_mean_),
-                        met.variables.value(moving_variance_));
+    norm.moving_average(reduced.lane, channels_, whole, momentum_, reduced.variables.value(moving_mean_),
+                        reduced.variables.value(moving_variance_));
   }
 
   void forward(const Pass& pass) override {
@@ -127,11 +131,11 @@ class BatchNorm final : public CollectiveLayer {
     if (scale_) norm.to_float(pass.lane, channels_, sum_gx, pass.gradient(gamma_));
   }
 
-  void backward_met(const Met& met) override {
+  void backward_reduced(const Reduced& reduced) override {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Coefficients& k = groups_[g];
-      met.kernels.norm.gradient_coefficients(met.lane, channels_, met.totals[g], gamma(met.variables),
-                                             k.kernel_view(), k.a, k.b, k.d);
+      reduced.kernels.norm.gradient_coefficients(reduced.lane, channels_, reduced.totals[g],
+                                                 gamma(reduced.variables), k.kernel_view(), k.a, k.b, k.d);
     }
   }
 
@@ -149,17 +153,10 @@ class BatchNorm final : public CollectiveLayer {
                                        pass.dx[0]);
   }
 
-  bool backward_reads_output() const override { return relu_ && residual_; }
-  bool takes_two_gradients() const override { return true; }
-  bool fuse_relu() override {
-    const bool fused = !relu_;
-    relu_ = true;
-    return fused;
-  }
-  bool fuse_residual() override {
-    const bool fused = !relu_ && !residual_;
-    if (fused) residual_ = true;
-    return fused;
+  bool fuse(Fusible operation) override {
+    if (relu_ || (operation == Fusible::addition && residual_)) return false;
+    (operation == Fusible::relu ? relu_ : residual_) = true;
+    return true;
   }
 
  private:
@@ -218,7 +215,7 @@ class BatchNorm final : public CollectiveLayer {
   /// contributions are summed once.
   Data masked_gradient(const Pass& pass) const {
     if (residual_ && pass.dx[1] != nullptr) return pass.dx[1];
-    return pass.dy2[0] != nullptr ? pass.dy[0].writable() : Data();
+    return pass.dy2[0] != nullptr ? pass.dy[0] : Data();
   }
 
   double momentum_, epsilon_;

@@ -13,7 +13,14 @@ namespace {
 class Add final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "add"; }
+  LayerTraits traits() const override {
+    return {.kind = "add",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .fusible = !relu_ && count_ == 2 ? Fusible::addition : Fusible::none,
+            .backward_reads_input = false,
+            .backward_reads_output = relu_};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() >= 2, ErrorKind::config,
                      "layer {}: add takes two inputs or more, not {}; name them in `inputs`", name(),
@@ -26,8 +33,6 @@ class Add final : public Layer {
     count_ = inputs.size();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     ConstData sum = pass.inputs[0];
     for (std::size_t i = 1; i < count_; ++i) {
@@ -46,14 +51,10 @@ class Add final : public Layer {
         pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 1.0F, pass.dy[0], pass.dx[i]);
     }
   }
-  bool backward_reads_input() const override { return false; }
-  bool backward_reads_output() const override { return relu_; }
-  bool fuse_relu() override {
-    const bool fused = !relu_;
-    relu_ = true;
-    return fused;
+  bool fuse(Fusible operation) override {
+    if (operation != Fusible::relu || relu_) return false;
+    return relu_ = true;
   }
-  bool is_addition() const override { return !relu_ && count_ == 2; }
 
  private:
   std::int64_t elements_ = 0;
@@ -66,7 +67,9 @@ class Add final : public Layer {
 class Multiply final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "multiply"; }
+  LayerTraits traits() const override {
+    return {.kind = "multiply", .inputs = TypeRule::model, .outputs = TypeRule::model};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 2, ErrorKind::config,
                      "layer {}: multiply takes two inputs, not {}; name them in `inputs`", name(),
@@ -95,8 +98,6 @@ class Multiply final : public Layer {
     }
     return {a};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.broadcast.multiply(pass.lane, of_samples(pass.n), pass.inputs[0], pass.inputs[1],
                                     pass.outputs[0]);

@@ -32,24 +32,25 @@ class Constant final : public Layer {
           fmt::format("{} numbers for the {} elements of {}", values_.size(), elements, shape_.to_string()),
           "Give one number, or one for each element.");
   }
-  const char* kind() const override { return "constant"; }
-  bool takes_inputs() const override { return false; }
+  LayerTraits traits() const override {
+    return {.kind = "constant", .takes_inputs = false, .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.empty(), ErrorKind::config, "layer {}: constant takes no inputs, not {}", name(),
                      inputs.size());
     return {shape_};
   }
-  void prepare(const PrepareContext& context) override {
-    if (on_device_.data() != nullptr) return;  // training and inference share it
+  LayerMemory prepare(const PrepareContext& context) override {
+    if (on_device_.data() != nullptr) return {};  // training and inference share it
     on_device_ = Buffer(context.device, values_.size() * sizeof(float));
     context.device.copy_from_host(on_device_.data(), values_.data(), on_device_.size_bytes());
+    return {};
   }
   void forward(const Pass& pass) override {
     pass.kernels.broadcast.repeat(pass.lane, {1, pass.n, shape_.num_elements()}, 1.0F,
                                   on_device_.as<float>().data(), pass.outputs[0]);
   }
   void backward(const Pass&) override {}
-  bool backward_reads_input() const override { return false; }
 
  private:
   Shape shape_;

@@ -90,12 +90,9 @@ class Convolution final : public ConvolutionLayer {
     in_channels_ = check_input(inputs);
     axes_ = window_axes(inputs[0], windows_, name());
     output_ = spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes_count_, filters_);
+    flops_ = 2.0 * static_cast<double>(output_.num_elements()) *
+             static_cast<double>(kernel_shape().num_elements() / filters_);
     return {output_};
-  }
-
-  double flops_per_sample() const override {
-    return 2.0 * static_cast<double>(output_.num_elements()) *
-           static_cast<double>(kernel_shape().num_elements() / filters_);
   }
 
  protected:

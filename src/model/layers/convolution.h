@@ -22,7 +22,7 @@ class ConvolutionLayer : public LinearLayer {
         windows_{axes_option(p, "kernel", axes), axes_option(p, "stride", axes),
                  axes_option(p, "dilation", axes), p.node("padding")} {}
 
-  const char* kind() const final { return kind_; }
+  LayerTraits traits() const final { return linear_traits(kind_, flops_); }
 
  protected:
   /// Checks the input, and that channels and filters are multiples of the groups. Returns its channels.
@@ -39,6 +39,7 @@ class ConvolutionLayer : public LinearLayer {
   WindowOptions windows_;
   WindowAxes axes_;
   Shape output_;
+  double flops_ = 0;  ///< per sample
 };
 
 }  // namespace lockstep

@@ -43,13 +43,9 @@ class TransposedConvolution final : public ConvolutionLayer {
     in_channels_ = check_input(inputs);
     axes_ = transposed_window_axes(inputs[0], windows_, output_padding_, name());
     output_ = spatial_shape({axes_[0].in, axes_[1].in, axes_[2].in}, axes_count_, filters_);
-    input_elements_ = inputs[0].num_elements();
+    flops_ = 2.0 * static_cast<double>(inputs[0].num_elements()) *
+             static_cast<double>(kernel_shape().num_elements() / in_channels_);
     return {output_};
-  }
-
-  double flops_per_sample() const override {
-    return 2.0 * static_cast<double>(input_elements_) *
-           static_cast<double>(kernel_shape().num_elements() / in_channels_);
   }
 
  protected:
@@ -67,7 +63,6 @@ class TransposedConvolution final : public ConvolutionLayer {
 
  private:
   std::vector<std::int64_t> output_padding_;
-  std::int64_t input_elements_ = 0;
 };
 
 }  // namespace

@@ -22,7 +22,9 @@ class Dense final : public LinearLayer {
                     make_initializer(p.node("bias_initializer"))),
         units_(p.integer("units")) {}
 
-  const char* kind() const override { return "dense"; }
+  LayerTraits traits() const override {
+    return linear_traits("dense", 2.0 * static_cast<double>(steps_ * in_) * static_cast<double>(units_));
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(
@@ -35,10 +37,6 @@ class Dense final : public LinearLayer {
     in_ = inputs[0].last();
     output_ = sequence ? Shape{steps_, units_} : Shape{units_};
     return {output_};
-  }
-
-  double flops_per_sample() const override {
-    return 2.0 * static_cast<double>(steps_ * in_) * static_cast<double>(units_);
   }
 
  protected:

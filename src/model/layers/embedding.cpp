@@ -36,7 +36,8 @@ class Embedding final : public Layer {
       throw p.error("padding_index", fmt::format("{} is not one of the {} rows", padding_, rows_));
   }
 
-  const char* kind() const override { return "embedding"; }
+  /// Ids stay float32: a 16-bit type would not hold them.
+  LayerTraits traits() const override { return {.kind = "embedding", .outputs = TypeRule::model}; }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config,
@@ -47,21 +48,20 @@ class Embedding final : public Layer {
     return {Shape(extents)};
   }
 
-  /// Ids stay float32: a 16-bit type would not hold them.
-  DType output_type(DType type, DType /*given*/) const override { return type; }
-
   void declare(VariableStore& variables) override {
     table_id_ = variables.declare_table(name() + "/embeddings", Shape{rows_, units_}, initializer_,
                                         {.per_sample = positions_});
   }
 
-  void prepare(const PrepareContext& context) override {
-    if (!context.training) return;
+  LayerMemory prepare(const PrepareContext& context) override {
+    LayerMemory memory;
+    if (!context.training) return memory;
     for (std::int64_t n : context.sample_counts) {
       const std::int64_t positions = n * positions_;
-      scratch_bytes_ = std::max(scratch_bytes_,
-                                touched_bytes(positions) + context.kernels.embedding.group_bytes(positions));
+      memory.scratch_bytes = std::max(
+          memory.scratch_bytes, touched_bytes(positions) + context.kernels.embedding.group_bytes(positions));
     }
+    return memory;
   }
 
   void forward(const Pass& pass) override {
@@ -96,8 +96,6 @@ class Embedding final : public Layer {
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, positions, pass.dx[0]);
   }
 
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-
  private:
   static std::size_t touched_bytes(std::int64_t positions) {
     return (static_cast<std::size_t>(TouchedRows::words(positions)) * sizeof(std::int32_t) + 63) / 64 * 64;
@@ -106,7 +104,6 @@ class Embedding final : public Layer {
   std::int64_t rows_, units_, padding_, positions_ = 0;
   std::shared_ptr<const Initializer> initializer_;
   VariableId table_id_ = VariableId::none;
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace

@@ -38,28 +38,36 @@ constexpr ParamSpec kL2Table[] = {
 
 class GroupNormLayer : public Layer {
  public:
-  GroupNormLayer(std::string name, const Params& p)
+  GroupNormLayer(std::string name, const char* kind, const Params& p)
       : Layer(std::move(name)),
+        kind_(kind),
         epsilon_(p.real("epsilon")),
         center_(p.boolean("center")),
         scale_(p.boolean("scale")),
         gamma_initializer_(make_initializer(p.node("gamma_initializer"))) {}
 
+  LayerTraits traits() const final {
+    return {.kind = kind_, .inputs = TypeRule::model, .outputs = TypeRule::model};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) final {
     LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: {} takes one input, not {}", name(),
                      kind(), inputs.size());
     shape_ = shape_of(inputs[0]);
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType type, DType) const final { return type; }
-  DType output_type(DType type, DType) const final { return type; }
   void declare(VariableStore& variables) final {
     if (scale_) gamma_ = variables.declare(name() + "/gamma", parameters_, gamma_initializer_);
     if (center_) beta_ = variables.declare(name() + "/beta", parameters_, make_initializer("zeros"));
   }
-  void prepare(const PrepareContext& context) final {
+  LayerMemory prepare(const PrepareContext& context) final {
+    LayerMemory memory;
     for (std::int64_t n : context.sample_counts)
-      scratch_bytes_ = std::max(scratch_bytes_, context.kernels.group_norm.scratch_bytes(of_samples(n)));
+      memory.scratch_bytes =
+          std::max(memory.scratch_bytes, context.kernels.group_norm.scratch_bytes(of_samples(n)));
+    if (context.training)
+      memory.saved_bytes = static_cast<std::size_t>(context.max_samples() * shape_.samples * shape_.groups) *
+                           2 * sizeof(float);
+    return memory;
   }
   void forward(const Pass& pass) final {
     pass.kernels.group_norm.forward(pass.lane, of_samples(pass.n), pass.inputs[0], epsilon_, gamma(pass),
@@ -72,10 +80,6 @@ class GroupNormLayer : public Layer {
                                      scale_ ? pass.gradient(gamma_) : nullptr,
                                      center_ ? pass.gradient(beta_) : nullptr);
   }
-  std::size_t saved_bytes(std::int64_t n) const final {
-    return static_cast<std::size_t>(n * shape_.samples * shape_.groups) * 2 * sizeof(float);
-  }
-  std::size_t scratch_bytes() const final { return scratch_bytes_; }
 
  protected:
   /// For one sample (which may be several rows); sets parameters_.
@@ -90,19 +94,18 @@ class GroupNormLayer : public Layer {
   }
   const float* gamma(const Pass& pass) const { return scale_ ? pass.value(gamma_) : nullptr; }
 
+  const char* kind_;
   double epsilon_;
   bool center_, scale_;
   std::shared_ptr<const Initializer> gamma_initializer_;
   GroupNormShape shape_;
   VariableId gamma_ = VariableId::none, beta_ = VariableId::none;
-  std::size_t scratch_bytes_ = 0;
 };
 
 class LayerNorm final : public GroupNormLayer {
  public:
   LayerNorm(std::string name, const Params& p)
-      : GroupNormLayer(std::move(name), p), axis_(p.integer("axis")) {}
-  const char* kind() const override { return "layer_norm"; }
+      : GroupNormLayer(std::move(name), "layer_norm", p), axis_(p.integer("axis")) {}
 
  private:
   GroupNormShape shape_of(const Shape& input) override {
@@ -118,13 +121,12 @@ class LayerNorm final : public GroupNormLayer {
 class GroupNorm final : public GroupNormLayer {
  public:
   GroupNorm(std::string name, const Params& p, const char* kind, std::int64_t groups)
-      : GroupNormLayer(std::move(name), p), kind_(kind), groups_(groups) {}
-  const char* kind() const override { return kind_; }
+      : GroupNormLayer(std::move(name), kind, p), groups_(groups) {}
 
  private:
   GroupNormShape shape_of(const Shape& input) override {
     LOCKSTEP_REQUIRE(input.rank() >= 2, ErrorKind::config,
-                     "layer {}: {} takes space x channels per sample, not {}", name(), kind_,
+                     "layer {}: {} takes space x channels per sample, not {}", name(), kind(),
                      input.to_string());
     const std::int64_t channels = input.last(), groups = groups_ == 0 ? channels : groups_;
     LOCKSTEP_REQUIRE(channels % groups == 0, ErrorKind::config,
@@ -136,7 +138,6 @@ class GroupNorm final : public GroupNormLayer {
             .groups = groups,
             .width = channels / groups};
   }
-  const char* kind_;
   std::int64_t groups_;
 };
 
@@ -144,7 +145,13 @@ class GroupNorm final : public GroupNormLayer {
 class L2Normalize final : public Layer {
  public:
   L2Normalize(std::string name, const Params& p) : Layer(std::move(name)), epsilon_(p.real("epsilon")) {}
-  const char* kind() const override { return "l2_normalize"; }
+  LayerTraits traits() const override {
+    return {.kind = "l2_normalize",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_input = false,
+            .backward_reads_output = true};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: l2_normalize takes one input, not {}",
                      name(), inputs.size());
@@ -152,8 +159,10 @@ class L2Normalize final : public Layer {
     rows_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
+  LayerMemory prepare(const PrepareContext& context) override {
+    if (!context.training) return {};
+    return {.saved_bytes = static_cast<std::size_t>(context.max_samples() * rows_) * 2 * sizeof(float)};
+  }
   void forward(const Pass& pass) override {
     pass.kernels.group_norm.l2_normalize(pass.lane, pass.n * rows_, channels_, pass.inputs[0], epsilon_,
                                          static_cast<float*>(pass.saved), pass.outputs[0]);
@@ -164,11 +173,6 @@ class L2Normalize final : public Layer {
                                                     pass.dy[0], static_cast<const float*>(pass.saved),
                                                     pass.dx[0]);
   }
-  std::size_t saved_bytes(std::int64_t n) const override {
-    return static_cast<std::size_t>(n * rows_) * 2 * sizeof(float);
-  }
-  bool backward_reads_input() const override { return false; }
-  bool backward_reads_output() const override { return true; }
 
  private:
   double epsilon_;

@@ -28,12 +28,10 @@ constexpr ParamSpec kTable[] = {
 class Gru final : public RecurrentLayer {
  public:
   Gru(std::string name, const Params& p)
-      : RecurrentLayer(std::move(name), p),
+      : RecurrentLayer(std::move(name), "gru", p),
         gates_bias_initializer_(make_initializer(p.node("gates_bias_initializer"))),
         candidate_bias_initializer_(make_initializer(p.node("candidate_bias_initializer"))),
         reset_after_(p.boolean("reset_after")) {}
-
-  const char* kind() const override { return "gru"; }
 
  protected:
   void make_products(Direction& direction) override {

@@ -11,13 +11,15 @@ void LinearLayer::declare(VariableStore& variables) {
   if (bias_) bias_id_ = variables.declare(name() + "/bias", Shape{output_shape().last()}, bias_initializer_);
 }
 
-void LinearLayer::prepare(const PrepareContext& context) {
+LayerMemory LinearLayer::prepare(const PrepareContext& context) {
+  LayerMemory memory;
   for (std::int64_t n : context.sample_counts) {
     auto primitive = make_primitive(context, n);
-    scratch_bytes_ = std::max(scratch_bytes_, primitive->scratch_bytes());
+    memory.scratch_bytes = std::max(memory.scratch_bytes, primitive->scratch_bytes());
     const std::size_t pack = packs_.add(context, *primitive);
     sized_.push_back({n, context.training, std::move(primitive), pack});
   }
+  return memory;
 }
 
 void LinearLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
@@ -42,8 +44,7 @@ void LinearLayer::backward(const Pass& pass) {
   const Sized& made = sized(pass);
   const std::int64_t channels = output_shape().last();
   const std::int64_t rows = pass.n * output_shape().num_elements() / channels;
-  // The gradient of the output is ours to overwrite: nobody reads it after this layer's backward.
-  const Data g = pass.dy[0].writable();
+  const Data g = pass.dy[0];
   if (bias_)
     pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g,
                                                relu_ ? pass.outputs[0] : nullptr, relu_ ? g : nullptr,

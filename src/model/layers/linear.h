@@ -22,24 +22,27 @@ class LinearLayer : public Layer {
         kernel_initializer_(std::move(kernel_initializer)),
         bias_initializer_(std::move(bias_initializer)) {}
 
-  DType input_type(std::size_t /*input*/, DType type, DType /*given*/) const override { return type; }
-  DType output_type(DType type, DType /*given*/) const override { return type; }
   void declare(VariableStore& variables) override;
-  void prepare(const PrepareContext& context) override;
+  LayerMemory prepare(const PrepareContext& context) override;
   void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
                        bool training) override;
   void forward(const Pass& pass) override;
   void backward(const Pass& pass) override;
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  std::string_view widened_products() const override { return packs_.widened(); }
-  bool backward_reads_output() const override { return relu_; }
-  bool fuse_relu() override {
-    const bool fused = !relu_;
-    relu_ = true;
-    return fused;
+  bool fuse(Fusible operation) override {
+    if (operation != Fusible::relu || relu_) return false;
+    return relu_ = true;
   }
 
  protected:
+  LayerTraits linear_traits(const char* kind, double flops_per_sample) const {
+    return {.kind = kind,
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_output = relu_,
+            .overwrites_dy = true,
+            .flops_per_sample = flops_per_sample,
+            .widened_products = packs_.widened()};
+  }
   virtual Shape kernel_shape() const = 0;
   virtual std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
                                                           std::int64_t n) const = 0;
@@ -61,7 +64,6 @@ class LinearLayer : public Layer {
   VariableId kernel_id_ = VariableId::none, bias_id_ = VariableId::none;
   std::vector<Sized> sized_;
   WeightPacks packs_;
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace lockstep

@@ -26,11 +26,9 @@ constexpr ParamSpec kTable[] = {
 class Lstm final : public RecurrentLayer {
  public:
   Lstm(std::string name, const Params& p)
-      : RecurrentLayer(std::move(name), p),
+      : RecurrentLayer(std::move(name), "lstm", p),
         bias_initializer_(make_initializer(p.node("bias_initializer"))),
         forget_bias_(static_cast<float>(p.real("forget_bias"))) {}
-
-  const char* kind() const override { return "lstm"; }
 
  protected:
   void make_products(Direction& direction) override {

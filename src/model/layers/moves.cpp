@@ -71,16 +71,21 @@ Shape with_extent(const Shape& shape, int axis, std::int64_t extent) {
 /// Takes and gives what the first input brings.
 class Move : public Layer {
  public:
-  using Layer::Layer;
-  DType input_type(std::size_t, DType, DType given) const final { return given; }
-  DType output_type(DType, DType given) const final { return given; }
-  bool backward_reads_input() const final { return false; }
+  Move(std::string name, const char* kind) : Layer(std::move(name)), kind_(kind) {}
+  LayerTraits traits() const final {
+    return {.kind = kind_,
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .backward_reads_input = false};
+  }
+
+ private:
+  const char* kind_;
 };
 
 class Concat final : public Move {
  public:
-  Concat(std::string name, const Params& p) : Move(std::move(name)), axis_(p.integer("axis")) {}
-  const char* kind() const override { return "concat"; }
+  Concat(std::string name, const Params& p) : Move(std::move(name), "concat"), axis_(p.integer("axis")) {}
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(!inputs.empty(), ErrorKind::config, "layer {}: concat takes inputs", name());
     const int axis = axis_of(*this, "axis", axis_, inputs[0]);
@@ -111,13 +116,12 @@ class Concat final : public Move {
 
 class Split final : public Move {
  public:
-  Split(std::string name, const Params& p) : Move(std::move(name)), axis_(p.integer("axis")) {
+  Split(std::string name, const Params& p) : Move(std::move(name), "split"), axis_(p.integer("axis")) {
     if (p.has("parts") == p.has("sizes"))
       throw p.error(p.has("parts") ? "sizes" : "parts", "either `parts` or `sizes` must be given, not both");
     if (p.has("parts")) parts_wanted_ = p.integer("parts");
     if (p.has("sizes")) sizes_ = p.integers("sizes");
   }
-  const char* kind() const override { return "split"; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     const int axis = axis_of(*this, "axis", axis_, inputs[0]);
@@ -163,14 +167,13 @@ class Split final : public Move {
 class Slice final : public Move {
  public:
   Slice(std::string name, const Params& p)
-      : Move(std::move(name)), begin_(p.integers("begin")), size_(p.integers("size")) {
+      : Move(std::move(name), "slice"), begin_(p.integers("begin")), size_(p.integers("size")) {
     if (begin_.size() != size_.size())
       throw p.error("size", fmt::format("{} sizes for {} beginnings", size_.size(), begin_.size()),
                     "Give one of each for every axis.");
     if (std::find(size_.begin(), size_.end(), 0) != size_.end())
       throw p.error("size", "a size of 0 leaves nothing", "Sizes are at least 1, or -1 for the rest.");
   }
-  const char* kind() const override { return "slice"; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     const Shape& input = inputs[0];
@@ -213,7 +216,7 @@ class Slice final : public Move {
 class Transpose final : public Move {
  public:
   Transpose(std::string name, const Params& p)
-      : Move(std::move(name)), permutation_(p.integers("permutation")) {
+      : Move(std::move(name), "transpose"), permutation_(p.integers("permutation")) {
     std::vector<std::int64_t> sorted = permutation_;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t axis = 0; axis < sorted.size(); ++axis)
@@ -221,7 +224,6 @@ class Transpose final : public Move {
         throw p.error("permutation", fmt::format("[{}] is no permutation", fmt::join(permutation_, ", ")),
                       "Name each axis of the input once, from 0 on.");
   }
-  const char* kind() const override { return "transpose"; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     const Shape& input = inputs[0];

@@ -34,22 +34,24 @@ class Dropout final : public Layer {
  public:
   Dropout(std::string name, const Params& p)
       : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
-  const char* kind() const override { return "dropout"; }
+  LayerTraits traits() const override {
+    return {.kind = "dropout",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .view = rate_ == 0.0F ? View::always : View::in_inference,
+            .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     apply_dropout(*this, pass, elements_, pass.inputs[0], rate_, pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) apply_dropout(*this, pass, elements_, pass.dy[0], rate_, pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool is_view(bool training) const override { return !training || rate_ == 0.0F; }
 
  private:
   float rate_;
@@ -62,7 +64,13 @@ class SpatialDropout final : public Layer {
  public:
   SpatialDropout(std::string name, const Params& p)
       : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
-  const char* kind() const override { return "spatial_dropout"; }
+  LayerTraits traits() const override {
+    return {.kind = "spatial_dropout",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .view = rate_ == 0.0F ? View::always : View::in_inference,
+            .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     LOCKSTEP_REQUIRE(inputs[0].rank() >= 2, ErrorKind::config,
@@ -72,15 +80,12 @@ class SpatialDropout final : public Layer {
     positions_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
-  void prepare(const PrepareContext& context) override {
-    if (is_view(context.training)) return;
-    std::int64_t most = 0;
-    for (std::int64_t n : context.sample_counts) most = std::max(most, n);
-    const std::vector<float> ones(static_cast<std::size_t>(most * channels_), 1.0F);
+  LayerMemory prepare(const PrepareContext& context) override {
+    if (traits().is_view(context.training)) return {};
+    const std::vector<float> ones(static_cast<std::size_t>(context.max_samples() * channels_), 1.0F);
     ones_ = Buffer(context.device, ones.size() * sizeof(float));
     context.device.copy_from_host(ones_.data(), ones.data(), ones_.size_bytes());
+    return {.saved_bytes = ones_.size_bytes()};
   }
   void forward(const Pass& pass) override {
     apply_dropout(*this, pass, channels_, ones_.as<float>().data(), rate_, factors(pass));
@@ -89,11 +94,6 @@ class SpatialDropout final : public Layer {
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) multiply(pass, pass.dy[0], pass.dx[0]);
   }
-  std::size_t saved_bytes(std::int64_t n) const override {
-    return static_cast<std::size_t>(n * channels_) * sizeof(float);
-  }
-  bool backward_reads_input() const override { return false; }
-  bool is_view(bool training) const override { return !training || rate_ == 0.0F; }
 
  private:
   static float* factors(const Pass& pass) { return static_cast<float*>(pass.saved); }
@@ -109,14 +109,18 @@ class GaussianNoise final : public Layer {
  public:
   GaussianNoise(std::string name, const Params& p)
       : Layer(std::move(name)), stddev_(static_cast<float>(p.real("stddev"))) {}
-  const char* kind() const override { return "gaussian_noise"; }
+  LayerTraits traits() const override {
+    return {.kind = "gaussian_noise",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .view = stddev_ == 0.0F ? View::always : View::in_inference,
+            .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.gaussian_noise(pass.lane, pass.n, elements_, pass.inputs[0], stddev_, pass.seed,
                                             philox_purpose(name()), static_cast<std::uint32_t>(pass.step),
@@ -126,8 +130,6 @@ class GaussianNoise final : public Layer {
     if (pass.dx[0] != nullptr)
       pass.kernels.elementwise.scale(pass.lane, pass.n * elements_, 1.0F, pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool is_view(bool training) const override { return !training || stddev_ == 0.0F; }
 
  private:
   float stddev_;

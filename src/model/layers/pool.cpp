@@ -32,7 +32,10 @@ class Pool final : public Layer {
   Pool(std::string name, const char* kind, PoolKind pool)
       : Layer(std::move(name)), kind_(kind), pool_(pool) {}
 
-  const char* kind() const override { return kind_; }
+  LayerTraits traits() const override {
+    return {
+        .kind = kind_, .inputs = TypeRule::model, .outputs = TypeRule::model, .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     if (global_) return {infer_global(inputs)};
@@ -45,10 +48,9 @@ class Pool final : public Layer {
     return {spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes, channels_)};
   }
 
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     const auto& [d, h, w] = axes_;
+    LayerMemory memory;
     for (std::int64_t n : context.sample_counts) {
       sized_.push_back({n, context.training,
                         context.kernels.make.pool({.kind = pool_,
@@ -75,8 +77,11 @@ class Pool final : public Layer {
                                                    .training = context.training,
                                                    .dtype = context.type},
                                                   context.lanes)});
-      scratch_bytes_ = std::max(scratch_bytes_, sized_.back().primitive->scratch_bytes());
+      const PoolPrimitive& primitive = *sized_.back().primitive;
+      memory.scratch_bytes = std::max(memory.scratch_bytes, primitive.scratch_bytes());
+      if (context.training) memory.saved_bytes = std::max(memory.saved_bytes, primitive.saved_bytes());
     }
+    return memory;
   }
 
   void forward(const Pass& pass) override {
@@ -85,15 +90,6 @@ class Pool final : public Layer {
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) primitive(pass).backward(pass.lane, pass.dy[0], pass.saved, pass.dx[0]);
   }
-
-  std::size_t saved_bytes(std::int64_t n) const override {
-    std::size_t most = 0;
-    for (const Sized& sized : sized_)
-      if (sized.training && sized.n <= n) most = std::max(most, sized.primitive->saved_bytes());
-    return most;
-  }
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  bool backward_reads_input() const override { return false; }
 
  private:
   struct Sized {
@@ -127,7 +123,6 @@ class Pool final : public Layer {
   WindowAxes axes_;
   std::int64_t channels_ = 0;
   std::vector<Sized> sized_;
-  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace

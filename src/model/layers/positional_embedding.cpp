@@ -39,7 +39,12 @@ class PositionalEmbedding final : public Layer {
         learned_(p.string("kind") == "learned"),
         initializer_(make_initializer(p.node("initializer"))) {}
 
-  const char* kind() const override { return "positional_embedding"; }
+  LayerTraits traits() const override {
+    return {.kind = "positional_embedding",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 2, ErrorKind::config,
@@ -49,22 +54,20 @@ class PositionalEmbedding final : public Layer {
     return {shape_};
   }
 
-  DType input_type(std::size_t, DType type, DType /*given*/) const override { return type; }
-  DType output_type(DType type, DType /*given*/) const override { return type; }
-
   void declare(VariableStore& variables) override {
     if (learned_) table_id_ = variables.declare(name() + "/embeddings", shape_, initializer_);
   }
 
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     const auto upload = [&](const std::vector<float>& values) {
       Buffer buffer(context.device, values.size() * sizeof(float));
       context.device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
       return buffer;
     };
-    if (ones_.data() != nullptr) return;
+    if (ones_.data() != nullptr) return {};
     ones_ = upload(std::vector<float>(static_cast<std::size_t>(shape_.num_elements()), 1.0F));
     if (!learned_) sinusoids_ = upload(sinusoids(shape_[0], shape_[1]));
+    return {};
   }
 
   void forward(const Pass& pass) override {
@@ -83,7 +86,6 @@ class PositionalEmbedding final : public Layer {
     if (pass.dx[0] != nullptr)
       pass.kernels.elementwise.scale(pass.lane, pass.n * elements, 1.0F, pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   bool learned_;

@@ -16,8 +16,9 @@ std::size_t bytes(std::int64_t floats) { return static_cast<std::size_t>(floats)
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(std::string name, const Params& p)
+RecurrentLayer::RecurrentLayer(std::string name, const char* kind, const Params& p)
     : Layer(std::move(name)),
+      kind_(kind),
       units_(p.integer("units")),
       layers_(p.integer("layers")),
       bidirectional_(p.boolean("bidirectional")),
@@ -28,6 +29,21 @@ RecurrentLayer::RecurrentLayer(std::string name, const Params& p)
   if (dropout_ > 0 && layers_ == 1 && !variational_)
     throw p.error("dropout", "lies between stacked layers, and there is one layer",
                   "Take layers: 2, variational: true, or a dropout layer before or behind.");
+}
+
+LayerTraits RecurrentLayer::traits() const {
+  LayerTraits traits{.kind = kind_,
+                     .inputs = TypeRule::model,
+                     .outputs = TypeRule::model,
+                     .float32_input = 1,
+                     .backward_reads_input = false};
+  for (const Stacked& stacked : stack_)
+    for (const Direction& direction : stacked.directions)
+      for (const StepProduct& product : direction.products) {
+        traits.flops_per_sample += product.flops_per_sample();
+        if (traits.widened_products.empty()) traits.widened_products = product.widened_products();
+      }
+  return traits;
 }
 
 std::vector<Shape> RecurrentLayer::infer(std::span<const Shape> inputs) {
@@ -73,7 +89,7 @@ void RecurrentLayer::declare(VariableStore& variables) {
       for (StepProduct& product : direction.products) product.declare(variables);
 }
 
-void RecurrentLayer::prepare(const PrepareContext& context) {
+LayerMemory RecurrentLayer::prepare(const PrepareContext& context) {
   on_host_ = context.device.is_host();
   type_ = context.type;
   std::size_t products = context.kernels.scratch_bytes;
@@ -83,11 +99,16 @@ void RecurrentLayer::prepare(const PrepareContext& context) {
         product.prepare(context, type_);
         products = std::max(products, product.scratch_bytes());
       }
+  LayerMemory memory;
   for (const std::int64_t n : context.sample_counts) {
     std::int64_t floats = Work{*this, n, nullptr}.floats(context.training);
     if (!context.training) floats += Memory{*this, n, false, nullptr}.floats();
-    scratch_bytes_ = std::max(scratch_bytes_, bytes(floats) + products);
+    memory.scratch_bytes = std::max(memory.scratch_bytes, bytes(floats) + products);
   }
+  scratch_bytes_[context.training ? 1 : 0] = memory.scratch_bytes;
+  if (context.training)
+    memory.saved_bytes = bytes(Memory{*this, context.max_samples(), true, nullptr}.floats());
+  return memory;
 }
 
 void RecurrentLayer::refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
@@ -95,26 +116,6 @@ void RecurrentLayer::refresh_weights(const KernelTable&, const Lane& lane, const
   for (Stacked& stacked : stack_)
     for (Direction& direction : stacked.directions)
       for (StepProduct& product : direction.products) product.refresh(lane, variables);
-}
-
-double RecurrentLayer::flops_per_sample() const {
-  double flops = 0;
-  for (const Stacked& stacked : stack_)
-    for (const Direction& direction : stacked.directions)
-      for (const StepProduct& product : direction.products) flops += product.flops_per_sample();
-  return flops;
-}
-
-std::string_view RecurrentLayer::widened_products() const {
-  for (const Stacked& stacked : stack_)
-    for (const Direction& direction : stacked.directions)
-      for (const StepProduct& product : direction.products)
-        if (!product.widened_products().empty()) return product.widened_products();
-  return {};
-}
-
-std::size_t RecurrentLayer::saved_bytes(std::int64_t n) const {
-  return bytes(Memory{*this, n, true, nullptr}.floats());
 }
 
 // Memory: lengths, each layer's x, then the directions: state, h, and h as products take it if that is not
@@ -176,8 +177,9 @@ RecurrentLayer::Work RecurrentLayer::work_of(const Pass& pass) const {
 
 RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked, std::size_t direction,
                                            std::int64_t longest) const {
-  LOCKSTEP_CHECK(pass.lane.scratch_bytes >= scratch_bytes_, "lane {} brings {} bytes of scratch, {} needed",
-                 pass.lane.index, pass.lane.scratch_bytes, scratch_bytes_);
+  const std::size_t needed = scratch_bytes_[pass.training ? 1 : 0];
+  LOCKSTEP_CHECK(pass.lane.scratch_bytes >= needed, "lane {} brings {} bytes of scratch, {} needed",
+                 pass.lane.index, pass.lane.scratch_bytes, needed);
   const Memory memory = memory_of(pass);
   const Work work = work_of(pass);
   float* state = memory.direction(stacked, direction);

@@ -35,24 +35,16 @@ inline constexpr ParamSpec kRecurrentOptions[] = {
 
 class RecurrentLayer : public Layer {
  public:
-  RecurrentLayer(std::string name, const Params& p);
+  RecurrentLayer(std::string name, const char* kind, const Params& p);
 
+  LayerTraits traits() const final;
   std::vector<Shape> infer(std::span<const Shape> inputs) final;
   void declare(VariableStore& variables) final;
-  void prepare(const PrepareContext& context) final;
+  LayerMemory prepare(const PrepareContext& context) final;
   void refresh_weights(const KernelTable&, const Lane& lane, const VariableStore& variables,
                        bool training) final;
   void forward(const Pass& pass) final;
   void backward(const Pass& pass) final;
-  std::size_t saved_bytes(std::int64_t n) const final;
-  std::size_t scratch_bytes() const final { return scratch_bytes_; }
-  double flops_per_sample() const final;
-  std::string_view widened_products() const final;
-  bool backward_reads_input() const final { return false; }
-  DType input_type(std::size_t input, DType type, DType /*given*/) const final {
-    return input == 0 ? type : DType::f32;
-  }
-  DType output_type(DType type, DType /*given*/) const final { return type; }
 
  protected:
   /// One direction of one layer.
@@ -205,13 +197,14 @@ class RecurrentLayer : public Layer {
   void drop_input(const Pass& pass, const Stacked& stacked, Data values) const;
   void last_states(const Run& run, std::size_t direction) const;
 
+  const char* kind_;
   std::int64_t units_, layers_, features_ = 0, steps_ = 0;
   DType type_ = DType::f32;
   bool bidirectional_, variational_, lengths_ = false, on_host_ = true;
   float dropout_, recurrent_dropout_;
   std::shared_ptr<const Initializer> kernel_initializer_;
   std::vector<Stacked> stack_;
-  std::size_t scratch_bytes_ = 0;
+  std::size_t scratch_bytes_[2] = {};  ///< in inference, in training
 };
 
 }  // namespace lockstep

@@ -25,7 +25,12 @@ class Reduce final : public Layer {
         operation_(p.string("operation")),
         axes_(p.integers("axes")),
         keep_dims_(p.boolean("keep_dims")) {}
-  const char* kind() const override { return "reduce"; }
+  LayerTraits traits() const override {
+    return {.kind = "reduce",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
@@ -53,16 +58,17 @@ class Reduce final : public Layer {
     }
     return {Shape(extents)};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
-  void prepare(const PrepareContext& context) override {
-    if (!moves_) return;
-    std::int64_t most = 0;
-    for (std::int64_t n : context.sample_counts) most = std::max(most, n);
+  LayerMemory prepare(const PrepareContext& context) override {
+    const std::int64_t most = context.max_samples();
+    LayerMemory memory;
+    if (context.training && operation_ == "max")
+      memory.saved_bytes =
+          static_cast<std::size_t>(most * shape_.outer * shape_.inner) * sizeof(std::int32_t);
+    if (!moves_) return memory;
     // Behind what the kernels want of a lane's scratch.
     offset_ = (context.kernels.scratch_bytes + 63) / 64 * 64;
-    scratch_bytes_ = std::max(
-        scratch_bytes_, offset_ + static_cast<std::size_t>(most * elements_) * size_in_bytes(context.type));
+    memory.scratch_bytes = offset_ + static_cast<std::size_t>(most * elements_) * size_in_bytes(context.type);
+    return memory;
   }
   void forward(const Pass& pass) override {
     ConstData x = pass.inputs[0];
@@ -89,13 +95,6 @@ class Reduce final : public Layer {
       pass.kernels.broadcast.repeat(pass.lane, shape, static_cast<float>(factor()), pass.dy[0], dx);
     if (moves_) pass.kernels.layout.copy(pass.lane, apart_, pass.n, dx, pass.dx[0]);
   }
-  std::size_t saved_bytes(std::int64_t n) const override {
-    return operation_ == "max"
-               ? static_cast<std::size_t>(n * shape_.outer * shape_.inner) * sizeof(std::int32_t)
-               : 0;
-  }
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  bool backward_reads_input() const override { return false; }
 
  private:
   void set_moves(const Shape& input, const std::vector<int>& axes) {
@@ -124,7 +123,7 @@ class Reduce final : public Layer {
   BroadcastShape shape_;  ///< of a sample
   std::int64_t elements_ = 0;
   StridedCopy together_, apart_;
-  std::size_t offset_ = 0, scratch_bytes_ = 0;
+  std::size_t offset_ = 0;
 };
 
 }  // namespace

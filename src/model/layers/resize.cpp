@@ -30,7 +30,10 @@ class Upsample final : public Layer {
       throw p.error("align_corners", "only bilinear interpolation knows align_corners",
                     "Leave it out, or set method: bilinear.");
   }
-  const char* kind() const override { return "upsample"; }
+  LayerTraits traits() const override {
+    const TypeRule type = bilinear_ ? TypeRule::model : TypeRule::first_input;
+    return {.kind = "upsample", .inputs = type, .outputs = type, .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     const int axes = bilinear_ ? spatial_axes(inputs, 2, 2, "bilinear upsample", name())
@@ -45,8 +48,6 @@ class Upsample final : public Layer {
     spec_.channels = inputs[0].last();
     return {spatial_shape(out, axes, spec_.channels)};
   }
-  DType input_type(std::size_t, DType type, DType given) const override { return bilinear_ ? type : given; }
-  DType output_type(DType type, DType given) const override { return bilinear_ ? type : given; }
   void forward(const Pass& pass) override {
     const SpatialKernels& spatial = pass.kernels.spatial;
     if (bilinear_)
@@ -62,7 +63,6 @@ class Upsample final : public Layer {
     else
       spatial.upsample_nearest_backward(pass.lane, spec(pass), pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   UpsampleSpec spec(const Pass& pass) const {
@@ -92,7 +92,12 @@ class MarginLayer final : public Layer {
  public:
   MarginLayer(std::string name, bool pads, Node sides, double value)
       : Layer(std::move(name)), pads_(pads), sides_(std::move(sides)), value_(static_cast<float>(value)) {}
-  const char* kind() const override { return pads_ ? "pad" : "crop"; }
+  LayerTraits traits() const override {
+    return {.kind = pads_ ? "pad" : "crop",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .backward_reads_input = false};
+  }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     const int axes = spatial_axes(inputs, 1, 3, kind(), name());
@@ -112,8 +117,6 @@ class MarginLayer final : public Layer {
     spec_.channels = inputs[0].last();
     return {spatial_shape(out, axes, spec_.channels)};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     if (pads_)
       pass.kernels.spatial.pad(pass.lane, spec(pass), pass.inputs[0], value_, pass.outputs[0]);
@@ -127,7 +130,6 @@ class MarginLayer final : public Layer {
     else
       pass.kernels.spatial.pad(pass.lane, spec(pass), pass.dy[0], 0.0F, pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   MarginSpec spec(const Pass& pass) const {

@@ -86,8 +86,12 @@ class SampledLossLayer final : public Layer {
                          : log_uniform_probabilities(classes_);
   }
 
-  const char* kind() const override {
-    return method_ == Method::nce ? "nce" : shared() ? "sampled_softmax" : "negative_sampling";
+  LayerTraits traits() const override {
+    return {
+        .kind = method_ == Method::nce ? "nce"
+                : shared()             ? "sampled_softmax"
+                                       : "negative_sampling",
+        .flops_per_sample = 2.0 * static_cast<double>(units_) * static_cast<double>(sampled_ + num_true_)};
   }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
@@ -113,8 +117,9 @@ class SampledLossLayer final : public Layer {
     if (bias_) biases_id_ = variables.declare(name() + "/biases", Shape{classes_}, biases_initializer_);
   }
 
-  void prepare(const PrepareContext& context) override {
+  LayerMemory prepare(const PrepareContext& context) override {
     if (distribution_.empty()) distribution_ = DeviceDistribution(context.device, probabilities_);
+    LayerMemory memory;
     for (std::int64_t n : context.sample_counts) {
       Sized sized{n, context.training, nullptr};
       // Transposed: its input is what a sample has for each class, its matrix has a class's weights per row.
@@ -136,9 +141,16 @@ class SampledLossLayer final : public Layer {
       } else {
         (void)Full(*this, forward, n);
       }
-      scratch_bytes_ = std::max(scratch_bytes_, std::max(forward.used_bytes(), backward.used_bytes()) + rest);
+      memory.scratch_bytes =
+          std::max(memory.scratch_bytes, std::max(forward.used_bytes(), backward.used_bytes()) + rest);
       sized_.push_back(std::move(sized));
     }
+    if (context.training) {
+      Scratch saved;
+      (void)Kept(*this, saved, context.max_samples());
+      memory.saved_bytes = saved.used_bytes();
+    }
+    return memory;
   }
 
   void forward(const Pass& pass) override {
@@ -196,16 +208,6 @@ class SampledLossLayer final : public Layer {
     if (!bias_) return;
     elementwise.zero(lane, classes_, pass.gradient(biases_id_));
     embedding.accumulate(lane, drawn + wanted, 1, touched, parts.values, true, pass.gradient(biases_id_));
-  }
-
-  std::size_t saved_bytes(std::int64_t n) const override {
-    Scratch saved;
-    (void)Kept(*this, saved, n);
-    return saved.used_bytes();
-  }
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-  double flops_per_sample() const override {
-    return 2.0 * static_cast<double>(units_) * static_cast<double>(sampled_ + num_true_);
   }
 
  private:
@@ -342,7 +344,6 @@ class SampledLossLayer final : public Layer {
   DeviceDistribution distribution_;
   VariableId weights_id_ = VariableId::none, biases_id_ = VariableId::none;
   std::vector<Sized> sized_;
-  std::size_t scratch_bytes_ = 0;
 };
 
 template <Method kMethod>

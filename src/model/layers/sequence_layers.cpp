@@ -13,7 +13,13 @@ namespace {
 class LastStep final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "last_step"; }
+  LayerTraits traits() const override {
+    return {.kind = "last_step",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .float32_input = 1,
+            .backward_reads_input = lengths_};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(!inputs.empty() && inputs.size() <= 2, ErrorKind::config,
                      "layer {}: last_step takes a sequence and optionally its length, not {} inputs", name(),
@@ -29,11 +35,10 @@ class LastStep final : public Layer {
     lengths_ = inputs.size() == 2;
     return {Shape{features_}};
   }
-  DType input_type(std::size_t input, DType, DType given) const override {
-    return input == 0 ? given : DType::f32;
+  LayerMemory prepare(const PrepareContext& context) override {
+    on_host_ = context.device.is_host();
+    return {};
   }
-  DType output_type(DType, DType given) const override { return given; }
-  void prepare(const PrepareContext& context) override { on_host_ = context.device.is_host(); }
   void forward(const Pass& pass) override {
     if (lengths_ && on_host_) longest_of(*this, pass.inputs[1], pass.n, pass.first_sample, steps_);
     pass.kernels.sequence.last_step(pass.lane, {pass.n, steps_, features_}, pass.inputs[0],
@@ -45,7 +50,6 @@ class LastStep final : public Layer {
                                                lengths_ ? pass.inputs[1] : nullptr, pass.dx[0]);
     if (lengths_ && pass.dx[1] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n, pass.dx[1]);
   }
-  bool backward_reads_input() const override { return lengths_; }
 
  private:
   std::int64_t steps_ = 0, features_ = 0;
@@ -59,7 +63,9 @@ class SequenceLength final : public Layer {
  public:
   SequenceLength(std::string name, const Params& p)
       : Layer(std::move(name)), padding_(static_cast<float>(p.real("padding"))) {}
-  const char* kind() const override { return "sequence_length"; }
+  LayerTraits traits() const override {
+    return {.kind = "sequence_length", .stops_gradient = true, .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 1, ErrorKind::config,
                      "layer {}: sequence_length takes one input of rank 1 per sample (ids), not {}", name(),
@@ -74,8 +80,6 @@ class SequenceLength final : public Layer {
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * steps_, pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool stops_gradient() const override { return true; }
 
  private:
   float padding_;
@@ -89,7 +93,13 @@ class Masking final : public Layer {
  public:
   Masking(std::string name, const Params& p)
       : Layer(std::move(name)), value_(static_cast<float>(p.real("value"))) {}
-  const char* kind() const override { return "masking"; }
+  LayerTraits traits() const override {
+    return {.kind = "masking",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .backward_reads_input = false,
+            .backward_reads_output = true};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 2, ErrorKind::config,
                      "layer {}: masking takes one input of steps x features per sample, not {}", name(),
@@ -98,8 +108,6 @@ class Masking final : public Layer {
     features_ = inputs[0][1];
     return {inputs[0], Shape{steps_}};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     pass.kernels.sequence.mask(pass.lane, pass.n * steps_, features_, pass.inputs[0], value_, pass.outputs[0],
                                pass.outputs[1]);
@@ -110,8 +118,6 @@ class Masking final : public Layer {
       pass.kernels.sequence.mask_backward(pass.lane, pass.n * steps_, features_, pass.dy[0], pass.outputs[1],
                                           pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool backward_reads_output() const override { return true; }
 
  private:
   float value_;

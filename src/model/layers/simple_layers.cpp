@@ -12,7 +12,12 @@ namespace {
 class GlobalAvgPool final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "global_avg_pool"; }
+  LayerTraits traits() const override {
+    return {.kind = "global_avg_pool",
+            .inputs = TypeRule::model,
+            .outputs = TypeRule::model,
+            .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     LOCKSTEP_REQUIRE(inputs[0].rank() >= 2, ErrorKind::config,
@@ -22,8 +27,6 @@ class GlobalAvgPool final : public Layer {
     positions_ = inputs[0].num_elements() / channels_;
     return {Shape{channels_}};
   }
-  DType input_type(std::size_t, DType type, DType) const override { return type; }
-  DType output_type(DType type, DType) const override { return type; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.global_average(pass.lane, pass.n, positions_, channels_, pass.inputs[0],
                                             pass.outputs[0]);
@@ -33,7 +36,6 @@ class GlobalAvgPool final : public Layer {
       pass.kernels.elementwise.global_average_backward(pass.lane, pass.n, positions_, channels_, pass.dy[0],
                                                        pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   std::int64_t positions_ = 0, channels_ = 0;

@@ -20,44 +20,49 @@ constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, ""
                                        "where the new axis is in the output; -1: behind the others"}};
 
 /// One input, in another shape.
-class View : public Layer {
+class ViewLayer : public Layer {
  public:
-  using Layer::Layer;
+  ViewLayer(std::string name, const char* kind) : Layer(std::move(name)), kind_(kind) {}
+  LayerTraits traits() const final {
+    return {.kind = kind_,
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .view = View::always};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) final {
     require_one_input(*this, inputs);
     return {shape_of(inputs[0])};
   }
-  DType input_type(std::size_t, DType, DType given) const final { return given; }
-  DType output_type(DType, DType given) const final { return given; }
   void forward(const Pass&) final {}
   void backward(const Pass&) final {}
-  bool is_view(bool) const final { return true; }
 
  protected:
   virtual Shape shape_of(const Shape& input) = 0;
+
+ private:
+  const char* kind_;
 };
 
-class Flatten final : public View {
+class Flatten final : public ViewLayer {
  public:
-  using View::View;
-  const char* kind() const override { return "flatten"; }
+  explicit Flatten(std::string name) : ViewLayer(std::move(name), "flatten") {}
 
  private:
   Shape shape_of(const Shape& input) override { return Shape{input.num_elements()}; }
 };
 
-class Identity final : public View {
+class Identity final : public ViewLayer {
  public:
-  using View::View;
-  const char* kind() const override { return "identity"; }
+  explicit Identity(std::string name) : ViewLayer(std::move(name), "identity") {}
 
  private:
   Shape shape_of(const Shape& input) override { return input; }
 };
 
-class Reshape final : public View {
+class Reshape final : public ViewLayer {
  public:
-  Reshape(std::string name, const Params& p) : View(std::move(name)), extents_(p.integers("shape")) {
+  Reshape(std::string name, const Params& p)
+      : ViewLayer(std::move(name), "reshape"), extents_(p.integers("shape")) {
     const auto open = std::count(extents_.begin(), extents_.end(), -1);
     if (open > 1) throw p.error("shape", "more than one extent is -1", "One can be left to be found.");
     if (std::find(extents_.begin(), extents_.end(), 0) != extents_.end() || extents_.empty() ||
@@ -65,7 +70,6 @@ class Reshape final : public View {
       throw p.error("shape", fmt::format("[{}] is not a shape", fmt::join(extents_, ", ")),
                     fmt::format("A sample has 1 to {} axes of at least 1.", Shape::kMaxRank - 1));
   }
-  const char* kind() const override { return "reshape"; }
 
  private:
   Shape shape_of(const Shape& input) override {
@@ -83,10 +87,10 @@ class Reshape final : public View {
   std::vector<std::int64_t> extents_;
 };
 
-class Squeeze final : public View {
+class Squeeze final : public ViewLayer {
  public:
-  Squeeze(std::string name, const Params& p) : View(std::move(name)), axes_(p.integers("axes")) {}
-  const char* kind() const override { return "squeeze"; }
+  Squeeze(std::string name, const Params& p)
+      : ViewLayer(std::move(name), "squeeze"), axes_(p.integers("axes")) {}
 
  private:
   Shape shape_of(const Shape& input) override {
@@ -105,10 +109,10 @@ class Squeeze final : public View {
   std::vector<std::int64_t> axes_;
 };
 
-class ExpandDims final : public View {
+class ExpandDims final : public ViewLayer {
  public:
-  ExpandDims(std::string name, const Params& p) : View(std::move(name)), axis_(p.integer("axis")) {}
-  const char* kind() const override { return "expand_dims"; }
+  ExpandDims(std::string name, const Params& p)
+      : ViewLayer(std::move(name), "expand_dims"), axis_(p.integer("axis")) {}
 
  private:
   Shape shape_of(const Shape& input) override {
@@ -129,22 +133,24 @@ class ExpandDims final : public View {
 class StopGradient final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "stop_gradient"; }
+  LayerTraits traits() const override {
+    return {.kind = "stop_gradient",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .stops_gradient = true,
+            .backward_reads_input = false};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
   }
-  DType input_type(std::size_t, DType, DType given) const override { return given; }
-  DType output_type(DType, DType given) const override { return given; }
   void forward(const Pass& pass) override {
     pass.kernels.elementwise.convert(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * elements_, pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
-  bool stops_gradient() const override { return true; }
 
  private:
   std::int64_t elements_ = 0;

@@ -40,8 +40,8 @@ struct LayerRun {
 LayerRun made(const GpuCase& one, Device* device, const KernelTable* kernels) {
   const LayerCase& test = one.layer;
   LayerRun run{layer_from(test.yaml), nullptr};
-  EXPECT_TRUE(!test.residual || run.layer->fuse_residual());
-  EXPECT_TRUE(!test.relu || run.layer->fuse_relu());
+  EXPECT_TRUE(!test.residual || run.layer->fuse(Fusible::addition));
+  EXPECT_TRUE(!test.relu || run.layer->fuse(Fusible::relu));
   LayerRunnerOptions options = runner_options(test);
   options.device = device;
   options.kernels = kernels;

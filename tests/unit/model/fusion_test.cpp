@@ -19,7 +19,7 @@ namespace {
 class Through final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "through"; }
+  LayerTraits traits() const override { return {.kind = "through", .backward_reads_input = false}; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};
@@ -28,7 +28,6 @@ class Through final : public Layer {
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) copy(pass, pass.dy[0], pass.dx[0]);
   }
-  bool backward_reads_input() const override { return false; }
 
  private:
   void copy(const Pass& pass, const float* from, float* to) const {
@@ -41,7 +40,7 @@ class Through final : public Layer {
 class Powers final : public Layer {
  public:
   using Layer::Layer;
-  const char* kind() const override { return "powers"; }
+  LayerTraits traits() const override { return {.kind = "powers"}; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     elements_ = inputs[0].num_elements();
     return {inputs[0], inputs[0]};

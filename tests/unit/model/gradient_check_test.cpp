@@ -100,7 +100,7 @@ class Suspect final : public Layer {
  public:
   enum class Mistake { none, input, variable, sample };
   explicit Suspect(Mistake mistake) : Layer("suspect"), mistake_(mistake) {}
-  const char* kind() const override { return "suspect"; }
+  LayerTraits traits() const override { return {.kind = "suspect"}; }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     elements_ = inputs[0].num_elements();
     return {inputs[0]};

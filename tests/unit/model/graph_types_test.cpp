@@ -20,14 +20,14 @@ class Typed final : public Layer {
  public:
   enum class Takes { float32, models, given, ids };
   Typed(std::string name, Takes takes) : Layer(std::move(name)), takes_(takes) {}
-  const char* kind() const override { return "typed"; }
+  LayerTraits traits() const override {
+    const TypeRule outputs = takes_ == Takes::float32 ? TypeRule::float32
+                             : takes_ == Takes::given ? TypeRule::first_input
+                                                      : TypeRule::model;
+    return {
+        .kind = "typed", .inputs = takes_ == Takes::ids ? TypeRule::float32 : outputs, .outputs = outputs};
+  }
   std::vector<Shape> infer(std::span<const Shape> inputs) override { return {inputs[0]}; }
-  DType input_type(std::size_t, DType type, DType given) const override {
-    return takes_ == Takes::models ? type : takes_ == Takes::given ? given : DType::f32;
-  }
-  DType output_type(DType type, DType given) const override {
-    return takes_ == Takes::float32 ? DType::f32 : takes_ == Takes::given ? given : type;
-  }
   void declare(VariableStore& variables) override {
     variables.declare(name() + "/w", Shape{1}, make_initializer(parse_yaml("zeros", "test")));
   }
@@ -97,7 +97,7 @@ TEST(GraphTypes, LayersThatMoveNumbersKeepTheirTypeAndIdsAreNeverRounded) {
 
 TEST(GraphTypes, ACastRoundsForwardAndItsGradientBackward) {
   const auto cast = make_cast("cast", Shape{3}, DType::f32, DType::f16);
-  LayerRunner run(*cast, {Shape{3}}, {.microshards = {1, 1}});
+  LayerRunner run(*cast, {Shape{3}}, {.microshards = {1, 1}, .type = DType::f16});
   run.input(0) = {1.0F, 2049.0F, 1e6F, 0x1p-25F, -0.1F, 3.0F};
   run.forward();
   const float tenth = to_float(from_float<Float16>(-0.1F));

@@ -17,8 +17,8 @@ class LayerGradient : public testing::TestWithParam<LayerCase> {};
 
 std::unique_ptr<Layer> made(const LayerCase& test) {
   auto layer = layer_from(test.yaml);
-  EXPECT_TRUE(!test.residual || layer->fuse_residual());
-  EXPECT_TRUE(!test.relu || layer->fuse_relu());
+  EXPECT_TRUE(!test.residual || layer->fuse(Fusible::addition));
+  EXPECT_TRUE(!test.relu || layer->fuse(Fusible::relu));
   return layer;
 }
 
@@ -163,7 +163,7 @@ TEST(Inference, DropoutIsTheIdentity) {
 TEST(Inference, BatchNormUsesMovingStatistics) {
   for (const bool fused : {false, true}) {
     const auto layer = layer_from("batch_norm: {name: bn, epsilon: 0.01}");
-    ASSERT_TRUE(!fused || (layer->fuse_residual() && layer->fuse_relu()));
+    ASSERT_TRUE(!fused || (layer->fuse(Fusible::addition) && layer->fuse(Fusible::relu)));
     LayerRunner run(*layer, {Shape{5, 3}},
                     {.microshards = {2, 1}, .training = false, .fused_inputs = fused ? 1 : 0});
     for (int i = 0; i < run.num_inputs(); ++i)

@@ -17,7 +17,7 @@ struct HalfCase {
 };
 
 bool takes(const LayerCase& test, DType type) {
-  return layer_from(test.yaml)->output_type(type, type) == type;
+  return layer_from(test.yaml)->traits().output_type(type, type) == type;
 }
 
 std::vector<HalfCase> half_cases() {
@@ -41,8 +41,8 @@ struct LayerRun {
 
 LayerRun run_in(const LayerCase& test, DType type, DType rounded_to) {
   LayerRun run{layer_from(test.yaml), nullptr};
-  EXPECT_TRUE(!test.residual || run.layer->fuse_residual());
-  EXPECT_TRUE(!test.relu || run.layer->fuse_relu());
+  EXPECT_TRUE(!test.residual || run.layer->fuse(Fusible::addition));
+  EXPECT_TRUE(!test.relu || run.layer->fuse(Fusible::relu));
   LayerRunnerOptions options = runner_options(test);
   options.type = type;
   run.runner = std::make_unique<LayerRunner>(*run.layer, test.inputs, options);

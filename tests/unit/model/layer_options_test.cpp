@@ -215,7 +215,7 @@ TEST(Split, AnOutputThatNobodyReadsCountsAsZeros) {
 
 TEST(StopGradient, GivesNoneToItsInput) {
   const auto layer = layer_from("stop_gradient");
-  EXPECT_TRUE(layer->stops_gradient());
+  EXPECT_TRUE(layer->traits().stops_gradient);
   LayerRunner run(*layer, {Shape{3}}, {.microshards = {2}});
   run.output_gradient() = std::vector<float>(6, 1.0F);
   run.forward();

@@ -101,7 +101,7 @@ class Simulation {
       touch("gradient", v, 0, plan_.value_gradient(v), bytes(v), time);
   }
   void saved(int i, int time) {
-    if (const std::size_t size = at(i).layer->saved_bytes(samples_); size > 0)
+    if (const std::size_t size = at(i).memory.saved_bytes; size > 0)
       touch("saved", i, 0, plan_.saved(i), size, time);
   }
   void backward(int i, int time) {
@@ -110,12 +110,12 @@ class Simulation {
     for (int output : operation.outputs) {
       gradient(output, time);
       if (plan_.second_gradient(output) != MemoryPlan::kNone) {
-        EXPECT_TRUE(operation.layer->takes_two_gradients());
+        EXPECT_TRUE(operation.traits.takes_two_gradients);
         touch("second", output, 0, plan_.second_gradient(output), bytes(output), time);
       }
-      if (operation.layer->backward_reads_output()) value(output, time);
+      if (operation.traits.backward_reads_output) value(output, time);
     }
-    if (operation.layer->backward_reads_input())
+    if (operation.traits.backward_reads_input)
       for (int input : operation.inputs) value(input, time);
     saved(i, time);
     for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
@@ -151,19 +151,13 @@ void expect_apart(const char* yaml, bool training) {
   Graph graph = graph_from(yaml, Shape{8, 8, 3});
   VariableStore variables;
   graph.finish(variables);
-  const Graph::Calls calls = graph.calls(training);
   const std::int64_t samples = 5;
-  for (const Graph::Operation& operation : calls.operations) {
-    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(operation.inputs.size());
-    for (std::size_t i = 0; i < operation.inputs.size(); ++i)
-      wants[i] = calls.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
-    operation.layer->prepare({cpu_kernels(),
-                              cpu_device(),
-                              1,
-                              training,
-                              std::span(&samples, 1),
-                              {wants.get(), operation.inputs.size()}});
-  }
+  const Graph::Calls calls = graph.prepare({.kernels = cpu_kernels(),
+                                            .device = cpu_device(),
+                                            .lanes = 1,
+                                            .training = training,
+                                            .sample_counts = std::span(&samples, 1),
+                                            .wants_input_gradient = {}});
   const MemoryPlan plan(calls, training, samples);
   const Simulation simulation(calls, plan, training, samples);
   std::size_t sum = 0;

@@ -191,7 +191,7 @@ TEST_P(ReferenceVectors, AgreeWithTheOtherFramework) {
   ASSERT_FALSE(outputs.empty());
   const bool training = !reader.shapes("dy").empty();
   const auto layer = layer_from(test.yaml);
-  ASSERT_TRUE(!test.relu || layer->fuse_relu());
+  ASSERT_TRUE(!test.relu || layer->fuse(Fusible::relu));
   ASSERT_EQ(layer->infer(inputs), outputs) << test.yaml;
   LayerRunnerOptions options{.microshards = test.microshards, .training = training};
   const auto item = [](const char* kind, auto i) { return fmt::format("{}/{}", kind, i); };
