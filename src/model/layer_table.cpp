@@ -5,75 +5,79 @@
 #include <algorithm>
 
 #include "model/function_layer.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
+// Lockstep's own layers, one per line. Each entry is defined in its layer's file in layers/.
+#define LOCKSTEP_LAYERS(LAYER)     \
+  LAYER(kDenseLayer)               \
+  LAYER(kConv2dLayer)              \
+  LAYER(kMaxPoolLayer)             \
+  LAYER(kAvgPoolLayer)             \
+  LAYER(kGlobalAvgPoolLayer)       \
+  LAYER(kConv1dLayer)              \
+  LAYER(kConv2dTransposeLayer)     \
+  LAYER(kConv3dLayer)              \
+  LAYER(kConv3dTransposeLayer)     \
+  LAYER(kGlobalMaxPoolLayer)       \
+  LAYER(kUpsampleLayer)            \
+  LAYER(kPadLayer)                 \
+  LAYER(kCropLayer)                \
+  LAYER(kFlattenLayer)             \
+  LAYER(kAddLayer)                 \
+  LAYER(kBatchNormLayer)           \
+  LAYER(kDropoutLayer)             \
+  LAYER(kReluLayer)                \
+  LAYER(kLeakyReluLayer)           \
+  LAYER(kRelu6Layer)               \
+  LAYER(kEluLayer)                 \
+  LAYER(kGeluLayer)                \
+  LAYER(kSiluLayer)                \
+  LAYER(kTanhLayer)                \
+  LAYER(kSigmoidLayer)             \
+  LAYER(kSoftplusLayer)            \
+  LAYER(kSoftmaxLayer)             \
+  LAYER(kEmbeddingLayer)           \
+  LAYER(kLstmLayer)                \
+  LAYER(kGruLayer)                 \
+  LAYER(kLastStepLayer)            \
+  LAYER(kSequenceLengthLayer)      \
+  LAYER(kMaskingLayer)             \
+  LAYER(kLayerNormLayer)           \
+  LAYER(kGroupNormLayer)           \
+  LAYER(kInstanceNormLayer)        \
+  LAYER(kL2NormalizeLayer)         \
+  LAYER(kMultiplyLayer)            \
+  LAYER(kConcatLayer)              \
+  LAYER(kSplitLayer)               \
+  LAYER(kSliceLayer)               \
+  LAYER(kReshapeLayer)             \
+  LAYER(kTransposeLayer)           \
+  LAYER(kSqueezeLayer)             \
+  LAYER(kExpandDimsLayer)          \
+  LAYER(kReduceLayer)              \
+  LAYER(kStopGradientLayer)        \
+  LAYER(kIdentityLayer)            \
+  LAYER(kConstantLayer)            \
+  LAYER(kSpatialDropoutLayer)      \
+  LAYER(kGaussianNoiseLayer)       \
+  LAYER(kSeluLayer)                \
+  LAYER(kLogSoftmaxLayer)          \
+  LAYER(kPositionalEmbeddingLayer) \
+  LAYER(kAttentionLayer)           \
+  LAYER(kNceLayer)                 \
+  LAYER(kSampledSoftmaxLayer)      \
+  LAYER(kNegativeSamplingLayer)
+
+#define LOCKSTEP_DECLARE(entry) extern const LayerEntry entry;
+LOCKSTEP_LAYERS(LOCKSTEP_DECLARE)
+#undef LOCKSTEP_DECLARE
+
 namespace {
 std::vector<LayerEntry>& entries() {
-  static std::vector<LayerEntry> table = {
-      // One per line.
-      // clang-format off
-      kDenseLayer,
-      kConv2dLayer,
-      kMaxPoolLayer,
-      kAvgPoolLayer,
-      kGlobalAvgPoolLayer,
-      kConv1dLayer,
-      kConv2dTransposeLayer,
-      kConv3dLayer,
-      kConv3dTransposeLayer,
-      kGlobalMaxPoolLayer,
-      kUpsampleLayer,
-      kPadLayer,
-      kCropLayer,
-      kFlattenLayer,
-      kAddLayer,
-      kBatchNormLayer,
-      kDropoutLayer,
-      kReluLayer,
-      kLeakyReluLayer,
-      kRelu6Layer,
-      kEluLayer,
-      kGeluLayer,
-      kSiluLayer,
-      kTanhLayer,
-      kSigmoidLayer,
-      kSoftplusLayer,
-      kSoftmaxLayer,
-      kEmbeddingLayer,
-      kLstmLayer,
-      kGruLayer,
-      kLastStepLayer,
-      kSequenceLengthLayer,
-      kMaskingLayer,
-      kLayerNormLayer,
-      kGroupNormLayer,
-      kInstanceNormLayer,
-      kL2NormalizeLayer,
-      kMultiplyLayer,
-      kConcatLayer,
-      kSplitLayer,
-      kSliceLayer,
-      kReshapeLayer,
-      kTransposeLayer,
-      kSqueezeLayer,
-      kExpandDimsLayer,
-      kReduceLayer,
-      kStopGradientLayer,
-      kIdentityLayer,
-      kConstantLayer,
-      kSpatialDropoutLayer,
-      kGaussianNoiseLayer,
-      kSeluLayer,
-      kLogSoftmaxLayer,
-      kPositionalEmbeddingLayer,
-      kAttentionLayer,
-      kNceLayer,
-      kSampledSoftmaxLayer,
-      kNegativeSamplingLayer,
-      // clang-format on
-  };
+#define LOCKSTEP_LIST(entry) entry,
+  static std::vector<LayerEntry> table = {LOCKSTEP_LAYERS(LOCKSTEP_LIST)};
+#undef LOCKSTEP_LIST
   return table;
 }
 }  // namespace

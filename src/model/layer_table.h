@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "core/params.h"
 #include "model/layer.h"
@@ -25,6 +27,16 @@ struct LayerEntry {
 
   std::unique_ptr<Layer> create(std::string layer_name, const Params& params) const;
 };
+
+/// A factory for LayerEntry::make: T is constructed from (name, options), or from (name) if it has no
+/// options.
+template <typename T>
+std::unique_ptr<Layer> make_layer(std::string name, const Params& options) {
+  if constexpr (std::is_constructible_v<T, std::string, const Params&>)
+    return std::make_unique<T>(std::move(name), options);
+  else
+    return std::make_unique<T>(std::move(name));
+}
 
 /// Lockstep's own layers and those that register_layer() added.
 std::span<const LayerEntry> layer_table();

@@ -6,8 +6,8 @@
 // average of ratios. Counts are whole numbers in doubles, exact below 2^53; sums of other numbers run in
 // an order that the shards fix. So the value does not depend on the number of ranks and threads.
 //
-// Everything here works on host memory. To add a metric: a class in metrics/, its entry in metrics/entries.h
-// and metric_table.cpp, its test in tests/unit/model/, its section in docs/metrics.md.
+// Everything here works on host memory. To add a metric: a class and its entry in metrics/, a line in
+// metric_table.cpp, its test in tests/unit/model/, its section in docs/metrics.md.
 #pragma once
 
 #include <cstdint>

@@ -2,39 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "model/metrics/entries.h"
+#include "model/metric.h"
 
 namespace lockstep {
 
+// Lockstep's metrics, one per line. Each entry is defined in its file in metrics/.
+#define LOCKSTEP_METRICS(METRIC)      \
+  METRIC(kAccuracyMetric)             \
+  METRIC(kTopKMetric)                 \
+  METRIC(kSubsetAccuracyMetric)       \
+  METRIC(kHammingLossMetric)          \
+  METRIC(kPrecisionMetric)            \
+  METRIC(kRecallMetric)               \
+  METRIC(kF1Metric)                   \
+  METRIC(kAucRocMetric)               \
+  METRIC(kAucPrMetric)                \
+  METRIC(kConfusionMatrixMetric)      \
+  METRIC(kMeanIouMetric)              \
+  METRIC(kMeanPerClassAccuracyMetric) \
+  METRIC(kPrecisionAtKMetric)         \
+  METRIC(kRecallAtKMetric)            \
+  METRIC(kAveragePrecisionAtKMetric)  \
+  METRIC(kMeanAbsoluteErrorMetric)    \
+  METRIC(kMeanSquaredErrorMetric)     \
+  METRIC(kRootMeanSquaredErrorMetric) \
+  METRIC(kMeanRelativeErrorMetric)    \
+  METRIC(kR2Metric)                   \
+  METRIC(kMeanCosineDistanceMetric)   \
+  METRIC(kPerplexityMetric)           \
+  METRIC(kMeanMetric)                 \
+  METRIC(kPercentageBelowMetric)
+
+#define LOCKSTEP_DECLARE(entry) extern const MetricEntry entry;
+LOCKSTEP_METRICS(LOCKSTEP_DECLARE)
+#undef LOCKSTEP_DECLARE
+
 std::span<const MetricEntry> metric_table() {
-  static const std::array table = {
-      // clang-format off
-      kAccuracyMetric,
-      kTopKMetric,
-      kSubsetAccuracyMetric,
-      kHammingLossMetric,
-      kPrecisionMetric,
-      kRecallMetric,
-      kF1Metric,
-      kAucRocMetric,
-      kAucPrMetric,
-      kConfusionMatrixMetric,
-      kMeanIouMetric,
-      kMeanPerClassAccuracyMetric,
-      kPrecisionAtKMetric,
-      kRecallAtKMetric,
-      kAveragePrecisionAtKMetric,
-      kMeanAbsoluteErrorMetric,
-      kMeanSquaredErrorMetric,
-      kRootMeanSquaredErrorMetric,
-      kMeanRelativeErrorMetric,
-      kR2Metric,
-      kMeanCosineDistanceMetric,
-      kPerplexityMetric,
-      kMeanMetric,
-      kPercentageBelowMetric,
-      // clang-format on
-  };
+#define LOCKSTEP_LIST(entry) entry,
+  static const std::array table = {LOCKSTEP_METRICS(LOCKSTEP_LIST)};
+#undef LOCKSTEP_LIST
   return table;
 }
 

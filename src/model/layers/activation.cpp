@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations: relu (which other layers fuse), those that are one function of each element, and softmax and
-// log_softmax over the last axis.
+// Activations that are one function of each element. Other layers can fuse relu.
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -67,43 +66,6 @@ class ActivationLayer final : public Layer {
   std::int64_t elements_ = 0;
 };
 
-/// Softmax, or its logarithm.
-class Softmax final : public Layer {
- public:
-  Softmax(std::string name, bool log) : Layer(std::move(name)), log_(log) {}
-  LayerTraits traits() const override {
-    return {.kind = log_ ? "log_softmax" : "softmax",
-            .backward_reads_input = false,
-            .backward_reads_output = true};
-  }
-  std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    require_one_input(*this, inputs);
-    channels_ = inputs[0].last();
-    rows_ = inputs[0].num_elements() / channels_;
-    return {inputs[0]};
-  }
-  void forward(const Pass& pass) override {
-    const LossKernels& kernels = pass.kernels.loss;
-    if (log_)
-      kernels.log_softmax(pass.lane, pass.n * rows_, channels_, pass.inputs[0], pass.outputs[0]);
-    else
-      kernels.softmax(pass.lane, pass.n * rows_, channels_, pass.inputs[0], pass.outputs[0]);
-  }
-  void backward(const Pass& pass) override {
-    if (pass.dx[0] == nullptr) return;
-    const LossKernels& kernels = pass.kernels.loss;
-    const std::int64_t rows = pass.n * rows_;
-    if (log_)
-      kernels.log_softmax_backward(pass.lane, rows, channels_, pass.outputs[0], pass.dy[0], pass.dx[0]);
-    else
-      kernels.softmax_backward(pass.lane, rows, channels_, pass.outputs[0], pass.dy[0], pass.dx[0]);
-  }
-
- private:
-  bool log_;
-  std::int64_t rows_ = 0, channels_ = 0;
-};
-
 constexpr ParamSpec kLeakyTable[] = {{"alpha", ParamType::real, "0.2", "[0, 1)", "slope for x < 0"}};
 constexpr ParamSpec kEluTable[] = {{"alpha", ParamType::real, "1.0", "> 0", "factor for x < 0"}};
 constexpr ParamSpec kGeluTable[] = {
@@ -122,54 +84,44 @@ Made made(std::string name, const char* kind, ActivationKind activation, double 
 
 }  // namespace
 
-const LayerEntry kReluLayer = {"relu", "max(x, 0)", {}, [](std::string name, const Params&) -> Made {
-                                 return std::make_unique<Relu>(std::move(name));
-                               }};
-const LayerEntry kLeakyReluLayer = {
+extern const LayerEntry kReluLayer = {"relu", "max(x, 0)", {}, make_layer<Relu>};
+extern const LayerEntry kLeakyReluLayer = {
     "leaky_relu", "x, or alpha x for x < 0", kLeakyTable, [](std::string name, const Params& p) -> Made {
       return made(std::move(name), "leaky_relu", ActivationKind::leaky_relu, p.real("alpha"));
     }};
-const LayerEntry kRelu6Layer = {
+extern const LayerEntry kRelu6Layer = {
     "relu6", "min(max(x, 0), 6)", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "relu6", ActivationKind::relu6);
     }};
-const LayerEntry kEluLayer = {"elu", "x, or alpha (exp(x) - 1) for x < 0", kEluTable,
-                              [](std::string name, const Params& p) -> Made {
-                                return made(std::move(name), "elu", ActivationKind::elu, p.real("alpha"));
-                              }};
-const LayerEntry kSeluLayer = {
+extern const LayerEntry kEluLayer = {
+    "elu", "x, or alpha (exp(x) - 1) for x < 0", kEluTable, [](std::string name, const Params& p) -> Made {
+      return made(std::move(name), "elu", ActivationKind::elu, p.real("alpha"));
+    }};
+extern const LayerEntry kSeluLayer = {
     "selu", "1.0507 elu(x) with alpha 1.6733", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "selu", ActivationKind::elu, kSeluAlpha, kSeluScale);
     }};
-const LayerEntry kGeluLayer = {
+extern const LayerEntry kGeluLayer = {
     "gelu", "x times the normal distribution function of x", kGeluTable,
     [](std::string name, const Params& p) -> Made {
       return made(std::move(name), "gelu",
                   p.boolean("approximate") ? ActivationKind::gelu_tanh : ActivationKind::gelu_erf);
     }};
-const LayerEntry kSiluLayer = {"silu", "x sigmoid(x)", {}, [](std::string name, const Params&) -> Made {
-                                 return made(std::move(name), "silu", ActivationKind::silu);
-                               }};
-const LayerEntry kTanhLayer = {
+extern const LayerEntry kSiluLayer = {
+    "silu", "x sigmoid(x)", {}, [](std::string name, const Params&) -> Made {
+      return made(std::move(name), "silu", ActivationKind::silu);
+    }};
+extern const LayerEntry kTanhLayer = {
     "tanh", "scale tanh(slope x)", kTanhTable, [](std::string name, const Params& p) -> Made {
       return made(std::move(name), "tanh", ActivationKind::tanh, p.real("scale"), p.real("slope"));
     }};
-const LayerEntry kSigmoidLayer = {
+extern const LayerEntry kSigmoidLayer = {
     "sigmoid", "1 / (1 + exp(-x))", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "sigmoid", ActivationKind::sigmoid);
     }};
-const LayerEntry kSoftplusLayer = {
+extern const LayerEntry kSoftplusLayer = {
     "softplus", "log(1 + exp(x))", {}, [](std::string name, const Params&) -> Made {
       return made(std::move(name), "softplus", ActivationKind::softplus);
     }};
-const LayerEntry kSoftmaxLayer = {
-    "softmax", "softmax over the last axis", {}, [](std::string name, const Params&) -> Made {
-      return std::make_unique<Softmax>(std::move(name), false);
-    }};
-const LayerEntry kLogSoftmaxLayer = {
-    "log_softmax",
-    "logarithm of the softmax over the last axis",
-    {},
-    [](std::string name, const Params&) -> Made { return std::make_unique<Softmax>(std::move(name), true); }};
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/philox.h"
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 #include "model/layers/lengths.h"
 #include "model/layers/projection.h"
 
@@ -243,9 +243,7 @@ class Attention final : public Layer {
 
 }  // namespace
 
-const LayerEntry kAttentionLayer = {"attention", "multi-head attention with its projections", kTable,
-                                    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                      return std::make_unique<Attention>(std::move(name), p);
-                                    }};
+extern const LayerEntry kAttentionLayer = {"attention", "multi-head attention with its projections", kTable,
+                                           make_layer<Attention>};
 
 }  // namespace lockstep

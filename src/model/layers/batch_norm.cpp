@@ -12,7 +12,7 @@
 // The moving variance is the unbiased one of the whole batch (of all groups together).
 #include "core/buffer.h"
 #include "model/collective_layer.h"
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 
 namespace lockstep {
 
@@ -234,9 +234,7 @@ class BatchNorm final : public CollectiveLayer {
 
 }  // namespace
 
-const LayerEntry kBatchNormLayer = {"batch_norm", "batch normalisation, synchronised over all ranks, exactly",
-                                    kTable, [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                      return std::make_unique<BatchNorm>(std::move(name), p);
-                                    }};
+extern const LayerEntry kBatchNormLayer = {
+    "batch_norm", "batch normalisation, synchronised over all ranks, exactly", kTable, make_layer<BatchNorm>};
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 //
 // constant: the same numbers for every sample; no inputs.
 #include "core/buffer.h"
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 
 namespace lockstep {
 
@@ -60,9 +60,7 @@ class Constant final : public Layer {
 
 }  // namespace
 
-const LayerEntry kConstantLayer = {"constant", "the same numbers for every sample; reads no layer", kTable,
-                                   [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                     return std::make_unique<Constant>(std::move(name), p);
-                                   }};
+extern const LayerEntry kConstantLayer = {"constant", "the same numbers for every sample; reads no layer",
+                                          kTable, make_layer<Constant>};
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 
 namespace lockstep {
 
@@ -111,17 +111,20 @@ class Convolution final : public ConvolutionLayer {
 
 }  // namespace
 
-const LayerEntry kConv1dLayer = {"conv1d", "convolution over one axis, channels last", kTable1,
-                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                   return std::make_unique<Convolution>(std::move(name), "conv1d", p, 1);
-                                 }};
-const LayerEntry kConv2dLayer = {"conv2d", "two-dimensional convolution, channels last", kTable2,
-                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                   return std::make_unique<Convolution>(std::move(name), "conv2d", p, 2);
-                                 }};
-const LayerEntry kConv3dLayer = {"conv3d", "three-dimensional convolution, channels last", kTable3,
-                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                   return std::make_unique<Convolution>(std::move(name), "conv3d", p, 3);
-                                 }};
+extern const LayerEntry kConv1dLayer = {"conv1d", "convolution over one axis, channels last", kTable1,
+                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                          return std::make_unique<Convolution>(std::move(name), "conv1d", p,
+                                                                               1);
+                                        }};
+extern const LayerEntry kConv2dLayer = {"conv2d", "two-dimensional convolution, channels last", kTable2,
+                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                          return std::make_unique<Convolution>(std::move(name), "conv2d", p,
+                                                                               2);
+                                        }};
+extern const LayerEntry kConv3dLayer = {"conv3d", "three-dimensional convolution, channels last", kTable3,
+                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                          return std::make_unique<Convolution>(std::move(name), "conv3d", p,
+                                                                               3);
+                                        }};
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/transposed_convolution.h"
+#include "model/layer_table.h"
 #include "model/layers/convolution.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -67,12 +67,12 @@ class TransposedConvolution final : public ConvolutionLayer {
 
 }  // namespace
 
-const LayerEntry kConv2dTransposeLayer = {
+extern const LayerEntry kConv2dTransposeLayer = {
     "conv2d_transpose", "two-dimensional transposed convolution, channels last", kTable2,
     [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
       return std::make_unique<TransposedConvolution>(std::move(name), "conv2d_transpose", p, 2);
     }};
-const LayerEntry kConv3dTransposeLayer = {
+extern const LayerEntry kConv3dTransposeLayer = {
     "conv3d_transpose", "three-dimensional transposed convolution, channels last", kTable3,
     [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
       return std::make_unique<TransposedConvolution>(std::move(name), "conv3d_transpose", p, 3);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 #include "model/layers/linear.h"
 
 namespace lockstep {
@@ -61,9 +61,7 @@ class Dense final : public LinearLayer {
 
 }  // namespace
 
-const LayerEntry kDenseLayer = {"dense", "fully connected: y = x W + b; a sequence step by step", kTable,
-                                [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                  return std::make_unique<Dense>(std::move(name), p);
-                                }};
+extern const LayerEntry kDenseLayer = {"dense", "fully connected: y = x W + b; a sequence step by step",
+                                       kTable, make_layer<Dense>};
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 // embedding: a row of a table for each id.
 #include <algorithm>
 
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 
 namespace lockstep {
 
@@ -108,9 +108,7 @@ class Embedding final : public Layer {
 
 }  // namespace
 
-const LayerEntry kEmbeddingLayer = {"embedding", "a row of a table for each id", kTable,
-                                    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                      return std::make_unique<Embedding>(std::move(name), p);
-                                    }};
+extern const LayerEntry kEmbeddingLayer = {"embedding", "a row of a table for each id", kTable,
+                                           make_layer<Embedding>};
 
 }  // namespace lockstep

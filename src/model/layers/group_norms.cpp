@@ -5,8 +5,8 @@
 // 2018, arXiv:1803.08494), instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with a
 // group per channel, and l2_normalize. None of them knows the batch: the same in training and inference, and
 // microshards do not meet.
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -33,8 +33,6 @@ constexpr ParamSpec kGroupTable[] = {
     kGamma,
 };
 constexpr ParamSpec kInstanceTable[] = {kEpsilon, kCenter, kScale, kGamma};
-constexpr ParamSpec kL2Table[] = {
-    {"epsilon", ParamType::real, "1e-12", "> 0", "least sum of squares that is divided by"}};
 
 class GroupNormLayer : public Layer {
  public:
@@ -141,66 +139,21 @@ class GroupNorm final : public GroupNormLayer {
   std::int64_t groups_;
 };
 
-/// x / sqrt(max(sum of x^2, epsilon)) along the last axis.
-class L2Normalize final : public Layer {
- public:
-  L2Normalize(std::string name, const Params& p) : Layer(std::move(name)), epsilon_(p.real("epsilon")) {}
-  LayerTraits traits() const override {
-    return {.kind = "l2_normalize",
-            .inputs = TypeRule::model,
-            .outputs = TypeRule::model,
-            .backward_reads_input = false,
-            .backward_reads_output = true};
-  }
-  std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(inputs.size() == 1, ErrorKind::config, "layer {}: l2_normalize takes one input, not {}",
-                     name(), inputs.size());
-    channels_ = inputs[0].last();
-    rows_ = inputs[0].num_elements() / channels_;
-    return {inputs[0]};
-  }
-  LayerMemory prepare(const PrepareContext& context) override {
-    if (!context.training) return {};
-    return {.saved_bytes = static_cast<std::size_t>(context.max_samples() * rows_) * 2 * sizeof(float)};
-  }
-  void forward(const Pass& pass) override {
-    pass.kernels.group_norm.l2_normalize(pass.lane, pass.n * rows_, channels_, pass.inputs[0], epsilon_,
-                                         static_cast<float*>(pass.saved), pass.outputs[0]);
-  }
-  void backward(const Pass& pass) override {
-    if (pass.dx[0] != nullptr)
-      pass.kernels.group_norm.l2_normalize_backward(pass.lane, pass.n * rows_, channels_, pass.outputs[0],
-                                                    pass.dy[0], static_cast<const float*>(pass.saved),
-                                                    pass.dx[0]);
-  }
-
- private:
-  double epsilon_;
-  std::int64_t rows_ = 0, channels_ = 0;
-};
-
 using Made = std::unique_ptr<Layer>;
 
 }  // namespace
 
-const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the last axes of each sample",
-                                    kLayerTable, [](std::string name, const Params& p) -> Made {
-                                      return std::make_unique<LayerNorm>(std::move(name), p);
-                                    }};
-const LayerEntry kGroupNormLayer = {
+extern const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the last axes of each sample",
+                                           kLayerTable, make_layer<LayerNorm>};
+extern const LayerEntry kGroupNormLayer = {
     "group_norm", "normalisation over all positions of groups of channels, each sample by itself",
     kGroupTable, [](std::string name, const Params& p) -> Made {
       return std::make_unique<GroupNorm>(std::move(name), p, "group_norm", p.integer("groups"));
     }};
-const LayerEntry kInstanceNormLayer = {
+extern const LayerEntry kInstanceNormLayer = {
     "instance_norm", "normalisation over all positions of each channel, each sample by itself",
     kInstanceTable, [](std::string name, const Params& p) -> Made {
       return std::make_unique<GroupNorm>(std::move(name), p, "instance_norm", 0);
     }};
-const LayerEntry kL2NormalizeLayer = {"l2_normalize",
-                                      "x / sqrt(max(sum of x^2, epsilon)) along the last axis", kL2Table,
-                                      [](std::string name, const Params& p) -> Made {
-                                        return std::make_unique<L2Normalize>(std::move(name), p);
-                                      }};
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 // Gated recurrent unit (Cho et al. 2014): [r, u] = sigmoid([x, h] gates_kernel + gates_bias);
 // c = tanh([x, r h] candidate_kernel + candidate_bias); h' = u h + (1 - u) c. With reset_after (as in cuDNN
 // and PyTorch) r stands before the product with h instead: c = tanh(x's part + r (h's part + its own bias)).
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 #include "model/layers/recurrent.h"
 
 namespace lockstep {
@@ -178,9 +178,7 @@ class Gru final : public RecurrentLayer {
 
 }  // namespace
 
-const LayerEntry kGruLayer = {"gru", "gated recurrent unit over steps x features", kTable,
-                              [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                return std::make_unique<Gru>(std::move(name), p);
-                              }};
+extern const LayerEntry kGruLayer = {"gru", "gated recurrent unit over steps x features", kTable,
+                                     make_layer<Gru>};
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 // LSTM (Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000):
 // [i, j, f, o] = [x, h] kernel + bias; c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j); h' = tanh(c')
 // sigmoid(o).
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 #include "model/layers/recurrent.h"
 
 namespace lockstep {
@@ -93,9 +93,7 @@ class Lstm final : public RecurrentLayer {
 
 }  // namespace
 
-const LayerEntry kLstmLayer = {"lstm", "long short-term memory over steps x features", kTable,
-                               [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                 return std::make_unique<Lstm>(std::move(name), p);
-                               }};
+extern const LayerEntry kLstmLayer = {"lstm", "long short-term memory over steps x features", kTable,
+                                      make_layer<Lstm>};
 
 }  // namespace lockstep

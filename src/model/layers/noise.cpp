@@ -8,8 +8,8 @@
 
 #include "core/buffer.h"
 #include "core/philox.h"
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -136,17 +136,13 @@ class GaussianNoise final : public Layer {
   std::int64_t elements_ = 0;
 };
 
-template <typename T>
-std::unique_ptr<Layer> make(std::string name, const Params& p) {
-  return std::make_unique<T>(std::move(name), p);
-}
-
 }  // namespace
 
-const LayerEntry kDropoutLayer = {"dropout", "inverted dropout while training", kDropoutTable, make<Dropout>};
-const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels while training",
-                                         kSpatialTable, make<SpatialDropout>};
-const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise while training", kNoiseTable,
-                                        make<GaussianNoise>};
+extern const LayerEntry kDropoutLayer = {"dropout", "inverted dropout while training", kDropoutTable,
+                                         make_layer<Dropout>};
+extern const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels while training",
+                                                kSpatialTable, make_layer<SpatialDropout>};
+extern const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise while training",
+                                               kNoiseTable, make_layer<GaussianNoise>};
 
 }  // namespace lockstep

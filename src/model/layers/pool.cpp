@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 #include "model/layers/window.h"
 
 namespace lockstep {
@@ -127,21 +127,21 @@ class Pool final : public Layer {
 
 }  // namespace
 
-const LayerEntry kMaxPoolLayer = {"max_pool", "maximum over windows", kTable,
-                                  [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                    return std::make_unique<Pool>(std::move(name), "max_pool", PoolKind::max,
-                                                                  p);
-                                  }};
-const LayerEntry kAvgPoolLayer = {
+extern const LayerEntry kMaxPoolLayer = {"max_pool", "maximum over windows", kTable,
+                                         [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                           return std::make_unique<Pool>(std::move(name), "max_pool",
+                                                                         PoolKind::max, p);
+                                         }};
+extern const LayerEntry kAvgPoolLayer = {
     "avg_pool", "mean over windows", kTable, [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
       return std::make_unique<Pool>(std::move(name), "avg_pool", PoolKind::average, p);
     }};
-const LayerEntry kGlobalMaxPoolLayer = {"global_max_pool",
-                                        "maximum over all positions of each channel",
-                                        {},
-                                        [](std::string name, const Params&) -> std::unique_ptr<Layer> {
-                                          return std::make_unique<Pool>(std::move(name), "global_max_pool",
-                                                                        PoolKind::max);
-                                        }};
+extern const LayerEntry kGlobalMaxPoolLayer = {"global_max_pool",
+                                               "maximum over all positions of each channel",
+                                               {},
+                                               [](std::string name, const Params&) -> std::unique_ptr<Layer> {
+                                                 return std::make_unique<Pool>(
+                                                     std::move(name), "global_max_pool", PoolKind::max);
+                                               }};
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "model/layers/entries.h"
+#include "model/layer_table.h"
 
 namespace lockstep {
 
@@ -97,10 +97,7 @@ class PositionalEmbedding final : public Layer {
 
 }  // namespace
 
-const LayerEntry kPositionalEmbeddingLayer = {
-    "positional_embedding", "adds a row per position to a sequence", kTable,
-    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-      return std::make_unique<PositionalEmbedding>(std::move(name), p);
-    }};
+extern const LayerEntry kPositionalEmbeddingLayer = {
+    "positional_embedding", "adds a row per position to a sequence", kTable, make_layer<PositionalEmbedding>};
 
 }  // namespace lockstep

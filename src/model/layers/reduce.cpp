@@ -5,8 +5,8 @@
 // a copy into scratch first, and the gradient goes back by the same copy.
 #include <algorithm>
 
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -128,9 +128,7 @@ class Reduce final : public Layer {
 
 }  // namespace
 
-const LayerEntry kReduceLayer = {"reduce", "mean, sum or maximum over axes", kTable,
-                                 [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                   return std::make_unique<Reduce>(std::move(name), p);
-                                 }};
+extern const LayerEntry kReduceLayer = {"reduce", "mean, sum or maximum over axes", kTable,
+                                        make_layer<Reduce>};
 
 }  // namespace lockstep

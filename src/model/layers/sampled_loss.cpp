@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "core/philox.h"
+#include "model/layer_table.h"
 #include "model/layers/class_distribution.h"
-#include "model/layers/entries.h"
 #include "model/layers/projection.h"
 
 namespace lockstep {
@@ -353,12 +353,13 @@ std::unique_ptr<Layer> make(std::string name, const Params& p) {
 
 }  // namespace
 
-const LayerEntry kNceLayer = {"nce", "noise-contrastive loss over sampled classes", kNceTable,
-                              make<Method::nce>};
-const LayerEntry kSampledSoftmaxLayer = {"sampled_softmax", "softmax cross-entropy over sampled classes",
-                                         kSampledSoftmaxTable, make<Method::sampled_softmax>};
-const LayerEntry kNegativeSamplingLayer = {"negative_sampling",
-                                           "logistic loss beside classes drawn per sample",
-                                           kNegativeSamplingTable, make<Method::negative_sampling>};
+extern const LayerEntry kNceLayer = {"nce", "noise-contrastive loss over sampled classes", kNceTable,
+                                     make<Method::nce>};
+extern const LayerEntry kSampledSoftmaxLayer = {"sampled_softmax",
+                                                "softmax cross-entropy over sampled classes",
+                                                kSampledSoftmaxTable, make<Method::sampled_softmax>};
+extern const LayerEntry kNegativeSamplingLayer = {"negative_sampling",
+                                                  "logistic loss beside classes drawn per sample",
+                                                  kNegativeSamplingTable, make<Method::negative_sampling>};
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that give their input as it is: flatten, reshape, squeeze, expand_dims and identity move nothing;
-// stop_gradient ends the backward pass.
+// Layers whose output is their input in another shape: flatten, reshape, squeeze, expand_dims, identity. They
+// are views: they take no memory and are never called.
 #include <algorithm>
 
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -129,54 +129,16 @@ class ExpandDims final : public ViewLayer {
   std::int64_t axis_;
 };
 
-/// A copy: what lies before it has a gradient of its own, what lies behind has none to give.
-class StopGradient final : public Layer {
- public:
-  using Layer::Layer;
-  LayerTraits traits() const override {
-    return {.kind = "stop_gradient",
-            .inputs = TypeRule::first_input,
-            .outputs = TypeRule::first_input,
-            .stops_gradient = true,
-            .backward_reads_input = false};
-  }
-  std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    require_one_input(*this, inputs);
-    elements_ = inputs[0].num_elements();
-    return {inputs[0]};
-  }
-  void forward(const Pass& pass) override {
-    pass.kernels.elementwise.convert(pass.lane, pass.n * elements_, pass.inputs[0], pass.outputs[0]);
-  }
-  void backward(const Pass& pass) override {
-    if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * elements_, pass.dx[0]);
-  }
-
- private:
-  std::int64_t elements_ = 0;
-};
-
-using Made = std::unique_ptr<Layer>;
-template <typename T>
-Made make_plain(std::string name, const Params&) {
-  return std::make_unique<T>(std::move(name));
-}
-template <typename T>
-Made make_with_options(std::string name, const Params& p) {
-  return std::make_unique<T>(std::move(name), p);
-}
-
 }  // namespace
 
-const LayerEntry kFlattenLayer = {"flatten", "one row of features per sample", {}, make_plain<Flatten>};
-const LayerEntry kReshapeLayer = {"reshape", "the same numbers in another shape", kReshapeTable,
-                                  make_with_options<Reshape>};
-const LayerEntry kSqueezeLayer = {"squeeze", "without axes of extent 1", kSqueezeTable,
-                                  make_with_options<Squeeze>};
-const LayerEntry kExpandDimsLayer = {"expand_dims", "with one more axis, of extent 1", kExpandTable,
-                                     make_with_options<ExpandDims>};
-const LayerEntry kIdentityLayer = {"identity", "its input: a name for it", {}, make_plain<Identity>};
-const LayerEntry kStopGradientLayer = {
-    "stop_gradient", "its input; no gradient passes", {}, make_plain<StopGradient>};
+extern const LayerEntry kFlattenLayer = {
+    "flatten", "one row of features per sample", {}, make_layer<Flatten>};
+extern const LayerEntry kReshapeLayer = {"reshape", "the same numbers in another shape", kReshapeTable,
+                                         make_layer<Reshape>};
+extern const LayerEntry kSqueezeLayer = {"squeeze", "without axes of extent 1", kSqueezeTable,
+                                         make_layer<Squeeze>};
+extern const LayerEntry kExpandDimsLayer = {"expand_dims", "with one more axis, of extent 1", kExpandTable,
+                                            make_layer<ExpandDims>};
+extern const LayerEntry kIdentityLayer = {"identity", "its input: a name for it", {}, make_layer<Identity>};
 
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Soft dice: overlap of what is predicted and what is there, per class over a sample's positions.
-#include "model/losses/entries.h"
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
@@ -85,7 +84,7 @@ class Dice final : public Loss {
 
 }  // namespace
 
-const LossEntry kDiceEntry = {
+extern const LossEntry kDiceEntry = {
     "dice", "1 - soft dice coefficient, per sample and class; labels are class indices or 0 and 1 per output",
     kTable, [](const Params& params) -> std::unique_ptr<Loss> { return std::make_unique<Dice>(params); }};
 

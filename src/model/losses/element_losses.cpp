@@ -4,7 +4,6 @@
 // Losses of each output number by itself, with a label for each.
 #include <cmath>
 
-#include "model/losses/entries.h"
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
@@ -140,7 +139,7 @@ std::unique_ptr<Loss> make_focal(const Params& params) {
 
 }  // namespace
 
-const LossEntry kSigmoidCrossEntropyEntry = {
+extern const LossEntry kSigmoidCrossEntropyEntry = {
     "sigmoid_cross_entropy",
     "a sigmoid with cross-entropy for each class by itself; labels from 0 to 1, one per output",
     kSigmoidTable, [](const Params& params) -> std::unique_ptr<Loss> {
@@ -152,29 +151,30 @@ const LossEntry kSigmoidCrossEntropyEntry = {
                                    .factors = reals_or_none(params, "pos_weight"),
                                    .ignored = ignore_index(params)});
     }};
-const LossEntry kMeanSquaredErrorEntry = {
+extern const LossEntry kMeanSquaredErrorEntry = {
     "mean_squared_error", "the mean of (output - label)^2", kPlainTable,
     [](const Params& params) { return make("mean_squared_error", ElementLoss::squared, params); }};
-const LossEntry kMeanAbsoluteErrorEntry = {
+extern const LossEntry kMeanAbsoluteErrorEntry = {
     "mean_absolute_error", "the mean of |output - label|", kPlainTable,
     [](const Params& params) { return make("mean_absolute_error", ElementLoss::absolute, params); }};
-const LossEntry kHuberEntry = {
+extern const LossEntry kHuberEntry = {
     "huber", "half the square of small errors, a straight line beyond delta", kHuberTable,
     [](const Params& params) { return make("huber", ElementLoss::huber, params, params.real("delta")); }};
-const LossEntry kLogCoshEntry = {
+extern const LossEntry kLogCoshEntry = {
     "log_cosh", "the mean of log cosh(output - label)", kPlainTable,
     [](const Params& params) { return make("log_cosh", ElementLoss::log_cosh, params); }};
-const LossEntry kHingeEntry = {
+extern const LossEntry kHingeEntry = {
     "hinge", "the mean of max(0, 1 - y output), y = -1 for label 0 and 1 for label 1", kPlainTable,
     [](const Params& params) { return make("hinge", ElementLoss::hinge, params, 0, Allowed::zero_or_one); }};
-const LossEntry kFocalEntry = {"focal", "cross-entropy that leaves out what is well classified", kFocalTable,
-                               make_focal};
-const LossEntry kMeanEntry = {"mean",
-                              "the mean of the output itself, without labels: for layers that give a loss",
-                              {},
-                              [](const Params&) -> std::unique_ptr<Loss> {
-                                return std::make_unique<ElementwiseLoss>(ElementwiseLoss::Options{
-                                    .kind = "mean", .terms = {.kind = ElementLoss::identity}});
-                              }};
+extern const LossEntry kFocalEntry = {"focal", "cross-entropy that leaves out what is well classified",
+                                      kFocalTable, make_focal};
+extern const LossEntry kMeanEntry = {
+    "mean",
+    "the mean of the output itself, without labels: for layers that give a loss",
+    {},
+    [](const Params&) -> std::unique_ptr<Loss> {
+      return std::make_unique<ElementwiseLoss>(
+          ElementwiseLoss::Options{.kind = "mean", .terms = {.kind = ElementLoss::identity}});
+    }};
 
 }  // namespace lockstep

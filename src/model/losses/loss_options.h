@@ -29,6 +29,9 @@ inline std::vector<double> reals_or_none(const Params& params, std::string_view 
   return params.has(name) ? params.reals(name) : std::vector<double>{};
 }
 
+/// The focal loss of a softmax, for `focal` with activation: softmax.
+std::unique_ptr<Loss> make_softmax_focal(const Params& params);
+
 /// One float per channel on a device.
 class ChannelValues {
  public:

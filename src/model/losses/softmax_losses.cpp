@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Losses over a softmax of the last axis, each position of the axes before it by itself.
-#include "model/losses/entries.h"
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
@@ -105,7 +104,7 @@ constexpr ParamSpec kCrossEntropyTable[] = {
 
 }  // namespace
 
-const LossEntry kSoftmaxCrossEntropyEntry = {
+extern const LossEntry kSoftmaxCrossEntropyEntry = {
     "softmax_cross_entropy",
     "softmax with cross-entropy over the classes of the last axis; labels are class indices or dense rows",
     kCrossEntropyTable, [](const Params& params) -> std::unique_ptr<Loss> {
@@ -114,7 +113,7 @@ const LossEntry kSoftmaxCrossEntropyEntry = {
                                            reals_or_none(params, "class_weights"), ignore_index(params));
     }};
 
-const LossEntry kKlDivergenceEntry = {
+extern const LossEntry kKlDivergenceEntry = {
     "kl_divergence",
     "Kullback-Leibler divergence of softmax(outputs) from the label distribution; labels are dense rows",
     {},

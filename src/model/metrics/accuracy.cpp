@@ -4,8 +4,8 @@
 // Shares of what is right: of positions or labels (accuracy, hamming_loss), of samples of which nothing is
 // wrong (subset_accuracy), of positions whose class is among the k largest (top_k). State: right (or wrong),
 // counted.
+#include "model/metric.h"
 #include "model/metrics/cases.h"
-#include "model/metrics/entries.h"
 #include "model/metrics/thresholds.h"
 
 namespace lockstep {
@@ -143,16 +143,18 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kAccuracyMetric = {"accuracy",
-                                     "share of positions whose largest output is the class; with labels, "
-                                     "share of single labels that are right",
-                                     kThresholdTable, true, make<Accuracy<false>>};
-const MetricEntry kHammingLossMetric = {"hamming_loss", "share of single labels (or classes) that are wrong",
-                                        kThresholdTable, true, make<Accuracy<true>>};
-const MetricEntry kSubsetAccuracyMetric = {"subset_accuracy",
-                                           "share of samples of which every label (or position) is right",
-                                           kThresholdTable, true, make<SubsetAccuracy>};
-const MetricEntry kTopKMetric = {
+extern const MetricEntry kAccuracyMetric = {
+    "accuracy",
+    "share of positions whose largest output is the class; with labels, "
+    "share of single labels that are right",
+    kThresholdTable, true, make<Accuracy<false>>};
+extern const MetricEntry kHammingLossMetric = {"hamming_loss",
+                                               "share of single labels (or classes) that are wrong",
+                                               kThresholdTable, true, make<Accuracy<true>>};
+extern const MetricEntry kSubsetAccuracyMetric = {
+    "subset_accuracy", "share of samples of which every label (or position) is right", kThresholdTable, true,
+    make<SubsetAccuracy>};
+extern const MetricEntry kTopKMetric = {
     "top_k", "share of positions whose class is among the k largest outputs; ties count in its favour",
     kTopKTable, true, make<TopK>};
 

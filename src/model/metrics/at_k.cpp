@@ -7,8 +7,8 @@
 // over positions of sum over hits at rank i of precision at i / min(k, labels).
 #include <cmath>
 
+#include "model/metric.h"
 #include "model/metrics/cases.h"
-#include "model/metrics/entries.h"
 
 namespace lockstep {
 
@@ -170,12 +170,12 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kPrecisionAtKMetric = {"precision_at_k", "share of the k largest outputs that are labels",
-                                         kAtKTable, true, make<AtK<false>>};
-const MetricEntry kRecallAtKMetric = {"recall_at_k",
-                                      "share of the labels that are among the k largest outputs", kAtKTable,
-                                      true, make<AtK<true>>};
-const MetricEntry kAveragePrecisionAtKMetric = {
+extern const MetricEntry kPrecisionAtKMetric = {
+    "precision_at_k", "share of the k largest outputs that are labels", kAtKTable, true, make<AtK<false>>};
+extern const MetricEntry kRecallAtKMetric = {"recall_at_k",
+                                             "share of the labels that are among the k largest outputs",
+                                             kAtKTable, true, make<AtK<true>>};
+extern const MetricEntry kAveragePrecisionAtKMetric = {
     "average_precision_at_k", "mean over positions of the precision at each hit among the k largest outputs",
     kAverageTable, true, make<AveragePrecisionAtK>};
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "model/metrics/entries.h"
+#include "model/metric.h"
 #include "model/metrics/score_curves.h"
 
 namespace lockstep {
@@ -172,8 +172,9 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kAucRocMetric = {"auc_roc", "area under the ROC curve", kRocTable, true, make<Auc<true>>};
-const MetricEntry kAucPrMetric = {"auc_pr", "area under the precision-recall curve", kPrTable, true,
-                                  make<Auc<false>>};
+extern const MetricEntry kAucRocMetric = {"auc_roc", "area under the ROC curve", kRocTable, true,
+                                          make<Auc<true>>};
+extern const MetricEntry kAucPrMetric = {"auc_pr", "area under the precision-recall curve", kPrTable, true,
+                                         make<Auc<false>>};
 
 }  // namespace lockstep

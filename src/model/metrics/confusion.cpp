@@ -4,8 +4,8 @@
 // What classes are taken for: confusion_matrix (rows: the label's class; columns: the predicted one),
 // mean_iou = mean over classes that occur of C_cc / (row_c + column_c - C_cc), mean_per_class_accuracy = mean
 // of C_cc / row_c. One label of its own (sigmoid) is two classes, not there and there.
+#include "model/metric.h"
 #include "model/metrics/cases.h"
-#include "model/metrics/entries.h"
 #include "model/metrics/thresholds.h"
 
 namespace lockstep {
@@ -148,13 +148,13 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kConfusionMatrixMetric = {"confusion_matrix",
-                                            "how often each class (rows) is taken for each class (columns)",
-                                            kMatrixTable, true, make<ConfusionMatrix>};
-const MetricEntry kMeanIouMetric = {
+extern const MetricEntry kConfusionMatrixMetric = {
+    "confusion_matrix", "how often each class (rows) is taken for each class (columns)", kMatrixTable, true,
+    make<ConfusionMatrix>};
+extern const MetricEntry kMeanIouMetric = {
     "mean_iou", "mean over classes of intersection over union; classes that do not occur do not count",
     kMeanTable, true, make<MeanIou>};
-const MetricEntry kMeanPerClassAccuracyMetric = {
+extern const MetricEntry kMeanPerClassAccuracyMetric = {
     "mean_per_class_accuracy", "mean over classes of the share that is right; 0 for those without labels",
     kMeanTable, true, make<MeanPerClassAccuracy>};
 

@@ -5,8 +5,8 @@
 // perplexity, the exponential of the mean cross-entropy over all positions, in double from the outputs.
 #include <cmath>
 
+#include "model/metric.h"
 #include "model/metrics/cases.h"
-#include "model/metrics/entries.h"
 
 namespace lockstep {
 
@@ -92,17 +92,17 @@ class Perplexity final : public Metric {
 
 }  // namespace
 
-const MetricEntry kMeanMetric = {
+extern const MetricEntry kMeanMetric = {
     "mean", "mean of the predictions, or of a layer's outputs", kMeanTable, false,
     [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
       return std::make_unique<Mean>(params, input, params.boolean("per_output"), std::nullopt);
     }};
-const MetricEntry kPercentageBelowMetric = {
+extern const MetricEntry kPercentageBelowMetric = {
     "percentage_below", "share of the predictions, or of a layer's outputs, that are below a threshold",
     kBelowTable, false, [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
       return std::make_unique<Mean>(params, input, false, params.real("threshold"));
     }};
-const MetricEntry kPerplexityMetric = {
+extern const MetricEntry kPerplexityMetric = {
     "perplexity",
     "exponential of the mean cross-entropy over all positions",
     {},

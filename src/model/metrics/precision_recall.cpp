@@ -6,7 +6,7 @@
 // threshold is found at the end: the largest of those that give the highest F1 on the evaluation set.
 #include <limits>
 
-#include "model/metrics/entries.h"
+#include "model/metric.h"
 #include "model/metrics/score_curves.h"
 #include "model/metrics/thresholds.h"
 
@@ -195,10 +195,11 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kPrecisionMetric = {"precision", "share of what is predicted that is right", kTable, true,
-                                      make<Kind::precision>};
-const MetricEntry kRecallMetric = {"recall", "share of what is there that is predicted", kTable, true,
-                                   make<Kind::recall>};
-const MetricEntry kF1Metric = {"f1", "harmonic mean of precision and recall", kTable, true, make<Kind::f1>};
+extern const MetricEntry kPrecisionMetric = {"precision", "share of what is predicted that is right", kTable,
+                                             true, make<Kind::precision>};
+extern const MetricEntry kRecallMetric = {"recall", "share of what is there that is predicted", kTable, true,
+                                          make<Kind::recall>};
+extern const MetricEntry kF1Metric = {"f1", "harmonic mean of precision and recall", kTable, true,
+                                      make<Kind::f1>};
 
 }  // namespace lockstep

@@ -5,8 +5,8 @@
 // order of the samples of a shard; NaN goes through.
 #include <cmath>
 
+#include "model/metric.h"
 #include "model/metrics/cases.h"
-#include "model/metrics/entries.h"
 
 namespace lockstep {
 
@@ -150,20 +150,20 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-const MetricEntry kMeanAbsoluteErrorMetric = {"mean_absolute_error", "mean of |p - y|", kErrorTable, true,
-                                              make<MeanError<absolute>>};
-const MetricEntry kMeanSquaredErrorMetric = {"mean_squared_error", "mean of (p - y)^2", kErrorTable, true,
-                                             make<MeanError<squared>>};
-const MetricEntry kRootMeanSquaredErrorMetric = {"root_mean_squared_error",
-                                                 "square root of the mean of (p - y)^2", kErrorTable, true,
-                                                 make<MeanError<squared, true>>};
-const MetricEntry kMeanRelativeErrorMetric = {"mean_relative_error",
-                                              "mean of |p - y| / |y|, which is 0 where y is 0", kErrorTable,
-                                              true, make<MeanError<relative>>};
-const MetricEntry kR2Metric = {"r2", "share of the labels' variance that is explained; mean over outputs",
-                               kErrorTable, true, make<R2>};
-const MetricEntry kMeanCosineDistanceMetric = {"mean_cosine_distance",
-                                               "mean over positions of 1 - the product of p and y",
-                                               kCosineTable, true, make<MeanCosineDistance>};
+extern const MetricEntry kMeanAbsoluteErrorMetric = {"mean_absolute_error", "mean of |p - y|", kErrorTable,
+                                                     true, make<MeanError<absolute>>};
+extern const MetricEntry kMeanSquaredErrorMetric = {"mean_squared_error", "mean of (p - y)^2", kErrorTable,
+                                                    true, make<MeanError<squared>>};
+extern const MetricEntry kRootMeanSquaredErrorMetric = {"root_mean_squared_error",
+                                                        "square root of the mean of (p - y)^2", kErrorTable,
+                                                        true, make<MeanError<squared, true>>};
+extern const MetricEntry kMeanRelativeErrorMetric = {"mean_relative_error",
+                                                     "mean of |p - y| / |y|, which is 0 where y is 0",
+                                                     kErrorTable, true, make<MeanError<relative>>};
+extern const MetricEntry kR2Metric = {
+    "r2", "share of the labels' variance that is explained; mean over outputs", kErrorTable, true, make<R2>};
+extern const MetricEntry kMeanCosineDistanceMetric = {"mean_cosine_distance",
+                                                      "mean over positions of 1 - the product of p and y",
+                                                      kCosineTable, true, make<MeanCosineDistance>};
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers without variables or primitives: global_avg_pool.
+// global_avg_pool: the mean of each channel over all positions.
+#include "model/layer_table.h"
 #include "model/layers/axes.h"
-#include "model/layers/entries.h"
 
 namespace lockstep {
 
@@ -41,14 +41,9 @@ class GlobalAvgPool final : public Layer {
   std::int64_t positions_ = 0, channels_ = 0;
 };
 
-template <typename T>
-std::unique_ptr<Layer> make_plain(std::string name, const Params&) {
-  return std::make_unique<T>(std::move(name));
-}
-
 }  // namespace
 
-const LayerEntry kGlobalAvgPoolLayer = {
-    "global_avg_pool", "mean over all positions of each channel", {}, make_plain<GlobalAvgPool>};
+extern const LayerEntry kGlobalAvgPoolLayer = {
+    "global_avg_pool", "mean over all positions of each channel", {}, make_layer<GlobalAvgPool>};
 
 }  // namespace lockstep

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// pad and crop: add or remove elements at the borders of sequences, images or volumes. Each is the gradient
+// of the other.
+#include "model/layer_table.h"
+#include "model/layers/window.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kPadTable[] = {
+    {"padding", ParamType::node, kRequired, "",
+     "elements before and after each axis: [before, after], [top, bottom, left, right] or "
+     "[front, back, top, bottom, left, right]"},
+    {"value", ParamType::real, "0", "", "what they are"},
+};
+constexpr ParamSpec kCropTable[] = {
+    {"cropping", ParamType::node, kRequired, "",
+     "elements to cut off before and after each axis: [before, after], [top, bottom, left, right] or "
+     "[front, back, top, bottom, left, right]"},
+};
+
+class MarginLayer final : public Layer {
+ public:
+  MarginLayer(std::string name, bool pads, Node sides, double value)
+      : Layer(std::move(name)), pads_(pads), sides_(std::move(sides)), value_(static_cast<float>(value)) {}
+  LayerTraits traits() const override {
+    return {.kind = pads_ ? "pad" : "crop",
+            .inputs = TypeRule::first_input,
+            .outputs = TypeRule::first_input,
+            .backward_reads_input = false};
+  }
+
+  std::vector<Shape> infer(std::span<const Shape> inputs) override {
+    const int axes = spatial_axes(inputs, 1, 3, kind(), name());
+    const Margins sides = margins(sides_, axes, name(), pads_ ? "padding" : "cropping");
+    const Extents in = spatial_extents(inputs[0]);
+    Extents out{};
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::int64_t more = sides.before[i] + sides.after[i];
+      out[i] = pads_ ? in[i] + more : in[i] - more;
+      LOCKSTEP_REQUIRE(out[i] >= 1, ErrorKind::config,
+                       "layer {}: cropping {} and {} of {} elements leaves nothing", name(), sides.before[i],
+                       sides.after[i], in[i]);
+      spec_.before[i] = sides.before[i];
+      spec_.after[i] = sides.after[i];
+      spec_.inner[i] = pads_ ? in[i] : out[i];
+    }
+    spec_.channels = inputs[0].last();
+    return {spatial_shape(out, axes, spec_.channels)};
+  }
+  void forward(const Pass& pass) override {
+    if (pads_)
+      pass.kernels.spatial.pad(pass.lane, spec(pass), pass.inputs[0], value_, pass.outputs[0]);
+    else
+      pass.kernels.spatial.crop(pass.lane, spec(pass), pass.inputs[0], pass.outputs[0]);
+  }
+  void backward(const Pass& pass) override {
+    if (pass.dx[0] == nullptr) return;
+    if (pads_)
+      pass.kernels.spatial.crop(pass.lane, spec(pass), pass.dy[0], pass.dx[0]);
+    else
+      pass.kernels.spatial.pad(pass.lane, spec(pass), pass.dy[0], 0.0F, pass.dx[0]);
+  }
+
+ private:
+  MarginSpec spec(const Pass& pass) const {
+    MarginSpec spec = spec_;
+    spec.n = pass.n;
+    return spec;
+  }
+  bool pads_;
+  Node sides_;
+  float value_;
+  MarginSpec spec_;
+};
+
+}  // namespace
+
+extern const LayerEntry kPadLayer = {"pad", "a constant around sequences, images or volumes", kPadTable,
+                                     [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                       return std::make_unique<MarginLayer>(
+                                           std::move(name), true, p.node("padding"), p.real("value"));
+                                     }};
+extern const LayerEntry kCropLayer = {"crop", "the inner part of sequences, images or volumes", kCropTable,
+                                      [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
+                                        return std::make_unique<MarginLayer>(std::move(name), false,
+                                                                             p.node("cropping"), 0.0);
+                                      }};
+
+}  // namespace lockstep
