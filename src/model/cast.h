@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the graph puts between layers that hold activations in different types; no layer of a configuration.
+// The layer that the graph inserts where activations change their type. A configuration cannot name it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// y = x in another type, of the same shape; the gradient goes back in x's type.
+/// y = x in another type; the gradient is converted back to x's type. One of the types is float32.
 std::unique_ptr<Layer> make_cast(std::string name, const Shape& shape, DType from, DType to);
 
 }  // namespace lockstep

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer made of two C++ functions, forward only: for inputs that need arithmetic of one's own before the
-// first layer that learns, or behind a stop_gradient.
+// A layer made of two C++ functions, without a backward pass: for arithmetic on the inputs before the first
+// layer that learns, or after a stop_gradient.
 //
 //   register_function("log1p", same_shape, [](const FunctionCall& call) { ... });
 //
 //   layers: [log1p, dense: {units: 10}]
 //
-// It has no backward pass: where a gradient would have to go through it, the model is refused when it is
-// made. It computes in host memory: on a GPU it is refused too.
+// A model in which a gradient would have to pass through the layer is rejected when it is built. So is one on
+// a GPU: the function computes in host memory.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-/// One microshard: n samples (> 0) of each input, to be turned into n samples of each output.
+/// One microshard: n samples (> 0) of each input, from which n samples of each output are computed.
 struct FunctionCall {
   std::int64_t n;
   std::span<const Shape> input_shapes, output_shapes;  ///< per sample, channels last
@@ -29,10 +29,11 @@ struct FunctionCall {
   const Data* outputs;
 };
 
-/// Shapes of the outputs from those of the inputs. Throws Error(config) that says what does not fit; the
-/// graph adds the layer's place.
+/// Returns the shapes of the outputs from those of the inputs. Throws Error(config) that says what does not
+/// fit; the graph adds the layer's position.
 using InferFunction = std::function<std::vector<Shape>(std::span<const Shape> inputs)>;
-/// Called by several threads at once, for one microshard each: the result depends on the inputs alone.
+/// Computes the outputs. Several threads call it at the same time, for one microshard each, so the result
+/// must depend on the inputs alone.
 using ForwardFunction = std::function<void(const FunctionCall& call)>;
 
 struct LayerFunction {
@@ -41,7 +42,7 @@ struct LayerFunction {
   ForwardFunction forward;
 };
 
-/// Adds a layer with this name, without options of its own. Throws Error(config) if the name is taken.
+/// Adds a layer of this name, which has no options of its own. Throws Error(config) if the name is taken.
 void register_function(std::string name, InferFunction infer, ForwardFunction forward, std::string help = {});
 
 std::unique_ptr<Layer> make_function_layer(std::string name, const LayerFunction& function);

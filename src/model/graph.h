@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model as a graph of named layers, in topological order, with fusions made: what remains are operations on
-// values. A value is one activation (per sample shape); view layers (flatten; dropout in inference) make no
-// value of their own.
+// A model as a graph of named layers, in topological order. Build it from a configuration (graph_from_config)
+// or in C++ with add(); finish() then declares the variables and fuses layers.
 //
-// Build it from a configuration (graph_from_config) or in C++ with add(). finish() infers, declares, fuses.
+// calls() lowers the graph to operations on values, for training or for inference. A value is one activation.
+// A view layer (flatten; dropout in inference) has no operation and no value of its own.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,23 @@ namespace lockstep {
 
 class Graph {
  public:
-  /// `features`: the shape of one sample. Its node name is "features".
+  /// `features`: the shape of one sample. Layers read it under the name "features".
   explicit Graph(Shape features);
 
-  /// Adds a layer. `inputs` are names of earlier nodes ("split1:1" is the second output of split1); empty
-  /// means the last node added. `where` is for messages.
-  /// `shared_with`: an earlier layer of the same kind whose variables it uses instead of its own, as in a
-  /// siamese net.
+  /// Adds a layer and infers its shapes. `inputs` are names of earlier nodes ("split1:1" is the second output
+  /// of split1); empty means the last node added. `where` is the position in the configuration, for messages.
+  /// `shared_with` names an earlier layer of the same kind whose variables this layer uses, as in a siamese
+  /// net.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
            const std::string& shared_with = {});
-  /// What the model gives: "layer", or "layer:1" for its second output. Without a call the last layer's first
-  /// output is the only one. Before finish(); `where` is for messages.
+  /// Adds an output of the model: "layer", or "layer:1" for the second output of a layer. Without a call, the
+  /// first output of the last layer is the only one. Call before finish().
   void add_output(const std::string& name, const std::string& where = {});
-  /// The type in which activations are held, where the layers can: float32, or a 16-bit type. Layers that
-  /// compute in float32 get a cast before them, and so do the losses. Before calls().
+  /// Sets the type of the activations: float32, or a 16-bit type. Layers that compute in float32 get a cast
+  /// before them, and so do the losses. Call before calls().
   void hold_activations_as(DType type) { type_ = type; }
   DType activation_type() const { return type_; }
-  /// Declares all variables, then fuses (linear + relu, batch_norm + add + relu). Call once, before prepare.
+  /// Declares all variables, then fuses layers (linear + relu, batch_norm + add + relu). Call once.
   void finish(VariableStore& variables);
 
   /// An output of a node; node -1 is the features.
@@ -45,58 +45,59 @@ class Graph {
     int output = 0;
     friend bool operator==(const Source&, const Source&) = default;
   };
-  /// One row of the table: a layer as the user wrote it.
+  /// A layer as the user wrote it.
   struct Node {
     std::unique_ptr<Layer> layer;
     std::vector<Source> inputs;
     std::vector<Shape> outputs;
-    int fused_into = -1;                                  ///< the node that does its work, or -1
+    int fused_into = -1;                                  ///< the node that computes it, or -1
     int shared_with = -1;                                 ///< the node whose variables it uses, or -1
     std::string where;                                    ///< in the configuration, for messages
     std::int64_t parameters = 0, trainable_elements = 0;  ///< without and with alignment gaps
-    int first_variable = 0, last_variable = 0;  ///< its own variables' numbers in the store: [first, last)
+    int first_variable = 0, last_variable = 0;  ///< numbers of its own variables in the store: [first, last)
   };
   std::span<const Node> nodes() const { return nodes_; }
   const Shape& features() const { return features_; }
-  /// The output of the last node.
+  /// The shape of the last node's first output.
   const Shape& output() const;
-  /// What the losses get, in the order of add_output(); after finish().
+  /// The outputs that the losses read, in the order of add_output(). Valid after finish().
   std::span<const Source> outputs() const { return outputs_; }
   const Shape& shape(Source source) const;
 
-  /// One call: a layer, or a cast, with its values. Value 0 is the features.
+  /// One call of a layer or of a cast, with the values that it reads and writes. Value 0 is the features.
   struct Operation {
     Layer* layer;
     CollectiveLayer* collective;  ///< the same layer if it is a CollectiveLayer, else null
     LayerTraits traits;           ///< after fusion
     std::vector<int> inputs, outputs;
     int node;               ///< the node that it comes from; -1: a cast
-    bool backward = false;  ///< a gradient comes to it, and it or something before it is moved by it
-    int owner = -1;         ///< the operation whose variables it uses, or -1
-    std::int64_t shared_elements = 0;  ///< of the owner's flat range, gaps included
+    bool backward = false;  ///< it receives a gradient, and its variables or an earlier layer's need it
+    int owner = -1;         ///< the operation whose variables it shares, or -1
+    std::int64_t shared_elements = 0;  ///< elements of the owner's flat range, gaps included
     LayerMemory memory = {};           ///< set by prepare()
   };
   struct Value {
     Shape shape;  ///< per sample
     DType type = DType::f32;
     int producer = -1;            ///< operation; -1 for the features
-    std::vector<int> consumers;   ///< operations, ascending; one that reads it twice stands twice
+    std::vector<int> consumers;   ///< operations, ascending; one that reads it twice is listed twice
     bool wants_gradient = false;  ///< its gradient is computed
   };
   /// The graph as calls and values, for one mode.
   struct Calls {
     std::vector<Operation> operations;
     std::vector<Value> values;
-    std::vector<int> outputs;                   ///< values of Graph::outputs(); one may stand there twice
+    std::vector<int> outputs;                   ///< values of Graph::outputs(); a value may occur twice
     std::vector<std::vector<int>> node_values;  ///< by node and output
     std::vector<std::shared_ptr<Layer>> casts;
   };
+  /// Lowers the graph. Call after finish().
   Calls calls(bool training) const;
   /// calls(context.training), with every layer prepared. `type` and `wants_input_gradient` of the context are
   /// ignored: the graph knows them.
   Calls prepare(PrepareContext context) const;
 
-  /// Multiplications and additions per sample of a forward pass.
+  /// Multiplications and additions of a forward pass, per sample.
   double flops_per_sample() const;
 
  private:
@@ -115,18 +116,18 @@ class Graph {
   std::vector<Source> outputs_;
 };
 
-/// A layer of a configuration, its options checked, not yet in a graph.
+/// A layer of a configuration with checked options, not yet in a graph.
 struct LayerDraft {
   std::unique_ptr<Layer> layer;
   std::vector<std::string> inputs;
   std::string where, shared_with;
 };
-/// From the configuration's list of layers: `relu`, `dropout: {rate: 0.2}`, with `name` and `inputs` beside a
-/// layer's own options. Needs no data. Throws Error(config) with positions.
+/// Reads the configuration's list of layers (`relu`, `dropout: {rate: 0.2}`). Every layer takes the options
+/// of common_layer_table() in addition to its own. Needs no data. Throws Error(config) with positions.
 std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
-/// The same, put together for samples of a shape.
+/// The same as a graph, for samples of the shape `features`.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
-/// The options that every layer takes beside its own: name, inputs, shared_with.
+/// The options that every layer takes: name, inputs, shared_with.
 std::span<const ParamSpec> common_layer_table();
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Heads: what the model is judged by. A head is an output of the graph, a loss, a weight, and its labels
-// among the data's label columns, as they are or looked up by class in a table. The model's loss is the sum
-// of the heads' losses times their weights.
+// The heads of a model. A head is an output of the graph with a loss, a weight and labels. The labels are
+// columns of the data's labels, either as they are or replaced by rows of a table. The model's loss is the
+// sum of the heads' losses times their weights.
 //
-// Labels are arranged head by head, as each loss takes them (LabelBlock), in host memory; a device gets a
-// copy of the whole block.
+// The labels of a microshard are arranged in host memory, head by head, in the form that each loss takes
+// (LabelBlock). A device gets a copy of the whole block.
 #pragma once
 
 #include <memory>
@@ -21,26 +21,25 @@
 namespace lockstep {
 
 struct Head {
-  std::string name = {};    ///< empty: the only one, from model.loss
+  std::string name = {};    ///< empty: the only head, from model.loss
   std::string output = {};  ///< "layer" or "layer:1"; empty: the last layer
   std::unique_ptr<Loss> loss;
   double weight = 1;
-  /// Label columns [first, last) of the data; all without.
+  /// Label columns [first, last) of the data; without a value: all columns.
   std::optional<std::pair<std::int64_t, std::int64_t>> columns = {};
-  /// A row per class, by which a class index in a label column is replaced; empty: the labels themselves.
+  /// A row per class: a class index in a label column is replaced by its row. Empty: labels stay as they are.
   std::vector<std::vector<float>> table = {};
   std::string where = {};  ///< in the configuration
-  Shape shape = {};        ///< of the output, per sample; of Heads::prepare()
+  Shape shape = {};        ///< of the output, per sample; set by Heads::prepare()
 
-  /// "head digit: ", or nothing for the only one.
+  /// "head digit: " for messages; empty for a head without a name.
   std::string prefix() const { return name.empty() ? "" : "head " + name + ": "; }
 };
 
-/// All labels of one microshard: for each head n x width() values of 4 bytes, one head behind the other.
-/// `columns`: those of the data that they were made from.
+/// All labels of one microshard: n x width() values of 4 bytes per head, one head after the other.
 struct LabelBlock {
   const void* data = nullptr;  ///< null: there are no labels
-  std::int64_t columns = 0;
+  std::int64_t columns = 0;    ///< label columns of the data set that they come from
 };
 
 class Heads {
@@ -55,35 +54,35 @@ class Heads {
   auto end() const { return heads_.end(); }
   bool takes_labels() const;
   bool counts_labels() const;
-  /// The only head with classes, whose accuracy is the model's; null if there is none, or several.
+  /// The head whose accuracy is the model's: the only one with classes. Null if there is none, or several.
   const Head* only_classifier() const;
 
-  /// Names the outputs that the heads read; before the graph's finish().
+  /// Adds the outputs that the heads read to the graph. Call before its finish().
   void add_outputs(Graph& graph) const;
-  /// After it: shapes, and the losses' memory on the device.
+  /// Sets the heads' shapes and prepares the losses on the device. Call after the graph's finish().
   void prepare(const Graph& graph, Device& device);
-  /// Label columns of a data set that will come: once for each. Throws Error(config) if they do not fit.
+  /// Announces a data set with so many label columns. Throws Error(config) if they do not fit.
   void expect_columns(std::int64_t columns);
 
-  /// Which of `columns` columns a head reads: [first, last). Throws Error(config) if they are not there.
+  /// The columns [first, last) of `columns` that a head reads. Throws Error(config) if they do not exist.
   std::pair<std::int64_t, std::int64_t> columns_of(const Head& head, std::int64_t columns) const;
-  /// Which labels may stand in these columns.
+  /// Which labels these columns may hold.
   LabelRule rule(const Head& head, std::int64_t columns) const;
 
-  /// In which form, and how many per sample, a head's loss gets its labels from `columns` columns.
+  /// The form, and the number per sample, of the labels that a head's loss gets from `columns` columns.
   LabelForm form(const Head& head, std::int64_t columns) const;
   std::int64_t width(const Head& head, std::int64_t columns) const;
 
-  /// Values of 4 bytes per sample that the largest expected LabelBlock needs.
+  /// Values of 4 bytes per sample in the largest expected LabelBlock.
   std::int64_t label_words() const { return label_words_; }
-  /// `labels` of n samples as a block: in `out` (n x label_words()), or where they are if nothing is to be
-  /// done.
+  /// Arranges the labels of n samples as a block. The block lies in `out` (n x label_words()), or is `labels`
+  /// itself if they need no change.
   LabelBlock arrange(const Labels& labels, std::int64_t n, void* out) const;
-  /// A head's part of a block, which lies at `data` (the block's own place, or a copy).
+  /// A head's part of a block.
   Labels labels_of(int head, const LabelBlock& block, std::int64_t n) const;
-  /// All labels in a block are values: the bytes of it.
+  /// The size of a block.
   std::size_t bytes(const LabelBlock& block, std::int64_t n) const;
-  /// Of a block in host memory, into counts[head].
+  /// Counts the labels of a block in host memory, into counts[head].
   void count(const LabelBlock& block, std::int64_t n, std::span<LossCounts> counts) const;
 
  private:
@@ -94,9 +93,9 @@ class Heads {
   bool expected_ = false;
 };
 
-/// From the section `model`: its `loss` (a head without a name), or its list `heads`. Throws Error(config).
+/// Reads the section `model`: its `loss` (a head without a name) or its list `heads`. Throws Error(config).
 Heads heads_from_config(const Params& model);
-/// Options of a head.
+/// The options of a head.
 std::span<const ParamSpec> head_table();
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Initial values of variables. Element i of variable V is a function of (seed, V's name, i), so every rank
-// computes the same values and nothing is broadcast.
+// Initial values of variables. Element i of a variable is a function of the seed, the variable's name and i,
+// so every rank computes the same values and nothing is broadcast.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// Fills values; stateless, shared between variables.
+/// Computes initial values. It has no state, so variables can share it.
 class Initializer {
  public:
   virtual ~Initializer() = default;
@@ -25,8 +25,8 @@ class Initializer {
                     std::span<float> values) const = 0;
 };
 
-/// Fans of a kernel: the last axis is out, the one before in, leading axes the receptive field (Glorot and
-/// Bengio 2010).
+/// Fan-in and fan-out of a kernel (Glorot and Bengio 2010). The last axis is out, the one before it in, and
+/// the leading axes are the receptive field.
 struct Fans {
   double in, out;
 };
@@ -39,7 +39,8 @@ struct InitializerEntry {
 };
 std::span<const InitializerEntry> initializer_table();
 
-/// From a name ("he_normal") or a map of one name to options ({uniform: {low: -0.1, high: 0.1}}).
+/// Makes an initializer from a name ("he_normal") or from a map of one name to its options
+/// ({uniform: {low: -0.1, high: 0.1}}).
 std::shared_ptr<const Initializer> make_initializer(const Node& node);
 std::shared_ptr<const Initializer> make_initializer(std::string_view name);
 

@@ -156,7 +156,7 @@ std::vector<std::vector<std::byte>> LayerRunner::dy_bits() const {
 }
 
 /// Merges the leaves of each group, in order. One total per group.
-std::vector<const double*> LayerRunner::meet(CollectiveLayer::Reduction reduction) {
+std::vector<const double*> LayerRunner::reduce(CollectiveLayer::Reduction reduction) {
   const auto [width, merge] = reduction;
   const int group = collective_->collective_traits().group_size;
   const std::size_t size = group == 0 ? leaves_.size() : static_cast<std::size_t>(group);
@@ -175,19 +175,19 @@ std::vector<const double*> LayerRunner::meet(CollectiveLayer::Reduction reductio
   return totals;
 }
 
-void LayerRunner::meet_forward() {
+void LayerRunner::reduce_forward() {
   const CollectiveLayer::Reduction reduction = collective_->collective_traits().forward;
   leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
     leaves_.emplace_back(device_, static_cast<std::size_t>(reduction.width) * sizeof(double));
     collective_->forward_local(pass(s, nullptr), leaves_.back().as<double>().data());
   }
-  collective_->forward_reduced({kernels_, lane_, variables_, meet(reduction)});
+  collective_->forward_reduced({kernels_, lane_, variables_, reduce(reduction)});
   stream_.synchronize();
   variables_.device_changed();
 }
 
-void LayerRunner::meet_backward() {
+void LayerRunner::reduce_backward() {
   const CollectiveLayer::Reduction reduction = collective_->collective_traits().backward;
   leaves_.clear();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
@@ -195,7 +195,7 @@ void LayerRunner::meet_backward() {
     collective_->backward_local(pass(s, static_cast<float*>(parts_[s]->gradients.data())),
                                 leaves_.back().as<double>().data());
   }
-  collective_->backward_reduced({kernels_, lane_, variables_, meet(reduction)});
+  collective_->backward_reduced({kernels_, lane_, variables_, reduce(reduction)});
   stream_.synchronize();
 }
 
@@ -211,7 +211,7 @@ void LayerRunner::forward() {
     outputs_[0] = inputs_[0];
     return;
   }
-  if (collective_ != nullptr && options_.training) meet_forward();
+  if (collective_ != nullptr && options_.training) reduce_forward();
   for (std::size_t s = 0; s < parts_.size(); ++s) {
     Part& part = *parts_[s];
     if (part.n == 0) continue;
@@ -245,7 +245,7 @@ void LayerRunner::backward() {
     device_.zero(stream_.get(), part->gradients.data(), part->gradients.size_bytes());
   }
   const std::vector<std::vector<std::byte>> dy_before = dy_bits();
-  if (collective_ != nullptr) meet_backward();
+  if (collective_ != nullptr) reduce_backward();
   std::vector<double> sums(gradients_.size(), 0.0);
   std::vector<float> on_host(gradients_.size());
   for (std::size_t s = 0; s < parts_.size(); ++s) {

@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one layer by itself, in one process: for tests of a layer, one's own included, and for the gradient
-// checker. A batch is cut into microshards like in training; a CollectiveLayer's meetings are held along them
-// in order.
+// Runs one layer by itself in one process, for tests of a layer and for the gradient checker. A batch is cut
+// into microshards as in training. The leaves of a CollectiveLayer are merged in the order of the
+// microshards.
 //
 //   LayerRunner run(*layer, {Shape{4, 4, 2}}, {.microshards = {3, 2}});
-//   run.input(0) = ...;  run.forward();  run.output_gradient() = ...;  run.backward();  run.input_gradient(0)
-//   ...
+//   run.input(0) = ...;
+//   run.forward();
+//   run.output_gradient() = ...;
+//   run.backward();
+//   ... run.input_gradient(0) ...
 #pragma once
 
 #include <cstdint>
@@ -24,28 +27,27 @@ namespace lockstep {
 struct LayerRunnerOptions {
   std::vector<std::int64_t> microshards = {2};  ///< samples of each; 0 is an empty one
   bool training = true;
-  /// Inputs that infer() is not told of: 1 after fuse(Fusible::addition), else 0. They have the shape of the
+  /// Inputs that infer() does not see: 1 after fuse(Fusible::addition), else 0. They have the shape of the
   /// first output.
   int fused_inputs = 0;
-  /// Gives a layer that LayerTraits::takes_two_gradients its output gradient in two parts.
+  /// Passes the output gradient in two parts, if LayerTraits::takes_two_gradients.
   bool two_gradients = false;
-  /// Inputs that nobody differentiates (indices, lengths): their gradients stay zero.
+  /// Inputs without a gradient (indices, lengths): their gradients stay zero.
   std::vector<int> fixed_inputs = {};
-  /// What it runs on; null: the CPU. Inputs and outputs are in host memory all the same.
+  /// The device to run on; null: the CPU. Inputs and outputs of the runner are always in host memory.
   Device* device = nullptr;
   const KernelTable* kernels = nullptr;
-  /// In which the model holds its activations. Inputs and output gradients are rounded to what the layer
-  /// asks for, results come back in float32.
+  /// The type of the model's activations. Inputs and output gradients are rounded to the type that the layer
+  /// takes; results are converted to float32.
   DType type = DType::f32;
-  std::uint64_t seed = 1;  ///< of initial values and dropout masks
-  std::int64_t step = 0;   ///< global step that the layer is told
+  std::uint64_t seed = 1;  ///< of initial values and random masks
+  std::int64_t step = 0;   ///< Pass::step
 };
 
 class LayerRunner {
  public:
-  /// Calls infer, declare and prepare; fuse() must come before. `inputs` are shapes per sample. The layer
-  /// must outlive the runner and serves one runner only. All inputs want a gradient but for
-  /// the fixed ones.
+  /// Calls infer, declare and prepare; call fuse() before. `inputs` are shapes per sample. The layer must
+  /// outlive the runner and belongs to one runner only. All inputs get a gradient, except the fixed ones.
   LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options = {});
   LayerRunner(Layer& layer, std::initializer_list<Shape> inputs, LayerRunnerOptions options = {});
 
@@ -54,31 +56,32 @@ class LayerRunner {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   VariableStore& variables() { return variables_; }
 
-  /// All samples of the batch, row-major; to be filled. Zero at first.
+  /// All samples of the batch, row-major, for the caller to fill. Initially zero.
   std::vector<float>& input(int i) { return inputs_[static_cast<std::size_t>(i)]; }
   std::vector<float>& output_gradient(int i = 0) { return output_gradients_[static_cast<std::size_t>(i)]; }
 
-  /// Fills all outputs. A layer with moving statistics moves them at every call while training.
+  /// Computes all outputs. In training, every call updates the moving statistics of a layer that has them.
   void forward();
   const std::vector<float>& output(int i = 0) const { return outputs_[static_cast<std::size_t>(i)]; }
 
-  /// After forward(): gradients of sum(output_gradient * output), over all outputs. All overwritten. Throws
+  /// Computes the gradients of sum(output_gradient * output) over all outputs. Call after forward(). Throws
   /// Error(bug) if the layer overwrites its output gradient without LayerTraits::overwrites_dy.
   void backward();
   const std::vector<float>& input_gradient(int i) const {
     return input_gradients_[static_cast<std::size_t>(i)];
   }
-  /// Flat, like VariableStore::trainable_values(): summed over microshards in double, gaps zero.
+  /// Gradients of the variables, flat as VariableStore::trainable_values(). They are summed over microshards
+  /// in double; gaps are zero.
   const std::vector<float>& gradients() const { return gradients_; }
-  /// The part of gradients() that belongs to a trainable variable.
+  /// The part of gradients() for one trainable variable.
   std::span<const float> gradient(VariableId id) const;
 
  private:
   struct Part;  ///< one microshard's memory
   Pass pass(std::size_t shard, float* gradients);
-  std::vector<const double*> meet(CollectiveLayer::Reduction reduction);
-  void meet_forward();
-  void meet_backward();
+  std::vector<const double*> reduce(CollectiveLayer::Reduction reduction);
+  void reduce_forward();
+  void reduce_backward();
   std::vector<std::vector<std::byte>> dy_bits() const;
   bool is_view() const { return layer_.traits().is_view(options_.training); }
 
@@ -96,7 +99,7 @@ class LayerRunner {
   std::vector<float> gradients_;
   std::vector<std::shared_ptr<Part>> parts_;
   DeviceStream stream_;
-  std::vector<Buffer> leaves_;  ///< of the meeting that is held
+  std::vector<Buffer> leaves_;  ///< of the current reduction, one per microshard
   Buffer scratch_;
   Lane lane_;
 };

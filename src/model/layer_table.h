@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of layers: name in a configuration, help, options, factory. To add a layer: one file, one line in
-// layer_table.cpp, one test, one line in the documentation (docs/adding_a_layer.md).
+// The table of layers: name in a configuration, help, options, factory. To add a layer, write one file, one
+// line in layer_table.cpp, one test and one line in the documentation (docs/adding_a_layer.md).
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct LayerEntry {
   std::string_view name, help;
   std::span<const ParamSpec> table;
   std::unique_ptr<Layer> (*make)(std::string name, const Params&);
-  const LayerFunction* function = nullptr;  ///< register_function()'s; `make` is null then
+  const LayerFunction* function = nullptr;  ///< set by register_function(), with `make` null
 
   std::unique_ptr<Layer> create(std::string layer_name, const Params& params) const;
 };
@@ -38,9 +38,9 @@ std::unique_ptr<Layer> make_layer(std::string name, const Params& options) {
     return std::make_unique<T>(std::move(name));
 }
 
-/// Lockstep's own layers and those that register_layer() added.
+/// Lockstep's own layers, then those that register_layer() added.
 std::span<const LayerEntry> layer_table();
-/// Adds a user's layer, before a graph is built. Throws Error(config) if the name is taken.
+/// Adds a layer. Call before a graph is built. Throws Error(config) if the name is taken.
 void register_layer(const LayerEntry& entry);
 
 }  // namespace lockstep

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What training makes small, and what evaluation counts. A loss works on one microshard's outputs; its sums
-// go along the tree, and its gradient is scaled by 1 / (positions of the whole global batch), so unequal and
-// empty parts are exact. A position whose label is ignored counts nowhere.
+// The interface of a loss. A loss computes the sums and the gradient of one microshard. The sums are merged
+// along the reduction tree, and the gradient is scaled by 1 / (positions of the whole global batch), so
+// microshards of different sizes, and empty ones, are exact. A position whose label is ignored does not
+// count.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +21,24 @@
 
 namespace lockstep {
 
-/// Labels of one microshard, n samples x `columns`: int32 (class indices as a rule), or float32. One of the
-/// two, or none.
+/// Labels of one microshard, n samples x `columns`: either int32 (usually class indices) or float32. Without
+/// labels both pointers are null.
 struct Labels {
   const std::int32_t* indices = nullptr;
   const float* rows = nullptr;
   std::int64_t columns = 1;
 };
 
-/// A microshard's part of what a loss adds up.
+/// The sums of one microshard.
 struct LossSums {
-  double loss = 0;           ///< sum, not yet divided
+  double loss = 0;           ///< sum of the losses, not yet divided
   std::int64_t correct = 0;  ///< positions whose largest output is the label's class
 };
 
-/// What sums are divided by. Known from the labels alone.
+/// The divisors of LossSums. They depend on the labels alone.
 struct LossCounts {
-  double divisor = 0;    ///< of the loss
-  double positions = 0;  ///< of `correct`: those whose label is not ignored
+  double divisor = 0;    ///< of `loss`
+  double positions = 0;  ///< of `correct`: the positions whose label is not ignored
 };
 
 /// The form in which a loss takes labels.
@@ -47,41 +48,42 @@ class Loss {
  public:
   virtual ~Loss() = default;
 
-  /// How it takes `columns` labels per sample for outputs of this shape (per sample). Throws Error(config) if
-  /// it cannot; then `columns` says what it got.
+  /// The form in which the loss takes `columns` labels per sample, for outputs of this shape (per sample).
+  /// Throws Error(config) that names `columns` if it cannot take them.
   virtual LabelForm form(const Shape& output, std::int64_t columns) const = 0;
-  /// False for a loss of the outputs alone: form() is none then, whatever the data has.
+  /// False for a loss of the outputs alone; form() is then none for any data.
   virtual bool takes_labels() const { return true; }
-  /// Which labels it can take in this form.
+  /// The labels that are valid in this form.
   virtual LabelRule rule(const Shape& output, LabelForm form) const = 0;
-  /// Labels equal to this number count nowhere. They reach run() and count() as kIgnoredIndex or NaN.
+  /// Labels with this value are ignored. They reach run() and count() as kIgnoredIndex or NaN.
   virtual std::optional<std::int32_t> ignored() const { return {}; }
   static constexpr std::int32_t kIgnoredIndex = -1;
-  /// LossSums::correct has a meaning: accuracy can be told.
+  /// Whether LossSums::correct is filled, so that there is an accuracy.
   virtual bool has_classes() const = 0;
-  /// Memory of its own on the device; once, before run(). Throws Error(config) for options that do not fit
-  /// the output.
+  /// Makes the loss's memory on the device. Called once, before run(). Throws Error(config) for options that
+  /// do not fit the output.
   virtual void prepare(Device&, const Shape& /*output*/) {}
 
-  /// Terms of a sample's loss that the mean is over.
+  /// The number of terms per sample; the loss is the mean over terms.
   virtual std::int64_t terms(const Shape& output) const = 0;
-  /// Positions of a sample that `correct` counts.
+  /// The number of positions per sample; `correct` counts positions.
   virtual std::int64_t positions(const Shape& output) const = 0;
-  /// count() depends on the labels, not on n alone.
+  /// Whether count() depends on the labels and not on n alone.
   virtual bool counts_labels() const { return false; }
-  /// `labels` in host memory, in the form of form(). Samples without labels count.
+  /// Counts `labels`, in host memory and in the form of form(). Samples without labels count.
   virtual LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const;
 
-  /// `d_outputs` (may be null) is overwritten with the gradient of gradient_scale * sum of losses. `labels`
-  /// on the device. `sums` is pinned memory of the device: filled when the lane's stream has come so far.
+  /// Computes the sums of one microshard, and overwrites `d_outputs` (may be null) with the gradient of
+  /// gradient_scale * sum of losses. `labels` are on the device. `sums` is pinned memory of the device; it is
+  /// valid once the lane's stream has reached this call.
   virtual void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
                    const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
                    LossSums* sums) const = 0;
-  /// What `predict` writes: n rows of num_elements (softmax: probabilities). Not in place.
+  /// Computes predictions from outputs (softmax: probabilities), n rows of num_elements. Not in place.
   virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,
                        const Shape& output, const float* outputs, float* predictions) const;
-  /// What metrics take the outputs for. classes: predict() gives their probabilities; labels: those are the
-  /// sigmoids of the outputs.
+  /// What metrics read from predict(). classes: probabilities of exclusive classes; labels: a sigmoid per
+  /// output.
   virtual PredictionKind predictions() const { return PredictionKind::values; }
 };
 
@@ -90,11 +92,12 @@ struct LossEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Loss> (*make)(const Params&);
 };
-/// Lockstep's own losses and those that register_loss() added.
+/// Lockstep's own losses, then those that register_loss() added.
 std::span<const LossEntry> loss_table();
-/// Adds a user's loss, before a model is made; its texts and table must live as long as the program. Throws
-/// Error(config) if the name is taken.
+/// Adds a loss. Call before a model is made. The entry's texts and table must live as long as the program.
+/// Throws Error(config) if the name is taken.
 void register_loss(const LossEntry& entry);
+/// Makes a loss from its name, or from a map of its name to options. Throws Error(config).
 std::unique_ptr<Loss> make_loss(const Node& node);
 
 }  // namespace lockstep

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where every activation, gradient and saved state of one microshard lies, in one arena: computed once per
-// mode from what the layers say they read. Pure arithmetic.
+// The offset of every activation, gradient and saved state of one microshard in one arena. It is computed
+// once per mode from the layers' traits, and is pure arithmetic.
 //
-// Time i is operation i's forward call, time K (their number) the loss, time 2K - i operation i's backward
-// call.
+// Lifetimes are counted in calls. With K operations, time i is the forward call of operation i, time K is the
+// loss, and time 2K - i is the backward call of operation i.
 #pragma once
 
 #include <cstdint>
@@ -20,33 +20,34 @@ class MemoryPlan {
  public:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// For microshards of up to `max_samples`, of calls that were prepared (Graph::prepare()).
+  /// Plans microshards of up to `max_samples` samples. `calls` come from Graph::prepare().
   MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples);
 
-  /// Size of the arena of one microshard in flight.
+  /// The size of the arena of one microshard.
   std::size_t total_bytes() const { return arena_.total_bytes(); }
-  /// Byte offsets; kNone where there is none.
+  /// Byte offsets in the arena; kNone for a value or a state that has no memory.
   std::size_t value(int value) const { return values_[static_cast<std::size_t>(value)]; }
   std::size_t saved(int operation) const { return saved_[static_cast<std::size_t>(operation)]; }
-  /// Where an operation that uses another one's variables puts its gradients of them, until the owner's
-  /// backward call, behind which they are added.
+  /// Where an operation that shares the variables of another one (its owner) writes their gradients. They are
+  /// kept until the owner's backward call, after which they are added to the owner's.
   std::size_t shared_gradients(int operation) const {
     return shared_gradients_[static_cast<std::size_t>(operation)];
   }
 
-  /// How an operation's backward call gives a contribution to the gradient of input `index`.
+  /// One of the terms whose sum is the gradient of a value.
   struct Contribution {
-    std::size_t offset = kNone;  ///< where to write; kNone: nobody wants it
-    bool accumulate = false;     ///< then add it to the gradient at value_gradient()
+    std::size_t offset = kNone;  ///< where it is written; kNone: it is not wanted
+    bool accumulate = false;     ///< afterwards it is added to the gradient at value_gradient()
   };
+  /// What the backward call of an operation contributes to the gradient of its input `index`.
   const Contribution& contribution(int operation, int index) const {
     return contributions_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(index)];
   }
-  /// The same for the loss of head `index`, whose gradient is that of value calls.outputs[index].
+  /// What the loss of head `index` contributes to the gradient of value calls.outputs[index].
   const Contribution& loss_gradient(int index) const {
     return loss_gradients_[static_cast<std::size_t>(index)];
   }
-  /// The gradient of a value, and a second contribution that its producer adds itself.
+  /// The gradient of a value, and a second contribution that its producer adds (Pass::dy2).
   std::size_t value_gradient(int value) const { return gradients_[static_cast<std::size_t>(value)]; }
   std::size_t second_gradient(int value) const { return second_gradients_[static_cast<std::size_t>(value)]; }
 

@@ -4,11 +4,11 @@
 
 namespace lockstep {
 
-/// What a loss's predictions are.
+/// What the predictions of a loss mean.
 enum class PredictionKind {
-  classes,  ///< probabilities of classes that exclude one another (softmax)
-  labels,   ///< each number the probability of a label of its own (sigmoid)
-  values,   ///< numbers
+  classes,  ///< probabilities of exclusive classes (softmax)
+  labels,   ///< each number is the probability of one label (sigmoid)
+  values,   ///< plain numbers
 };
 
 }  // namespace lockstep

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All variables of a model, flat: trainable ones in one allocation, in the order in which backward finishes
-// their gradients (so a gradient bucket is a range), the others (moving statistics) in another. A variable is
-// a name, a shape and an offset. Offsets are multiples of 16 elements; the gaps are zero and stay zero.
+// All variables of a model in flat memory. The trainable ones share one allocation, in the order in which the
+// backward pass finishes their gradients, so a gradient bucket is a range. The others (moving statistics)
+// share another. A variable is a name, a shape and an offset. Offsets are multiples of 16 elements; gaps are
+// zero.
 //
-// Layers and optimizers work on the values on the device; files and messages on those in host memory. On the
-// CPU both are the same memory. On another device the host has a copy: reading it brings it up to date, and
-// who has written to it says to_device().
+// Layers and optimizers use the values on the device, files and messages those in host memory. On the CPU
+// both are the same memory. For another device the host has a copy: tensor() and the like bring it up to
+// date, and to_device() copies it back after a change.
 #pragma once
 
 #include <cstdint>
@@ -25,93 +26,93 @@
 
 namespace lockstep {
 
-/// A handle: the number of a variable in its store.
+/// The number of a variable in its store.
 enum class VariableId : int { none = -1 };
 
 struct Variable {
-  std::string name;  ///< a path: "conv1/kernel". In checkpoints: do not change.
+  std::string name;  ///< a path, "conv1/kernel". It is in checkpoints: do not change it.
   Shape shape;
   bool trainable = true;
   std::shared_ptr<const Initializer> initializer;
-  std::int64_t offset = 0;  ///< elements, within its allocation
-  bool saved = true;        ///< false: local to a session; initialised each time, not in checkpoints
-  bool is_set = false;      ///< has values: initialised, restored, or marked
-  /// A table whose rows a layer uses one by one: its gradient may be sparse. Nothing for other variables.
+  std::int64_t offset = 0;  ///< in elements, within its allocation
+  bool saved = true;        ///< false: not in checkpoints, initialised at each start
+  bool is_set = false;      ///< it has values: initialised, restored or marked
+  /// For a table of which a layer uses single rows, so that the gradient may be sparse; else without value.
   std::optional<RowBound> row_bound = {};
-  int sparse_index = -1;  ///< its number among those whose gradient is sparse, or -1
+  int sparse_index = -1;  ///< its number among the variables with a sparse gradient, or -1
 };
 
 class VariableStore {
  public:
   static constexpr std::int64_t kAlignmentElements = 16;
-  /// What a variable of so many elements takes of the flat range.
+  /// The elements of the flat range that a variable of `elements` elements takes.
   static constexpr std::int64_t padded(std::int64_t elements) {
     return (elements + kAlignmentElements - 1) / kAlignmentElements * kAlignmentElements;
   }
 
-  /// Before commit(). Names must be new. Without an initializer (null), something else must set it before the
-  /// first step: a checkpoint, a warm start, the session's init_fn.
+  /// Adds a variable. Call before commit(). The name must be new. Without an initializer (null) the variable
+  /// must be set before the first step by a checkpoint, a warm start or the session's init_fn.
   VariableId declare(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
                      bool trainable = true, bool saved = true);
 
-  /// A trainable table {rows, width} whose layer can give its gradient as rows (Pass::sparse_gradient).
+  /// Adds a trainable table {rows, width} whose layer can write its gradient as rows (Pass::sparse_gradient).
   VariableId declare_table(std::string name, Shape shape, std::shared_ptr<const Initializer> initializer,
                            RowBound bound);
-  /// Before commit(): the variable's gradient is dense, even if its layer could give it as rows.
+  /// Makes the variable's gradient dense, even if its layer could write it as rows. Call before commit().
   void keep_dense(VariableId id) { variables_[static_cast<std::size_t>(id)].row_bound.reset(); }
-  /// Before commit(): the table's gradient is to be sparse. It then lies behind all dense variables.
+  /// Makes the table's gradient sparse. Call before commit(), which places it after all dense variables.
   void make_sparse(VariableId id);
 
-  /// From here to end_share(), declare() gives the variables [first, last), in order, instead of new ones:
-  /// `layer` uses those of `owner`. Throws Error(config) where shapes or names differ.
+  /// Until end_share(), declare() returns the variables [first, last) in order instead of new ones, so that
+  /// `layer` uses those of `owner`. It throws Error(config) where shapes or names differ.
   void share(int first, int last, std::string layer, std::string owner);
   void end_share();
 
-  /// Lays out and allocates. Trainable variables are placed in the reverse order of their declaration: layers
-  /// declare in forward order, backward finishes in reverse.
+  /// Lays out and allocates the variables. Trainable ones are placed in the reverse order of declaration:
+  /// layers declare in forward order, and the backward pass finishes in reverse.
   void commit(Device& device);
 
-  /// Fills every variable with its initial values; those without an initializer are zero, and not set.
+  /// Fills every variable with its initial values. Those without an initializer become zero and stay unset.
   void initialize(std::uint64_t seed);
-  /// The variable's values were given in another way.
+  /// Records that the variable got its values in another way.
   void mark_set(VariableId id) { variables_[static_cast<std::size_t>(id)].is_set = true; }
-  /// Names of the variables that have no values yet.
+  /// Names of the variables without values.
   std::vector<std::string> unset() const;
 
   std::span<const Variable> variables() const { return variables_; }
   const Variable& operator[](VariableId id) const { return variables_[static_cast<std::size_t>(id)]; }
-  /// VariableId::none if there is no such name.
+  /// Returns VariableId::none if there is no such name.
   VariableId find(std::string_view name) const;
 
-  /// On the device.
+  /// The address on the device.
   float* value(VariableId id) const;
   float* trainable_address() const { return static_cast<float*>(trainable_.data()); }
   float* others_address() const { return static_cast<float*>(others_.data()); }
   std::size_t others_bytes() const { return others_.size_bytes(); }
-  /// The device has new values: the host's are old.
+  /// Records that the values on the device have changed, so that the host's copy is out of date.
   void device_changed() { old_trainable_ = old_others_ = !device_->is_host(); }
 
-  /// In host memory, as they are on the device now. What is written there is the device's after to_device().
+  /// The values in host memory, as they are on the device now. Changes reach the device with to_device().
   Tensor tensor(VariableId id) const;
   /// The tables whose gradient is sparse.
   std::span<const VariableId> sparse() const { return sparse_; }
-  /// Elements of the flat trainable range before the sparse tables: what has a dense gradient.
+  /// Elements of the flat trainable range with a dense gradient; the sparse tables follow them.
   std::int64_t dense_elements() const { return dense_elements_; }
   /// Elements of the flat trainable range, gaps included.
   std::int64_t trainable_elements() const { return trainable_elements_; }
   std::span<float> trainable_values() const {
     return host_trainable().as<float>().first(static_cast<std::size_t>(trainable_elements_));
   }
-  /// The variables that are not trained (running statistics), flat.
+  /// The non-trainable variables (moving statistics), flat.
   std::span<float> other_values() const { return host_others().as<float>(); }
-  /// Brings what was written in host memory to the device.
+  /// Copies the values in host memory to the device.
   void to_device();
-  /// Number of true parameters: trainable elements without gaps.
+  /// Trainable elements without gaps.
   std::int64_t num_parameters() const;
-  /// Offsets at which a bucket may be cut: the starts of the variables with a dense gradient, ascending, and
-  /// the end.
+  /// Offsets at which a gradient bucket may begin or end, ascending: the starts of the variables with a dense
+  /// gradient, and the end.
   std::vector<std::int64_t> cut_points() const;
-  /// A hash of all values, trainable or not: what the drift check compares.
+  /// A hash of all values, trainable or not. The drift check compares it between ranks.
   std::uint64_t hash() const;
 
  private:
@@ -128,8 +129,8 @@ class VariableStore {
   std::vector<Variable> variables_;
   Device* device_ = nullptr;
   Buffer trainable_, others_;
-  Buffer trainable_mirror_, others_mirror_;  ///< in host memory; empty where that is the device's
-  mutable bool old_trainable_ = false, old_others_ = false;  ///< in the host's copies
+  Buffer trainable_mirror_, others_mirror_;  ///< copies in host memory; empty if that is the device's memory
+  mutable bool old_trainable_ = false, old_others_ = false;  ///< the host's copy is out of date
   std::int64_t trainable_elements_ = 0, dense_elements_ = 0;
   std::vector<VariableId> sparse_;
 };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sampled losses draw classes with: log-uniform, or by counts in a file.
+// The distributions from which sampled losses draw classes: log-uniform, or proportional to counts in a file.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace lockstep {
 /// P(c) = log((c + 2) / (c + 1)) / log(classes + 1): Zipf's law for classes in decreasing order of frequency.
 std::vector<double> log_uniform_probabilities(std::int64_t classes);
 
-/// P(c) in proportion to count(c)^power, from a file with a line per class: its name, a tab, its count; as
-/// vocabularies are written. Classes without a line are never drawn. Throws Error(data) with the line that is
-/// not so, for more lines than classes, and if all counts are 0.
+/// P(c) is proportional to count(c)^power. The file has a line per class: name, tab, count, as in a
+/// vocabulary file. Classes without a line are never drawn. Throws Error(data), with the line, for a
+/// malformed line, for more lines than classes, and if all counts are 0.
 std::vector<double> unigram_probabilities(const std::string& path, std::int64_t classes, double power);
 
-/// Probabilities as kernels want them, in memory of a device.
+/// Probabilities in device memory, in the form that kernels take.
 class DeviceDistribution {
  public:
   DeviceDistribution() = default;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What convolutions and transposed convolutions share: their options, and the primitive's shape.
+// The base class of convolutions and transposed convolutions: options, and the shape of the primitive.
 #pragma once
 
 #include "model/layers/linear.h"
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// A layer of kernel, bias, fused relu and windows over `axes` spatial axes.
+/// A linear layer with windows over `axes` spatial axes.
 class ConvolutionLayer : public LinearLayer {
  public:
   ConvolutionLayer(std::string name, const char* kind, const Params& p, int axes)
@@ -25,11 +25,12 @@ class ConvolutionLayer : public LinearLayer {
   LayerTraits traits() const final { return linear_traits(kind_, flops_); }
 
  protected:
-  /// Checks the input, and that channels and filters are multiples of the groups. Returns its channels.
+  /// Checks that the input fits and that channels and filters are multiples of the groups. Returns the
+  /// input's channels.
   std::int64_t check_input(std::span<const Shape> inputs) const;
-  /// Geometry, groups, training, type; channels, n, bias and relu are the caller's.
+  /// Sets geometry, groups, training and type. The caller sets channels, n, bias and relu.
   ConvolutionSpec spec_of(const WindowAxes& axes, const PrepareContext& context) const;
-  /// kernel x `in` x `out`.
+  /// The shape window x `in` x `out`.
   Shape kernel_of(std::int64_t in, std::int64_t out) const;
   const Shape& output_shape() const final { return output_; }
 

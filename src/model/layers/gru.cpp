@@ -139,13 +139,13 @@ class Gru final : public RecurrentLayer {
     if (dx != nullptr)
       elementwise.accumulate(run.lane, steps() * run.pass.n * run.direction.in, dx, run.more_dx);
     const Data states = states_before(run, run.factor, u);
-    gates_product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, gradients.gates, 2 * u));
+    gates_product.recurrent_gradient(run.pass, run.lane, states, steps_after(run, gradients.gates, 2 * u));
     if (reset_after_) {
-      product.recurrent_gradient(run.pass, run.lane, states, steps_behind(run, gradients.reset, u));
+      product.recurrent_gradient(run.pass, run.lane, states, steps_after(run, gradients.reset, u));
       product.recurrent_bias_gradient(run.pass, run.lane, gradients.reset);
     } else {
-      product.recurrent_gradient(run.pass, run.lane, steps_behind(run, parts.reset, u),
-                                 steps_behind(run, gradients.candidate, u));
+      product.recurrent_gradient(run.pass, run.lane, steps_after(run, parts.reset, u),
+                                 steps_after(run, gradients.candidate, u));
     }
   }
 

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lengths of a microshard's sequences, as layers get them: whole numbers kept as floats, in host memory here.
+// Lengths of a microshard's sequences, as layers get them: whole numbers stored as floats.
 #pragma once
 
 #include "model/layer.h"
 
 namespace lockstep {
 
-/// The longest. Throws Error(data) with layer, sample and value where one is not a whole number in [0,
-/// steps].
+/// Returns the largest of n lengths in host memory. Throws Error(data), with layer, sample and value, if one
+/// is not a whole number in [0, steps].
 inline std::int64_t longest_of(const Layer& layer, const float* lengths, std::int64_t n,
                                std::int64_t first_sample, std::int64_t steps) {
   std::int64_t longest = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What dense and conv2d share: a kernel, a bias, an optional fused relu, and one primitive per microshard
-// size.
+// The base class of dense layers and convolutions: a kernel, a bias, an optional fused relu, and one
+// primitive per microshard size.
 #pragma once
 
 #include <memory>
@@ -34,6 +34,7 @@ class LinearLayer : public Layer {
   }
 
  protected:
+  /// The traits of a derived layer.
   LayerTraits linear_traits(const char* kind, double flops_per_sample) const {
     return {.kind = kind,
             .inputs = TypeRule::model,
@@ -46,7 +47,7 @@ class LinearLayer : public Layer {
   virtual Shape kernel_shape() const = 0;
   virtual std::unique_ptr<LinearPrimitive> make_primitive(const PrepareContext& context,
                                                           std::int64_t n) const = 0;
-  /// The shape of one output sample; its last axis is the bias's.
+  /// The shape of one output sample. The bias runs along its last axis.
   virtual const Shape& output_shape() const = 0;
 
   bool bias_, relu_ = false;

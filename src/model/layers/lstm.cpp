@@ -83,7 +83,7 @@ class Lstm final : public RecurrentLayer {
     }
     product.all_steps_backward(run.pass, run.lane, run.x, dgates, dx);
     product.recurrent_gradient(run.pass, run.lane, states_before(run, run.factor, u),
-                               steps_behind(run, dgates, 4 * u));
+                               steps_after(run, dgates, 4 * u));
   }
 
  private:

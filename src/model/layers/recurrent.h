@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lstm and gru share: stacked layers, directions, lengths, dropout, memory. Inside, everything is
-// time-major (steps x n rows), so that a step's rows lie together; inputs and outputs are transposed at the
-// border. A derived class is one cell: its products, and its steps through time in one direction.
+// The base class of lstm and gru: stacked layers, directions, lengths, dropout, memory. Internally all
+// matrices are time-major (steps x n rows), so that the rows of a step are contiguous; inputs and outputs are
+// transposed on the way in and out. A derived class is one cell: its products, and its steps through time in
+// one direction.
 //
-// In 16 bits x, y, their gradients and what products multiply are of the model's type; gates, c, and h where
-// there is no c to carry the state, are float32, and so are what products give to gates and to h.
+// With 16-bit activations, x, y, their gradients and the factors of products have the model's type. Gates, c,
+// and the results of products that are added to gates or to h are float32. So is h in a cell without c.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@
 
 namespace lockstep {
 
-/// Options that both have; each puts its own behind them.
+/// The options that lstm and gru share. Their own options follow these.
 inline constexpr ParamSpec kRecurrentOptions[] = {
     {"units", ParamType::integer, kRequired, ">= 1", "size of the state, and of a direction's output"},
     {"layers", ParamType::integer, "1", ">= 1", "stacked: each takes the outputs of the one before"},
@@ -55,24 +56,24 @@ class RecurrentLayer : public Layer {
     std::uint32_t dropout_purpose = 0;
     std::vector<StepProduct> products;
   };
-  /// One direction in one pass. Matrices are steps x n rows.
+  /// One direction of one layer in one pass. Matrices are steps x n rows.
   struct Run {
     const Pass& pass;
-    Lane lane;  ///< its scratch is that of the products
+    Lane lane;  ///< with the scratch memory of the products
     const Direction& direction;
-    ConstData x;       ///< steps x n x direction.in
-    float* state;      ///< cell_floats()
-    Data h;            ///< steps x n x units, of state_type()
-    Data factor;       ///< h as products take it: in type(), with its mask; h itself where that is the same
-    float* small;      ///< small_width() numbers per sample
-    float* gradients;  ///< backward: gradient_floats(); null in float32
-    Data more_dx;      ///< backward: another steps x n x direction.in
+    ConstData x;           ///< steps x n x direction.in
+    float* state;          ///< cell_floats()
+    Data h;                ///< steps x n x units, of state_type()
+    Data factor;           ///< h as products take it: in type(), with its mask; h itself if that is the same
+    float* small;          ///< small_width() numbers per sample
+    float* gradients;      ///< backward: gradient_floats(); null in float32
+    Data more_dx;          ///< backward: a second array of steps x n x direction.in
     const float* lengths;  ///< null: all steps
-    std::int64_t longest;  ///< no sample takes part in steps from here on
+    std::int64_t longest;  ///< the longest sequence: later steps have no sample
   };
 
-  /// A direction's outputs, or their gradients: units() columns of rows that lie in a wider matrix, which is
-  /// time-major between layers and batch-major at the border. data may be null.
+  /// A direction's outputs, or their gradients: units() columns of a wider matrix. That is time-major between
+  /// stacked layers, and batch-major for the layer's own outputs. data may be null.
   template <typename Numbers>
   struct Output {
     Numbers data;
@@ -82,25 +83,25 @@ class RecurrentLayer : public Layer {
     }
   };
 
-  /// Appends the direction's products.
+  /// Appends the products of the direction.
   virtual void make_products(Direction& direction) = 0;
-  /// Numbers of a direction kept from forward to backward, besides h, for steps x n rows.
+  /// Floats that a direction keeps from forward to backward in addition to h, for steps x n rows.
   virtual std::int64_t cell_floats(std::int64_t rows) const = 0;
-  /// Memory for the gradients of the gates of steps x n rows, where they do not lie where the gates did: in
-  /// 16 bits, for products to take.
+  /// Floats for the gradients of the gates of steps x n rows. With float32 they overwrite the gates; with
+  /// 16-bit activations they need memory of their own.
   virtual std::int64_t gradient_floats(std::int64_t rows) const = 0;
-  /// Numbers per sample that a step works with.
+  /// Floats of work memory per sample in a step.
   virtual std::int64_t small_width() const = 0;
   virtual bool has_cell_state() const { return false; }
   virtual void run_forward(const Run& run, Output<Data> y) const = 0;
-  /// dh, dc: gradients of the last states, overwritten; dx null: not wanted.
+  /// dh, dc: gradients of the last states, overwritten. dx is null if it is not wanted.
   virtual void run_backward(const Run& run, Output<ConstData> dy, float* dh, float* dc, Data dx) const = 0;
-  /// c of all steps, if there is one.
+  /// c of all steps; null in a cell without c.
   virtual float* cell_states(const Run&) const { return nullptr; }
 
-  /// Blocks of memory begin at multiples of 64 bytes.
+  /// Rounds up, so that blocks of memory begin at multiples of 64 bytes.
   static std::int64_t padded(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-  /// Floats that have room for so many numbers of a type of activations.
+  /// Floats that hold `numbers` numbers of a type of activations.
   static std::int64_t room(std::int64_t numbers, DType type) {
     return padded(type == DType::f32 ? numbers : (numbers + 1) / 2);
   }
@@ -109,14 +110,16 @@ class RecurrentLayer : public Layer {
   std::int64_t units() const { return units_; }
   std::int64_t steps() const { return steps_; }
   const std::shared_ptr<const Initializer>& kernel_initializer() const { return kernel_initializer_; }
-  /// The i-th step in the direction's order, and the one before it or -1.
+  /// The i-th step in the direction's order.
   std::int64_t step_at(const Run& run, std::int64_t i) const {
     return run.direction.reverse ? steps_ - 1 - i : i;
   }
+  /// The step before step t in the direction's order; -1 for the first.
   std::int64_t step_before(const Run& run, std::int64_t t) const {
     return run.direction.reverse ? (t + 1 < steps_ ? t + 1 : -1) : t - 1;
   }
-  /// The state before step t comes from a step, and matters: else a product with it would be zero.
+  /// Whether the state before step t is the result of a step. Otherwise it is zero, and so is a product with
+  /// it.
   bool is_linked(const Run& run, std::int64_t t) const {
     const std::int64_t before = step_before(run, t);
     return before >= 0 && t < run.longest && before < run.longest;
@@ -124,30 +127,32 @@ class RecurrentLayer : public Layer {
   /// A step's rows of a matrix with `width` columns; null for step -1. Matrices are pointers or Data.
   template <typename Matrix>
   Matrix rows(const Run& run, Matrix matrix, std::int64_t width, std::int64_t t) const {
-    return t < 0 ? nullptr : behind(matrix, t * run.pass.n * width);
+    return t < 0 ? nullptr : at_offset(matrix, t * run.pass.n * width);
   }
-  /// The rows that are a state before some step, and those of these steps.
+  /// The rows that are the state before some step.
   template <typename Matrix>
   Matrix states_before(const Run& run, Matrix matrix, std::int64_t width) const {
-    return behind(matrix, run.direction.reverse ? run.pass.n * width : 0);
+    return at_offset(matrix, run.direction.reverse ? run.pass.n * width : 0);
   }
+  /// The rows of the steps that have a state before them.
   template <typename Matrix>
-  Matrix steps_behind(const Run& run, Matrix matrix, std::int64_t width) const {
-    return behind(matrix, run.direction.reverse ? 0 : run.pass.n * width);
+  Matrix steps_after(const Run& run, Matrix matrix, std::int64_t width) const {
+    return at_offset(matrix, run.direction.reverse ? 0 : run.pass.n * width);
   }
-  /// The step's h as products take it, into run.factor; a gradient that comes back through its mask.
+  /// Writes step t's h to run.factor, as products take it.
   void make_factor(const Run& run, std::int64_t t) const;
+  /// Applies the mask of h to its gradient.
   void drop_gradient(const Run& run, float* dh) const;
 
  private:
   struct Stacked {
     std::int64_t in = 0;
     bool dropout = false;
-    std::vector<std::uint32_t> purposes;  ///< of the masks on its input, by step
+    std::vector<std::uint32_t> purposes;  ///< random streams of the masks on its input, by step
     std::vector<Direction> directions;
   };
-  /// What a pass keeps from forward to backward; in inference it lies in scratch, and all directions of all
-  /// layers share one place for theirs. Sizes in floats.
+  /// The memory that a pass keeps from forward to backward. In inference it is scratch memory, and all
+  /// directions of all layers share one part of it. Sizes are in floats.
   struct Memory {
     const RecurrentLayer& layer;
     std::int64_t n;
@@ -163,7 +168,7 @@ class RecurrentLayer : public Layer {
     Data x(std::size_t stacked) const { return {x_at(stacked), layer.type_}; }
     float* direction(std::size_t stacked, std::size_t direction) const;
   };
-  /// What a pass works with, in scratch.
+  /// The work memory of a pass, in scratch memory.
   struct Work {
     const RecurrentLayer& layer;
     std::int64_t n;
@@ -180,13 +185,13 @@ class RecurrentLayer : public Layer {
       return layer.type_ == DType::f32 ? 0 : layer.gradient_floats(layer.steps_ * n);
     }
   };
-  static Data behind(Data matrix, std::int64_t elements) { return matrix.offset(elements); }
-  static ConstData behind(ConstData matrix, std::int64_t elements) { return matrix.offset(elements); }
+  static Data at_offset(Data matrix, std::int64_t elements) { return matrix.offset(elements); }
+  static ConstData at_offset(ConstData matrix, std::int64_t elements) { return matrix.offset(elements); }
   template <typename T>
-  static T* behind(T* matrix, std::int64_t elements) {
+  static T* at_offset(T* matrix, std::int64_t elements) {
     return matrix + elements;
   }
-  /// Products take numbers other than h.
+  /// Whether products take numbers other than h.
   bool has_factors(bool training) const {
     return state_type() != type_ || (training && recurrent_dropout_ > 0);
   }

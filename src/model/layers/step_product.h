@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product of [x, h] with one kernel, (in + units) x width, of a recurrent layer: x's part for all time
-// steps at once, h's part step by step with packed weights; in the backward pass h's gradient step by step,
-// that of x and those of the kernel and the bias for all steps at once. Matrices are time-major: steps x n
-// rows.
+// The product of [x, h] with one kernel, (in + units) x width, of a recurrent layer. In the forward pass, x's
+// part is computed for all time steps at once and h's part step by step, with packed weights. In the backward
+// pass, the gradient of h is computed step by step, and those of x, kernel and bias for all steps at once.
+// Matrices are time-major: steps x n rows.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,13 @@ class StepProduct {
     std::int64_t in = 0, units = 0, width = 0, steps = 0;
     std::string kernel, bias;  ///< names of the variables
     std::shared_ptr<const Initializer> kernel_initializer, bias_initializer;
-    std::string recurrent_bias = {};  ///< of h's part, apart from x's; empty: none
+    std::string recurrent_bias = {};  ///< a bias of h's part alone; empty: none
   };
   explicit StepProduct(Options options) : o_(std::move(options)) {}
 
   void declare(VariableStore& variables);
-  /// x, dx, h and dy will be of `dtype`; y and dh are float32 in any case: they are added to before anything
-  /// is rounded.
+  /// Makes the primitives for x, dx, h and dy of type `dtype`. y and dh are always float32, because other
+  /// terms are added to them before rounding.
   void prepare(const PrepareContext& context, DType dtype = DType::f32);
   void refresh(const Lane& lane, const VariableStore& variables);
   std::size_t scratch_bytes() const { return scratch_bytes_; }
@@ -42,11 +42,11 @@ class StepProduct {
   void one_step(const Pass& pass, const Lane& lane, ConstData h, Data y) const;
   /// dh (n x units) = dy W_h'.
   void one_step_backward(const Pass& pass, const Lane& lane, ConstData dy, Data dh) const;
-  /// Gradients of W_x and bias, and of x if dx is not null, from dy (steps x n x width).
+  /// Computes the gradients of W_x and bias, and that of x unless dx is null, from dy (steps x n x width).
   void all_steps_backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy, Data dx) const;
-  /// The gradient of W_h: h and dy are (steps - 1) x n rows, those at which h was not the initial state.
+  /// Computes the gradient of W_h. h and dy are (steps - 1) x n rows: those whose h is not the initial state.
   void recurrent_gradient(const Pass& pass, const Lane& lane, ConstData h, ConstData dy) const;
-  /// That of recurrent_bias; dy is steps x n rows.
+  /// Computes the gradient of recurrent_bias. dy is steps x n rows.
   void recurrent_bias_gradient(const Pass& pass, const Lane& lane, ConstData dy) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The packed weights of a layer's primitives: one buffer for all primitives whose packing is the same.
+// The packed weights of a layer's primitives. Primitives with the same packing share one buffer.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace lockstep {
 
 class WeightPacks {
  public:
-  /// The number of the pack that the primitive uses, made if there is none yet. Its weights begin `offset`
-  /// elements behind those that refresh() gets. The primitive must live as long as this.
+  /// Returns the number of the pack that the primitive uses, and makes it if there is none yet. Its weights
+  /// begin `offset` elements after those that refresh() gets. The primitive must live as long as this object.
   std::size_t add(const PrepareContext& context, const LinearPrimitive& primitive, std::int64_t offset = 0) {
     std::size_t pack = 0;
     while (pack < packs_.size() &&
@@ -27,11 +27,11 @@ class WeightPacks {
     note(primitive);
     return pack;
   }
-  /// Of a primitive, one that uses no pack too, for widened().
+  /// Adds a primitive to widened(). A primitive without a pack may be added too.
   void note(const LinearPrimitive& primitive) {
     if (widened_.empty()) widened_ = primitive.widened();
   }
-  /// Layer::widened_products().
+  /// See LayerTraits::widened_products.
   std::string_view widened() const { return widened_; }
   void refresh(const Lane& lane, const float* weights) const {
     for (const Pack& pack : packs_)

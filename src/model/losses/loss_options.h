@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What several losses share: options, and values per channel on the device.
+// Options that several losses have, and values per channel on the device.
 #pragma once
 
 #include <algorithm>

@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How metrics read a head's outputs and labels. Outputs of a sample are P positions of C numbers (the last
-// axis), and every position counts for itself:
+// How metrics read a head's outputs and labels. The outputs of a sample are P positions of C numbers (the
+// last axis). Every position counts separately:
 //
-//   classes  the C numbers belong to classes that exclude one another. Labels: P class indices, or P x C
-//            numbers, of which the largest is the class.
-//   labels   each number is the probability of a label of its own. Labels: P x C numbers, above 0.5: there.
+//   classes  the C numbers belong to exclusive classes. Labels: P class indices, or P x C numbers, of which
+//   the
+//            largest is the class.
+//   labels   each number is the probability of one label. Labels: P x C numbers; above 0.5 means present.
 //   values   the numbers are compared with P x C numbers.
 //
-// A label that has the value ignore_index counts nowhere, nor does what stands for one that the loss ignores
-// (Heads::arrange): a negative index, or NaN.
+// A label with the value ignore_index does not count. Nor does a label that the loss ignores; Heads::arrange
+// makes it a negative index or NaN.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +20,10 @@
 
 namespace lockstep {
 
-/// Error(config) at the metric's position: it does not fit the head.
+/// Throws Error(config) at the metric's position, because the metric does not fit the head.
 [[noreturn]] void refuse_metric(const Params& params, std::string what, std::string advice);
 
-/// The first of the largest numbers; NaN is smaller than all. -1 if all are NaN.
+/// The index of the first of the largest numbers. NaN is smaller than all numbers; -1 if all are NaN.
 inline std::int64_t index_of_largest(const float* row, std::int64_t count) {
   std::int64_t best = -1;
   for (std::int64_t i = 0; i < count; ++i)
@@ -30,14 +31,14 @@ inline std::int64_t index_of_largest(const float* row, std::int64_t count) {
   return best;
 }
 
-/// Positions whose label is a class.
+/// The positions of samples whose labels are classes.
 class ClassCases {
  public:
   ClassCases(const Params& params, const MetricInput& input);
 
   std::int64_t positions() const { return positions_; }
   std::int64_t classes() const { return classes_; }
-  /// f(sample, score, class) for each position that counts.
+  /// Calls f(sample, score, class) for each position that counts.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
@@ -63,17 +64,18 @@ class ClassCases {
   bool ignores_;
 };
 
-/// Single yes-or-no questions: is label c there? Of `labels`, or of `classes` one against the others.
+/// Binary cases: is label c present? For `classes`, each class against the others.
 class LabelCases {
  public:
-  /// `single`: two classes are one question, that for class 1.
+  /// `single`: two classes give one case per position, that of class 1.
   LabelCases(const Params& params, const MetricInput& input, bool single);
 
-  /// Questions per position.
+  /// Cases per position.
   std::int64_t columns() const { return columns_; }
-  /// Questions per sample.
+  /// Cases per sample.
   std::int64_t per_sample() const { return positions_ * columns_; }
-  /// f(sample, question of the sample, column, score, truth) for each that counts. `values` as above.
+  /// Calls f(sample, case of the sample, column, score, truth) for each case that counts. `values` are the
+  /// outputs or the predictions.
   template <typename F>
   void for_each(const MetricBatch& batch, const float* values, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_; ++i)
@@ -101,14 +103,14 @@ class LabelCases {
   bool by_class_, ignores_;
 };
 
-/// Numbers that are compared with numbers.
+/// Predicted numbers with their labels.
 class ValueCases {
  public:
   ValueCases(const Params& params, const MetricInput& input);
 
   std::int64_t positions() const { return positions_; }
   std::int64_t columns() const { return columns_; }
-  /// f(position in the batch, column, prediction, label) for each that counts.
+  /// Calls f(position in the batch, column, prediction, label) for each number that counts.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_ * columns_; ++i) {
@@ -124,7 +126,7 @@ class ValueCases {
   bool ignores_;
 };
 
-/// 0 if there is nothing to divide by.
+/// part / whole; 0 if whole is 0.
 inline double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace lockstep

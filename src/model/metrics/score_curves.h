@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many positives and negatives have scores above each threshold: what the areas under curves and the best
-// thresholds come from. Two ways:
+// Counts of positives and negatives above each threshold. Areas under curves and best thresholds are computed
+// from them. There are two methods:
 //
-//   histogram  n thresholds in [0, 1]: -1e-7, i / (n - 1), 1 + 1e-7, as float32. State per column:
-//              positives, then negatives, by the number of thresholds that are strictly below the score.
-//   exact      every score is kept, 8 bytes each, on every rank at the end; each score that occurs is a
-//              threshold.
+//   histogram  n thresholds in [0, 1]: -1e-7, i / (n - 1), 1 + 1e-7, as float32. State per column: positives,
+//              then negatives, by the number of thresholds strictly below the score.
+//   exact      every score is kept, 8 bytes each; at the end every rank has all scores. Each score is a
+//   threshold.
 //
-// Either way scores outside [0, 1] and NaN are counted apart: no curve is drawn through them.
+// Both count scores that are NaN or outside [0, 1] separately; with such scores there is no curve.
 #pragma once
 
 #include <vector>
@@ -24,13 +24,13 @@ struct CurvePoint {
 };
 
 struct Curve {
-  std::vector<CurvePoint> points;  ///< by falling threshold, from nothing to everything
+  std::vector<CurvePoint> points;  ///< by falling threshold, from no score to all scores
   double positives = 0, negatives = 0;
 };
 
 class ScoreCurves {
  public:
-  /// `single` as LabelCases.
+  /// `single` as in LabelCases.
   ScoreCurves(const Params& params, const MetricInput& input, bool single);
 
   std::int64_t columns() const { return cases_.columns(); }
@@ -57,7 +57,7 @@ class ScoreCurves {
   std::vector<float> thresholds_;
 };
 
-/// The options `exact`, `num_thresholds` and `memory_mb`, for tables of metrics that have curves.
+/// The options `exact`, `num_thresholds` and `memory_mb` of metrics with curves.
 inline constexpr ParamSpec kExactOption = {
     "exact", ParamType::boolean, "false", "",
     "Keep every score (8 bytes each, on every rank) in place of counts between thresholds."};

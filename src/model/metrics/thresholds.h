@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thresholds that turn probabilities into yes or no: one for all labels, or one per label. A label is
-// predicted if its probability is above the threshold, strictly, both as float32.
+// Thresholds of probabilities: one for all labels, or one per label. A label is predicted if its probability
+// is strictly above the threshold, both as float32.
 #pragma once
 
 #include <vector>
