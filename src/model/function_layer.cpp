@@ -45,7 +45,7 @@ class FunctionLayer final : public Layer {
     function_.forward({pass.n, inputs_, outputs_, pass.inputs, pass.outputs});
   }
 
-  /// prepare() saw to it that nobody wants anything of it.
+  /// prepare() has made sure that no gradient is wanted.
   void backward(const Pass& pass) override {
     for (std::size_t i = 0; i < inputs_.size(); ++i) LOCKSTEP_CHECK(pass.dx[i] == nullptr);
   }
@@ -58,7 +58,7 @@ class FunctionLayer final : public Layer {
 }  // namespace
 
 void register_function(std::string name, InferFunction infer, ForwardFunction forward, std::string help) {
-  static std::deque<LayerFunction> functions;  // entries point to them: they stay where they are
+  static std::deque<LayerFunction> functions;  // a deque, because table entries keep pointers to them
   functions.push_back({std::move(name), std::move(help), std::move(infer), std::move(forward)});
   const LayerFunction& function = functions.back();
   register_layer({function.name, function.help, {}, nullptr, &function});

@@ -13,12 +13,12 @@ namespace lockstep {
 
 namespace {
 
-/// A difference quotient and the rounding in it.
+/// A difference quotient and its rounding error.
 struct Quotient {
   double value = 0, noise = 0;
 };
 
-/// All indices, or max_elements of them: the first ones of a Philox shuffle (Fisher and Yates), ascending.
+/// All indices, or max_elements of them in ascending order: the first ones of a Fisher-Yates shuffle.
 std::vector<std::int64_t> chosen(std::int64_t count, const GradientCheckOptions& options) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), 0);
@@ -90,7 +90,7 @@ std::vector<float> random_floats(std::size_t count, std::uint64_t seed, std::str
   return values;
 }
 
-/// One after the other.
+/// The concatenation of all.
 std::vector<float> all_outputs(const LayerRunner& run) {
   std::vector<float> values;
   for (int i = 0; i < run.num_outputs(); ++i)
@@ -98,9 +98,9 @@ std::vector<float> all_outputs(const LayerRunner& run) {
   return values;
 }
 
-/// The quotient of sum(weights * output) when `x`, read by the layer, moves by h either way; `here`: the
-/// output as it is. An output with a kink in between bends: its quotient is off by half of the change of
-/// slope at most, which is counted as noise.
+/// The difference quotient of sum(weights * output) for a change of `x`, which the layer reads, by h in both
+/// directions. `here` is the unchanged output. The quotient of an output with a kink in the interval is wrong
+/// by at most half of the change of slope, which is counted as noise.
 Quotient float_quotient(LayerRunner& run, std::span<const float> weights, std::span<const float> here,
                         float& x, double h) {
   const float before = x;
@@ -129,8 +129,8 @@ Quotient float_quotient(LayerRunner& run, std::span<const float> weights, std::s
     if (bend > 0.1 * std::abs(up - down) + 4 * kFloatEpsilon * unit) bends += std::abs(weight) * bend;
   }
   const double width = static_cast<double>(above) - static_cast<double>(below);
-  // Rounding errors of single outputs are independent: their squares add. Four times that covers all but one
-  // in ten thousand.
+  // Rounding errors of single outputs are independent, so their squares add. Four times the root covers all
+  // but one case in ten thousand.
   return {sum / width, (4 * kFloatEpsilon * std::sqrt(rounding) + bends) / width};
 }
 

@@ -170,8 +170,8 @@ void Graph::declare(Node& node, VariableStore& variables) {
       node.trainable_elements += VariableStore::padded(variable.shape.num_elements());
 }
 
-// A relu goes into the layer before it, an addition into a batch_norm before it, when nobody else reads what
-// lies between.
+// A relu is fused into the layer before it, and an addition into a batch_norm before it, if no other layer
+// reads the value in between.
 void Graph::fuse() {
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     Node& node = nodes_[static_cast<std::size_t>(i)];
@@ -185,7 +185,7 @@ void Graph::fuse() {
   }
 }
 
-// Into the operand that is computed later, which then runs when the other one is there.
+// An addition is fused into the operand that is computed later; the other operand is ready by then.
 void Graph::fuse_addition(int addition) {
   Node& node = nodes_[static_cast<std::size_t>(addition)];
   const Source later = node.inputs[0].node > node.inputs[1].node ? node.inputs[0] : node.inputs[1];
@@ -199,7 +199,7 @@ void Graph::fuse_addition(int addition) {
 
 namespace {
 
-/// From the loss back: which operations a gradient comes to. Where none comes, none is computed.
+/// Finds, from the losses backwards, the operations that receive a gradient. No other gradient is computed.
 void find_gradients(Graph::Calls& calls) {
   std::vector<bool> comes(calls.values.size(), false);
   for (const int output : calls.outputs) comes[static_cast<std::size_t>(output)] = true;
@@ -215,7 +215,7 @@ void find_gradients(Graph::Calls& calls) {
     calls.values[v].wants_gradient = calls.values[v].wants_gradient && comes[v];
 }
 
-/// The value in another type: by a cast, one for all who want it.
+/// Returns the value in another type. A cast is inserted once per value and type, and shared by all readers.
 int in_type(Graph::Calls& calls, int value, DType type) {
   const Graph::Value source = calls.values[static_cast<std::size_t>(value)];
   if (source.type == type) return value;
@@ -308,7 +308,7 @@ Graph::Calls Graph::prepare(PrepareContext context) const {
   context.type = type_;
   for (Operation& operation : prepared.operations) {
     const std::size_t inputs = operation.inputs.size();
-    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);  // std::vector<bool> is no span
+    const std::unique_ptr<bool[]> wants = std::make_unique<bool[]>(inputs);  // std::vector<bool> has no span
     for (std::size_t i = 0; i < inputs; ++i)
       wants[i] = prepared.values[static_cast<std::size_t>(operation.inputs[i])].wants_gradient;
     context.wants_input_gradient = {wants.get(), inputs};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the configuration's list of layers to a Graph.
+// Makes a Graph from the configuration's list of layers.
 #include "core/named_options.h"
 #include "model/graph.h"
 #include "model/layer_table.h"
@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-/// What every layer takes beside its own options.
+/// The options that every layer takes.
 constexpr ParamSpec kCommonTable[] = {
     {"name", ParamType::string, "null", "",
      "name of the layer and first part of its variables' names; the default is its kind and a number"},

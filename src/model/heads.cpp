@@ -16,7 +16,7 @@ std::vector<Head> only(std::unique_ptr<Loss> loss) {
   return heads;
 }
 
-/// What stands for a label that is ignored.
+/// The value that replaces an ignored label.
 template <typename T>
 T ignored_label() {
   if constexpr (std::is_same_v<T, float>)
@@ -25,7 +25,7 @@ T ignored_label() {
     return Loss::kIgnoredIndex;
 }
 
-/// Writes n x (columns of a head) labels, or the rows of its table for them, as T.
+/// Writes the n x columns labels of a head, or the rows of its table for them, as T.
 template <typename T, typename From>
 T* write(const Head& head, std::pair<std::int64_t, std::int64_t> columns, const From* labels,
          std::int64_t stride, std::int64_t n, T* out) {
@@ -86,7 +86,7 @@ void Heads::prepare(const Graph& graph, Device& device) {
     Head& head = heads_[i];
     head.shape = graph.shape(graph.outputs()[i]);
     head.loss->prepare(device, head.shape);
-    label_words_ += head.shape.num_elements();  // no loss takes more, until it is known how many come
+    label_words_ += head.shape.num_elements();  // an upper bound until expect_columns()
   }
 }
 

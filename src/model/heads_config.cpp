@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the section `model` to Heads.
+// Makes Heads from the configuration's section `model`.
 #include <algorithm>
 
 #include "core/scalar.h"

@@ -38,7 +38,7 @@ void fill_uniform(std::uint64_t seed, std::string_view name, std::span<float> va
   }
 }
 
-/// Beyond two standard deviations a number is drawn again, from the next attempt's stream.
+/// Normal numbers; one beyond two standard deviations is drawn again, from the stream of the next attempt.
 void fill_normal(std::uint64_t seed, std::string_view name, std::span<float> values, double mean,
                  double stddev, bool truncated) {
   const std::uint32_t purpose = philox_purpose(name);
@@ -85,8 +85,8 @@ class VarianceScaling final : public Initializer {
             std::span<float> values) const override {
     const Fans fans = fans_of(shape);
     const double variance = scale_ / (fan_in_ ? fans.in : (fans.in + fans.out) / 2);
-    // 0.8796...: the standard deviation of a standard normal cut at two; the cut numbers keep the variance
-    // asked for.
+    // 0.8796... is the standard deviation of a standard normal truncated at two. Dividing by it keeps the
+    // requested variance.
     if (normal_) return fill_normal(seed, name, values, 0.0, std::sqrt(variance) / 0.87962566103423978, true);
     const double limit = std::sqrt(3 * variance);
     fill_uniform(seed, name, values, -limit, limit);

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// Every tensor of a microshard in an aligned buffer of its own, as layers expect.
+/// The tensors of one microshard, each in an aligned buffer of its own.
 struct LayerRunner::Part {
   std::int64_t n = 0, first = 0;
   std::vector<Buffer> inputs, input_gradients;
@@ -155,7 +155,7 @@ std::vector<std::vector<std::byte>> LayerRunner::dy_bits() const {
   return all;
 }
 
-/// Merges the leaves of each group, in order. One total per group.
+/// Merges the leaves of each group in order. Returns one total per group.
 std::vector<const double*> LayerRunner::reduce(CollectiveLayer::Reduction reduction) {
   const auto [width, merge] = reduction;
   const int group = collective_->collective_traits().group_size;
@@ -200,7 +200,7 @@ void LayerRunner::reduce_backward() {
 }
 
 void LayerRunner::forward() {
-  (void)variables_.trainable_values();  // those of the device, which the caller may have changed since
+  (void)variables_.trainable_values();  // brings the host's copy up to date before to_device()
   variables_.to_device();
   layer_.refresh_weights(kernels_, lane_, variables_, options_.training);
   for (const auto& part : parts_)
@@ -235,7 +235,7 @@ void LayerRunner::backward() {
       std::vector<float> dy(given, given + count), dy2(dy.size());
       if (part->dy2[o].data() != nullptr)
         for (std::size_t i = 0; i < dy.size(); ++i) {
-          dy2[i] = 0.25F * dy[i];  // both parts are exact, so is their sum
+          dy2[i] = 0.25F * dy[i];  // both parts are exact, and so is their sum
           dy[i] -= dy2[i];
         }
       to_device(device_, dy.data(), count, output_type_, part->dy[o].data());

@@ -12,8 +12,8 @@ std::size_t bytes_of(const Graph::Value& value, std::int64_t samples) {
 }
 }  // namespace
 
-// Blocks are collected first, offsets read when the arena is committed: the vectors hold block numbers until
-// then.
+// The blocks are collected first. Until the arena is committed, the vectors hold block numbers instead of
+// offsets.
 MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
   plan_values(calls, training, max_samples);
   loss_gradients_.resize(calls.outputs.size());
@@ -77,8 +77,8 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     if (!value.wants_gradient) continue;
     const std::size_t bytes = bytes_of(value, max_samples);
     const int end = 2 * K - value.producer;
-    // Who writes, in backward's order: the loss first, then consumers from the last to the first. Entries:
-    // (operation, input).
+    // The writers in the order of the backward pass: the loss first, then consumers from the last to the
+    // first. Entries are (operation, input).
     std::vector<std::pair<int, int>> writers;
     for (int i = K - 1; i >= 0; --i)
       for (std::size_t input = 0; input < calls.operations[static_cast<std::size_t>(i)].inputs.size();
@@ -88,7 +88,7 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
           writers.emplace_back(i, static_cast<int>(input));
     const std::int64_t heads = std::ranges::count(calls.outputs, static_cast<int>(v));
     const bool from_loss = heads > 0;
-    if (!from_loss && writers.empty()) continue;  // nobody reads it
+    if (!from_loss && writers.empty()) continue;  // no reader, no gradient
     const int first_time = from_loss ? K : 2 * K - writers.front().first;
     gradients_[v] = static_cast<std::size_t>(arena_.add(bytes, first_time, end));
     if (from_loss) plan_loss_gradients(calls, static_cast<int>(v), bytes);
@@ -109,7 +109,7 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
   }
 }
 
-// The first head that reads a value writes the value's gradient, others add theirs to it.
+// The first head that reads a value writes the value's gradient; the others add theirs to it.
 void MemoryPlan::plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes) {
   const int K = static_cast<int>(calls.operations.size());
   bool first = true;

@@ -22,7 +22,7 @@ VariableId VariableStore::declare_table(std::string name, Shape shape,
                                         std::shared_ptr<const Initializer> initializer, RowBound bound) {
   const bool is_shared = sharing_.has_value();
   const VariableId id = declare(std::move(name), shape, std::move(initializer));
-  // Several layers' rows would have to be joined first.
+  // The rows of several layers would have to be merged first.
   auto& row_bound = variables_[static_cast<std::size_t>(id)].row_bound;
   row_bound = is_shared ? std::nullopt : std::optional(bound);
   return id;
@@ -100,7 +100,7 @@ const Buffer& VariableStore::host_others() const {
 
 void VariableStore::to_device() {
   if (device_->is_host()) return;
-  // Nobody has written where nobody has looked.
+  // A copy that is out of date was not read, so it was not changed either.
   if (!old_trainable_)
     device_->copy_from_host(trainable_.data(), trainable_mirror_.data(), trainable_.size_bytes());
   if (!old_others_) device_->copy_from_host(others_.data(), others_mirror_.data(), others_.size_bytes());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations that are one function of each element. Other layers can fuse relu.
+// Activations that are a function of each element: relu, which other layers can fuse, and the others.
 #include "model/layer_table.h"
 #include "model/layers/axes.h"
 
@@ -73,7 +73,7 @@ constexpr ParamSpec kGeluTable[] = {
 constexpr ParamSpec kTanhTable[] = {
     {"scale", ParamType::real, "1.0", "> 0", "what the output is multiplied by"},
     {"slope", ParamType::real, "1.0", "> 0", "what x is multiplied by"}};
-// Klambauer et al. 2017, arXiv:1706.02515, section 2: they keep mean 0 and variance 1.
+// Klambauer et al. 2017, arXiv:1706.02515, section 2: these values keep mean 0 and variance 1.
 constexpr double kSeluAlpha = 1.6732632423543772848, kSeluScale = 1.0507009873554804934;
 
 using Made = std::unique_ptr<Layer>;

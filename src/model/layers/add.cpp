@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-/// y = a + b + ..., from the left, each sum rounded to its type, then relu if fused.
+/// y = a + b + ..., added from the left with each sum rounded to its type, then relu if fused.
 class Add final : public Layer {
  public:
   using Layer::Layer;

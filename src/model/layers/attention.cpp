@@ -26,8 +26,8 @@ constexpr ParamSpec kTable[] = {
 
 bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
 
-/// [x], [x, lengths], [query, memory] or [query, memory, lengths]; a memory has rank 2, lengths are one
-/// number.
+/// Inputs: [x], [x, lengths], [query, memory] or [query, memory, lengths]. x, query and memory have rank 2;
+/// lengths have shape {1}.
 class Attention final : public Layer {
  public:
   Attention(std::string name, const Params& p)
@@ -174,7 +174,7 @@ class Attention final : public Layer {
     return {scratch.take<std::byte>(count * static_cast<std::int64_t>(size_in_bytes(type))), type};
   }
 
-  /// What forward leaves for backward; in inference it lies in scratch, without what the kernels keep.
+  /// What forward keeps for backward. In inference it is scratch memory, without the kernels' part.
   struct Kept {
     Kept(const Attention& layer, Scratch& memory_of, std::int64_t n, bool training)
         : into(take(memory_of, layer.type_, n * layer.shape_.queries * layer.into_width())),
@@ -185,12 +185,12 @@ class Attention final : public Layer {
           training ? layer.kernels_->kept_bytes(layer.shape_for(n, true), layer.type_) : 0;
       if (bytes > 0) attention = memory_of.take<std::byte>(static_cast<std::int64_t>(bytes));
     }
-    Data into;                  ///< q, k and v side by side; q alone if keys come from a memory
+    Data into;                  ///< q, k and v side by side; only q with a memory
     Data memory;                ///< k and v side by side
-    Data heads;                 ///< their outputs side by side
+    Data heads;                 ///< outputs of the heads, side by side
     void* attention = nullptr;  ///< what the kernels keep
   };
-  /// Gradients of what Kept holds.
+  /// The gradients of the arrays in Kept.
   struct Gradients {
     Gradients(const Attention& layer, Scratch& scratch, std::int64_t n)
         : into(take(scratch, layer.type_, n * layer.shape_.queries * layer.into_width())),
@@ -235,7 +235,7 @@ class Attention final : public Layer {
   DType type_ = DType::f32;  ///< of activations
   const AttentionKernels* kernels_ = nullptr;
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
-  AttentionShape shape_;  ///< n is that of a pass
+  AttentionShape shape_;  ///< without n
   int memory_input_ = 0, lengths_input_ = -1;
   Projection into_, memory_, output_;
   double flops_ = 0;

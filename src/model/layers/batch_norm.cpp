@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch normalisation (Ioffe and Szegedy 2015), exact over all microshards of a group, wherever they are
-// computed.
+// Batch normalisation (Ioffe and Szegedy 2015), exact over all microshards of a group on all ranks.
 //
-// Forward: every microshard gives (count, mean, M2) per channel; merged along the tree with Chan's formula
-// (Chan, Golub, LeVeque 1979), whatever the counts. y = gamma (x - mean) / sqrt(M2 / count + epsilon) + beta,
-// then the fused residual and relu. Backward: every microshard gives (sum g, sum g xhat); with N the group's
-// count,
+// Forward: every microshard computes (count, mean, M2) per channel. They are merged along the reduction tree
+// by the formula of Chan, Golub and LeVeque (1979), which allows different counts. Then
+//   y = gamma (x - mean) / sqrt(M2 / count + epsilon) + beta,
+// followed by the fused residual and relu.
+//
+// Backward: every microshard computes (sum g, sum g xhat). With the group's count N,
 //   dx = gamma / std * (g - sum g / N - xhat * sum g xhat / N).
-// The moving variance is the unbiased one of the whole batch (of all groups together).
+//
+// The moving variance is the unbiased variance of the whole batch, of all groups together.
 #include "core/buffer.h"
 #include "model/collective_layer.h"
 #include "model/layer_table.h"
@@ -160,7 +162,8 @@ class BatchNorm final : public CollectiveLayer {
   }
 
  private:
-  /// Per-channel numbers of one group, on the device: y = x * scale + shift; dx = a g + b (x - mean) + d.
+  /// The coefficients of one group per channel, on the device: y = x * scale + shift and
+  /// dx = a g + b (x - mean) + d.
   struct Coefficients {
     Coefficients() = default;
     Coefficients(Device& device, int channels)
@@ -185,7 +188,7 @@ class BatchNorm final : public CollectiveLayer {
     Buffer memory;
 
    private:
-    /// Every array begins at 64 bytes.
+    /// Every array begins at a multiple of 64 bytes.
     static std::int64_t padded(std::int64_t channels) { return (channels + 15) / 16 * 16; }
   };
 
@@ -211,8 +214,8 @@ class BatchNorm final : public CollectiveLayer {
             .mean = k.mean,
             .inverse_std = k.inverse_std};
   }
-  /// Where the masked, summed gradient is written on the way, or null: the residual wants it anyway; two
-  /// contributions are summed once.
+  /// Where backward_local() writes the masked sum of the gradient's contributions, or null: it is the
+  /// residual's gradient if there is one, else dy if there are two contributions.
   Data masked_gradient(const Pass& pass) const {
     if (residual_ && pass.dx[1] != nullptr) return pass.dx[1];
     return pass.dy2[0] != nullptr ? pass.dy[0] : Data();
@@ -229,7 +232,7 @@ class BatchNorm final : public CollectiveLayer {
   std::vector<Coefficients> groups_;
   Coefficients inference_;
   Device* device_ = nullptr;
-  Buffer whole_;  ///< the moments of all groups together, where there are several
+  Buffer whole_;  ///< the moments of all groups together, if there are several
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ DeviceDistribution::DeviceDistribution(Device& device, const std::vector<double>
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t c = 0; c < probabilities.size(); ++c) {
     sum += probabilities[c];
-    // Rounding must not leave anything behind the last class that can be drawn.
+    // Rounding must not leave a remainder after the last class that can be drawn.
     cumulative.push_back(c >= last || sum >= 1.0 ? kAll : static_cast<std::uint64_t>(sum * 0x1p64));
   }
   device.copy_from_host(cumulative_.data(), cumulative.data(), cumulative_.size_bytes());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// constant: the same numbers for every sample; no inputs.
+// constant: the same numbers for every sample. It has no inputs.
 #include "core/buffer.h"
 #include "model/layer_table.h"
 
@@ -41,7 +41,7 @@ class Constant final : public Layer {
     return {shape_};
   }
   LayerMemory prepare(const PrepareContext& context) override {
-    if (on_device_.data() != nullptr) return {};  // training and inference share it
+    if (on_device_.data() != nullptr) return {};  // training and inference share the buffer
     on_device_ = Buffer(context.device, values_.size() * sizeof(float));
     context.device.copy_from_host(on_device_.data(), values_.data(), on_device_.size_bytes());
     return {};

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// conv1d, conv2d and conv3d.
 #include "model/layers/convolution.h"
 
 #include <algorithm>

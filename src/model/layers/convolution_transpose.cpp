@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// conv2d_transpose and conv3d_transpose.
 #include "kernels/transposed_convolution.h"
 #include "model/layer_table.h"
 #include "model/layers/convolution.h"
@@ -31,8 +33,8 @@ constexpr ParamSpec kTable3[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number
 #undef LOCKSTEP_TRANSPOSED_OPTIONS
 // clang-format on
 
-/// The data gradient of a convolution from `filters` to the input's channels, whose kernel it has: window x
-/// (filters / groups) x channels.
+/// The data gradient of a convolution from `filters` channels to the input's channels. The kernel is that of
+/// the convolution: window x (filters / groups) x channels.
 class TransposedConvolution final : public ConvolutionLayer {
  public:
   TransposedConvolution(std::string name, const char* kind, const Params& p, int axes)

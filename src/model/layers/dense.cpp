@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// dense: the fully connected layer.
 #include "model/layer_table.h"
 #include "model/layers/linear.h"
 
@@ -14,7 +16,7 @@ constexpr ParamSpec kTable[] = {
     {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
 };
 
-/// y = x W + b; x: F features per sample, or per step of a sequence {T, F}; W: F x units.
+/// y = x W + b. x has F features per sample, or per step of a sequence {T, F}; W is F x units.
 class Dense final : public LinearLayer {
  public:
   Dense(std::string name, const Params& p)

@@ -20,7 +20,7 @@ constexpr ParamSpec kTable[] = {
     {"initializer", ParamType::node, "uniform", "", "initial table"},
 };
 
-/// S -> S + {units}. Nothing flows back to the ids.
+/// Turns ids of shape S into rows of shape S + {units}. The gradient of the ids is zero.
 class Embedding final : public Layer {
  public:
   Embedding(std::string name, const Params& p)
@@ -36,7 +36,7 @@ class Embedding final : public Layer {
       throw p.error("padding_index", fmt::format("{} is not one of the {} rows", padding_, rows_));
   }
 
-  /// Ids stay float32: a 16-bit type would not hold them.
+  /// Ids stay float32, because a 16-bit type cannot represent them.
   LayerTraits traits() const override { return {.kind = "embedding", .outputs = TypeRule::model}; }
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {

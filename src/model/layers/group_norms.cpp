@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), group_norm (Wu and He
-// 2018, arXiv:1803.08494), instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with a
-// group per channel, and l2_normalize. None of them knows the batch: the same in training and inference, and
-// microshards do not meet.
+// 2018, arXiv:1803.08494) and instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with
+// a group per channel. Samples do not influence one another, so training and inference are the same.
 #include "model/layer_table.h"
 #include "model/layers/axes.h"
 
@@ -80,7 +79,7 @@ class GroupNormLayer : public Layer {
   }
 
  protected:
-  /// For one sample (which may be several rows); sets parameters_.
+  /// The shape of one sample, which may be several rows. Sets parameters_.
   virtual GroupNormShape shape_of(const Shape& input) = 0;
   Shape parameters_;  ///< of gamma and beta
 
@@ -115,7 +114,7 @@ class LayerNorm final : public GroupNormLayer {
   std::int64_t axis_;
 };
 
-/// groups 0: one per channel.
+/// `groups` 0: one group per channel.
 class GroupNorm final : public GroupNormLayer {
  public:
   GroupNorm(std::string name, const Params& p, const char* kind, std::int64_t groups)

@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gated recurrent unit (Cho et al. 2014): [r, u] = sigmoid([x, h] gates_kernel + gates_bias);
-// c = tanh([x, r h] candidate_kernel + candidate_bias); h' = u h + (1 - u) c. With reset_after (as in cuDNN
-// and PyTorch) r stands before the product with h instead: c = tanh(x's part + r (h's part + its own bias)).
+// Gated recurrent unit (Cho et al. 2014):
+//   [r, u] = sigmoid([x, h] gates_kernel + gates_bias)
+//   c = tanh([x, r h] candidate_kernel + candidate_bias)
+//   h' = u h + (1 - u) c
+// With reset_after, as in cuDNN and PyTorch, r multiplies the product with h instead of h:
+//   c = tanh(x's part + r (h's part + its own bias))
 #include "model/layer_table.h"
 #include "model/layers/recurrent.h"
 
@@ -150,12 +153,13 @@ class Gru final : public RecurrentLayer {
   }
 
  private:
-  /// reset: r h, which a product takes; with reset_after h's part of the candidate, which a product gave.
+  /// reset: r h, the factor of a product; with reset_after the result of a product, h's part of the
+  /// candidate.
   struct Parts {
     float *gates, *candidate;
     Data reset;
   };
-  /// What products take: where the parts lie in float32.
+  /// The gradients that are factors of products. With float32 they overwrite the parts.
   struct Gradients {
     Data gates, candidate, reset;
   };

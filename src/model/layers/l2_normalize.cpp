@@ -11,7 +11,7 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"epsilon", ParamType::real, "1e-12", "> 0", "least sum of squares that is divided by"}};
 
-/// x / sqrt(max(sum of x^2, epsilon)) along the last axis.
+/// y = x / sqrt(max(sum of x^2, epsilon)) along the last axis.
 class L2Normalize final : public Layer {
  public:
   L2Normalize(std::string name, const Params& p) : Layer(std::move(name)), epsilon_(p.real("epsilon")) {}

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-/// The last row of a sequence, by its length if there is one.
+/// With a second input, the sequence's length, it is the last row within the length.
 class LastStep final : public Layer {
  public:
   using Layer::Layer;

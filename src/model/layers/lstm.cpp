@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LSTM (Hochreiter and Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000):
-// [i, j, f, o] = [x, h] kernel + bias; c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j); h' = tanh(c')
-// sigmoid(o).
+//   [i, j, f, o] = [x, h] kernel + bias
+//   c' = c sigmoid(f + forget_bias) + sigmoid(i) tanh(j)
+//   h' = tanh(c') sigmoid(o)
 #include "model/layer_table.h"
 #include "model/layers/recurrent.h"
 

@@ -11,8 +11,8 @@ namespace lockstep {
 
 namespace {
 
-/// y = a * b; b may have extents of 1 where a has more, on neighbouring axes, and fewer axes: it is repeated
-/// there.
+/// y = a * b. b may have fewer axes than a, and extents of 1 on neighbouring axes; it is repeated along
+/// those.
 class Multiply final : public Layer {
  public:
   using Layer::Layer;
@@ -25,7 +25,7 @@ class Multiply final : public Layer {
                      inputs.size());
     const Shape &a = inputs[0], &b = inputs[1];
     const int lead = a.rank() - b.rank();
-    int first = a.rank(), last = 0;  // the axes along which b is repeated lie in [first, last)
+    int first = a.rank(), last = 0;  // b is repeated along the axes [first, last)
     bool fits = lead >= 0;
     for (int axis = 0; fits && axis < a.rank(); ++axis) {
       const std::int64_t extent = axis < lead ? 1 : b[axis - lead];

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers while training, against overfitting: dropout, spatial_dropout, gaussian_noise. They are a
-// function of (seed, layer name, step, sample's position in the global batch, element): the same on any
-// number of ranks, whatever the type. In inference each is its input, of which they have the type.
+// Layers that add randomness in training: dropout, spatial_dropout, gaussian_noise. Their random numbers are
+// a function of the seed, the layer's name, the step, the sample's position in the global batch and the
+// element, so they are the same on any number of ranks and for any type. In inference the output is the
+// input.
 #include <algorithm>
 
 #include "core/buffer.h"
@@ -58,8 +59,8 @@ class Dropout final : public Layer {
   std::int64_t elements_ = 0;
 };
 
-/// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280): the mask of a sample is that of dropout
-/// for one number per channel. NaN stays NaN in dropped channels, too.
+/// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280). The mask of a sample is that of dropout
+/// with one number per channel. NaN stays NaN even in dropped channels.
 class SpatialDropout final : public Layer {
  public:
   SpatialDropout(std::string name, const Params& p)

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// max_pool, avg_pool and global_max_pool.
 #include <algorithm>
 
 #include "model/layer_table.h"
@@ -18,8 +20,8 @@ constexpr ParamSpec kTable[] = {
      "and not counted in a mean"},
 };
 
-/// Windows over one to three spatial axes, by the input's rank; without options: one window over all there
-/// is.
+/// Windows over one to three spatial axes, by the rank of the input. The global form, which has no options,
+/// uses one window over all positions.
 class Pool final : public Layer {
  public:
   Pool(std::string name, const char* kind, PoolKind pool, const Params& p)
@@ -104,7 +106,7 @@ class Pool final : public Layer {
     return *sized_.front().primitive;
   }
 
-  /// All positions are one row, and the window has all of it.
+  /// Treats all positions as one row, and the row as one window.
   Shape infer_global(std::span<const Shape> inputs) {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() >= 2, ErrorKind::config,
                      "layer {}: {} takes one input of space x channels per sample, not {}", name(), kind_,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// positional_embedding: adds to each position of a sequence a row that says where it stands.
+// positional_embedding: adds a row that depends on the position to each step of a sequence.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -72,7 +72,7 @@ class PositionalEmbedding final : public Layer {
 
   void forward(const Pass& pass) override {
     const float* table = learned_ ? pass.value(table_id_) : static_cast<const float*>(sinusoids_.data());
-    // A row of the matrix is a sample: x * 1 + table.
+    // Every sample is one row of the matrix: y = x * 1 + table.
     pass.kernels.norm.normalize(pass.lane, pass.n, shape_.num_elements(), pass.inputs[0],
                                 static_cast<const float*>(ones_.data()), table, nullptr, false,
                                 pass.outputs[0]);

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// The parts that lstm and gru share; see recurrent.h.
 #include "model/layers/recurrent.h"
 
 #include <algorithm>
@@ -118,8 +120,8 @@ void RecurrentLayer::refresh_weights(const KernelTable&, const Lane& lane, const
       for (StepProduct& product : direction.products) product.refresh(lane, variables);
 }
 
-// Memory: lengths, each layer's x, then the directions: state, h, and h as products take it if that is not
-// the same.
+// The layout of Memory: lengths, x of each layer, then the directions: state, h, and h as products take it if
+// that is different.
 
 std::int64_t RecurrentLayer::Memory::x_floats(std::size_t stacked) const {
   return room(layer.steps_ * n * layer.stack_[stacked].in, layer.type_);
@@ -152,8 +154,8 @@ std::int64_t RecurrentLayer::Memory::floats() const {
   return all + direction_floats() * (training ? layer.layers_ * layer.directions() : 1);
 }
 
-// Work: what a step needs, gradients of the states, four gradients of a layer's whole input, and those of the
-// gates.
+// The layout of Work: the memory of a step, gradients of the states, four gradients of a layer's whole input,
+// and the gradients of the gates.
 
 std::int64_t RecurrentLayer::Work::gradient_floats() const {
   std::int64_t widest = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce: mean, sum or maximum over axes of each sample. Axes that are not neighbours are brought together by
-// a copy into scratch first, and the gradient goes back by the same copy.
+// reduce: mean, sum or maximum over axes of each sample. Axes that are not neighbours are first made so by a
+// copy into scratch memory; the gradient takes the reverse copy.
 #include <algorithm>
 
 #include "model/layer_table.h"
@@ -52,7 +52,7 @@ class Reduce final : public Layer {
     moves_ = last - first != static_cast<int>(axes.size());
     shape_ = {
         .outer = product(input, 0, first), .middle = middle, .inner = product(input, last, input.rank())};
-    if (moves_) {  // the kept axes in front, the reduced ones behind
+    if (moves_) {  // the kept axes first, the reduced ones last
       shape_ = {.outer = elements_ / middle, .middle = middle, .inner = 1};
       set_moves(input, axes);
     }
@@ -65,7 +65,7 @@ class Reduce final : public Layer {
       memory.saved_bytes =
           static_cast<std::size_t>(most * shape_.outer * shape_.inner) * sizeof(std::int32_t);
     if (!moves_) return memory;
-    // Behind what the kernels want of a lane's scratch.
+    // After the kernels' own part of the scratch memory.
     offset_ = (context.kernels.scratch_bytes + 63) / 64 * 64;
     memory.scratch_bytes = offset_ + static_cast<std::size_t>(most * elements_) * size_in_bytes(context.type);
     return memory;

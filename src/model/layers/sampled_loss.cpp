@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // nce (Gutmann and Hyvarinen 2010), sampled_softmax (Jean et al. 2015) and negative_sampling (Mikolov et al.
-// 2013): the loss of a last, very wide dense layer from a few of its outputs. Only rows of the classes that
-// were drawn or wanted get a gradient.
+// 2013): the loss of a very wide last layer, computed from a sample of its outputs. Only the rows of sampled
+// classes and of targets get a gradient.
 #include <algorithm>
 
 #include "core/philox.h"
@@ -122,11 +122,12 @@ class SampledLossLayer final : public Layer {
     LayerMemory memory;
     for (std::int64_t n : context.sample_counts) {
       Sized sized{n, context.training, nullptr};
-      // Transposed: its input is what a sample has for each class, its matrix has a class's weights per row.
+      // The product is transposed: its input has a number per class, and each row of its matrix is a class's
+      // weights.
       if (shared() || !context.training)
         sized.classes_to_units = context.kernels.make.dense(
             {.n = n, .in = context.training ? sampled_ : classes_, .out = units_}, context.lanes);
-      std::size_t rest = context.kernels.scratch_bytes;  // behind our own parts
+      std::size_t rest = context.kernels.scratch_bytes;  // in addition to the layer's own parts
       if (sized.classes_to_units != nullptr) {
         LOCKSTEP_CHECK(sized.classes_to_units->packed_bytes() == 0,
                        "a dense primitive that packs its weights");
@@ -211,7 +212,7 @@ class SampledLossLayer final : public Layer {
   }
 
  private:
-  /// From forward to backward.
+  /// Kept from forward to backward.
   struct Kept {
     Kept(const SampledLossLayer& layer, Scratch& saved, std::int64_t n)
         : ids(saved.take<float>(layer.positions(n))),
@@ -255,7 +256,7 @@ class SampledLossLayer final : public Layer {
     std::unique_ptr<LinearPrimitive> classes_to_units;
   };
 
-  /// One set of sampled classes for all samples of the global batch.
+  /// Whether all samples of the global batch share one set of sampled classes.
   bool shared() const { return method_ != Method::negative_sampling; }
   std::int64_t drawn_ids(std::int64_t n) const { return shared() ? sampled_ : n * sampled_; }
   std::int64_t positions(std::int64_t n) const { return drawn_ids(n) + n * num_true_; }
@@ -318,7 +319,7 @@ class SampledLossLayer final : public Layer {
                   pass.outputs[0]);
   }
 
-  /// Over all classes.
+  /// The loss over all classes, for inference.
   void forward_full(const Pass& pass) const {
     Scratch scratch(pass.lane.scratch);
     const Full parts(*this, scratch, pass.n);

@@ -28,7 +28,7 @@ class SequenceLength final : public Layer {
   void forward(const Pass& pass) override {
     pass.kernels.sequence.lengths(pass.lane, pass.n, steps_, pass.inputs[0], padding_, pass.outputs[0]);
   }
-  /// A count: nothing comes back through it.
+  /// A count has no gradient.
   void backward(const Pass& pass) override {
     if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, pass.n * steps_, pass.dx[0]);
   }

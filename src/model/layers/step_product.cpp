@@ -22,7 +22,7 @@ void StepProduct::prepare(const PrepareContext& context, DType dtype) {
     one.training = context.training;
     one.packed = one.wide_y = one.wide_dx = true;
     one.bias = !o_.recurrent_bias.empty();
-    // A step's rows lie between those of others, and h's part of the kernel behind x's.
+    // The rows of a step follow those of other steps, and h's part of the kernel follows x's.
     const auto whole = static_cast<std::int64_t>(16 / size_in_bytes(dtype));  // elements in 16 bytes
     one.aligned = n * o_.units % whole == 0 && n * o_.width % whole == 0 && o_.in * o_.width % whole == 0;
     DenseSpec gradient{.n = n * (o_.steps - 1), .in = o_.units, .out = o_.width, .dtype = dtype};

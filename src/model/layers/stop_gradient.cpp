@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-/// A copy: what lies before it has a gradient of its own, what lies behind has none to give.
+/// A copy rather than a view, because the gradient of its input does not include that of its output.
 class StopGradient final : public Layer {
  public:
   using Layer::Layer;

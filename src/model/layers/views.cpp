@@ -19,7 +19,7 @@ constexpr ParamSpec kSqueezeTable[] = {
 constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "",
                                        "where the new axis is in the output; -1: behind the others"}};
 
-/// One input, in another shape.
+/// A view of its only input.
 class ViewLayer : public Layer {
  public:
   ViewLayer(std::string name, const char* kind) : Layer(std::move(name)), kind_(kind) {}

@@ -21,7 +21,7 @@ std::int64_t parsed(const Node& node, std::string_view option) {
 
 enum class Padding { same, valid, given };
 
-/// Fills `before` and `after` of all axes if they are given.
+/// Returns the kind of padding, and sets `before` and `after` of all axes if it is explicit.
 Padding read_padding(WindowAxes& axes, const Node& padding, int count, const std::string& layer) {
   if (padding.kind == Node::Kind::list) {
     const Margins given = margins(padding, count, layer, "padding");
@@ -38,7 +38,7 @@ Padding read_padding(WindowAxes& axes, const Node& padding, int count, const std
   return Padding::valid;
 }
 
-/// Elements from the first to the last of a window.
+/// The number of elements from the first to the last of a window.
 std::int64_t reach(const WindowAxis& axis) { return axis.dilation * (axis.window - 1) + 1; }
 
 void pad_same(WindowAxis& axis) {

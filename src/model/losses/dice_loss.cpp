@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Soft dice: overlap of what is predicted and what is there, per class over a sample's positions.
+// Soft dice: the overlap of prediction and label, per class over the positions of a sample.
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
@@ -56,7 +56,7 @@ class Dice final : public Loss {
   std::int64_t terms(const Shape&) const override { return 1; }
   std::int64_t positions(const Shape& output) const override { return per_sample(output); }
   bool counts_labels() const override { return ignored_.has_value(); }
-  /// Samples with a position that is not ignored.
+  /// Samples with at least one position that is not ignored.
   LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const override {
     if (!counts_labels() || labels.indices == nullptr) return Loss::count(n, output, labels);
     const std::int64_t P = per_sample(output);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses of each output number by itself, with a label for each.
+// Losses of single output numbers, with one label per number.
 #include <cmath>
 
 #include "model/losses/loss_options.h"
@@ -18,7 +18,7 @@ class ElementwiseLoss final : public Loss {
     const char* kind;
     ElementLossOptions terms;
     Allowed labels = Allowed::finite;
-    bool over_classes_sum = false;  ///< of the numbers along the last axis, in place of their mean
+    bool over_classes_sum = false;  ///< sum along the last axis instead of the mean
     std::vector<double> factors = {};
     std::optional<std::int32_t> ignored = {};
   };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses over a softmax of the last axis, each position of the axes before it by itself.
+// Losses over a softmax of the last axis. Every position of the other axes is a term.
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
@@ -10,7 +10,7 @@ namespace {
 
 class SoftmaxLoss : public Loss {
  public:
-  /// `weights`: of classes; empty: all 1.
+  /// `weights`: one per class; empty: all 1.
   SoftmaxLoss(const char* kind, const RowLossOptions& options, std::vector<double> weights,
               std::optional<std::int32_t> ignored)
       : kind_(kind), options_(options), weights_(std::move(weights)), ignored_(ignored) {}

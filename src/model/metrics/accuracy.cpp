@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares of what is right: of positions or labels (accuracy, hamming_loss), of samples of which nothing is
-// wrong (subset_accuracy), of positions whose class is among the k largest (top_k). State: right (or wrong),
-// counted.
+// Fractions of correct predictions: of positions or labels (accuracy, hamming_loss), of samples without an
+// error (subset_accuracy), of positions whose class is among the k largest (top_k). State: the number of
+// correct (or wrong) ones, and the number of all.
 #include "model/metric.h"
 #include "model/metrics/cases.h"
 #include "model/metrics/thresholds.h"
@@ -21,7 +21,7 @@ constexpr ParamSpec kTopKTable[] = {
     {"k", integer, "5", ">= 1", "How many of the largest outputs count."},
 };
 
-/// Right or wrong, for each position of classes and for each label.
+/// Judges each position of classes, or each label.
 class Judgement {
  public:
   Judgement(const Params& params, const MetricInput& input) {
@@ -38,7 +38,7 @@ class Judgement {
 
   bool needs_predictions() const { return labels_.has_value(); }
   unsigned class_parts() const { return classes_ ? kLargestClass : 0U; }
-  /// f(sample, right)
+  /// Calls f(sample, right).
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     if (classes_)
@@ -66,7 +66,7 @@ class ShareMetric : public Metric {
   }
 };
 
-/// `kWrong`: counts what is wrong.
+/// `kWrong`: counts errors.
 template <bool kWrong>
 class Accuracy final : public ShareMetric {
  public:
@@ -114,8 +114,8 @@ class SubsetAccuracy final : public ShareMetric {
   Judgement judgement_;
 };
 
-/// As in_top_k: fewer than k outputs are larger than the label's, so ties count in its favour; never if
-/// an output is not finite.
+/// A position is correct if fewer than k outputs are larger than the label's, so ties count as correct. It is
+/// wrong if an output is not finite. This is TensorFlow's in_top_k.
 class TopK final : public ShareMetric {
  public:
   TopK(const Params& params, const MetricInput& input) : cases_(params, input), k_(params.integer("k")) {

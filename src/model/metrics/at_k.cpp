@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The k largest outputs of a position against its set of labels. Of equal outputs the lower index comes
-// first; NaN comes last. recall_at_k = labels among them / labels, precision_at_k = labels among them / k,
-// both from counts over all positions; with class_id only that class counts. average_precision_at_k = mean
-// over positions of sum over hits at rank i of precision at i / min(k, labels).
+// Compares the k largest outputs of a position with its set of labels. Of equal outputs the lower index comes
+// first; NaN comes last.
+//   recall_at_k             labels among them / labels, from counts over all positions
+//   precision_at_k          labels among them / k, from counts over all positions
+//   average_precision_at_k  mean over positions of
+//                           (sum over hits at rank i of precision at i) / min(k, labels)
+// With class_id only that class counts.
 #include <cmath>
 
 #include "model/metric.h"
@@ -22,7 +25,7 @@ constexpr ParamSpec kAtKTable[] = {
 constexpr ParamSpec kAverageTable[] = {kK};
 
 /// Positions with sets of labels: rows of P x C numbers, P class indices, or any number of class indices for
-/// one position. Indices that are no class count as labels that are never found.
+/// one position. An index that is no class counts as a label that is never found.
 class LabelSets {
  public:
   LabelSets(const Params& params, const MetricInput& input)
@@ -48,7 +51,7 @@ class LabelSets {
 
   std::int64_t classes() const { return classes_; }
 
-  /// f(numbers, labels): the labels of each position, each once; not for a position whose only label is
+  /// Calls f(numbers, labels) for each position, with each label once. Skips a position whose only label is
   /// ignored.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
@@ -76,7 +79,7 @@ class LabelSets {
     }
   }
 
-  /// How many outputs come before that of `label`; all, if it is no class.
+  /// The number of outputs that come before that of `label`; all if it is no class.
   std::int64_t rank_of(const float* numbers, std::int64_t label) const {
     if (label < 0 || label >= classes_) return classes_;
     const float own = numbers[label];
@@ -94,7 +97,7 @@ class LabelSets {
   std::optional<std::int64_t> ignored_;
 };
 
-/// State: found labels; labels (recall) or places among the first k (precision).
+/// State: labels found, then labels (recall) or places among the first k (precision).
 template <bool kRecall>
 class AtK final : public Metric {
  public:

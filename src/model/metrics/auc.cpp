@@ -3,10 +3,11 @@
 //
 // Areas under the ROC curve (recall over false positive rate) and the precision-recall curve.
 //
-// With thresholds: the formulas of tf.metrics.auc, epsilon 1e-6 in each ratio. Exact: no epsilon; the area
-// under the ROC curve is the probability that a positive has a higher score than a negative, ties counting
-// half (Mann and Whitney 1947), computed from whole numbers. careful_interpolation is that of Davis and
-// Goadrich (ICML 2006); average_precision is sum of (R_i - R_(i-1)) P_i.
+// With thresholds, the formulas are those of tf.metrics.auc, with epsilon 1e-6 in each ratio. The exact
+// method has no epsilon: the area under the ROC curve is the probability that a positive has a higher score
+// than a negative, where ties count half (Mann and Whitney 1947), computed from whole numbers.
+// careful_interpolation is that of Davis and Goadrich (ICML 2006); average_precision is the sum of (R_i -
+// R_(i-1)) P_i.
 #include <cmath>
 #include <limits>
 
@@ -60,7 +61,7 @@ double piece(const Line& line, const std::string& summation) {
 
 double roc_area(const Curve& curve, const std::string& summation, bool exact) {
   const double epsilon = exact ? 0 : 1e-6;
-  // In whole numbers as long as it can be: the ranks' sums are then exact.
+  // Whole numbers as long as possible, so that the sums of ranks are exact.
   if (exact) {
     double area = 0;
     for (std::size_t i = 1; i < curve.points.size(); ++i) {

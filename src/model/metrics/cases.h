@@ -4,8 +4,7 @@
 // How metrics read a head's outputs and labels. The outputs of a sample are P positions of C numbers (the
 // last axis). Every position counts separately:
 //
-//   classes  the C numbers belong to exclusive classes. Labels: P class indices, or P x C numbers, of which
-//   the
+//   classes  the C numbers belong to exclusive classes. Labels: P class indices, or P x C numbers, whose
 //            largest is the class.
 //   labels   each number is the probability of one label. Labels: P x C numbers; above 0.5 means present.
 //   values   the numbers are compared with P x C numbers.

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What classes are taken for: confusion_matrix (rows: the label's class; columns: the predicted one),
-// mean_iou = mean over classes that occur of C_cc / (row_c + column_c - C_cc), mean_per_class_accuracy = mean
-// of C_cc / row_c. One label of its own (sigmoid) is two classes, not there and there.
+// Metrics of the confusion matrix C (rows: the label's class; columns: the predicted one):
+//   confusion_matrix         C
+//   mean_iou                 mean over classes that occur of C_cc / (row_c + column_c - C_cc)
+//   mean_per_class_accuracy  mean over classes of C_cc / row_c
+// A single label (sigmoid) counts as two classes, absent and present.
 #include "model/metric.h"
 #include "model/metrics/cases.h"
 #include "model/metrics/thresholds.h"
@@ -22,7 +24,7 @@ constexpr ParamSpec kMeanTable[] = {
     {"per_class", boolean, "false", "", "Report each class's value, too."},
 };
 
-/// Pairs of a label's class and the predicted one.
+/// Pairs of the label's class and the predicted class.
 class Pairs {
  public:
   Pairs(const Params& params, const MetricInput& input) : threshold_(params.real("threshold")) {
@@ -41,7 +43,7 @@ class Pairs {
   std::int64_t classes() const { return classes_ ? classes_->classes() : 2; }
   bool needs_predictions() const { return labels_.has_value(); }
   unsigned class_parts() const { return classes_ ? kLargestClass : 0U; }
-  /// f(class, predicted class; -1: none, as all outputs are NaN)
+  /// Calls f(class, predicted class). The predicted class is -1 if all outputs are NaN.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     if (classes_)
@@ -81,7 +83,7 @@ class ConfusionMatrix final : public Metric {
   Pairs pairs_;
 };
 
-/// State per class: right, labels, predictions.
+/// State per class: correct predictions, labels, predictions.
 class ClassMean : public Metric {
  public:
   ClassMean(const Params& params, const MetricInput& input)

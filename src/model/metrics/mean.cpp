@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Means that need no labels (mean, percentage_below), of a head's predictions or of any layer's outputs; and
-// perplexity, the exponential of the mean cross-entropy over all positions, in double from the outputs.
+// mean and percentage_below, which need no labels, of a head's predictions or of a layer's outputs; and
+// perplexity, the exponential of the mean cross-entropy over all positions, computed from the outputs in
+// double.
 #include <cmath>
 
 #include "model/metric.h"
@@ -25,7 +26,7 @@ constexpr ParamSpec kBelowTable[] = {
     {"threshold", real, kRequired, "", "Numbers below it count."},
 };
 
-/// State per column: sum (of numbers, or of those below the threshold), count.
+/// State per column: the sum of the numbers (or the number of those below the threshold), count.
 class Mean final : public Metric {
  public:
   Mean(const Params& params, const MetricInput& input, bool per_output, std::optional<double> threshold)
@@ -87,7 +88,7 @@ class Perplexity final : public Metric {
 
  private:
   ClassCases cases_;
-  bool probabilities_;  ///< the outputs are some already
+  bool probabilities_;  ///< the outputs are probabilities
 };
 
 }  // namespace

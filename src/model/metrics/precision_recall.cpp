@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// precision = tp / (tp + fp), recall = tp / (tp + fn), f1 = 2 tp / (2 tp + fp + fn); 0 where that is 0 / 0.
-// State per class or label: tp, fp, fn. With thresholds: best_f1 it is what the curves need, and each label's
-// threshold is found at the end: the largest of those that give the highest F1 on the evaluation set.
+// precision = tp / (tp + fp), recall = tp / (tp + fn), f1 = 2 tp / (2 tp + fp + fn); 0 instead of 0 / 0.
+// State per class or label: tp, fp, fn. With thresholds: best_f1 the state is that of ScoreCurves, and each
+// label's threshold is chosen at the end: the largest one with the highest F1 on the evaluation set.
 #include <limits>
 
 #include "model/metric.h"
@@ -165,7 +165,7 @@ class PrecisionRecall final : public Metric {
     return report;
   }
 
-  /// The largest threshold of those with the highest F1.
+  /// The largest threshold with the highest F1.
   static std::pair<double, Counts> best_of(const Curve& curve) {
     std::pair<double, Counts> best{};
     double best_f1 = -1;

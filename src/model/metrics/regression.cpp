@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distances between numbers, over all of them, or per output (the last axis). Sums are double and run in the
-// order of the samples of a shard; NaN goes through.
+// Distances between predicted numbers and labels, over all numbers or per output (the last axis). Sums are in
+// double, in the order of the samples of a microshard. NaN gives NaN.
 #include <cmath>
 
 #include "model/metric.h"
@@ -65,10 +65,10 @@ class MeanError final : public Metric {
   bool per_output_;
 };
 
-/// 1 - sum (y - p)^2 / sum (y - mean y)^2, per output; 1 (or 0) where the labels do not vary and the
-/// predictions are right (or not). State per output: count, mean of the labels, their sum of squared
-/// deviations, the sum of squared errors; merged by Chan, Golub and LeVeque's formula, never as differences
-/// of large sums.
+/// 1 - sum (y - p)^2 / sum (y - mean y)^2 per output. Where the labels do not vary it is 1 if the predictions
+/// are right, else 0. State per output: count, mean of the labels, their sum of squared deviations, the sum
+/// of squared errors. The moments are merged by the formula of Chan, Golub and LeVeque, which takes no
+/// differences of large sums.
 class R2 final : public Metric {
  public:
   R2(const Params& params, const MetricInput& input)
@@ -110,7 +110,7 @@ class R2 final : public Metric {
   bool per_output_;
 };
 
-/// State: sum of 1 - p . y, count of positions. A position of which a label is ignored does not count.
+/// State: sum of 1 - p . y, count of positions. A position with an ignored label does not count.
 class MeanCosineDistance final : public Metric {
  public:
   MeanCosineDistance(const Params& params, const MetricInput& input)

@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-/// As the reference has them, in float32.
+/// The thresholds of tf.metrics.auc, in float32.
 std::vector<float> even_thresholds(std::int64_t count) {
   constexpr double kEpsilon = 1e-7;
   std::vector<float> thresholds;
@@ -31,7 +31,7 @@ ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool si
   }
   if (params.given("num_thresholds"))
     throw params.error("num_thresholds", "says nothing with exact: true", "Leave one of them out.");
-  // The records of all ranks, and a copy of those that a curve is drawn through.
+  // The records of all ranks, and a copy of those that make the curve.
   const double mb = 2 * 1e-6 * sizeof(ScoreRecord) * static_cast<double>(cases_.per_sample()) *
                     static_cast<double>(input.num_samples);
   if (mb > params.real("memory_mb"))
@@ -101,7 +101,7 @@ Curve ScoreCurves::from_bins(const std::vector<double>& bins) const {
   Curve curve;
   const std::size_t thresholds = thresholds_.size();
   const double *positives = bins.data(), *negatives = bins.data() + thresholds + 1;
-  // What is above threshold i: the bins beyond i.
+  // The scores above threshold i are those in the bins after i.
   for (std::size_t i = thresholds; i-- > 0;) {
     curve.positives += positives[i + 1];
     curve.negatives += negatives[i + 1];
@@ -119,7 +119,7 @@ Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
     const float score = scores[i].score;
     for (; i < scores.size() && scores[i].score == score; ++i)
       (scores[i].label > 0 ? curve.positives : curve.negatives) += 1;
-    // Halfway to the next score: strictly between two float32 in double.
+    // Halfway to the next score, which in double is strictly between two float32 numbers.
     const double threshold = i < scores.size()
                                  ? (static_cast<double>(score) + static_cast<double>(scores[i].score)) / 2
                                  : static_cast<double>(score) - 1e-7;

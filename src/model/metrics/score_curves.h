@@ -6,8 +6,8 @@
 //
 //   histogram  n thresholds in [0, 1]: -1e-7, i / (n - 1), 1 + 1e-7, as float32. State per column: positives,
 //              then negatives, by the number of thresholds strictly below the score.
-//   exact      every score is kept, 8 bytes each; at the end every rank has all scores. Each score is a
-//   threshold.
+//   exact      every score is kept, 8 bytes each; at the end every rank has all scores. Each score is
+//              a threshold.
 //
 // Both count scores that are NaN or outside [0, 1] separately; with such scores there is no curve.
 #pragma once
