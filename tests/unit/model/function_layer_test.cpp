@@ -73,7 +73,7 @@ TEST(FunctionLayer, ComputesEachSampleOfAMicroshard) {
   EXPECT_THAT(y, testing::ElementsAre(3, 7, 11, 15));
 }
 
-TEST(FunctionLayer, IsRefusedWhereAGradientWouldPass) {
+TEST(FunctionLayer, IsRejectedWhereAGradientWouldPass) {
   register_pair_sums();
   EXPECT_EQ(prepared(true, false), "no error");
   EXPECT_EQ(prepared(false, true), "no error");
@@ -81,19 +81,19 @@ TEST(FunctionLayer, IsRefusedWhereAGradientWouldPass) {
               HasSubstr("layer pair_sums1: pair_sums is a function without a backward pass"));
 }
 
-TEST(FunctionLayer, SaysWhichShapesItTakes) {
+TEST(FunctionLayer, ErrorStatesTheShapesItTakes) {
   register_pair_sums();
   EXPECT_THAT(error_text([] { graph_from("[pair_sums]", Shape{3}); }),
               HasSubstr("an even number of features, not 3"));
 }
 
-TEST(FunctionLayer, ANameIsTakenOnce) {
+TEST(FunctionLayer, NamesAreUnique) {
   register_pair_sums();
   EXPECT_THAT(error_text([] { register_function("relu", nullptr, nullptr); }),
               HasSubstr("'relu' exists already"));
 }
 
-TEST(RegisterLoss, AUsersLossIsFoundByItsName) {
+TEST(RegisterLoss, RegisteredLossIsFoundByName) {
   const LossEntry mine{"mine", "for this test", {}, [](const Params&) -> std::unique_ptr<Loss> {
                          return make_loss(Node::scalar("softmax_cross_entropy"));
                        }};

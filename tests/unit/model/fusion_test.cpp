@@ -213,7 +213,7 @@ void expect_gradient_of_loss(const std::string& yaml) {
   EXPECT_EQ(check.checked, static_cast<std::int64_t>(places.size()));
 }
 
-TEST(SeveralReaders, OfAPlainValue) {
+TEST(SeveralReaders, PlainValue) {
   for (const char* readers :
        {"- add: {name: sum, inputs: [t, t]}\n",
         "- dense: {name: a, inputs: [t], units: 4}\n- add: {name: sum, inputs: [a, t]}\n",
@@ -223,7 +223,7 @@ TEST(SeveralReaders, OfAPlainValue) {
                             "- dense: {units: 3}\n");
 }
 
-TEST(SeveralReaders, OfABatchNorm) {
+TEST(SeveralReaders, BatchNorm) {
   for (const char* readers : {"- tanh: {name: a, inputs: [t]}\n- add: {name: sum, inputs: [a, t]}\n",
                               "- add: {name: sum, inputs: [t, t]}\n",
                               "- tanh: {name: a, inputs: [t]}\n- sigmoid: {name: b, inputs: [t]}\n"
@@ -234,7 +234,7 @@ TEST(SeveralReaders, OfABatchNorm) {
 }
 
 /// A fused residual whose other operand has a second reader, and one that is the batch norm's own input.
-TEST(SeveralReaders, OfAResidual) {
+TEST(SeveralReaders, Residual) {
   expect_gradient_of_loss(R"(
 - conv2d: {name: stem, filters: 3, kernel: 2}
 - tanh: {name: t}

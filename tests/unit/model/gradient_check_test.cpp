@@ -45,7 +45,7 @@ TEST(GradientCheck, WrongElementIsNamed) {
   }
 }
 
-TEST(GradientCheck, SmallGradientsAreNotHiddenByAFloorOfOne) {
+TEST(GradientCheck, SmallGradientsAreChecked) {
   const auto tiny = [](std::span<const double> x) { return 1e-6 * (x[0] + 2 * x[1]); };
   const Values x = {0.5, 0.25};
   EXPECT_TRUE(check_gradient(tiny, x, std::vector<float>{1e-6F, 2e-6F}).passed());
@@ -60,7 +60,7 @@ TEST(GradientCheck, NaNNeverPasses) {
   EXPECT_FALSE(check_gradient(undefined, x, std::vector<float>{3.0F, 12.0F}).passed());
 }
 
-TEST(GradientCheck, KinksAreLeftOutAndCounted) {
+TEST(GradientCheck, KinksAreSkippedAndCounted) {
   const auto relu = [](std::span<const double> x) {
     double sum = 0;
     for (double value : x) sum += std::max(value, 0.0);
@@ -129,7 +129,7 @@ class Suspect final : public Layer {
   VariableId k_ = VariableId::none;
 };
 
-TEST(CheckLayer, FindsWhatIsWrongInALayer) {
+TEST(CheckLayer, FindsErrorsInALayer) {
   using Mistake = Suspect::Mistake;
   for (const Mistake mistake : {Mistake::none, Mistake::input, Mistake::variable, Mistake::sample}) {
     Suspect layer(mistake);

@@ -73,7 +73,7 @@ TEST(Graph, FusesAResidualBlock) {
   EXPECT_THAT(calls.values[1].consumers, ElementsAre(1, 2));
 }
 
-TEST(Graph, TheLaterBatchNormTakesTheAddition) {
+TEST(Graph, LaterBatchNormFusesTheAddition) {
   const Graph graph = finished(R"(
 - conv2d: {name: left, inputs: [features], filters: 3, kernel: 3}
 - batch_norm: {name: left_bn}
@@ -86,7 +86,7 @@ TEST(Graph, TheLaterBatchNormTakesTheAddition) {
   EXPECT_EQ(graph.nodes()[4].fused_into, 3);
 }
 
-TEST(Graph, WhatSomebodyElseReadsIsNotFused) {
+TEST(Graph, ValuesWithOtherReadersAreNotFused) {
   EXPECT_THAT(
       operations(finished(
           "[conv2d: {name: c, filters: 2, kernel: 1}, relu: {name: r}, add: {name: s, inputs: [c, r]}]")),
@@ -110,14 +110,14 @@ TEST(Graph, WhatSomebodyElseReadsIsNotFused) {
       ElementsAre("b", "s"));
 }
 
-TEST(Graph, ViewsMakeNoCall) {
+TEST(Graph, ViewsHaveNoOperation) {
   const Graph graph = finished("[flatten, dropout: {rate: 0.5}, dense: {units: 2}]");
   EXPECT_THAT(operations(graph, true), ElementsAre("dropout1", "dense1"));
   EXPECT_THAT(operations(graph, false), ElementsAre("dense1"));
   EXPECT_EQ(graph.calls(false).operations[0].inputs[0], 0);
 }
 
-TEST(Graph, GradientsAreWantedBehindTheFirstVariable) {
+TEST(Graph, GradientsStartAtTheFirstVariable) {
   const Graph::Calls calls =
       finished("[tanh, conv2d: {filters: 2, kernel: 1}, tanh, flatten, dense: {units: 2}]").calls(true);
   std::vector<bool> wanted;
@@ -164,7 +164,7 @@ TEST(GraphErrors, UnknownInputSuggests) {
               HasSubstr("no layer 'second' before it"));
 }
 
-TEST(GraphErrors, ShapesThatDoNotFit) {
+TEST(GraphErrors, ShapeMismatch) {
   const Error error = error_of("\n- dense: {name: d, units: 3}\n");
   EXPECT_THAT(error.what(), HasSubstr("put a flatten before it"));
   EXPECT_THAT(error.where(), HasSubstr("test:2:"));
@@ -181,7 +181,7 @@ TEST(GraphErrors, ShapesThatDoNotFit) {
               HasSubstr("padding must be smaller"));
 }
 
-TEST(GraphErrors, ShapesThatDoNotFitNameTheLayersThatAreRead) {
+TEST(GraphErrors, ShapeMismatchNamesTheInputLayers) {
   EXPECT_THAT(
       error_of("[flatten: {name: flat}, dense: {name: d, units: 3}, add: {name: sum, inputs: [d, flat]}]")
           .what(),

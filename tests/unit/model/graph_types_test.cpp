@@ -65,19 +65,19 @@ constexpr auto kFloat = Typed::Takes::float32, kModels = Typed::Takes::models, k
                kIds = Typed::Takes::ids;
 constexpr DType f32 = DType::f32, bf16 = DType::bf16;
 
-TEST(GraphTypes, WithoutA16BitTypeNothingIsCast) {
+TEST(GraphTypes, Float32ModelHasNoCasts) {
   EXPECT_THAT(operations({{"a", kModels}, {"b", kFloat}, {"c", kGiven}}, f32),
               ElementsAre(Pair("a", f32), Pair("b", f32), Pair("c", f32)));
 }
 
-TEST(GraphTypes, CastsStandWhereTypesDifferAndBeforeTheLoss) {
+TEST(GraphTypes, CastsAreWhereTypesDiffer) {
   EXPECT_THAT(operations({{"a", kModels}, {"b", kModels}, {"c", kFloat}, {"d", kModels}}, bf16),
               ElementsAre(Pair("features as bfloat16", bf16), Pair("a", bf16), Pair("b", bf16),
                           Pair("b as float32", f32), Pair("c", f32), Pair("c as bfloat16", bf16),
                           Pair("d", bf16), Pair("d as float32", f32)));
 }
 
-TEST(GraphTypes, AValueIsCastOnceForAllWhoWantIt) {
+TEST(GraphTypes, ValueIsCastOnceForAllReaders) {
   Graph::Calls calls;
   EXPECT_THAT(
       operations({{"a", kModels}, {"b", kFloat, {"a"}}, {"c", kFloat, {"a"}}, {"d", kFloat, {"b", "c", "a"}}},
@@ -89,13 +89,13 @@ TEST(GraphTypes, AValueIsCastOnceForAllWhoWantIt) {
   EXPECT_TRUE(cast.wants_gradient);
 }
 
-TEST(GraphTypes, LayersThatMoveNumbersKeepTheirTypeAndIdsAreNeverRounded) {
+TEST(GraphTypes, MovesKeepTheirTypeAndIdsStayFloat32) {
   EXPECT_THAT(operations({{"slice", kGiven}, {"embedding", kIds}, {"turn", kGiven}}, bf16),
               ElementsAre(Pair("slice", f32), Pair("embedding", bf16), Pair("turn", bf16),
                           Pair("turn as float32", f32)));
 }
 
-TEST(GraphTypes, ACastRoundsForwardAndItsGradientBackward) {
+TEST(GraphTypes, CastRoundsForwardAndBackward) {
   const auto cast = make_cast("cast", Shape{3}, DType::f32, DType::f16);
   LayerRunner run(*cast, {Shape{3}}, {.microshards = {1, 1}, .type = DType::f16});
   run.input(0) = {1.0F, 2049.0F, 1e6F, 0x1p-25F, -0.1F, 3.0F};

@@ -47,7 +47,7 @@ constexpr const char* kTwo =
     "{name: bits, output: b, loss: sigmoid_cross_entropy, weight: 0.5, labels: [1, 2], "
     "label_table: [[0, 0], [0, 1], [1, 1]]}]";
 
-TEST(Heads, ColumnsAndTablesGiveEachHeadItsLabels) {
+TEST(Heads, ColumnsAndTablesSelectLabels) {
   Built built(kTwo);
   built.heads.expect_columns(2);
   EXPECT_EQ(built.heads[0].shape, Shape{3});
@@ -76,7 +76,7 @@ TEST(Heads, ClassIndicesMayBeStoredAsFloats) {
   EXPECT_EQ(digit.indices[1], 0);
 }
 
-TEST(Heads, IgnoredLabelsAreMarkedAlsoBehindATable) {
+TEST(Heads, IgnoredLabelsAreMarkedWithATable) {
   Built built(
       "heads: [{name: x, output: a, loss: {softmax_cross_entropy: {ignore_index: 255}}}, "
       "{name: y, output: b, loss: {mean_squared_error: {ignore_index: 255}}, label_table: [[1, 2], [3, "
@@ -99,7 +99,7 @@ TEST(Heads, IgnoredLabelsAreMarkedAlsoBehindATable) {
   EXPECT_FALSE(built.heads.rule(built.heads[1], 1).allows(2)) << "the table has two rows";
 }
 
-TEST(Heads, OneLossOnTheLastLayerTakesLabelsWhereTheyAre) {
+TEST(Heads, OneHeadReadsLabelsInPlace) {
   Graph graph = graph_from("[dense: {units: 3}, relu]", Shape{4});
   VariableStore variables;
   Heads heads = heads_from("{}");
@@ -112,7 +112,7 @@ TEST(Heads, OneLossOnTheLastLayerTakesLabelsWhereTheyAre) {
   EXPECT_EQ(heads.arrange({.indices = data.data()}, 2, nullptr).data, data.data());
 }
 
-TEST(Heads, ALayerThatAHeadReadsIsNotFusedAway) {
+TEST(Heads, LayersReadByAHeadAreNotFused) {
   Graph graph = graph_from("[dense: {name: d, units: 3}, relu, dense: {name: e, units: 3}]", Shape{4});
   VariableStore variables;
   Heads heads = heads_from("heads: [{name: x, output: d}, {name: y, output: e}]");
@@ -123,7 +123,7 @@ TEST(Heads, ALayerThatAHeadReadsIsNotFusedAway) {
   EXPECT_EQ(calls.outputs, (std::vector<int>{1, 3}));
 }
 
-TEST(Heads, MistakesAreNamed) {
+TEST(Heads, ErrorsNameTheMistake) {
   expect_error([] { heads_from("{loss: mean, heads: [{name: a}]}"); }, "stands beside loss");
   expect_error([] { heads_from("heads: [{name: a}, {name: a}]"); }, "two heads are named 'a'");
   expect_error([] { heads_from("heads: [{name: a/b}]"); }, "'a/b' is not a name for a head");

@@ -75,7 +75,7 @@ TEST(Initializer, Fans) {
   EXPECT_EQ(fans_of(Shape{7}).out, 7);
 }
 
-TEST(Initializer, GlorotAndHeHaveTheirVariances) {
+TEST(Initializer, GlorotAndHeVariances) {
   const Shape kernel{3, 3, 40, 250};  // fan_in 360, fan_out 2250
   const double glorot = std::sqrt(2.0 / (360 + 2250)), he = std::sqrt(2.0 / 360);
   const struct {
@@ -97,7 +97,7 @@ TEST(Initializer, GlorotAndHeHaveTheirVariances) {
   }
 }
 
-TEST(Initializer, SeedAndNameChooseTheStream) {
+TEST(Initializer, StreamDependsOnSeedAndName) {
   for (const char* kind : {"uniform", "normal", "truncated_normal", "glorot_uniform", "he_normal"}) {
     const auto values = filled(kind, Shape{8, 8});
     EXPECT_EQ(filled(kind, Shape{8, 8}), values) << kind;
@@ -107,7 +107,7 @@ TEST(Initializer, SeedAndNameChooseTheStream) {
 }
 
 /// A number is a function of its place: more elements change none.
-TEST(Initializer, LongerVariablesBeginAlike) {
+TEST(Initializer, LongerVariablesStartAlike) {
   for (const char* kind : {"uniform", "normal", "truncated_normal"}) {
     const auto some = filled(kind, Shape{7}), more = filled(kind, Shape{50});
     EXPECT_TRUE(std::equal(some.begin(), some.end(), more.begin())) << kind;

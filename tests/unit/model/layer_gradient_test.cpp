@@ -142,7 +142,7 @@ TEST_P(LayerGradient, InferenceGivesTheSameOutput) {
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerGradient, testing::ValuesIn(layer_cases()),
                          [](const auto& test) { return test.param.name; });
 
-TEST(LayerTable, EveryLayerHasACheck) {
+TEST(LayerTable, EveryLayerHasACase) {
   std::vector<std::string> covered;
   for (const LayerCase& test : layer_cases())
     covered.push_back(named_options(parse_yaml(test.yaml, "test"), "layer").name);
@@ -191,7 +191,7 @@ TEST(Inference, BatchNormUsesMovingStatistics) {
 }
 
 /// Mean 1000 and deviation 0.6: E[x^2] - E[x]^2 in float32 would keep no digit of the variance.
-TEST(BatchNorm, StatisticsSurviveALargeMean) {
+TEST(BatchNorm, StatisticsAreAccurateForALargeMean) {
   const auto layer = layer_from("batch_norm: {name: bn, momentum: 0}");
   LayerRunner run(*layer, {Shape{6, 6, 2}}, {.microshards = {3, 0, 1, 5}});
   for (float& x : run.input(0)) x = 1e3F;

@@ -82,7 +82,7 @@ void expect_near(std::span<const float> half, std::span<const float> full, DType
 
 class LayerHalf : public testing::TestWithParam<HalfCase> {};
 
-TEST_P(LayerHalf, IsFloat32WithinRounding) {
+TEST_P(LayerHalf, MatchesFloat32WithinRounding) {
   const auto& [test, type] = GetParam();
   const LayerRun full = run_in(test, DType::f32, type), half = run_in(test, type, type);
   const LayerRunner &f = *full.runner, &h = *half.runner;
@@ -93,7 +93,7 @@ TEST_P(LayerHalf, IsFloat32WithinRounding) {
 }
 
 /// Were it computed in float32 by mistake, nothing would be rounded.
-TEST_P(LayerHalf, GivesNumbersOfItsType) {
+TEST_P(LayerHalf, OutputsHaveTheType) {
   const auto& [test, type] = GetParam();
   const LayerRun half = run_in(test, type, type);
   for (int o = 0; o < half.runner->num_outputs(); ++o) {

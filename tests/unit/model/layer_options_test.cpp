@@ -28,7 +28,7 @@ struct Refused {
   std::vector<std::string> words;  ///< that the message has
 };
 
-TEST(LayerOptions, WhatDoesNotFitIsRefusedWithLayerShapeAndReason) {
+TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
   const std::vector<Refused> cases = {
       {"layer_norm: {axis: 2, name: ln}", {Shape{3, 5}}, {"ln", "axis 2", "3x5"}},
       {"layer_norm: {axis: -3, name: ln}", {Shape{3, 5}}, {"axis -3", "3x5"}},
@@ -88,7 +88,7 @@ TEST(LayerOptions, WhatDoesNotFitIsRefusedWithLayerShapeAndReason) {
   }
 }
 
-TEST(LayerOptions, ShapesAreWhatTheOptionsSay) {
+TEST(LayerOptions, ShapesFollowTheOptions) {
   const auto shapes = [](const std::string& yaml, std::vector<Shape> inputs) {
     return layer_from(yaml)->infer(inputs);
   };
@@ -112,7 +112,7 @@ TEST(LayerOptions, ShapesAreWhatTheOptionsSay) {
   EXPECT_EQ(shapes("constant: {value: 0, shape: [2, 3]}", {}), std::vector<Shape>({Shape{2, 3}}));
 }
 
-TEST(Noise, IsTheSameForAnyMicroshardsAndAnotherInEachStep) {
+TEST(Noise, DependsOnTheStepNotOnTheMicroshards) {
   for (const char* yaml :
        {"spatial_dropout: {rate: 0.4, name: noise}", "gaussian_noise: {stddev: 0.5, name: noise}",
         "dropout: {rate: 0.4, name: noise}"}) {
@@ -140,7 +140,7 @@ TEST(Noise, InferenceIsTheIdentity) {
   }
 }
 
-TEST(Noise, WholeChannelsAreDroppedAtTheRateThatWasAskedFor) {
+TEST(Noise, ChannelsAreDroppedAtTheGivenRate) {
   const auto layer = layer_from("spatial_dropout: {rate: 0.25, name: drop}");
   constexpr std::size_t kSamples = 200, kPositions = 5, kChannels = 20;
   LayerRunner run(*layer, {Shape{kPositions, kChannels}}, {.microshards = {kSamples}});
@@ -158,7 +158,7 @@ TEST(Noise, WholeChannelsAreDroppedAtTheRateThatWasAskedFor) {
   EXPECT_NEAR(static_cast<double>(dropped) / (kSamples * kChannels), 0.25, 5 * std::sqrt(0.25 * 0.75 / 4000));
 }
 
-TEST(Noise, HasMeanZeroAndTheDeviationThatWasAskedFor) {
+TEST(Noise, HasMeanZeroAndTheGivenDeviation) {
   const auto layer = layer_from("gaussian_noise: {stddev: 0.5, name: noise}");
   constexpr std::size_t kCount = 40000;
   LayerRunner run(*layer, {Shape{kCount / 4}}, {.microshards = {4}});
@@ -170,7 +170,7 @@ TEST(Noise, HasMeanZeroAndTheDeviationThatWasAskedFor) {
   EXPECT_NEAR(variance, 0.25, 5 * 0.25 * std::sqrt(2.0 / kCount));
 }
 
-TEST(Reduce, TheGradientOfAMaximumGoesToTheFirstOfEqualOnes) {
+TEST(Reduce, MaximumGradientGoesToTheFirstOfEqualOnes) {
   const auto layer = layer_from("reduce: {operation: max, axes: [0, 2]}");  // apart: brought together first
   LayerRunner run(*layer, {Shape{2, 2, 3}}, {.microshards = {1}});
   run.input(0) = {1, 5, 5, 7, 2, 2, 5, 0, 0, 7, 7, 1};
@@ -181,7 +181,7 @@ TEST(Reduce, TheGradientOfAMaximumGoesToTheFirstOfEqualOnes) {
   EXPECT_EQ(run.input_gradient(0), (std::vector<float>{0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-TEST(Normalisation, IsTheSameForAnyMicroshards) {
+TEST(Normalisation, DoesNotDependOnTheMicroshards) {
   for (const char* yaml : {"layer_norm", "group_norm: {groups: 3}", "instance_norm", "l2_normalize"}) {
     const auto outputs = [&](std::vector<std::int64_t> microshards) {
       const auto layer = layer_from(yaml);
@@ -194,13 +194,13 @@ TEST(Normalisation, IsTheSameForAnyMicroshards) {
   }
 }
 
-TEST(Split, AnOutputThatNobodyReadsCountsAsZeros) {
+TEST(Split, UnreadOutputHasZeroGradient) {
   const auto layer = layer_from("split: {sizes: [1, 2]}");
   (void)layer->infer(std::vector<Shape>{Shape{3}});
   const VariableStore variables;
   const Lane lane;
-  const float read[] = {1, 2, 3, 4};
-  const ConstData dy[] = {nullptr, read};
+  float read[] = {1, 2, 3, 4};
+  const Data dy[] = {nullptr, read};
   float gradient[6] = {9, 9, 9, 9, 9, 9};
   const Data dx[] = {gradient};
   layer->backward({.kernels = cpu_kernels(),
@@ -213,7 +213,7 @@ TEST(Split, AnOutputThatNobodyReadsCountsAsZeros) {
   EXPECT_EQ(std::vector<float>(gradient, gradient + 6), (std::vector<float>{0, 1, 2, 0, 3, 4}));
 }
 
-TEST(StopGradient, GivesNoneToItsInput) {
+TEST(StopGradient, InputGradientIsZero) {
   const auto layer = layer_from("stop_gradient");
   EXPECT_TRUE(layer->traits().stops_gradient);
   LayerRunner run(*layer, {Shape{3}}, {.microshards = {2}});

@@ -71,7 +71,7 @@ TEST(Loss, DenseLabels) {
   expect_loss_and_gradient({.rows = labels.data()}, doubles(labels), correct);
 }
 
-TEST(Loss, StaysFiniteForLargeOutputsAndShowsNaN) {
+TEST(Loss, LargeOutputsStayFiniteAndNaNStaysNaN) {
   std::vector<float> outputs = {1e4F, -1e4F, 0, 0, 0}, gradient(5);
   const std::int32_t label = 1;
   LossSums sums;
@@ -98,7 +98,7 @@ TEST(Loss, PredictionsAreProbabilities) {
   }
 }
 
-TEST(Loss, ShapesThatDoNotFitAreExplained) {
+TEST(Loss, ShapeMismatchIsExplained) {
   EXPECT_EQ(loss()->form(Shape{5}, 1), LabelForm::indices);
   EXPECT_EQ(loss()->form(Shape{5}, 5), LabelForm::rows);
   EXPECT_EQ(loss()->form(Shape{4, 4, 5}, 16), LabelForm::indices) << "one per position";

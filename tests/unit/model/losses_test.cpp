@@ -51,14 +51,14 @@ TEST(Losses, ValuesAndGradientsFollowTheFormula) {
     }
 }
 
-TEST(Losses, NoSamplesAreNothing) {
+TEST(Losses, NoSamplesGiveZero) {
   for (const LossCase& test : loss_cases()) {
     const CaseLabels labels(test, 0);
     EXPECT_EQ(run(test, 0, {}, labels.labels()).sums.loss, 0) << test.yaml;
   }
 }
 
-TEST(Losses, ANaNShowsUnlessItsLabelIsIgnored) {
+TEST(Losses, NaNStaysNaNUnlessItsLabelIsIgnored) {
   for (const LossCase& test : loss_cases()) {
     SCOPED_TRACE(test.yaml + " of " + test.output.to_string());
     CaseLabels labels(test, 2);
@@ -76,7 +76,7 @@ TEST(Losses, ANaNShowsUnlessItsLabelIsIgnored) {
   }
 }
 
-TEST(Losses, LargeOutputsGiveFiniteLossesAndGradients) {
+TEST(Losses, LargeOutputsGiveFiniteResults) {
   for (const LossCase& test : loss_cases())
     for (const float size : {90.0F, 1e4F, 1e6F}) {
       SCOPED_TRACE(fmt::format("{} of {}, outputs of {}", test.yaml, test.output.to_string(), size));
@@ -89,7 +89,7 @@ TEST(Losses, LargeOutputsGiveFiniteLossesAndGradients) {
     }
 }
 
-TEST(Losses, OnlyLabelsThatCountAreInTheDivisor) {
+TEST(Losses, DivisorCountsLabelsThatAreNotIgnored) {
   const auto counts = [](const char* yaml, const Shape& output, std::int64_t n, const Labels& labels) {
     const std::unique_ptr<Loss> loss = make_loss(parse_yaml(yaml, "test"));
     loss->prepare(cpu_device(), output);
@@ -119,7 +119,7 @@ TEST(Losses, OnlyLabelsThatCountAreInTheDivisor) {
   EXPECT_EQ(counts("{dice: {ignore_index: 7}}", Shape{2, 3}, 2, {.indices = two.data()}).first, 1);
 }
 
-TEST(Losses, WhatDoesNotFitIsAnError) {
+TEST(Losses, InvalidInputsAreErrors) {
   const auto loss = [](const char* yaml) { return make_loss(parse_yaml(yaml, "test")); };
   EXPECT_THROW(loss("mean_squared_error")->form(Shape{3}, 1), Error);
   EXPECT_THROW(loss("dice")->form(Shape{5, 1}, 5), Error) << "a softmax of one class";

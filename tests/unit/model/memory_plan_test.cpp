@@ -175,7 +175,7 @@ void expect_apart(const char* yaml, bool training) {
   EXPECT_LT(plan.total_bytes(), training ? sum * 3 / 4 : sum / 2);
 }
 
-TEST(MemoryPlan, BlocksAliveTogetherAreApart) {
+TEST(MemoryPlan, LiveBlocksDoNotOverlap) {
   for (const char* yaml : {kResNet, kBranches})
     for (const bool training : {true, false}) expect_apart(yaml, training);
 }

@@ -60,7 +60,7 @@ const char* const kCells[] = {
     "gru: {name: rnn, units: 4, bidirectional: true, layers: 2}",
     "gru: {name: rnn, units: 4, bidirectional: true, layers: 2, reset_after: true}"};
 
-TEST(Recurrent, OutputsPastTheEndAreZeroAndTheInputThereDoesNotMatter) {
+TEST(Recurrent, StepsPastTheEndAreZeroAndIgnored) {
   for (const char* yaml : kCells) {
     std::vector<float> x = random_floats(2 * kSteps * kFeatures, 1);
     const Ran first = ran(yaml, x, {2, 5}, {.microshards = {2}});
@@ -88,7 +88,7 @@ TEST(Recurrent, LengthZeroGivesTheInitialState) {
 }
 
 /// The reverse direction of a sequence is the forward direction of its mirror image.
-TEST(Recurrent, ReverseBeginsAtEachSamplesOwnLastStep) {
+TEST(Recurrent, ReverseStartsAtEachSamplesLastStep) {
   for (const std::string cell : {"lstm", "gru"}) {
     const std::string yaml = cell + ": {name: rnn, units: 4, bidirectional: true}";
     const std::vector<float> x = random_floats(2 * kSteps * kFeatures, 1);
@@ -123,7 +123,7 @@ TEST(Recurrent, ReverseBeginsAtEachSamplesOwnLastStep) {
 }
 
 /// What a microshard skips because none of its samples is that long does not show in the bits.
-TEST(Recurrent, StepsBeyondTheLongestLengthAreSkippedWithoutATrace) {
+TEST(Recurrent, SkippedStepsDoNotChangeBits) {
   for (const char* yaml : kCells) {
     const std::vector<float> x = random_floats(2 * kSteps * kFeatures, 1);
     const Ran with = ran(yaml, x, {3, 2}, {.microshards = {2}});
@@ -137,7 +137,7 @@ TEST(Recurrent, StepsBeyondTheLongestLengthAreSkippedWithoutATrace) {
   }
 }
 
-TEST(Recurrent, AStackIsItsLayersOneBehindTheOther) {
+TEST(Recurrent, StackEqualsItsLayersInSequence) {
   const auto both = layer_from("lstm: {name: rnn, units: 3, layers: 2}");
   const auto first = layer_from("lstm: {name: rnn, units: 3}");
   const auto second = layer_from("lstm: {name: other, units: 3}");
@@ -163,7 +163,7 @@ const char* const kDropouts[] = {
     "gru: {name: rnn, units: 8, recurrent_dropout: 0.5, dropout: 0.3, variational: true}",
     "gru: {name: rnn, units: 8, recurrent_dropout: 0.5, reset_after: true}"};
 
-TEST(RecurrentDropout, MasksKnowNoMicroshards) {
+TEST(RecurrentDropout, MasksDoNotDependOnTheMicroshards) {
   const std::vector<float> x = random_floats(4 * kSteps * kFeatures, 1);
   for (const char* yaml : kDropouts) {
     const Ran whole = ran(yaml, x, {}, {.microshards = {2, 2}}),
@@ -175,7 +175,7 @@ TEST(RecurrentDropout, MasksKnowNoMicroshards) {
   }
 }
 
-TEST(RecurrentDropout, IsNewInEachTrainingStep) {
+TEST(RecurrentDropout, MasksChangeInEachStep) {
   const std::vector<float> x = random_floats(2 * kSteps * kFeatures, 1);
   for (const char* yaml : kDropouts) {
     const Ran one = ran(yaml, x, {}, {.step = 1}), again = ran(yaml, x, {}, {.step = 1}),
@@ -199,7 +199,7 @@ TEST(RecurrentDropout, IsAbsentInInference) {
   }
 }
 
-TEST(RecurrentDropout, GradientsAreThoseOfTheMaskedNet) {
+TEST(RecurrentDropout, GradientsMatchTheMaskedNet) {
   for (const char* yaml : kDropouts) {
     const auto layer = layer_from(yaml);
     for (const GradientCheck& check : check_layer(*layer, {Shape{kSteps, kFeatures}}))
@@ -207,7 +207,7 @@ TEST(RecurrentDropout, GradientsAreThoseOfTheMaskedNet) {
   }
 }
 
-TEST(RecurrentDropout, VariationalMasksAreOnePerSampleForAllSteps) {
+TEST(RecurrentDropout, VariationalMaskIsSharedByAllSteps) {
   const Ran made = ran("lstm: {name: rnn, units: 4, dropout: 0.5, variational: true}",
                        random_floats(8 * kSteps * kFeatures, 1), {}, {.microshards = {8}});
   const std::vector<float>& dx = made.run->input_gradient(0);
@@ -227,7 +227,7 @@ TEST(RecurrentDropout, VariationalMasksAreOnePerSampleForAllSteps) {
 }
 
 /// A unit whose state never reaches the next step has no gradient in the rows of the kernel that it meets.
-TEST(RecurrentDropout, TheStatesMaskIsOneForAllSteps) {
+TEST(RecurrentDropout, StateMaskIsSharedByAllSteps) {
   const Ran made = ran("lstm: {name: rnn, units: 8, recurrent_dropout: 0.5}",
                        random_floats(kSteps * kFeatures, 1), {}, {.microshards = {1}});
   const auto gradient = made.run->gradient(made.run->variables().find("rnn/kernel_0"));
@@ -240,7 +240,7 @@ TEST(RecurrentDropout, TheStatesMaskIsOneForAllSteps) {
   EXPECT_LT(dropped, 8);
 }
 
-TEST(Recurrent, InitialBiasesAreThoseOfTheCells) {
+TEST(Recurrent, InitialBiasesDependOnTheCell) {
   for (const auto& [yaml, variable, value] :
        {std::tuple("gru: {name: rnn, units: 2}", "rnn/gates_bias_0", 1.0F),
         std::tuple("gru: {name: rnn, units: 2}", "rnn/candidate_bias_0", 0.0F),
@@ -255,7 +255,7 @@ TEST(Recurrent, InitialBiasesAreThoseOfTheCells) {
 }
 
 /// What infer() and the options refuse, by a part of the message.
-TEST(Recurrent, SaysWhatDoesNotFit) {
+TEST(Recurrent, ErrorsStateWhatDoesNotFit) {
   struct Wrong {
     std::string yaml;
     std::vector<Shape> inputs;
@@ -283,7 +283,7 @@ TEST(Recurrent, SaysWhatDoesNotFit) {
     }
 }
 
-TEST(Recurrent, ALengthThatIsNoneNamesLayerSampleAndValue) {
+TEST(Recurrent, InvalidLengthNamesLayerSampleAndValue) {
   for (const std::string yaml :
        {"lstm: {name: seq, units: 2}", "gru: {name: seq, units: 2}", "last_step: {name: seq}"})
     for (const float length : {-1.0F, 2.5F, 6.0F, std::numeric_limits<float>::quiet_NaN()}) {
@@ -302,7 +302,7 @@ TEST(Recurrent, ALengthThatIsNoneNamesLayerSampleAndValue) {
     }
 }
 
-TEST(Masking, NothingComesBackToMaskedSteps) {
+TEST(Masking, MaskedStepsGetNoGradient) {
   const auto layer = layer_from("masking: {value: 9}");
   LayerRunner run(*layer, {Shape{2, 2}}, {.microshards = {1}});
   run.input(0) = {9, 9, 9, 1};

@@ -184,7 +184,7 @@ void expect_near(std::span<const float> actual, const Array& expected, double to
 
 class ReferenceVectors : public testing::TestWithParam<ReferenceCase> {};
 
-TEST_P(ReferenceVectors, AgreeWithTheOtherFramework) {
+TEST_P(ReferenceVectors, MatchTheOtherFramework) {
   const ReferenceCase& test = GetParam();
   Reader reader(test);
   const std::vector<Shape> inputs = reader.shapes("inputs"), outputs = reader.shapes("outputs");

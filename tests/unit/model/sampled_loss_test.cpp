@@ -51,7 +51,7 @@ struct Sampled {
   LayerRunner run;
 };
 
-TEST(SampledLosses, DrawTheSameForEveryCutOfABatchAndOtherwiseInEachStep) {
+TEST(SampledLosses, DrawsDependOnTheStepNotOnTheMicroshards) {
   for (const char* yaml : {"nce: {classes: 30, sampled: 6}", "sampled_softmax: {classes: 30, sampled: 6}",
                            "negative_sampling: {classes: 30, negatives: 4}"}) {
     const Sampled whole(yaml, {6}, 3), cut(yaml, {1, 0, 3, 2}, 3), later(yaml, {6}, 4);
@@ -90,7 +90,7 @@ TEST(SampledLosses, EvaluateOverAllClasses) {
   }
 }
 
-TEST(SampledLosses, RefuseWhatDoesNotFit) {
+TEST(SampledLosses, RejectInvalidOptions) {
   expect_message([] { layer_from("nce: {classes: 9, sampled: 5}"); }, ErrorKind::config, "at most half");
   expect_message([] { layer_from("nce: {classes: 99999999, sampled: 5}"); }, ErrorKind::config, "float32");
   const std::vector<Shape> one{Shape{5}}, deep{Shape{2, 5}, Shape{1}}, two{Shape{5}, Shape{2}};
@@ -117,7 +117,7 @@ class CountsFile : public testing::Test {
   std::string path_ = testing::TempDir() + "lockstep_class_counts_" + std::to_string(getpid()) + ".txt";
 };
 
-TEST_F(CountsFile, GivesProbabilitiesByAPowerOfTheCounts) {
+TEST_F(CountsFile, ProbabilitiesArePowersOfTheCounts) {
   write("the\t16\na b\t81\nrare\t0\n");
   const std::vector<double> p = unigram_probabilities(path_, 5, 0.75);
   ASSERT_EQ(p.size(), 5U);
@@ -135,7 +135,7 @@ TEST_F(CountsFile, GivesProbabilitiesByAPowerOfTheCounts) {
   EXPECT_NEAR(first, 1000 * 8 / 35, 60);
 }
 
-TEST_F(CountsFile, IsRefusedWithTheLineThatIsWrong) {
+TEST_F(CountsFile, ErrorNamesTheLine) {
   const auto read = [&] { unigram_probabilities(path_, 2, 0.75); };
   expect_message([] { unigram_probabilities("/no/such/file", 2, 1); }, ErrorKind::data, "/no/such/file");
   write("the\t16\nof 3\n");
@@ -148,7 +148,7 @@ TEST_F(CountsFile, IsRefusedWithTheLineThatIsWrong) {
   expect_message(read, ErrorKind::data, "counts no class");
 }
 
-TEST(LogUniform, IsZipfsLawAndAddsUpToOne) {
+TEST(LogUniform, FollowsZipfsLawAndSumsToOne) {
   const std::vector<double> p = log_uniform_probabilities(1000);
   double sum = 0;
   for (double value : p) sum += value;
@@ -157,7 +157,7 @@ TEST(LogUniform, IsZipfsLawAndAddsUpToOne) {
   EXPECT_NEAR(p[999], std::log(1001.0 / 1000.0) / std::log(1001.0), 1e-15);
 }
 
-TEST(Embedding, RefusesIdsThatNameNoRow) {
+TEST(Embedding, RejectsIdsOutOfRange) {
   const auto layer = layer_from("embedding: {rows: 4, units: 2, name: words}");
   LayerRunner run(*layer, {Shape{3}}, {.microshards = {2, 1}, .fixed_inputs = {0}});
   run.input(0) = {0, 1, 2, 3, 3, 3, 0, 4, 0};
@@ -171,7 +171,7 @@ TEST(Embedding, RefusesIdsThatNameNoRow) {
   expect_message([] { layer_from("embedding: {rows: 16777216, units: 2}"); }, ErrorKind::config, "float32");
 }
 
-TEST(Attention, RefusesWhatDoesNotFit) {
+TEST(Attention, RejectsInvalidInputs) {
   const auto infer = [](const std::string& options, std::vector<Shape> inputs) {
     return [=] { layer_from("attention: {name: heads, " + options + "}")->infer(inputs); };
   };

@@ -26,7 +26,7 @@ struct Store {
   VariableId a, b, state, c;
 };
 
-TEST(VariableStore, TrainableOnesLieInBackwardOrderAtMultiplesOfSixteen) {
+TEST(VariableStore, TrainableVariablesLieInBackwardOrder) {
   Store s;
   EXPECT_EQ(s.store[s.c].offset, 0);
   EXPECT_EQ(s.store[s.b].offset, 32);
@@ -64,7 +64,7 @@ TEST(VariableStore, NamesAreUniqueAndFound) {
   EXPECT_THROW(other.declare("a", Shape{3}, make_initializer("ones")), Error);
 }
 
-TEST(VariableStore, HashSeesEveryValue) {
+TEST(VariableStore, HashDependsOnEveryValue) {
   Store s;
   s.store.initialize(1);
   const std::uint64_t before = s.store.hash();

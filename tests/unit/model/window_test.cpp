@@ -65,7 +65,7 @@ TEST(SpatialShapes, OfPoolsFollowTheRank) {
   EXPECT_EQ(shape_of("crop: {cropping: [1, 0, 0, 2]}", Shape{3, 5, 2}), "2x3x2");
 }
 
-TEST(SpatialErrors, AWrongRankSaysWhatIsTakenAndWhatCame) {
+TEST(SpatialErrors, WrongRankNamesExpectedAndActual) {
   EXPECT_THAT(error_of("conv1d: {name: c, filters: 4, kernel: 3}", {Shape{5, 5, 1}}),
               AllOf(HasSubstr("layer c"),
                     HasSubstr("conv1d takes one input of steps x channels per sample, not 5x5x1")));
@@ -105,7 +105,7 @@ TEST(SpatialErrors, NumbersPerAxisMustFitTheInput) {
               HasSubstr("'window' must be one number of at least 1, or one per axis"));
 }
 
-TEST(SpatialErrors, WhatLeavesNothingIsRefused) {
+TEST(SpatialErrors, EmptyOutputsAreRejected) {
   EXPECT_THAT(error_of("conv3d: {name: c, filters: 4, kernel: 3, padding: valid}", {Shape{5, 2, 5, 1}}),
               HasSubstr("layer c: a window of 3 does not fit into 2 (with padding)"));
   EXPECT_THAT(
@@ -121,7 +121,7 @@ TEST(SpatialErrors, WhatLeavesNothingIsRefused) {
               HasSubstr("padding must be whole numbers that are not negative"));
 }
 
-TEST(SpatialErrors, OptionsThatContradictAreRefused) {
+TEST(SpatialErrors, ContradictoryOptionsAreRejected) {
   EXPECT_THAT(
       error_of("conv2d_transpose: {filters: 4, kernel: 3, stride: 2, padding: valid, output_padding: 2}",
                {Shape{5, 5, 1}}),

@@ -68,7 +68,7 @@ void expect_averages(const Samples& samples, const std::vector<Counts>& counts, 
   }
 }
 
-TEST(ClassMetrics, CountPositionsAsTheirDefinitionsSay) {
+TEST(ClassMetrics, FollowTheirDefinitions) {
   for (const Shape& output : {Shape{3}, Shape{17}, Shape{3, 5}, Shape{2, 3, 4}})
     for (const std::int64_t n : {1, 3, 17})
       for (const bool ignore : {false, true}) {
@@ -125,7 +125,7 @@ TEST(ClassMetrics, CountPositionsAsTheirDefinitionsSay) {
       }
 }
 
-TEST(ClassMetrics, RowsOfLabelValuesMeanTheirLargest) {
+TEST(ClassMetrics, LargestOfALabelRowIsTheClass) {
   Samples samples = random_samples(17, Shape{3, 5}, PredictionKind::classes), dense = samples;
   dense.rows.assign(dense.outputs.size(), 0.0F);
   for (std::size_t i = 0; i < dense.indices.size(); ++i)
@@ -138,7 +138,7 @@ TEST(ClassMetrics, RowsOfLabelValuesMeanTheirLargest) {
     EXPECT_EQ(value_of(yaml, dense, false), value_of(yaml, samples, false)) << yaml;
 }
 
-TEST(ClassMetrics, TwoClassesAreOneQuestionWithAThreshold) {
+TEST(ClassMetrics, TwoClassesUseOneThreshold) {
   const Samples samples = random_samples(37, Shape{2}, PredictionKind::classes);
   for (const double threshold : {0.5, 0.3, 0.9}) {
     Counts counts;
@@ -153,7 +153,7 @@ TEST(ClassMetrics, TwoClassesAreOneQuestionWithAThreshold) {
   }
 }
 
-TEST(LabelMetrics, CountLabelsAsTheirDefinitionsSay) {
+TEST(LabelMetrics, FollowTheirDefinitions) {
   for (const Shape& output : {Shape{1}, Shape{3}, Shape{17}, Shape{3, 5}})
     for (const std::int64_t n : {1, 3, 17})
       for (const bool ignore : {false, true}) {
@@ -199,7 +199,7 @@ TEST(LabelMetrics, CountLabelsAsTheirDefinitionsSay) {
       }
 }
 
-TEST(LabelMetrics, OneLabelIsTwoClassesForTheConfusionMatrixAndIou) {
+TEST(LabelMetrics, OneLabelCountsAsTwoClasses) {
   const Samples samples = random_samples(29, Shape{4, 1}, PredictionKind::labels);
   std::vector<double> matrix(4);
   for (std::size_t i = 0; i < samples.rows.size(); ++i)
@@ -210,7 +210,7 @@ TEST(LabelMetrics, OneLabelIsTwoClassesForTheConfusionMatrixAndIou) {
   expect_near(value_of("{mean_iou: {threshold: 0.3}}", samples), mean, "mean_iou");
 }
 
-TEST(TopK, TiesCountForTheLabelAndNumbersThatAreNotFiniteNever) {
+TEST(TopK, TiesCountAndNonFiniteNumbersDoNot) {
   Samples samples = random_samples(4, Shape{4}, PredictionKind::classes);
   samples.outputs = {1, 1, 1, 0, /**/ 3, 2, 2, 1, /**/ 1, kNaN, 0, 0, /**/ 5, 4, 3, 2};
   samples.indices = {2, 2, 0, 3};
@@ -230,7 +230,7 @@ std::vector<std::int64_t> first_of(const std::vector<float>& numbers, std::size_
   return order;
 }
 
-TEST(AtK, CountsTheFirstKAgainstTheLabels) {
+TEST(AtK, ComparesTheFirstKWithTheLabels) {
   for (const std::size_t k : {1U, 2U, 5U}) {
     const Samples samples = random_samples(23, Shape{7}, PredictionKind::labels);
     double found = 0, labels = 0, precision_sum = 0, class_found = 0, class_labels = 0, class_first = 0;
@@ -270,7 +270,7 @@ TEST(AtK, CountsTheFirstKAgainstTheLabels) {
   }
 }
 
-TEST(AtK, IndicesThatAreNoClassAreLabelsThatAreNotFound) {
+TEST(AtK, InvalidIndicesAreLabelsNotFound) {
   Samples samples = random_samples(2, Shape{4}, PredictionKind::classes);
   samples.outputs = {4, 3, 2, 1, /**/ 1, 1, 2, 1};
   samples.indices = {0, 9, 1, /**/ 2, 2, 3};
@@ -281,7 +281,7 @@ TEST(AtK, IndicesThatAreNoClassAreLabelsThatAreNotFound) {
   EXPECT_EQ(value_of("{recall_at_k: {k: 2}}", samples), 3.0 / 4);
 }
 
-TEST(ClassMetrics, NothingToCountGivesZero) {
+TEST(ClassMetrics, NoSamplesGiveZero) {
   Samples samples = random_samples(3, Shape{3}, PredictionKind::classes);
   samples.indices.assign(3, 2);
   samples.input.ignore_index = 2;
@@ -291,7 +291,7 @@ TEST(ClassMetrics, NothingToCountGivesZero) {
     EXPECT_EQ(value_of(yaml, samples), 0) << yaml;
 }
 
-TEST(ClassMetrics, OutputsThatAreNaNAreNeverRight) {
+TEST(ClassMetrics, NaNOutputsAreNeverCorrect) {
   Samples samples = random_samples(2, Shape{3}, PredictionKind::classes);
   samples.outputs = {kNaN, kNaN, kNaN, kNaN, 1, 0};
   samples.indices = {0, 1};

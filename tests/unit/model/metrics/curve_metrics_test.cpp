@@ -104,7 +104,7 @@ double threshold_area(const Scores& scores, int n, bool roc, const std::string& 
   return area;
 }
 
-TEST(Auc, ExactRocIsTheRankStatisticBitForBit) {
+TEST(Auc, ExactRocEqualsTheRankStatisticBitForBit) {
   for (const double step : {0.01, 0.5, 4.0})  // few ties, many, all
     for (const std::int64_t n : {3, 17, 60}) {
       const Samples samples = random_samples(n, Shape{1}, PredictionKind::labels, step);
@@ -117,7 +117,7 @@ TEST(Auc, ExactRocIsTheRankStatisticBitForBit) {
     }
 }
 
-TEST(Auc, AllScoresTiedAreWorthAHalf) {
+TEST(Auc, TiedScoresGiveOneHalf) {
   Samples samples = random_samples(20, Shape{1}, PredictionKind::labels);
   samples.predictions.assign(20, 0.25F);
   EXPECT_EQ(value_of("{auc_roc: {exact: true}}", samples), 0.5);
@@ -135,7 +135,7 @@ TEST(Auc, ExactPrecisionRecallIsAveragePrecision) {
     }
 }
 
-TEST(Auc, ThresholdsGiveTheReferencesFormulas) {
+TEST(Auc, ThresholdsFollowTheReferenceFormulas) {
   for (const std::int64_t n : {1, 3, 17, 100})
     for (const int thresholds : {3, 50, 200}) {
       const Samples samples = random_samples(n, Shape{1}, PredictionKind::labels, 0.01);
@@ -160,7 +160,7 @@ TEST(Auc, AScoreAtAThresholdIsNotAboveIt) {
   expect_near(value_of("auc_pr", samples), threshold_area(scores, 200, false, "trapezoidal"), "pr", 1e-11);
 }
 
-TEST(Auc, ManyThresholdsComeCloseToTheExactValue) {
+TEST(Auc, ManyThresholdsApproachTheExactValue) {
   const Samples samples = random_samples(300, Shape{1}, PredictionKind::labels, 0.001);
   const double exact = value_of("{auc_roc: {exact: true}}", samples);
   expect_near(value_of("{auc_roc: {num_thresholds: 5000}}", samples), exact, "roc", 1e-3);
@@ -198,7 +198,7 @@ TEST(Auc, AveragesOverLabelsAndClasses) {
   }
 }
 
-TEST(Auc, OneKindOfLabelAloneHasNoArea) {
+TEST(Auc, LabelsOfOneKindHaveNoArea) {
   Samples samples = random_samples(11, Shape{2}, PredictionKind::labels);
   for (std::size_t i = 0; i < samples.rows.size(); i += 2) samples.rows[i] = 0;
   const std::vector<double> each =
@@ -211,7 +211,7 @@ TEST(Auc, OneKindOfLabelAloneHasNoArea) {
   expect_near(value_of("{auc_pr: {exact: true}}", samples), 1, "every threshold is right");
 }
 
-TEST(Auc, ScoresThatAreNoProbabilitiesGiveNaN) {
+TEST(Auc, ScoresOutsideZeroToOneGiveNaN) {
   for (const float bad : {kNaN, 1.5F, -0.5F})
     for (const char* yaml : {"auc_roc", "{auc_roc: {exact: true}}", "{auc_pr: {exact: true}}",
                              "{f1: {thresholds: best_f1}}", "{f1: {thresholds: best_f1, exact: true}}"}) {
@@ -237,7 +237,7 @@ TEST(Auc, IgnoredLabelsDoNotCount) {
 
 double f1_of(const Counts& c) { return c.tp == 0 ? 0 : 2 * c.tp / (2 * c.tp + c.fp + c.fn); }
 
-TEST(BestF1, ExactThresholdsAreTheBestThatThereAre) {
+TEST(BestF1, ExactThresholdsAreOptimal) {
   const Samples samples = random_samples(41, Shape{5}, PredictionKind::labels, 0.1);
   const std::string yaml = "{f1: {thresholds: best_f1, exact: true}}";
   const std::vector<double> thresholds = table_of(yaml, samples, "thresholds"),
@@ -257,7 +257,7 @@ TEST(BestF1, ExactThresholdsAreTheBestThatThereAre) {
   expect_near(value_of(yaml, samples), sum / 5, "macro");
 }
 
-TEST(BestF1, OnTheGridItIsTheBestOfTheGrid) {
+TEST(BestF1, GridThresholdIsTheBestOfTheGrid) {
   const Samples samples = random_samples(41, Shape{3}, PredictionKind::labels, 0.1);
   const std::string yaml = "{precision: {thresholds: best_f1, num_thresholds: 21, average: per_class}}";
   const std::vector<double> thresholds = table_of(yaml, samples, "thresholds"),
@@ -283,7 +283,7 @@ TEST(BestF1, OnTheGridItIsTheBestOfTheGrid) {
   }
 }
 
-TEST(BestF1, ALabelThatNeverOccursIsNeverPredicted) {
+TEST(BestF1, AbsentLabelIsNeverPredicted) {
   Samples samples = random_samples(12, Shape{1}, PredictionKind::labels);
   samples.rows.assign(12, 0.0F);
   for (const char* more : {"", ", exact: true"}) {

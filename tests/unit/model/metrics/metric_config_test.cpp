@@ -40,7 +40,7 @@ TEST(MetricList, HasNamesAndCommonOptions) {
   EXPECT_EQ(specs[3].transform, MetricSpec::Transform::of_loss);
 }
 
-TEST(MetricList, MistakesAreNamedWithTheNearest) {
+TEST(MetricList, ErrorsSuggestTheNearestName) {
   expect_says(error_of_list("[acuracy]"), "Did you mean 'accuracy'?");
   expect_says(error_of_list("[{top_k: {kk: 3}}]"), "unknown key 'kk' in metric top_k");
   expect_says(error_of_list("[top_k, {top_k: {k: 3}}]"), "two metrics are called 'top_k'");
@@ -69,7 +69,7 @@ MetricInput input_of(PredictionKind kind, const Shape& output, bool dense, std::
   return input;
 }
 
-TEST(MetricRefusal, SaysWhyAMetricDoesNotFitTheHead) {
+TEST(MetricRefusal, ErrorsStateWhyAMetricDoesNotFit) {
   using enum PredictionKind;
   const MetricInput ten = input_of(classes, Shape{10}, false, 1), two = input_of(classes, Shape{2}, false, 1),
                     tags = input_of(labels, Shape{5}, true, 5), numbers = input_of(values, Shape{3}, true, 3);
@@ -106,7 +106,7 @@ TEST(MetricRefusal, SaysWhyAMetricDoesNotFitTheHead) {
   EXPECT_EQ(refusal("{mean_absolute_error: {predictions: values}}", tags), "nothing was thrown");
 }
 
-TEST(MetricInput, TheMetricsOwnIgnoreIndexGoesFirst) {
+TEST(MetricInput, MetricsIgnoreIndexTakesPrecedence) {
   Samples samples = random_samples(4, Shape{3}, PredictionKind::classes);
   samples.outputs = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0};
   samples.indices = {0, 1, 1, 2};
@@ -115,7 +115,7 @@ TEST(MetricInput, TheMetricsOwnIgnoreIndexGoesFirst) {
   EXPECT_EQ(value_of("{accuracy: {ignore_index: 2}}", samples), 2.0 / 3);
 }
 
-TEST(MetricInput, WhatStandsForAnIgnoredLabelDoesNotCount) {
+TEST(MetricInput, IgnoredLabelsDoNotCount) {
   Samples classes = random_samples(3, Shape{2}, PredictionKind::classes);
   classes.outputs = {1, 0, 1, 0, 0, 1};
   classes.indices = {0, -1, 0};
@@ -131,7 +131,7 @@ TEST(MetricInput, WhatStandsForAnIgnoredLabelDoesNotCount) {
   expect_near(value_of("mean_absolute_error", labels, false), (0.1 + 0.1 + 0.9) / 3, "mae", 1e-6);
 }
 
-TEST(MetricInput, ALabelThatIsNoClassIsAnError) {
+TEST(MetricInput, LabelOutOfRangeIsAnError) {
   Samples samples = random_samples(2, Shape{3}, PredictionKind::classes);
   samples.indices = {0, 3};
   for (const char* yaml : {"accuracy", "confusion_matrix", "f1"}) {

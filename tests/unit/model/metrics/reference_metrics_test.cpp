@@ -33,7 +33,7 @@ Samples samples_of(const Json& entry) {
   return samples;
 }
 
-TEST(ReferenceMetrics, AreThoseOfAnotherLibrary) {
+TEST(ReferenceMetrics, MatchAnotherLibrary) {
   std::ifstream file(LOCKSTEP_REFERENCE "/metrics.json");
   ASSERT_TRUE(file.good());
   const Json all = Json::parse(file);

@@ -45,7 +45,7 @@ double r2_of(const std::vector<Pair>& pairs) {
   return 1 - wrong / varied;
 }
 
-TEST(RegressionMetrics, AreTheirFormulas) {
+TEST(RegressionMetrics, FollowTheirFormulas) {
   for (const Shape& output : {Shape{1}, Shape{3}, Shape{3, 17}})
     for (const std::int64_t n : {1, 3, 17})
       for (const bool ignore : {false, true}) {
@@ -81,7 +81,7 @@ TEST(RegressionMetrics, AreTheirFormulas) {
       }
 }
 
-TEST(R2, KeepsItsDigitsFarFromZero) {
+TEST(R2, IsAccurateFarFromZero) {
   Samples samples = random_samples(101, Shape{1}, PredictionKind::values, 0.5);
   for (std::size_t i = 0; i < 101; ++i) {
     samples.rows[i] = 1e6F + static_cast<float>(i % 3);
@@ -90,7 +90,7 @@ TEST(R2, KeepsItsDigitsFarFromZero) {
   expect_near(value_of("r2", samples, false), r2_of(pairs_of(samples)), "r2", 1e-9);
 }
 
-TEST(R2, OfLabelsThatDoNotVary) {
+TEST(R2, ConstantLabels) {
   Samples samples = random_samples(5, Shape{1}, PredictionKind::values);
   samples.rows.assign(5, 2.0F);
   EXPECT_EQ(value_of("r2", samples), 0);
@@ -98,7 +98,7 @@ TEST(R2, OfLabelsThatDoNotVary) {
   EXPECT_EQ(value_of("r2", samples), 1);
 }
 
-TEST(RegressionMetrics, NaNGoesThrough) {
+TEST(RegressionMetrics, NaNGivesNaN) {
   Samples samples = random_samples(5, Shape{2}, PredictionKind::values);
   samples.predictions[3] = std::numeric_limits<float>::quiet_NaN();
   for (const char* yaml :
@@ -159,14 +159,14 @@ TEST(Perplexity, IsTheExponentialOfTheMeanCrossEntropy) {
   }
 }
 
-TEST(Perplexity, OfProbabilitiesTakesTheirLogarithms) {
+TEST(Perplexity, ReadsProbabilities) {
   Samples samples = random_samples(2, Shape{2}, PredictionKind::classes);
   samples.outputs = {0.25F, 0.75F, 0.5F, 0.5F};
   samples.indices = {0, 1};
   expect_near(value_of("{perplexity: {predictions: classes}}", samples, false), std::sqrt(8.0), "perplexity");
 }
 
-TEST(Mean, OfAllNumbersAndOfThoseBelowAThreshold) {
+TEST(Mean, MeanAndPercentageBelow) {
   const Samples samples = random_samples(17, Shape{3, 5}, PredictionKind::labels, 0.01);
   double sum = 0, below = 0;
   std::vector<double> each(5);
@@ -182,7 +182,7 @@ TEST(Mean, OfAllNumbersAndOfThoseBelowAThreshold) {
   for (std::size_t c = 0; c < 5; ++c) expect_near(table.at(c), each[c], "per output");
 }
 
-TEST(Mean, OfALayerTakesItsOutputs) {
+TEST(Mean, ReadsALayersOutputs) {
   const Samples samples = random_samples(3, Shape{2}, PredictionKind::labels);
   const auto metric = metric_from("{mean: {layer: hidden}}", samples.input);
   EXPECT_EQ(metric->layer(), "hidden");
