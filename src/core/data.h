@@ -79,8 +79,6 @@ class ConstData {
     return {static_cast<const char*>(address_) + elements * (type_ == DType::f32 ? 4 : 2), type_};
   }
   LOCKSTEP_INLINED operator const float*() const { return f32(); }
-  /// Write access for the last reader of the data, which may overwrite it.
-  LOCKSTEP_INLINED Data writable() const { return {const_cast<void*>(address_), type_}; }
 
  private:
   const void* address_ = nullptr;
