@@ -4,7 +4,7 @@
 # Installs the build into a new folder and uses it as a user does: the installed program, a small project that links the
 # library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
-#   cmake -DBUILD=... -DPROJECT=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=...
+#   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=... -DPYTHON=...
 #         -P run_consumer.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -28,7 +28,7 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
 set(program ${SCRATCH}/prefix/bin/lockstep)
 run(${program} --version)
 
-build_project(${PROJECT} ${SCRATCH}/build)
+build_project(${SOURCE}/tests/consumer/project ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
 
 # A layer in a program of the user's: it is in the layer table and in checkpoints, and has the same bits on one rank and on three.
@@ -78,4 +78,13 @@ run(${program} evaluate ${SCRATCH}/layer_plugin)
 if(NOT out MATCHES "\"global_step\": *3")
   message(FATAL_ERROR "the output of evaluate is: ${out}")
 endif()
+
+# The plugin of docs/adding_a_layer.md, built with the page's CMakeLists.txt.
+set(page ${SCRATCH}/adding_a_layer)
+run(${PYTHON} -B ${SOURCE}/tests/guides/guide.py ${SOURCE}/docs/adding_a_layer.md ${page})
+build_project(${page} ${page}/build)
+run(${page}/build/channel_scale_test)
+run(${program} train ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml --steps 3 --run-dir ${SCRATCH}/channel_scale
+    --set plugins=${page}/build/libchannel_scale.so
+    --set "model.layers=[flatten, dense: {units: 64}, channel_scale: {name: scale1}, relu, dense: {units: 10}]")
 file(REMOVE_RECURSE ${SCRATCH})

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses the installed library: headers and compiled functions of the first room (core) and of the last one (driver).
+// Uses the installed library: headers and compiled functions of the first room (core) and of the last one
+// (driver).
 #include <cstdio>
 #include <vector>
 
