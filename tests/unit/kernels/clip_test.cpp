@@ -61,7 +61,7 @@ TEST(Clip, NormsMatchBruteForceAtEveryLevel) {
   }
 }
 
-TEST(Clip, GapsBetweenVariablesDoNotCount) {
+TEST(Clip, GapsBetweenVariablesAreIgnored) {
   const ClipCase c({17, 3});
   for (const Level& level : levels()) {
     const Floats g(Values(static_cast<std::size_t>(c.elements), kNan));
@@ -211,7 +211,7 @@ TEST(Clip, ValuesAreClampedAndNanStays) {
   }
 }
 
-TEST(Clip, RowsAreClippedFromPositionToPosition) {
+TEST(Clip, OnlyTheSelectedRowsAreClipped) {
   constexpr std::int64_t kWidth = 13;
   for (const Level& level : levels()) {
     std::int32_t count = 6;

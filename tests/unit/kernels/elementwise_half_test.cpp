@@ -146,7 +146,7 @@ TYPED_TEST(ElementwiseHalf, NothingIsWrittenPastTheEnd) {
 }
 
 /// Every number of the type and some hundred thousand float32 numbers, in registers and one by one.
-TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeSingleNumbers) {
+TYPED_TEST(ElementwiseHalf, EveryLevelConvertsLikeScalars) {
   using T = TypeParam;
   std::vector<T> halves;
   for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) halves.push_back({static_cast<std::uint16_t>(bits)});

@@ -143,7 +143,7 @@ TEST(Elementwise, GlobalAverageAndItsGradient) {
     }
 }
 
-TEST(Elementwise, DropoutDrawsPhiloxOfTheGlobalSample) {
+TEST(Elementwise, DropoutUsesTheGlobalSample) {
   constexpr std::uint64_t kSeed = 0x123456789ABCDEFULL;
   const std::uint32_t purpose = philox_purpose("dropout1"), step = 41, first_sample = 1000;
   for (const Level& level : levels())
@@ -170,7 +170,7 @@ TEST(Elementwise, DropoutDrawsPhiloxOfTheGlobalSample) {
       }
 }
 
-TEST(Elementwise, GaussianNoiseIsBoxAndMullersOfTheGlobalSample) {
+TEST(Elementwise, GaussianNoiseUsesTheGlobalSample) {
   constexpr std::uint64_t kSeed = 0x123456789ABCDEFULL;
   const std::uint32_t purpose = philox_purpose("noise1"), step = 41, first_sample = 1000;
   for (std::int64_t features : {1, 4, 7, 64, 65, 301}) {

@@ -177,7 +177,7 @@ TYPED_TEST(LinearHalf, SameBitsOnEveryLaneAndRunAndInInference) {
 }
 
 /// If same_packing() is true for two primitives, each can use the other's pack.
-TYPED_TEST(LinearHalf, PacksAreSharedAsSamePackingSays) {
+TYPED_TEST(LinearHalf, PacksAreSharedIfSamePackingIsTrue) {
   using T = TypeParam;
   const DType type = dtype_of<T>;
   const Values w = whole_numbers(40 * 24, 2);

@@ -198,7 +198,7 @@ TEST(Convolution, RejectsInconsistentShapes) {
 }
 
 /// If same_packing() is true for two primitives, each can use the other's pack.
-TEST(Dense, PacksAreSharedAsSamePackingSays) {
+TEST(Dense, PacksAreSharedIfSamePackingIsTrue) {
   const Values w = random_values(40 * 24, 2);
   const Floats weights(w);
   int shared = 0, packs = 0;

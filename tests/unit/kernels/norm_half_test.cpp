@@ -150,7 +150,7 @@ class NormMask : public testing::Test {};
 using AllTypes = testing::Types<float, BFloat16, Float16>;
 TYPED_TEST_SUITE(NormMask, AllTypes);
 
-TYPED_TEST(NormMask, FromXIsThatOfTheStoredOutput) {
+TYPED_TEST(NormMask, FromXMatchesTheStoredOutput) {
   // Results of half of the type's smallest number (a tie, rounded to zero), slightly more, less, and more.
   const double least = sizeof(TypeParam) == 4               ? 0x1p-149
                        : dtype_of<TypeParam> == DType::bf16 ? 0x1p-133

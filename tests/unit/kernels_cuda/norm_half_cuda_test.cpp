@@ -135,7 +135,7 @@ TYPED_TEST(CudaNormHalf, BackwardIsFloat32RoundedOnceAndSumsAreNotRounded) {
 }
 
 /// Also where y is a small positive number that was rounded to zero.
-TYPED_TEST(CudaNormHalf, TheMaskFromXIsThatOfTheStoredOutput) {
+TYPED_TEST(CudaNormHalf, TheMaskFromXMatchesTheStoredOutput) {
   const double least = dtype_of<TypeParam> == DType::bf16 ? 0x1p-133 : 0x1p-24;
   const std::int64_t channels = 8, rows = 5;
   Values x, expected;
