@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-/// Normalisation runs over blocks of at least this many values.
+/// Normalisation processes blocks of at least this many values.
 constexpr std::size_t kPatternLength = 64;
 
 /// The index of the first value that is not finite as a float32, or -1.
@@ -93,7 +93,7 @@ void Dataset::prepare_normalisation() {
                   parts_.source, "Give one value per channel, or one for all.");
     for (float value : *list)
       if (!std::isfinite(value) || (list == &transform.std && !(value > 0)))
-        throw Error(ErrorKind::data, fmt::format("option {} holds {}", name, value), parts_.source,
+        throw Error(ErrorKind::data, fmt::format("option {} contains {}", name, value), parts_.source,
                     "mean must be finite, std finite and above 0.");
   }
   if (!std::isfinite(transform.scale) || !std::isfinite(transform.offset))

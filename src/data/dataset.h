@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A set of samples in memory. Readers (data/reader_table.h) make it from one file; every rank holds all of
-// it, and the step plan says which samples a step gathers. Features keep the file's own type (u8 stays u8)
-// and become float32, scaled and normalised, when they are gathered. Immutable once made, so all threads may
-// read it at once.
+// A set of samples in memory. A reader (reader_table.h) creates it from one file. Every rank holds all of it; the
+// step plan selects the samples of a step. Features keep the file's type (u8 stays u8) and are converted to
+// float32, scaled and normalised when they are gathered. Immutable, so all threads may read it concurrently.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,9 @@ namespace lockstep {
 
 struct TextInfo;
 
-/// What happens to a feature value x of channel c: (x * scale + offset - mean[c]) / std[c], in float32, in
-/// this order. `mean` and `std` have one value per channel (the last axis), or one for all, or none.
+/// The transformation of a feature value x of channel c: (x * scale + offset - mean[c]) / std[c], in float32,
+/// in this order. `mean` and `std` have one value per channel (the last axis), one value for all channels, or
+/// none.
 struct FeatureTransform {
   float scale = 1.0F, offset = 0.0F;
   std::vector<float> mean, std;
@@ -35,10 +35,10 @@ struct RowRange {
   std::int64_t first, last;
 };
 
-/// indices: int32, class numbers; rows: float32 targets.
+/// indices: int32 class numbers; rows: float32 targets.
 enum class LabelKind { none, indices, rows };
 
-/// What a reader has read. Sample i is record `first_record + i` of `source`.
+/// The result of a reader. Sample i is record `first_record + i` of `source`.
 struct DatasetParts {
   std::string source;       ///< file name for messages
   std::string record_word;  ///< "line" or "record"
@@ -46,54 +46,57 @@ struct DatasetParts {
   std::int64_t size = 0;
   Shape feature_shape;  ///< of one sample, channels last
   DType feature_dtype = DType::f32;
-  Buffer features;  ///< size x feature_shape, dense unless feature_step says otherwise
-  /// Values from one sample to the next; 0: as many as a sample has. Fewer: samples lie over one another.
+  Buffer features;  ///< size x feature_shape, dense if feature_step is 0
+  /// The distance between the starts of samples, in values; 0: the size of a sample. If smaller, samples
+  /// overlap.
   std::int64_t feature_step = 0;
   std::int64_t num_label_columns = 0;
   std::vector<std::int32_t> label_indices;  ///< size x num_label_columns, or empty
   std::vector<float> label_rows;            ///< size x num_label_columns, or empty
-  /// As feature_step, for label_indices.
+  /// The same for label_indices.
   std::int64_t label_step = 0;
-  /// The record of each sample where they do not follow one another, or empty.
+  /// The record of each sample if records are not consecutive; otherwise empty.
   std::vector<std::int64_t> records;
-  std::shared_ptr<const TextInfo> text;  ///< data/text_info.h; null if the features are no text
+  std::shared_ptr<const TextInfo> text;  ///< text_info.h; null if the features are not text
   FeatureTransform transform;
 };
 
 class Dataset {
  public:
-  /// Checks that the parts fit together, that float features and labels are finite and that mean and std fit
-  /// the channels. Throws Error(data).
+  /// Checks that the parts are consistent, that float features and labels are finite, and that mean and std
+  /// match the channels. Throws Error(data).
   explicit Dataset(DatasetParts parts);
 
   std::int64_t size() const { return parts_.size; }
   /// Shape of one sample.
   const Shape& feature_shape() const { return parts_.feature_shape; }
-  /// The type in memory; gathered features are float32.
+  /// The type in memory; gathered features are always float32.
   DType feature_dtype() const { return parts_.feature_dtype; }
   LabelKind label_kind() const { return label_kind_; }
-  /// Labels per sample: 1 for class indices as a rule, 0 without labels.
+  /// The number of labels per sample: usually 1 for class indices, 0 without labels.
   std::int64_t num_label_columns() const { return parts_.num_label_columns; }
 
-  /// out[i] = the transformed features of samples[i]: samples.size() x feature_shape(). Allocates nothing.
+  /// out[i] = the transformed features of samples[i]. `out` has samples.size() x feature_shape() values. Does
+  /// not allocate.
   void gather_features(std::span<const std::int64_t> samples, float* out) const;
-  /// out: samples.size() x num_label_columns(). Needs LabelKind::indices.
+  /// out[i] = the labels of samples[i]. `out` has samples.size() x num_label_columns() values. Needs
+  /// LabelKind::indices.
   void gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const;
-  /// As above for float targets; class indices are converted.
+  /// The same for float targets; class indices are converted.
   void gather_labels(std::span<const std::int64_t> samples, float* out) const;
 
-  /// Vocabulary and names of classes; null if the data is no text.
+  /// The vocabulary and the class names; null if the data is not text.
   const TextInfo* text() const { return parts_.text.get(); }
 
-  /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, not over file
+  /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, but not file
   /// names. Ranks compare it.
   const std::string& fingerprint() const { return fingerprint_; }
-  /// Where a sample comes from: "digits.csv.gz, line 17".
+  /// The origin of a sample: "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;
   /// Throws Error(data) that names the first record with a label in columns [first, last) that the rule does
   /// not allow.
   void check_labels(const LabelRule& rule, std::int64_t first, std::int64_t last) const;
-  /// All columns.
+  /// The same for all columns.
   void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
@@ -107,13 +110,12 @@ class Dataset {
   LabelKind label_kind_ = LabelKind::none;
   std::int64_t elements_per_sample_ = 0;
   std::int64_t num_features_ = 0;  ///< values in memory
-  /// mean and std repeated over whole pixels to a length that vectorises; empty without normalisation.
+  /// mean and std, repeated over whole pixels to a length that vectorises; empty without normalisation.
   std::vector<float> mean_pattern_, std_pattern_;
   std::string fingerprint_;
 };
 
-/// The rows that a reader has to deliver of `available` ones. Throws Error(data) if `rows` is not within
-/// them.
+/// The rows that a reader delivers out of `available` rows. Throws Error(data) if `rows` is not within them.
 RowRange checked_rows(const std::optional<RowRange>& rows, std::int64_t available, const std::string& source);
 
 }  // namespace lockstep

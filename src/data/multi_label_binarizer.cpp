@@ -14,7 +14,8 @@ MultiLabelBinarizer::MultiLabelBinarizer(std::vector<std::string> classes) : cla
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     LOCKSTEP_REQUIRE(!classes_[c].empty(), ErrorKind::config, "class {} of the list has no name", c);
     const bool is_new = columns_.emplace(classes_[c], static_cast<std::int64_t>(c)).second;
-    LOCKSTEP_REQUIRE(is_new, ErrorKind::config, "class '{}' is twice in the list of classes", classes_[c]);
+    LOCKSTEP_REQUIRE(is_new, ErrorKind::config, "class '{}' occurs twice in the list of classes",
+                     classes_[c]);
   }
 }
 
@@ -37,10 +38,11 @@ void MultiLabelBinarizer::transform(std::span<const std::string_view> labels, co
     if (found == columns_.end()) {
       const std::vector<std::string_view> known(classes_.begin(), classes_.end());
       const std::string near = nearest(label, known);
-      throw Error(ErrorKind::data, fmt::format("label '{}' is none of the {} classes", label, num_classes()),
-                  fmt::format("{}, line {}", source, line),
-                  near.empty() ? "Add it to the list of classes, or correct the line."
-                               : fmt::format("Did you mean '{}'? Else add it to the list of classes.", near));
+      throw Error(
+          ErrorKind::data, fmt::format("label '{}' is not one of the {} classes", label, num_classes()),
+          fmt::format("{}, line {}", source, line),
+          near.empty() ? "Add it to the list of classes, or correct the line."
+                       : fmt::format("Did you mean '{}'? Otherwise add it to the list of classes.", near));
     }
     row[found->second] = 1.0F;
   }

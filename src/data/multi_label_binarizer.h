@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets of label names into rows of 0 and 1, a column per class, for readers whose samples have any number of
-// labels. The order of the classes is the list's, or that of the sorted names: never the order in which a
-// file happens to have them, so a training set and its evaluation set agree. Immutable once made; any thread
-// may use it.
+// Converts sets of label names to rows of 0 and 1 with one column per class, for readers whose samples have
+// any number of labels. The order of the classes is that of the given list or of the sorted names, never that
+// of the file, so a training set and its evaluation set agree. Immutable; any thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +17,17 @@ namespace lockstep {
 
 class MultiLabelBinarizer {
  public:
-  /// Classes in this order. Throws Error(config) if there are none, or if one is empty or there twice.
+  /// Uses the classes in this order. Throws Error(config) if there are none, or if one is empty or repeated.
   explicit MultiLabelBinarizer(std::vector<std::string> classes);
-  /// Each name once, in the order of their bytes. `names` may have them any number of times. Throws
-  /// Error(data) if there are none.
+  /// Uses each name once, in byte order. `names` may contain duplicates. Throws Error(data) if there are
+  /// none.
   static MultiLabelBinarizer from_names(std::span<const std::string> names, const std::string& source);
 
   std::int64_t num_classes() const { return static_cast<std::int64_t>(classes_.size()); }
   const std::vector<std::string>& classes() const { return classes_; }
 
-  /// row[c] = 1 if class c is among `labels`, else 0: num_classes() numbers. A label may be there twice. One
-  /// that is no class throws Error(data) that names `source`, `line` (counted from 1) and the label, and
+  /// Sets row[c] = 1 if class c is among `labels`, else 0, for num_classes() values. `labels` may contain
+  /// duplicates. An unknown label throws Error(data) that names `source`, `line` (from 1) and the label, and
   /// suggests the nearest class.
   void transform(std::span<const std::string_view> labels, const std::string& source, std::int64_t line,
                  float* row) const;
@@ -38,8 +37,8 @@ class MultiLabelBinarizer {
   std::map<std::string, std::int64_t, std::less<>> columns_;
 };
 
-/// The names in "grain, wheat": separated, without blanks around them. An empty or blank text has none; an
-/// empty name between two separators is left out.
+/// Splits "grain, wheat" into names without surrounding blanks. A blank text has none; empty names between
+/// separators are skipped.
 std::vector<std::string_view> split_labels(std::string_view text, char separator);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: options that all readers share, and how readers read theirs.
+// Internal to the readers: the options that all of them share, and how they are read.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"mean", ParamType::reals, "null", "one per channel, or one", "then this is subtracted"},
     ParamSpec{"std", ParamType::reals, "null", "> 0; one per channel, or one", "then it is divided by this"}};
 
-/// A reader's own options followed by the common ones.
+/// The options of a reader followed by the common ones.
 template <std::size_t Count>
 constexpr std::array<ParamSpec, Count + kCommonReaderOptions.size()> with_common_options(
     const std::array<ParamSpec, Count>& own) {
@@ -32,16 +32,16 @@ constexpr std::array<ParamSpec, Count + kCommonReaderOptions.size()> with_common
   return all;
 }
 
-/// `path` from `base_directory`, unless it is absolute.
+/// `path` relative to `base_directory`, or unchanged if it is absolute.
 std::string resolved_path(const std::string& path, const std::string& base_directory);
-/// The option `rows`. Throws Error(config) unless it is two whole numbers, 0 <= first < last.
+/// Reads the option `rows`. Throws Error(config) unless it is two whole numbers with 0 <= first < last.
 std::optional<RowRange> rows_option(const Params& params);
-/// scale, offset, mean, std.
+/// Reads the options scale, offset, mean and std.
 FeatureTransform transform_options(const Params& params);
-/// Throws Error(data) unless samples of shape `found` in `source` are what a model takes that was made for
-/// `wanted`.
+/// Throws Error(data) unless samples of shape `found` in `source` match the shape `wanted` of a model.
 void check_feature_shape(const Shape& found, const Shape& wanted, const std::string& source);
-/// Labels that are all whole numbers of int32's range become parts.label_indices, others parts.label_rows.
+/// Stores labels in parts.label_indices if all are whole numbers in int32's range, otherwise in
+/// parts.label_rows.
 void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels);
 
 }  // namespace lockstep

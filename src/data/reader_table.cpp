@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Each in its own file, <name>_reader.cpp.
+// Each reader has its own file, <name>_reader.cpp.
 ReaderEntry csv_reader();
 ReaderEntry hdf5_reader();
 ReaderEntry idx_reader();

@@ -12,9 +12,9 @@ namespace lockstep {
 
 namespace {
 
-// The order of samples is part of what a seed means: do not change these.
+// Seeds determine the order of samples: do not change these constants.
 constexpr int kFeistelRounds = 6;
-/// With halves of one or two bits some orders of a few samples are much more frequent than others.
+/// With halves of one or two bits, some orders of few samples are much more frequent than others.
 constexpr int kMinIndexBits = 6;
 constexpr std::uint32_t kShufflePurpose = philox_purpose("step_plan/shuffle");
 
@@ -31,11 +31,10 @@ StepPlan::StepPlan(StepPlanSpec spec) : spec_(spec) {
                    spec.num_samples);
   samples_per_epoch_ =
       spec.drop_remainder ? spec.num_samples - spec.num_samples % spec.batch_size : spec.num_samples;
-  LOCKSTEP_REQUIRE(
-      samples_per_epoch_ > 0, ErrorKind::config,
-      "a batch of {} from {} samples, the remainder dropped, leaves no batch at all; make the batch smaller "
-      "or keep the remainder",
-      spec.batch_size, spec.num_samples);
+  LOCKSTEP_REQUIRE(samples_per_epoch_ > 0, ErrorKind::config,
+                   "a batch of {} from {} samples with drop_remainder leaves no batch; use a smaller batch "
+                   "or keep the remainder",
+                   spec.batch_size, spec.num_samples);
   const int bits = std::max(
       kMinIndexBits, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(spec.num_samples - 1))));
   low_bits_ = bits / 2;
@@ -49,8 +48,8 @@ std::int64_t StepPlan::steps_per_epoch() const {
 Cursor StepPlan::normalised(Cursor cursor) const {
   LOCKSTEP_CHECK(cursor.epoch >= 0 && cursor.samples_consumed >= 0, "epoch {}, samples consumed {}",
                  cursor.epoch, cursor.samples_consumed);
-  // A cursor from a run with another batch size may leave less than a whole batch: with drop_remainder that
-  // is the end.
+  // A cursor of a run with another batch size may leave less than a batch. With drop_remainder this is the
+  // end of the epoch.
   const std::int64_t left = spec_.num_samples - cursor.samples_consumed;
   const bool at_end = left <= 0 || (spec_.drop_remainder && left < spec_.batch_size);
   return at_end ? Cursor{cursor.epoch + 1, 0} : cursor;
@@ -72,8 +71,8 @@ Range StepPlan::shard_range(std::int64_t count, std::int64_t shard) const {
 }
 
 std::vector<std::int64_t> StepPlan::distinct_shard_sizes(Cursor start) const {
-  // Batch sizes from `start`: full ones, the last of the epoch that `start` is in, the last of every later
-  // epoch.
+  // The batch sizes from `start` on: full batches, the last batch of the epoch of `start`, and the last batch
+  // of every later epoch.
   std::vector<std::int64_t> counts;
   for (const std::int64_t first : {normalised(start).samples_consumed, std::int64_t{0}}) {
     const std::int64_t left = spec_.num_samples - first;
@@ -81,8 +80,8 @@ std::vector<std::int64_t> StepPlan::distinct_shard_sizes(Cursor start) const {
     if (left % spec_.batch_size != 0 && !spec_.drop_remainder) counts.push_back(left % spec_.batch_size);
   }
   std::vector<std::int64_t> sizes;
-  for (const std::int64_t count :
-       counts)  // the ranges of shard_range() have floor(count / G) or ceil(count / G)
+  // The ranges of shard_range() have floor(count / G) or ceil(count / G) samples.
+  for (const std::int64_t count : counts)
     for (const std::int64_t size : {count / spec_.shards, (count + spec_.shards - 1) / spec_.shards})
       if (size > 0) sizes.push_back(size);
   std::sort(sizes.begin(), sizes.end());
@@ -90,10 +89,10 @@ std::vector<std::int64_t> StepPlan::distinct_shard_sizes(Cursor start) const {
   return sizes;
 }
 
-// A Feistel network with alternating, possibly unequal halves over [0, 2^bits), the smallest such range (from
-// 2^6 on) that holds all indices; an index that falls outside is sent through again (cycle walking: Black and
-// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Fewer than two passes on average from 33
-// samples on.
+// A Feistel network with alternating, possibly unequal halves over [0, 2^bits), the smallest such range (at
+// least 2^6) that contains all indices. An index outside the samples passes through the network again (cycle
+// walking: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). With 33 or more samples
+// this takes fewer than two passes on average.
 std::int64_t StepPlan::sample_at(std::int64_t epoch, std::int64_t position) const {
   LOCKSTEP_DCHECK(position >= 0 && position < spec_.num_samples && epoch >= 0);
   if (!spec_.shuffle) return position;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which sample is used when: arithmetic, not state. Position p of epoch e maps to a sample through a
-// permutation keyed by (seed, e), so there is no shuffle buffer, nothing depends on ranks, and a resumed run
-// goes on inside the epoch from its cursor. Every rank evaluates the same plan.
+// Which samples each step uses: a computation without state. Position p of epoch e maps to a sample through a
+// permutation keyed by (seed, e). There is no shuffle buffer, nothing depends on the number of ranks, and a
+// resumed run continues inside an epoch from its cursor. Every rank evaluates the same plan.
 //
-// Vocabulary: an epoch is one pass over the samples; a position is an index into an epoch's order; a batch is
-// a range of positions (of one epoch); it is cut into microshards.
+// Vocabulary: an epoch is one pass over the samples. A position is an index into the order of an epoch. A
+// batch is a range of positions of one epoch. A batch is divided into microshards.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ struct StepPlanSpec {
   std::int64_t shards = 1;      ///< microshards G
   std::uint64_t seed = 0;
   bool shuffle = true;          ///< false: the file's order in every epoch
-  bool drop_remainder = false;  ///< leave out the last, smaller batch of an epoch
+  bool drop_remainder = false;  ///< skip the last, smaller batch of an epoch
 };
 
-/// Where a run is: the samples of `epoch` before position `samples_consumed` have been used. In checkpoints.
+/// The position of a run: the samples of `epoch` before position `samples_consumed` have been used. Stored in
+/// checkpoints.
 struct Cursor {
   std::int64_t epoch = 0;
   std::int64_t samples_consumed = 0;
@@ -39,24 +40,26 @@ struct Batch {
 
 class StepPlan {
  public:
-  /// Throws Error(config) for no samples, a batch or shard count below 1, or an epoch without a single batch.
+  /// Throws Error(config) if there are no samples, if the batch size or the number of shards is below 1, or
+  /// if an epoch has no batch.
   explicit StepPlan(StepPlanSpec spec);
 
   const StepPlanSpec& spec() const { return spec_; }
-  /// Batches of an epoch that is begun at its start.
+  /// The number of batches of a whole epoch.
   std::int64_t steps_per_epoch() const;
-  /// Samples that an epoch uses: all, or without drop_remainder's rest.
+  /// The number of samples that an epoch uses: all, or without the remainder if drop_remainder is set.
   std::int64_t samples_per_epoch() const { return samples_per_epoch_; }
 
-  /// The batch at the cursor. A cursor at an epoch's end stands for the next one's start.
+  /// The batch at the cursor. A cursor at the end of an epoch means the start of the next one.
   Batch batch(Cursor cursor) const;
-  /// The cursor after that batch; after the last batch of epoch e it is {e + 1, 0}.
+  /// The cursor after that batch; {e + 1, 0} after the last batch of epoch e.
   Cursor advance(Cursor cursor) const;
 
-  /// Microshard `shard` of a batch of `count`: offsets [shard * count / G, (shard + 1) * count / G) in the
-  /// batch. May be empty.
+  /// Microshard `shard` of a batch of `count` samples: offsets [shard * count / G, (shard + 1) * count / G)
+  /// in the batch. May be empty.
   Range shard_range(std::int64_t count, std::int64_t shard) const;
-  /// All microshard sizes above 0 that can occur from `start` on, ascending: what primitives are made for.
+  /// All microshard sizes above 0 that can occur from `start` on, ascending. Primitives are created for
+  /// these.
   std::vector<std::int64_t> distinct_shard_sizes(Cursor start = {}) const;
 
   /// The sample at a position of an epoch, 0 <= position < num_samples. Every sample occurs once per epoch.
@@ -67,7 +70,7 @@ class StepPlan {
 
   StepPlanSpec spec_;
   std::int64_t samples_per_epoch_ = 0;
-  int low_bits_ = 0, high_bits_ = 0;  ///< the two halves of an index in the permutation
+  int low_bits_ = 0, high_bits_ = 0;  ///< bits of the two halves of an index in the permutation
 };
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a data set of text keeps beside its ids: how text became ids, and what its classes are called. The
-// same for the training and the evaluation set; a part of the data set's fingerprint.
+// The text-specific part of a data set: the tokenizer, the vocabulary and the class names. The same for the
+// training and the evaluation set; part of the data set's fingerprint.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct TextInfo {
   Tokenizer tokenizer;
   Vocabulary vocabulary;
   std::vector<std::string> class_names;  ///< by class index or label column; empty without classes
-  bool next_token_labels = false;        ///< features are windows of text, labels the token behind each
+  bool next_token_labels = false;        ///< features are windows of text, labels the token after each
 };
 
 }  // namespace lockstep

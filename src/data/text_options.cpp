@@ -17,7 +17,7 @@ namespace {
 
 struct Share {
   double first, last;
-  /// [first, last) of `count` things. Where one share ends the next begins.
+  /// The items [first, last) of `count` items. Adjacent shares do not overlap.
   RowRange of(std::int64_t count) const {
     const auto at = [&](double share) {
       return static_cast<std::int64_t>(std::floor(share * static_cast<double>(count)));
@@ -34,7 +34,7 @@ Share share_option(const Params& params, std::string_view name) {
   return {share[0], share[1]};
 }
 
-/// Calls take(line, number) for each line, with its "\n" where `ends` says so.
+/// Calls take(line, number) for each line, including its "\n" if `ends` is set.
 template <typename Take>
 void for_each_line(const std::string& path, bool ends, Take take) {
   InputFile file(path);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: what the readers of text have in common: options of tokenizer and vocabulary, and token ids
-// in the smallest type that holds them.
+// Internal to the readers of text: the options of tokenizer and vocabulary, and storage of token ids in the
+// smallest type that can hold them.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline constexpr std::array kTextOptions{
     ParamSpec{"rows", ParamType::integers, "null", "first, last",
               "samples to use, 0-based, last excluded; null: all"}};
 
-/// A reader's own options followed by those of all texts.
+/// The options of a reader followed by those of all text readers.
 template <std::size_t Count>
 constexpr std::array<ParamSpec, Count + kTextOptions.size()> with_text_options(
     const std::array<ParamSpec, Count>& own) {
@@ -41,13 +41,13 @@ constexpr std::array<ParamSpec, Count + kTextOptions.size()> with_text_options(
 }
 
 Tokenizer tokenizer_option(const Params& params);
-/// The option `vocabulary`'s file, or else the words that `count` finds.
+/// The vocabulary from the file of the option `vocabulary`, or otherwise from the words that `count` adds.
 Vocabulary vocabulary_option(const Params& params, const std::string& base_directory, bool padding,
                              FunctionRef<void(WordCounts&)> count);
-/// Adds the tokens of a text.
+/// Adds the tokens of a text to `counts`.
 void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts);
 
-/// parts.features = `ids`, with u8, u16 or i32 as the vocabulary's size asks for.
+/// Stores `ids` in parts.features as u8, u16 or i32, depending on the size of the vocabulary.
 void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size);
 
 /// A whole text as one row of tokens.
@@ -55,7 +55,7 @@ struct TokenRow {
   std::vector<std::int32_t> ids;
   std::shared_ptr<TextInfo> info;
 };
-/// Options of readers of one running text: path, and which part of its tokens.
+/// Options of readers of one continuous text: its path, and the part of its tokens to use.
 inline constexpr std::array kRunningTextOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
               "the text, plain or gzip, UTF-8; relative to the config file's folder"},
@@ -63,9 +63,10 @@ inline constexpr std::array kRunningTextOptions{
               "share of the tokens to use, such as [0, 0.9]; parts that only touch have no token in common"},
     ParamSpec{"vocabulary_part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
               "share of the lines that the vocabulary is made from: the same for training and evaluation"}};
-/// The part of the tokens of params' file, and the vocabulary. Lines end with "\n", whatever the file has.
+/// Reads the selected tokens of the file in `params`, and the vocabulary. Lines end with "\n", whatever the
+/// file uses.
 TokenRow read_running_text(const Params& params, const std::string& base_directory);
-/// All tokens of another file, with the ids of `info`.
+/// Reads all tokens of another file, with the ids of `info`.
 std::vector<std::int32_t> read_tokens(const std::string& path, const TextInfo& info);
 
 }  // namespace lockstep

@@ -14,12 +14,12 @@ namespace {
 struct CodeRange {
   char32_t first, last;
 };
-/// What separates words beyond ASCII, by Unicode block or part of one.
+/// The code points beyond ASCII that separate words, by Unicode block or part of one.
 constexpr std::array kSeparators = {
     CodeRange{0x0080, 0x00A9},    // controls, no-break space, signs up to the copyright sign
     CodeRange{0x00AB, 0x00B4},    // all but the ordinal indicators, the micro sign
-    CodeRange{0x00B6, 0x00B9},    //
-    CodeRange{0x00BB, 0x00BF},    //
+    CodeRange{0x00B6, 0x00B9},    // pilcrow, middle dot, cedilla, superscript one
+    CodeRange{0x00BB, 0x00BF},    // quotation mark, fractions, inverted question mark
     CodeRange{0x00D7, 0x00D7},    // multiplication sign
     CodeRange{0x00F7, 0x00F7},    // division sign
     CodeRange{0x1680, 0x1680},    // Ogham space mark
@@ -31,9 +31,9 @@ constexpr std::array kSeparators = {
     CodeRange{0x3008, 0x3020},    // brackets
     CodeRange{0xFE30, 0xFE6F},    // compatibility and small forms of punctuation
     CodeRange{0xFF01, 0xFF0F},    // full-width punctuation
-    CodeRange{0xFF1A, 0xFF20},    //
-    CodeRange{0xFF3B, 0xFF40},    //
-    CodeRange{0xFF5B, 0xFF65},    //
+    CodeRange{0xFF1A, 0xFF20},    // more full-width punctuation
+    CodeRange{0xFF3B, 0xFF40},    // more full-width punctuation
+    CodeRange{0xFF5B, 0xFF65},    // more full-width punctuation
     CodeRange{0x1F000, 0x1FAFF},  // pictographs
 };
 
@@ -52,7 +52,8 @@ char32_t lower_case_of(char32_t c) {
   if (within('A', 'Z')) return c + 32;
   if (c < 0xC0) return c;
   if (within(0xC0, 0xDE)) return c == 0xD7 ? c : c + 32;
-  // Latin Extended-A: pairs, the capital first at even numbers or, in three stretches, at odd ones.
+  // Latin Extended-A consists of pairs. The capital is at the even code point, in three ranges at the odd
+  // one.
   if (within(0x0100, 0x017F)) {
     if (c == 0x0130) return 'i';
     if (c == 0x0178) return 0xFF;
@@ -88,8 +89,8 @@ void Tokenizer::for_each(std::string_view text, FunctionRef<void(std::string_vie
       continue;
     }
     if (token.empty()) continue;
-    std::string_view behind = text;
-    if (is_apostrophe(c) && !text.empty() && is_word_code_point(take_code_point(behind))) {
+    std::string_view after = text;
+    if (is_apostrophe(c) && !text.empty() && is_word_code_point(take_code_point(after))) {
       append('\'');
       continue;
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr bool is_continuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
 
-/// Bytes of the valid code point at text[at]; 0 if there is none.
+/// The number of bytes of the valid code point at text[at]; 0 if there is none.
 std::size_t valid_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned char lead = byte(0);
@@ -22,7 +22,7 @@ std::size_t valid_bytes(std::string_view text, std::size_t at) {
   if (bytes == 0 || text.size() - at < bytes) return 0;
   for (std::size_t i = 1; i < bytes; ++i)
     if (!is_continuation(byte(i))) return 0;
-  // Overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4): the second byte tells.
+  // The second byte decides about overlong forms (E0, F0), surrogates (ED) and numbers above U+10FFFF (F4).
   if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
       (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F))
     return 0;

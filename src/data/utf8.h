@@ -11,16 +11,17 @@
 
 namespace lockstep {
 
-/// The offset of the first byte that begins no valid code point; npos if all of `text` is valid.
+/// The offset of the first byte that begins no valid code point; npos if `text` is valid.
 std::size_t first_invalid_utf8(std::string_view text);
 
-/// Takes one code point off the front of `text`, which must be valid and not empty.
+/// Removes and returns the first code point of `text`, which must be valid and not empty.
 char32_t take_code_point(std::string_view& text);
-/// Bytes of the code point at the front of `text`, which must be valid and not empty: 1 to 4.
+/// The number of bytes, 1 to 4, of the first code point of `text`, which must be valid and not empty.
 std::size_t code_point_bytes(std::string_view text);
 void append_utf8(std::string& text, char32_t code_point);
 
-/// Throws Error(data) at "source, line N" with the byte (from 1) if `line` is not valid.
+/// Throws Error(data) at "source, line N" with the position of the invalid byte (from 1) if `line` is not
+/// valid.
 void require_utf8(std::string_view line, const std::string& source, std::int64_t line_number);
 
 }  // namespace lockstep

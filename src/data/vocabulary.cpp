@@ -37,7 +37,7 @@ std::int64_t count_of(std::string_view text, const std::string& where) {
   std::int64_t count = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (failed != std::errc() || end != text.data() + text.size() || count < 0)
-    throw Error(ErrorKind::data, fmt::format("'{}' is no count", text.substr(0, 40)), where,
+    throw Error(ErrorKind::data, fmt::format("'{}' is not a count", text.substr(0, 40)), where,
                 "A line is a word, or a word, a tab and a whole number.");
   return count;
 }
@@ -93,15 +93,15 @@ Vocabulary Vocabulary::from_file(const std::string& path, const VocabularyOption
     const std::int64_t count = tab == std::string_view::npos ? 0 : count_of(line.substr(tab + 1), where);
     if (word.empty()) throw Error(ErrorKind::data, "has no word", where, "Remove blank lines.");
     const bool at_front = lines.line_number() <= 2;
-    if (at_front && word == kPaddingWord && !options.padding) continue;  // of a reader that pads
+    if (at_front && word == kPaddingWord && !options.padding) continue;  // written by a reader that pads
     const auto known = vocabulary.ids_.find(word);
     if (known == vocabulary.ids_.end()) {
       vocabulary.add(std::move(word), count);
     } else if (vocabulary.is_special(known->second) && at_front) {
       vocabulary.words_[static_cast<std::size_t>(known->second)].count = count;
     } else {
-      throw Error(ErrorKind::data, fmt::format("the word '{}' stands there twice", escaped_word(word)), where,
-                  "Every word has one id; <pad> and <unk> may only stand in the first two lines.");
+      throw Error(ErrorKind::data, fmt::format("the word '{}' occurs twice", escaped_word(word)), where,
+                  "Every word has one id; <pad> and <unk> are allowed only in the first two lines.");
     }
   }
   if (vocabulary.size() == vocabulary.unknown_id_ + 1)

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words and their ids: special words first, then the most frequent ones; ties by the bytes of the word. A
-// function of the text and the options, so every rank and every command makes the same one.
+// Words and their ids: special words first, then the others by descending frequency, ties by the bytes of the
+// word. A function of the text and the options, so every rank and every command computes the same one.
 //
-// As a file (vocabulary.txt): a line per id, word <tab> count; in words "\\", "\t", "\n", "\r" stand for a
-// backslash, tab and the ends of lines.
+// The file (vocabulary.txt) has a line per id: word <tab> count. In words "\\", "\t", "\n" and "\r" stand for
+// a backslash, a tab and line ends.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace lockstep {
 
 inline constexpr std::string_view kPaddingWord = "<pad>", kUnknownWord = "<unk>";
 
-/// Looks up words without making a std::string.
+/// A hash for look-ups without a temporary std::string.
 struct WordHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
@@ -28,8 +28,8 @@ using WordCounts = std::unordered_map<std::string, std::int64_t, WordHash, std::
 
 struct VocabularyOptions {
   bool padding = false;        ///< <pad> is id 0; <unk> is the next one
-  std::int64_t min_count = 1;  ///< rarer words are unknown
-  /// Ids at most, special ones included.
+  std::int64_t min_count = 1;  ///< rarer words become unknown
+  /// The maximum number of ids, including special ones.
   std::int64_t max_size = std::numeric_limits<std::int32_t>::max();
 };
 
@@ -37,17 +37,17 @@ class Vocabulary {
  public:
   struct Word {
     std::string text;
-    std::int64_t count;  ///< in the text that it was made from; of <unk>: all words that are not in it
+    std::int64_t count;  ///< occurrences in the text; for <unk>: of all words without an id
   };
 
-  /// The words of a text with their counts.
+  /// Creates a vocabulary from the words of a text and their counts.
   Vocabulary(const WordCounts& counts, const VocabularyOptions& options);
-  /// From a file: its words in its order (the count may be missing: 0), with the special words put in front
-  /// unless it has them. Throws Error(data) with the line.
+  /// Reads a file: its words in its order (a missing count means 0), preceded by the special words unless it
+  /// contains them. Throws Error(data) with the line.
   static Vocabulary from_file(const std::string& path, const VocabularyOptions& options);
-  /// As the run that wrote `path` had it: with <pad> if that is its first line.
+  /// Reads the vocabulary of the run that wrote `path`: with <pad> if that is its first line.
   static Vocabulary of_run(const std::string& path);
-  /// What from_file() reads.
+  /// The text that from_file() reads.
   std::string file_text() const;
 
   std::int64_t size() const { return static_cast<std::int64_t>(words_.size()); }
@@ -55,7 +55,7 @@ class Vocabulary {
   const Word& word(std::int64_t id) const { return words_[static_cast<std::size_t>(id)]; }
   std::int32_t unknown_id() const { return unknown_id_; }
   bool is_special(std::int64_t id) const { return id <= unknown_id_; }
-  /// Of a word; unknown_id() if it is not here.
+  /// The id of a word; unknown_id() if it has none.
   std::int32_t id(std::string_view word) const;
   /// 32 hexadecimal digits over words and counts.
   std::string digest() const;
@@ -69,7 +69,7 @@ class Vocabulary {
   std::int32_t unknown_id_ = 0;
 };
 
-/// A word as files and messages show it: "\n" for the end of a line.
+/// A word as shown in files and messages: "\n" for a line end.
 std::string escaped_word(std::string_view word);
 
 }  // namespace lockstep

@@ -89,7 +89,7 @@ void flush_folder(const std::string& folder, ErrorKind kind) {
   const std::string name = folder.empty() ? "." : folder;
   FileDescriptor directory(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.is_open()) throw file_error(kind, "open the folder", name, errno);
-  // EINVAL: a file system that cannot flush folders; there is nothing more that could be done.
+  // EINVAL: the file system cannot flush folders, and there is no alternative.
   if (::fsync(directory.get()) != 0 && errno != EINVAL)
     throw file_error(kind, "flush the folder", name, errno);
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are either the old ones or the new ones, never half: write to a temporary name in the same
-// folder, flush to the disk, rename, flush the folder. Used by checkpoints, the state file and metrics.jsonl.
+// Atomic replacement of files: a file has either its old or its new contents, never a part. A new file is
+// written under a temporary name in the same folder, flushed to the disk and renamed; then the folder is
+// flushed. Used by checkpoints, the state file and metrics.jsonl.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +15,12 @@
 
 namespace lockstep {
 
-/// The temporary name that belongs to `path`: same folder, ".<name>.tmp-<host>-<pid>".
+/// The temporary name for `path`: same folder, ".<name>.tmp-<host>-<pid>".
 std::string temporary_name(const std::string& path);
-/// True for a file name (without folder) that temporary_name() made: what a killed run may have left behind.
+/// True for a file name (without folder) made by temporary_name(): a killed run may have left such a file.
 bool is_temporary_name(std::string_view file_name);
 
-/// Removes the file at the end of the scope unless kept.
+/// Removes the file at the end of the scope unless keep() was called.
 class RemoveOnFailure {
  public:
   explicit RemoveOnFailure(std::string path) : path_(std::move(path)) {}
@@ -33,23 +34,25 @@ class RemoveOnFailure {
 };
 
 /// Flushes the finished file `temporary` to the disk, renames it to `path` and flushes the folder. On failure
-/// the temporary is removed and Error(kind) says which call failed and why.
+/// it removes the temporary file and throws Error(kind) that names the failed call and the reason.
 void publish_file(const std::string& temporary, const std::string& path, ErrorKind kind);
 
-/// Makes new, renamed and removed names in `folder` durable. Throws Error(kind).
+/// Makes new, renamed and removed entries of `folder` durable. Throws Error(kind).
 void flush_folder(const std::string& folder, ErrorKind kind);
 
-/// Bytes that an ordinary user may still write in `folder`; SIZE_MAX if it cannot be told.
+/// The bytes that an unprivileged user can still write in `folder`; SIZE_MAX if unknown.
 std::size_t free_bytes(const std::string& folder);
 
-/// Replaces `path` with `text`, atomically. Throws Error(kind); the old file is then untouched.
+/// Replaces the contents of `path` with `text`, atomically. Throws Error(kind) and leaves the old file
+/// untouched on failure.
 void write_file_atomically(const std::string& path, std::string_view text,
                            ErrorKind kind = ErrorKind::config);
 
-/// The whole file as text. Throws Error(kind).
+/// Reads a whole file as text. Throws Error(kind).
 std::string read_whole_file(const std::string& path, ErrorKind kind = ErrorKind::config);
 
-/// write(2) until all is written or an error occurs; retries after EINTR. False with errno set on failure.
+/// Calls write(2) until everything is written or an error occurs; retries after EINTR. Returns false with
+/// errno set on failure.
 bool write_fully(int descriptor, const void* data, std::size_t bytes);
 
 }  // namespace lockstep

@@ -5,16 +5,16 @@
 //
 //   root attributes   format, version, global_step, epoch, samples_consumed, shards, seed, config,
 //                     lockstep_version, created, digest, header_checksum (over all of these); and
-//                     content = "weights" in a file that holds variables alone
+//                     content = "weights" in a file that contains only variables
 //   /variables/<path>, /slots/<slot>/<path>, /moving_averages/<path>, /state/...
 //                     one contiguous little-endian dataset per tensor with its true shape, and the attributes
 //                     `dtype` (bf16 and f16 are stored as their 16 bits) and `checksum` (64-bit XXH3 of the
 //                     bytes)
 //
-// HDF5's own structures carry checksums too (file format of HDF5 1.8), so that any flipped byte that matters
-// is found. A file is complete or absent: it is written under a temporary name and renamed when it is on the
-// disk. Thread-safe; HDF5 is held for one tensor at a time, so that readers of data need not wait for a whole
-// file.
+// HDF5's own structures have checksums too (file format of HDF5 1.8), so any corrupted byte that matters is
+// detected. A file is complete or absent: it is written under a temporary name and renamed when it is
+// durable. Thread-safe. The HDF5 lock is held for one tensor at a time, so readers of data do not wait for a
+// whole file.
 #pragma once
 
 #include <atomic>
@@ -28,26 +28,26 @@
 
 namespace lockstep {
 
-/// What a checkpoint says about the run. Nothing in it depends on the number of ranks.
+/// The state of the run in a checkpoint. Independent of the number of ranks.
 struct CheckpointHeader {
   std::int64_t global_step = 0;
-  std::int64_t epoch = 0;             ///< of the next sample
+  std::int64_t epoch = 0;             ///< epoch of the next sample
   std::int64_t samples_consumed = 0;  ///< in that epoch
   std::int64_t shards = 1;            ///< microshards of a global batch
   std::uint64_t seed = 0;
-  std::string config;            ///< the resolved configuration, as run
-  std::string lockstep_version;  ///< of the program that wrote it
-  std::string created;           ///< ISO 8601, UTC; empty when writing: now
+  std::string config;            ///< the resolved configuration of the run
+  std::string lockstep_version;  ///< of the writing program
+  std::string created;           ///< ISO 8601, UTC; if empty, the time of writing
   std::string digest;            ///< checkpoint_digest(); computed when writing
-  bool weights_only = false;     ///< variables alone: no run continues from it
+  bool weights_only = false;     ///< only variables: no run can resume from it
 };
 
-/// A tensor to be written. `path` has names separated by '/': "variables/conv1/kernel",
+/// A tensor to write. `path` has names separated by '/': "variables/conv1/kernel",
 /// "slots/momentum/conv1/kernel", "moving_averages/conv1/kernel", "state/loss_scale".
 struct CheckpointTensor {
   std::string path;
   Tensor tensor;
-  bool on_device = false;  ///< its memory is a GPU's: for CheckpointWriter alone
+  bool on_device = false;  ///< in GPU memory; only CheckpointWriter accepts this
 };
 
 /// A tensor in a file.
@@ -57,23 +57,23 @@ struct CheckpointEntry {
   DType dtype = DType::f32;
 };
 
-/// Writes `path` atomically: afterwards it is whole and on the disk, or untouched, and no temporary is left.
-/// Throws Error(checkpoint); for a full disk it says how much is needed and how much is free. `cancelled`
-/// (may be null) ends the writing early, as a failure, when another thread sets it.
+/// Writes `path` atomically: afterwards the file is complete and durable, or untouched, and no temporary file
+/// is left. Throws Error(checkpoint); for a full disk the error states the needed and the free bytes. If
+/// another thread sets `cancelled` (may be null), writing fails early.
 void write_checkpoint(const std::string& path, CheckpointHeader header,
                       std::span<const CheckpointTensor> tensors,
                       const std::atomic<bool>* cancelled = nullptr);
 
-/// The most that such a file takes on the disk.
+/// An upper bound of the size of such a file in bytes.
 std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
 
-/// 32 hexadecimal digits over path, dtype, shape and bytes of all tensors, in order of their paths, and over
-/// global_step, epoch, samples_consumed, shards and seed. Equal digests mean equal runs from here on: config,
-/// version and time of writing are not in it.
+/// 32 hexadecimal digits over path, dtype, shape and bytes of all tensors in path order, and over
+/// global_step, epoch, samples_consumed, shards and seed. Equal digests mean that runs continue identically.
+/// Configuration, version and time of writing are not included.
 std::string checkpoint_digest(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
 
-/// A checkpoint open for reading. Whatever is damaged or missing throws Error(checkpoint) that names the file
-/// and the dataset.
+/// A checkpoint open for reading. Damaged or missing data throws Error(checkpoint) that names the file and
+/// the dataset.
 class CheckpointFile {
  public:
   /// Opens the file, reads the header and the table of tensors, and verifies the header.
@@ -87,8 +87,8 @@ class CheckpointFile {
   /// All tensors, sorted by path.
   const std::vector<CheckpointEntry>& entries() const;
   bool has(const std::string& path) const;
-  /// Reads a tensor into `to`, in host memory, whose shape and dtype must be the entry's. Verifies the
-  /// checksum; on an error the contents of `to` are undefined.
+  /// Reads a tensor into `to`, which is in host memory and has the shape and dtype of the entry. Verifies the
+  /// checksum. On an error the contents of `to` are undefined.
   void read_into(const std::string& path, Tensor to) const;
   /// Reads everything, verifies every checksum and recomputes the digest.
   void verify() const;

@@ -15,14 +15,14 @@ std::regex compiled(const std::string& text) {
   try {
     return std::regex(text, std::regex::ECMAScript);
   } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage, fmt::format("'{}' is no regular expression: {}", text, error.what()), "",
+    throw Error(ErrorKind::usage, fmt::format("'{}' is not a regular expression: {}", text, error.what()), "",
                 "Patterns match whole names: conv1/.* means all variables of conv1.");
   }
 }
 
 bool is_scope(const std::string& text) { return text.ends_with('/'); }
 
-/// What a scope stands for in front of the rest: nothing for "/".
+/// The prefix that a scope stands for: nothing for "/".
 std::string_view prefix_of(const std::string& scope) {
   return scope == "/" ? std::string_view() : std::string_view(scope);
 }
@@ -51,10 +51,11 @@ std::vector<std::string> NamePatterns::unused(const std::vector<std::string>& na
 NameRules::NameRules(std::vector<Rule> rules) : rules_(std::move(rules)) {
   for (const auto& [from, to] : rules_) {
     LOCKSTEP_REQUIRE(!from.empty() && !to.empty(), ErrorKind::usage,
-                     "a rule that renames '{}' to '{}': both sides are needed", from, to);
+                     "a rule that renames '{}' to '{}' needs both sides", from, to);
     LOCKSTEP_REQUIRE(
         is_scope(from) == is_scope(to), ErrorKind::usage,
-        "a rule that renames '{}' to '{}': a scope, which ends with '/', stands for another scope", from, to);
+        "a rule that renames '{}' to '{}': both sides must be scopes, which end with '/', or neither", from,
+        to);
     patterns_.push_back(is_scope(from) ? std::nullopt : std::optional(compiled(from)));
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which variables are meant, and what they are called elsewhere: for warm starts and for exports. Names are
-// variables' paths ("conv1/kernel"), without the group "variables/". Text alone: no files.
+// Selection and renaming of variables for warm starts and exports. Names are the paths of variables
+// ("conv1/kernel") without the group "variables/". Works on text only, not on files.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace lockstep {
 
-/// Names matched by regular expressions (ECMAScript) as a whole: "conv1/.*", ".*/kernel".
+/// Regular expressions (ECMAScript) that match whole names: "conv1/.*", ".*/kernel".
 class NamePatterns {
  public:
-  /// None: every name matches. Throws Error(usage) for one that is no regular expression.
+  /// Without patterns every name matches. Throws Error(usage) for an invalid regular expression.
   explicit NamePatterns(std::vector<std::string> patterns = {});
   bool matches(const std::string& name) const;
-  /// Patterns that match none of `names`: misspelt ones.
+  /// The patterns that match none of `names`, which are probably misspelt.
   std::vector<std::string> unused(const std::vector<std::string>& names) const;
 
  private:
@@ -27,22 +27,23 @@ class NamePatterns {
   std::vector<std::regex> patterns_;
 };
 
-/// Names changed by rules (from, to). A rule that is the name itself comes first; else the first that fits,
-/// in order: "scope/" stands for everything below it and "/" for everything, on either side; anything else is
-/// a regular expression for the whole name, and $1, $2 ... in `to` are its groups. No rule: the name stays.
+/// Renaming by rules (from, to). A rule whose left side equals the name has priority; otherwise the first
+/// matching rule applies. "scope/" stands for everything below it and "/" for everything, on either side. Any
+/// other left side is a regular expression for the whole name, and $1, $2, ... in `to` are its groups. A name
+/// without a matching rule does not change.
 class NameRules {
  public:
   using Rule = std::pair<std::string, std::string>;
-  /// Throws Error(usage) for a rule that cannot be meant.
+  /// Throws Error(usage) for an invalid rule.
   explicit NameRules(std::vector<Rule> rules = {});
   std::string renamed(const std::string& name) const;
-  /// The left sides of rules that change none of `names`.
+  /// The left sides of the rules that match none of `names`.
   std::vector<std::string> unused(const std::vector<std::string>& names) const;
 
  private:
   std::optional<std::size_t> rule_for(const std::string& name) const;
   std::vector<Rule> rules_;
-  std::vector<std::optional<std::regex>> patterns_;  // none for scopes
+  std::vector<std::optional<std::regex>> patterns_;  // empty for scopes
 };
 
 }  // namespace lockstep

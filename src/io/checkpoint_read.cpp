@@ -132,7 +132,8 @@ void CheckpointFile::Impl::read_header() {
 
 void CheckpointFile::Impl::collect(hid_t group, const std::string& prefix, int depth,
                                    std::vector<StoredEntry>& found) const {
-  if (depth > kDeepestGroup) throw Error(context.kind, "has groups without end", path, context.advice);
+  if (depth > kDeepestGroup)
+    throw Error(context.kind, "its groups are nested too deeply", path, context.advice);
   H5G_info_t info{};
   hdf5_checked(H5Gget_info(group, &info), context, "list");
   for (hsize_t i = 0; i < info.nlinks; ++i) {
@@ -152,8 +153,8 @@ void CheckpointFile::Impl::collect(hid_t group, const std::string& prefix, int d
   }
 }
 
-/// Reads the bytes of a contiguous dataset and returns their hash: piece by piece, so that a piece is hashed
-/// while it is in the cache.
+/// Reads the bytes of a contiguous dataset and returns their hash. It reads piece by piece, so that each
+/// piece is hashed while it is in the cache.
 std::uint64_t CheckpointFile::Impl::read_pieces(haddr_t address, const Tensor& to,
                                                 const Hdf5Context& place) const {
   constexpr std::size_t kPieceBytes = 256 << 10;
@@ -182,7 +183,8 @@ void CheckpointFile::Impl::read(std::size_t index, const Tensor& to) const {
     const Hdf5Lock lock;
     const Hdf5Handle dataset(
         hdf5_checked(H5Dopen2(file.get(), entry.path.c_str(), H5P_DEFAULT), place, "open"), H5Dclose);
-    // Ours are contiguous and as in memory; what another program has rewritten in pieces is HDF5's to read.
+    // Lockstep's datasets are contiguous and have the memory layout. HDF5 reads those that another program
+    // has rewritten in chunks.
     if (std::endian::native == std::endian::little) address = H5Dget_offset(dataset.get());
     if (address == HADDR_UNDEF)
       hdf5_checked(
@@ -254,7 +256,7 @@ void CheckpointFile::verify() const {
   const std::string found = digest.finish(impl_->header);
   if (found != impl_->header.digest)
     throw Error(ErrorKind::checkpoint,
-                fmt::format("the digest is wrong: {} says the header, {} is the contents'",
+                fmt::format("the digest is wrong: the header has {}, the contents have {}",
                             impl_->header.digest, found),
                 impl_->path, impl_->context.advice);
 }

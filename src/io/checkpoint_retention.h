@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which checkpoints of a run stay. Arithmetic alone: no files.
+// The rules that decide which checkpoints of a run are kept. Arithmetic only, no files.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace lockstep {
 
 struct RetentionRules {
-  int keep = 5;                 ///< of the newest; 0: all
-  double keep_every_hours = 0;  ///< one for good in so many hours; 0: none
-  int keep_best = 0;            ///< by the metric, beside the others
+  int keep = 5;                 ///< number of newest ones; 0: all
+  double keep_every_hours = 0;  ///< preserve one per this many hours; 0: none
+  int keep_best = 0;            ///< number of best ones by the metric, in addition
   bool larger_is_better = false;
 };
 
@@ -23,10 +23,10 @@ struct RetentionRules {
 struct KeptCheckpoint {
   std::int64_t step = 0;
   std::string path;
-  double time = 0;                    ///< when it was written, seconds since 1970
-  std::optional<double> metric;       ///< if one was noted
-  bool preserved = false;             ///< kept for good by keep_every_hours
-  bool recent = false, best = false;  ///< why else it stays; set by apply_retention()
+  double time = 0;                    ///< of writing, seconds since 1970
+  std::optional<double> metric;       ///< if known
+  bool preserved = false;             ///< kept permanently by keep_every_hours
+  bool recent = false, best = false;  ///< other reasons to keep it; set by apply_retention()
   bool stays() const { return preserved || recent || best; }
 };
 

@@ -27,7 +27,7 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-/// Takes "..." off the front; empty if there is none.
+/// Removes the first "..." from `text` and returns its contents; empty if there is none.
 std::string quoted(std::string_view& text) {
   const std::size_t open = text.find('"');
   const std::size_t close = open == std::string_view::npos ? open : text.find('"', open + 1);

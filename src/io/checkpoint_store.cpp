@@ -42,7 +42,7 @@ std::optional<std::int64_t> step_of(const std::string& path) {
 
 std::string state_path(const std::string& run_dir) { return (fs::path(run_dir) / kStateFile).string(); }
 
-/// Without a readable state file: an empty one.
+/// Reads the state file; returns an empty state if it is not readable.
 CheckpointState read_state(const std::string& run_dir) {
   try {
     return parse_checkpoint_state(read_whole_file(state_path(run_dir), ErrorKind::checkpoint));
@@ -51,7 +51,7 @@ CheckpointState read_state(const std::string& run_dir) {
   }
 }
 
-/// As the state file writes it.
+/// The path as written in the state file.
 std::string relative(const std::string& path) {
   return fmt::format("{}/{}", kFolder, fs::path(path).filename().string());
 }
@@ -60,7 +60,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// When a file was written, for those that the state file does not tell of.
+/// The modification time of a file, for files that are missing in the state file.
 double modified(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return 0;

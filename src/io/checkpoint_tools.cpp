@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kGroup = "variables/";
 
-/// A tensor of a file with memory of its own.
+/// A tensor loaded from a file, with its memory.
 struct Loaded {
   Buffer memory;
   Tensor tensor;
@@ -59,7 +59,7 @@ void compare_values(const Tensor& a, const Tensor& b, TensorDifference& differen
                                                                  : std::abs(x[i] - y[i]);
     const double scale = std::max(std::abs(x[i]), std::abs(y[i]));
     const double relative = absolute == 0 ? 0 : std::isinf(absolute) ? absolute : absolute / scale;
-    // Once NaN, always NaN.
+    // A maximum that is NaN stays NaN.
     if (!(absolute <= difference.max_absolute) && !std::isnan(difference.max_absolute))
       difference.max_absolute = absolute;
     if (!(relative <= difference.max_relative) && !std::isnan(difference.max_relative))
@@ -84,7 +84,7 @@ void refuse_unused(const char* option, const std::vector<std::string>& unused, c
 CheckpointHeader weights_header(const CheckpointFile& file) {
   CheckpointHeader header = file.header();
   header.weights_only = true;
-  header.created.clear();  // now
+  header.created.clear();  // the time of writing
   return header;
 }
 
@@ -97,10 +97,10 @@ void write_weights(const std::string& output, const CheckpointHeader& header,
 
 Error not_of_one_model(const std::string& path, std::string what, const std::string& other) {
   return Error(ErrorKind::checkpoint, std::move(what), path,
-               fmt::format("Only checkpoints of one model can be averaged; the others go by {}.", other));
+               fmt::format("Only checkpoints of one model can be averaged; it was compared with {}.", other));
 }
 
-/// The mean of one variable, in the place of the first file's.
+/// The mean of one variable over all files.
 Loaded mean_of(std::span<const CheckpointFile> files, const CheckpointEntry& entry) {
   Loaded result = load(files.front(), entry);
   const bool real = entry.dtype == DType::f32 || entry.dtype == DType::f64;
@@ -135,7 +135,7 @@ std::string checkpoint_at(const std::string& path) {
   if (!std::filesystem::is_directory(path, code)) return path;
   std::vector<std::string> damaged;
   const std::optional<std::string> newest = CheckpointStore(path, 0).newest_intact(&damaged);
-  for (const std::string& reason : damaged) log_warning("passed over a damaged checkpoint: {}", reason);
+  for (const std::string& reason : damaged) log_warning("skipped a damaged checkpoint: {}", reason);
   if (!newest)
     throw Error(ErrorKind::checkpoint, "holds no intact checkpoint", path,
                 "Give a checkpoint file or a run directory.");
@@ -188,10 +188,10 @@ void export_weights(const CheckpointFile& file, const NamePatterns& variables, c
     const std::string name = entry.path.substr(kGroup.size());
     if (!variables.matches(name)) continue;
     const std::string other = rename.renamed(name);
-    LOCKSTEP_REQUIRE(!other.empty() && other.front() != '/' && other.back() != '/' &&
-                         other.find("//") == std::string::npos &&
-                         ('/' + other + '/').find("/./") == std::string::npos,
-                     ErrorKind::usage, "--rename makes '{}' of '{}', which is no name", other, name);
+    LOCKSTEP_REQUIRE(
+        !other.empty() && other.front() != '/' && other.back() != '/' &&
+            other.find("//") == std::string::npos && ('/' + other + '/').find("/./") == std::string::npos,
+        ErrorKind::usage, "--rename produces '{}' from '{}', which is not a valid name", other, name);
     LOCKSTEP_REQUIRE(taken.insert(other).second, ErrorKind::usage,
                      "--rename gives two variables the name '{}'", other);
     paths.push_back(std::string(kGroup) + other);

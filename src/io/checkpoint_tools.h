@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole checkpoints side by side: differences, averages, files with weights alone. One process, no run.
+// Operations on whole checkpoints: differences, averages, files that contain only weights. One process, no
+// run.
 #pragma once
 
 #include <span>
@@ -13,8 +14,8 @@
 
 namespace lockstep {
 
-/// `path`, or the newest intact checkpoint in it if it is a run directory; warns about damaged ones. Throws
-/// Error(checkpoint) if there is none.
+/// Returns `path`, or the newest intact checkpoint in it if it is a run directory; warns about damaged ones.
+/// Throws Error(checkpoint) if there is none.
 std::string checkpoint_at(const std::string& path);
 
 /// A tensor in two checkpoints.
@@ -24,20 +25,21 @@ struct TensorDifference {
   Kind kind = Kind::equal;
   std::string detail;              ///< shape: both shapes and types
   std::int64_t num_different = 0;  ///< values: elements whose bits differ
-  double max_absolute = 0;         ///< values: largest |a - b|; NaN if one of the two is NaN alone
+  double max_absolute = 0;         ///< values: largest |a - b|; NaN if only one of the two is NaN
   double max_relative = 0;         ///< values: largest |a - b| / max(|a|, |b|)
 };
-/// All tensors of both, sorted by path. Equal means: the same bits. Damage throws Error(checkpoint).
+/// Compares all tensors of both, sorted by path. Equal means equal bits. Damage throws Error(checkpoint).
 std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second);
 
-/// Writes the variables of `file` that `variables` matches, renamed, into a file of weights alone. Throws
-/// Error(checkpoint) if two would have one name, and Error(usage) if a pattern or rule means no variable.
+/// Writes the variables of `file` that match `variables`, renamed, to a file that contains only weights.
+/// Throws Error(checkpoint) if two variables would get the same name, and Error(usage) if a pattern or rule
+/// matches no variable.
 void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
                     const std::string& output);
 
-/// Writes the mean of the variables of checkpoints of one model into a file of weights alone: float32 and
-/// float64, added in double in the order given; other types must be equal in all. The header is the last
-/// one's. Throws Error(checkpoint) that names the first variable that does not fit.
+/// Writes the mean of the variables of checkpoints of one model to a file that contains only weights. float32
+/// and float64 are added in double, in the given order; other types must be equal in all files. The header is
+/// that of the last file. Throws Error(checkpoint) that names the first variable that does not match.
 void average_weights(std::span<const std::string> files, const std::string& output);
 
 }  // namespace lockstep

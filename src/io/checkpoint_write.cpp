@@ -24,7 +24,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBytesPerDataset = 1024;  // more than HDF5's own structures take
+constexpr std::size_t kBytesPerDataset = 1024;  // upper bound of HDF5's own structures
 constexpr std::size_t kBytesPerFile = 65536;
 
 std::string utc_now() {
@@ -66,8 +66,8 @@ Error disk_full(const std::string& path, std::size_t needed) {
       path, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
 }
 
-/// Asks for the disk space before anything is written: HDF5 does not recover well from a disk that fills up.
-/// File systems that cannot reserve are left to fail later.
+/// Reserves the disk space before anything is written, because HDF5 does not recover well from a full disk.
+/// Where the file system cannot reserve space, a full disk is detected later.
 void reserve(const FileDescriptor& file, const std::string& path, std::size_t needed) {
 #ifdef FALLOC_FL_KEEP_SIZE
   int result;
@@ -82,10 +82,10 @@ void reserve(const FileDescriptor& file, const std::string& path, std::size_t ne
 #endif
 }
 
-/// Gives back what was reserved and not used.
+/// Releases reserved space that was not used.
 void trim(const FileDescriptor& file, const std::string& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw file_error(ErrorKind::checkpoint, "look at", path, errno);
+  if (::fstat(file.get(), &status) != 0) throw file_error(ErrorKind::checkpoint, "query", path, errno);
   if (::ftruncate(file.get(), status.st_size) != 0)
     throw file_error(ErrorKind::checkpoint, "trim", path, errno);
 }
@@ -101,10 +101,10 @@ Hdf5Handle create_hdf5(const std::string& name, Hdf5Output& output, const Hdf5Co
           H5Fclose};
 }
 
-/// The error that HDF5 was not told of.
+/// Throws the error that the file driver has hidden from HDF5.
 void check_output(const Hdf5Output& output, const std::string& path, std::size_t needed) {
   if (output.error == ECANCELED)
-    throw Error(ErrorKind::checkpoint, "the writing was cancelled", path, "Older checkpoints are untouched.");
+    throw Error(ErrorKind::checkpoint, "writing was cancelled", path, "Older checkpoints are untouched.");
   if (output.error == ENOSPC || output.error == EDQUOT) throw disk_full(path, needed);
   if (output.error != 0) throw file_error(ErrorKind::checkpoint, "write", path, output.error);
 }
@@ -117,7 +117,7 @@ void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, const 
 
   const Hdf5Lock lock;
   const Hdf5Handle links(hdf5_checked(H5Pcreate(H5P_LINK_CREATE), context, "create properties"), H5Pclose);
-  hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "ask for groups");
+  hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "request groups");
   const Hdf5Handle layout(hdf5_checked(H5Pcreate(H5P_DATASET_CREATE), context, "create properties"),
                           H5Pclose);
   hdf5_checked(H5Pset_layout(layout.get(), H5D_CONTIGUOUS), context, "set the layout");
@@ -163,8 +163,8 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
                   context);
 }
 
-/// Tensors in order of their paths, each hashed just before it is written, while the disk is busy with the
-/// ones before it; the header, with their digest, last.
+/// Writes the tensors in path order, each hashed just before it is written, while the disk is busy with the
+/// previous ones. The header with their digest comes last.
 void write_file(const FileDescriptor& to, CheckpointHeader header, std::span<const CheckpointTensor> tensors,
                 const std::vector<std::size_t>& order, const std::string& path,
                 const std::atomic<bool>* cancelled) {
@@ -186,7 +186,7 @@ void write_file(const FileDescriptor& to, CheckpointHeader header, std::span<con
     hdf5_checked(H5Fflush(file.get(), H5F_SCOPE_LOCAL), context, "flush");
     hdf5_checked(file.close(), context, "close");
   } catch (const Error&) {
-    check_output(output, path, needed);  // what HDF5 stumbled over
+    check_output(output, path, needed);  // the original cause, if HDF5 failed as a consequence
     throw;
   }
   check_output(output, path, needed);
@@ -244,7 +244,7 @@ void write_checkpoint(const std::string& path, CheckpointHeader header,
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
   FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a file beside it", path, errno);
+  if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a temporary file", path, errno);
   write_file(file, std::move(header), tensors, order, path, cancelled);
   if (file.close() != 0) throw file_error(ErrorKind::checkpoint, "close", path, errno);
   publish_file(temporary, path, ErrorKind::checkpoint);

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kPage = 4096;
-constexpr double kSecondsToEnd = 5;     // for a checkpoint in flight when the writer goes
-constexpr double kSecondsToCancel = 3;  // for it to notice that it is cancelled
+constexpr double kSecondsToEnd = 5;     // for a checkpoint in flight when the writer is destroyed
+constexpr double kSecondsToCancel = 3;  // for it to notice the cancellation
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -34,7 +34,7 @@ std::size_t total_bytes(std::span<const CheckpointTensor> tensors) {
   return bytes;
 }
 
-/// Runs `function(part, parts)` on all threads of the pool, or alone.
+/// Runs `function(part, parts)` on all threads of the pool, or on this thread if there is no pool.
 template <typename Function>
 void on_all(ThreadPool* pool, Function function) {
   if (pool == nullptr)
@@ -43,7 +43,7 @@ void on_all(ThreadPool* pool, Function function) {
     pool->run([&](int thread) { function(thread, pool->size()); });
 }
 
-/// The stream beside the one that computes, and what has happened on both.
+/// A second stream for the copies, and the events that synchronise it with the computing stream.
 struct SideStream {
   explicit SideStream(Device& of) : device(of), stream(of), ready(of), copied(of) {}
   Device& device;
@@ -51,7 +51,7 @@ struct SideStream {
   DeviceEvent ready, copied;
 };
 
-/// Copies of tensors in one piece of memory.
+/// Copies of tensors in one block of memory.
 class Snapshot {
  public:
   explicit Snapshot(Device* device) {
@@ -61,11 +61,11 @@ class Snapshot {
   void reserve(std::size_t bytes) {
     if (bytes <= memory_.size_bytes()) return;
     memory_ = {};
-    // Written with zeros: its pages are real now, not at the first save.
+    // The memory is written with zeros, so its pages exist before the first save.
     memory_ = side_ ? Buffer::pinned(side_->device, bytes) : Buffer(cpu_device(), bytes);
   }
 
-  /// What is on a device is on its way when this returns.
+  /// Copies tensors. Copies from a device may still be in progress on return.
   void copy(std::span<const CheckpointTensor> tensors, const CheckpointCopyWays& ways) {
     const std::size_t bytes = total_bytes(tensors);
     reserve(bytes);
@@ -81,7 +81,7 @@ class Snapshot {
   }
 
   const DeviceEvent* copied() const { return side_ ? &side_->copied : nullptr; }
-  /// The copies of the last copy(); waits for what is on its way. Throws Error(device).
+  /// The copies of the last copy(); waits until they are complete. Throws Error(device).
   const std::vector<CheckpointTensor>& tensors() const {
     if (side_) side_->copied.wait();
     return copies_;
@@ -98,7 +98,7 @@ class Snapshot {
     side_->copied.record(side_->stream.get());
   }
 
-  /// Of all bytes in a row, this part's of what is in host memory.
+  /// Copies this part's share of all bytes, except tensors on a device.
   void copy_part(std::span<const CheckpointTensor> tensors, std::size_t bytes, int part, int parts) const {
     const Range own = part_of(static_cast<std::int64_t>(bytes), part, parts, kPage);
     std::int64_t begin = 0;
@@ -119,7 +119,7 @@ class Snapshot {
   std::vector<CheckpointTensor> copies_;
 };
 
-/// Signals are the other threads'.
+/// Blocks all signals in this thread and in threads that it starts: other threads handle them.
 class NoSignals {
  public:
   NoSignals() {
@@ -142,10 +142,10 @@ struct CheckpointWriter::Shared {
       : store(std::move(where)), snapshot(device) {}
 
   const std::shared_ptr<CheckpointStore> store;
-  std::thread thread;  // the owner's
+  std::thread thread;  // joined or detached by the owner
   std::atomic<bool> cancelled{false};
 
-  // The loop's while not busy, the thread's while busy.
+  // Used by the training loop while not busy, by the writer's thread while busy.
   Snapshot snapshot;
   CheckpointHeader header;
   CheckpointOutcome outcome;
@@ -219,9 +219,9 @@ CheckpointWriter::~CheckpointWriter() {
     return;
   }
   try {
-    log_warning("{}: the disk does not answer; the checkpoint of this step is given up",
+    log_warning("{}: the disk does not respond; the checkpoint of this step is abandoned",
                 shared_->store->path_of(step()));
-  } catch (const std::exception&) {  // a destructor says what it can
+  } catch (const std::exception&) {  // a destructor must not throw
   }
   shared_->thread.detach();
 }

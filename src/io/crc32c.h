@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: CRC-32C (Castagnoli; RFC 3720, appendix B.4), and the masked form that TFRecord files hold:
-// a CRC of data that contain CRCs would be weak, so it is rotated and shifted.
+// Internal to io: CRC-32C (Castagnoli; RFC 3720, appendix B.4), and the masked form in TFRecord files. A CRC
+// of data that contain CRCs would be weak, so the format rotates and shifts it.
 #pragma once
 
 #include <cstddef>

@@ -65,11 +65,11 @@ EventRecord to_record(const event_file::Event& event) {
 struct EventReader::Impl {
   std::string path, note;
   std::FILE* file = nullptr;
-  std::uint64_t offset = 0;  // of the record that is being read
+  std::uint64_t offset = 0;  // of the current record
   bool ended = false;
 
   ~Impl() {
-    if (file != nullptr) std::fclose(file);  // opened for reading: nothing can be lost
+    if (file != nullptr) std::fclose(file);  // opened for reading: no data can be lost
   }
 
   Error damaged(std::string_view what) const {
@@ -79,7 +79,7 @@ struct EventReader::Impl {
 
   /// Appends up to `bytes` bytes to `to`; fewer only at the end of the file.
   void read(std::string& to, std::uint64_t bytes) {
-    while (bytes > 0) {  // in blocks: a length is believed only as far as there are bytes
+    while (bytes > 0) {  // in blocks, so that a wrong length does not allocate too much
       const std::size_t block = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kBlockBytes));
       const std::size_t start = to.size();
       to.resize(start + block);
@@ -96,9 +96,9 @@ struct EventReader::Impl {
   std::optional<std::string> end(std::size_t leftover) {
     ended = true;
     if (leftover > 0)
-      note = fmt::format(
-          "{}: the last record, at byte {}, is cut short ({} bytes of it are there), as after a killed run",
-          path, offset, leftover);
+      note =
+          fmt::format("{}: the last record, at byte {}, is truncated after {} bytes, as after a killed run",
+                      path, offset, leftover);
     return std::nullopt;
   }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads event files, record by record, with every CRC verified.
+// Reads event files record by record and verifies every CRC.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-/// One value of a summary. `kind` says what it is: "scalar", "histogram", "image", "audio", "tensor" or
-/// "unknown"; only scalars have a `number`.
+/// One value of a summary. `kind` is "scalar", "histogram", "image", "audio", "tensor" or "unknown"; only
+/// scalars have a `number`.
 struct EventValue {
   std::string tag;
   std::string kind;
@@ -24,7 +24,7 @@ struct EventRecord {
   double wall_time = 0;  ///< seconds since 1970
   std::int64_t step = 0;
   std::string file_version;  ///< first record only: "brain.Event:2"
-  bool restart = false;      ///< what earlier files say of `step` and later is void
+  bool restart = false;      ///< earlier records of `step` and later are invalid
   std::vector<EventValue> values;
 };
 
@@ -36,10 +36,11 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  /// The next record; nullopt at the end. A record that is cut short by the end of the file (of a killed run)
-  /// is an end, and note() says so. A damaged record throws Error(data) with its offset.
+  /// Returns the next record, or nullopt at the end. A record that the end of the file truncates (after a
+  /// killed run) counts as the end, and note() reports it. A damaged record throws Error(data) with its
+  /// offset.
   std::optional<EventRecord> next();
-  /// What was odd about the end; empty if nothing.
+  /// A remark about an irregular end; otherwise empty.
   const std::string& note() const;
 
  private:

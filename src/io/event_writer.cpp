@@ -55,7 +55,7 @@ struct EventWriter::Impl {
 
   void fail(const Error& reason) {
     error = reason.what();
-    log_warning("{}: {}; no more events are written, the run goes on", reason.where(),
+    log_warning("{}: {}; no more events are written, the run continues", reason.where(),
                 reason.what_happened());
     buffer.clear();
     file = FileDescriptor();
@@ -72,8 +72,8 @@ struct EventWriter::Impl {
          fmt::format("events.out.tfevents.{:010.0f}.{}.{}", now, host_name(), ::getpid()))
             .string();
     std::string candidate = name;
-    for (int i = 1; i <= kMostFilesPerSecond;
-         ++i) {  // a second writer of this process within the second gets a suffix
+    // A further writer of this process in the same second gets a suffix.
+    for (int i = 1; i <= kMostFilesPerSecond; ++i) {
       file =
           FileDescriptor(::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
       if (file.is_open() || errno != EEXIST) break;
@@ -113,7 +113,7 @@ EventWriter::EventWriter(const std::string& folder) : impl_(std::make_unique<Imp
 EventWriter::~EventWriter() {
   try {
     close();
-  } catch (...) {  // out of memory for a message: nothing is left to be done
+  } catch (...) {  // out of memory for the message
   }
 }
 

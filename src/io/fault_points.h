@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: the places where the writing of a checkpoint can be broken on purpose (core/fault.h). In
-// builds without LOCKSTEP_FAULTS nothing of it is left. Only what is written under a FaultStep counts: the
-// state file and metrics.jsonl go through the same functions and are left alone.
+// Internal to io: the fault points in the writing of a checkpoint (core/fault.h). In builds without
+// LOCKSTEP_FAULTS these functions have no effect. Only writes under a FaultStep are affected: the state file
+// and metrics.jsonl use the same functions but never fail.
 //
 //   ENOSPC, EIO          a write fails
-//   short_write          a write writes half of what it was given, and says so
+//   short_write          a write writes half of its data and reports that
 //   slow_write           a write takes three seconds
-//   kill_in_write        SIGKILL with half of a write done
-//   EIO_fsync            fsync of the finished temporary fails
+//   kill_in_write        SIGKILL after half of a write
+//   EIO_fsync            fsync of the finished temporary file fails
 //   kill_before_fsync, kill_before_rename, kill_after_rename
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: an owned file descriptor, and the Error that a failed system call becomes.
+// Internal to io: an owned file descriptor, and the Error for failed system calls.
 #pragma once
 
 #include <string>
@@ -27,14 +27,14 @@ class FileDescriptor {
 
   int get() const { return value_; }
   bool is_open() const { return value_ >= 0; }
-  /// Closes and returns close's result: on some file systems a write error comes only here.
+  /// Closes and returns the result of close(2): some file systems report a write error only here.
   int close();
 
  private:
   int value_ = -1;
 };
 
-/// "path: cannot <action>: <text of errno's `code`>", with advice for the usual ones.
+/// Creates the error "path: cannot <action>: <text of errno `code`>", with advice for common codes.
 Error file_error(ErrorKind kind, std::string_view action, const std::string& path, int code);
 
 }  // namespace lockstep

@@ -23,16 +23,16 @@ void write_scalar(hid_t object, const char* name, hid_t file_type, hid_t memory_
   hdf5_checked(attribute.close(), context, what);
 }
 
-/// A text of `length` characters, padded with zeros.
+/// A fixed-length text type, padded with zeros.
 Hdf5Handle text_type(std::size_t length, const Hdf5Context& context) {
-  Hdf5Handle type(hdf5_checked(H5Tcopy(H5T_C_S1), context, "make a text type"), H5Tclose);
-  hdf5_checked(H5Tset_size(type.get(), length > 0 ? length : 1), context, "make a text type");
-  hdf5_checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), context, "make a text type");
-  hdf5_checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), context, "make a text type");
+  Hdf5Handle type(hdf5_checked(H5Tcopy(H5T_C_S1), context, "create a text type"), H5Tclose);
+  hdf5_checked(H5Tset_size(type.get(), length > 0 ? length : 1), context, "create a text type");
+  hdf5_checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), context, "create a text type");
+  hdf5_checked(H5Tset_cset(type.get(), H5T_CSET_UTF8), context, "create a text type");
   return type;
 }
 
-/// The open attribute, once it is known to hold one value of `type_class`.
+/// Opens an attribute and checks that it has one value of `type_class`.
 Hdf5Handle open_scalar(hid_t object, const char* name, H5T_class_t type_class, const Hdf5Context& context) {
   const std::string what = action("read", name);
   const htri_t exists = hdf5_checked(H5Aexists(object, name), context, what);
@@ -66,7 +66,7 @@ void write_attribute(hid_t object, const char* name, std::uint64_t value, const 
 }
 
 void write_attribute(hid_t object, const char* name, const std::string& value, const Hdf5Context& context) {
-  LOCKSTEP_CHECK(value.find('\0') == std::string::npos, "attribute '{}' holds a zero character", name);
+  LOCKSTEP_CHECK(value.find('\0') == std::string::npos, "attribute '{}' contains a zero character", name);
   const Hdf5Lock lock;
   const Hdf5Handle type = text_type(value.size(), context);
   write_scalar(object, name, type.get(), type.get(), value.c_str(), context);

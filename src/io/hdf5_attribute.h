@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: scalar attributes of HDF5 objects. Texts have a fixed length and UTF-8 (texts of variable
-// length lie in a heap without checksums). The caller holds no lock; each call takes it.
+// Internal to io: scalar attributes of HDF5 objects. Texts have a fixed length and UTF-8, because texts of
+// variable length are stored in a heap without checksums. The caller need not hold the HDF5 lock.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ void write_attribute(hid_t object, const char* name, std::int64_t value, const H
 void write_attribute(hid_t object, const char* name, std::uint64_t value, const Hdf5Context& context);
 void write_attribute(hid_t object, const char* name, const std::string& value, const Hdf5Context& context);
 
-/// Each throws Error(context.kind) when the attribute is missing or of another type.
+/// Throw Error(context.kind) if the attribute is missing or of another type.
 void read_attribute(hid_t object, const char* name, std::int64_t& value, const Hdf5Context& context);
 void read_attribute(hid_t object, const char* name, std::uint64_t& value, const Hdf5Context& context);
 void read_attribute(hid_t object, const char* name, std::string& value, const Hdf5Context& context);

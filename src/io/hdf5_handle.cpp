@@ -23,7 +23,8 @@ std::recursive_mutex& process_wide_mutex() {
 #define LOCKSTEP_HDF5_HAS_FILE_LOCKING 0
 #endif
 
-/// Older libraries learn only from the environment, before their first use, that files are not to be locked.
+/// Older libraries read the setting that disables file locks only from the environment, before their first
+/// use.
 void prepare_library() {
 #if !LOCKSTEP_HDF5_HAS_FILE_LOCKING
   static const bool done = (::setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0), true);
@@ -40,12 +41,13 @@ herr_t keep_innermost(unsigned, const H5E_error2_t* error, void* text) {
 
 Hdf5Lock::Hdf5Lock() : lock_(process_wide_mutex()) {
   prepare_library();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // per thread in thread-safe builds, hence each time
+  // In thread-safe builds this setting is per thread, so it is set each time.
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
 std::string hdf5_error_text() {
   std::string text;
-  // Downward ends at the innermost function, whose text says what really happened.
+  // The last function of the downward walk is the innermost, whose text has the actual reason.
   if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_innermost, &text) < 0 || text.empty())
     text = "unknown reason";
   H5Eclear2(H5E_DEFAULT);
@@ -69,7 +71,7 @@ Hdf5Handle hdf5_access_properties(const Hdf5Context& context) {
   Hdf5Handle access(hdf5_checked(H5Pcreate(H5P_FILE_ACCESS), context, "create access properties"), H5Pclose);
   hdf5_checked(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), context, "set the close degree");
 #if LOCKSTEP_HDF5_HAS_FILE_LOCKING
-  hdf5_checked(H5Pset_file_locking(access.get(), false, true), context, "switch off file locking");
+  hdf5_checked(H5Pset_file_locking(access.get(), false, true), context, "disable file locking");
 #endif
   return access;
 }

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: the one place that deals with HDF5's handles, lock and error texts.
+// Internal to io: all handling of HDF5's identifiers, lock and error texts.
 //
-// HDF5 is not safe between threads (and Debian's build need not be), so every use of it happens under one
-// process-wide Hdf5Lock, closing of handles included. HDF5's own printing of errors is off; hdf5_checked()
+// HDF5 is not thread-safe (Debian's build need not be). Every use of it, including the closing of handles,
+// therefore happens under one process-wide Hdf5Lock. HDF5's own printing of errors is off; hdf5_checked()
 // turns a failed call into an Error with HDF5's innermost reason.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-/// Holds the process-wide lock (recursive) and keeps HDF5 from printing.
+/// Holds the process-wide recursive lock and disables HDF5's printing.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -29,17 +29,17 @@ class Hdf5Lock {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-/// HDF5's description of the failure that just happened, then forgets it; "unknown reason" if it gives none.
+/// Returns HDF5's description of the last failure and clears it; "unknown reason" if there is none.
 std::string hdf5_error_text();
 
-/// What failed calls report: kind and place.
+/// Kind, place and advice for the errors of failed calls.
 struct Hdf5Context {
   ErrorKind kind;
   std::string where;
   std::string advice;
 };
 
-/// Returns `result`, or throws when it is negative: "cannot <action>: <HDF5's reason>".
+/// Returns `result`. If it is negative, throws "cannot <action>: <HDF5's reason>".
 template <typename Result>
 Result hdf5_checked(Result result, const Hdf5Context& context, std::string_view action) {
   if (result < 0)
@@ -48,7 +48,7 @@ Result hdf5_checked(Result result, const Hdf5Context& context, std::string_view 
   return result;
 }
 
-/// An owned HDF5 identifier. close() reports failure; the destructor, which may only tidy up, does not.
+/// An owned HDF5 identifier. close() reports a failure; the destructor ignores it.
 class Hdf5Handle {
  public:
   using Closer = herr_t (*)(hid_t);
@@ -77,17 +77,17 @@ class Hdf5Handle {
   Closer closer_ = nullptr;
 };
 
-/// Access properties of every file we open: no file locks (they break on NFS and Lustre), and closing a file
-/// closes everything in it.
+/// Access properties for all files: no file locks (they fail on NFS and Lustre), and closing a file closes
+/// everything in it.
 Hdf5Handle hdf5_access_properties(const Hdf5Context& context);
 /// Opens an existing file for reading, without a file lock.
 Hdf5Handle hdf5_open_file(const std::string& path, const Hdf5Context& context);
 
-/// The type in memory for `type`; bf16 and f16 are their 16 bits as u16.
+/// The HDF5 type of `type` in memory; bf16 and f16 are stored as u16.
 hid_t hdf5_memory_type(DType type);
-/// The type in files: little-endian.
+/// The HDF5 type of `type` in files: little-endian.
 hid_t hdf5_file_type(DType type);
-/// The DType of a number type in a file (either byte order); false if it is not one of ours.
+/// Sets `result` to the DType of a number type in a file (either byte order). Returns false for other types.
 bool hdf5_dtype_of(hid_t type, DType& result);
 
 }  // namespace lockstep

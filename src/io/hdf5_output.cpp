@@ -19,9 +19,9 @@ namespace lockstep {
 
 namespace {
 
-/// So that a cancelled writer ends soon.
+/// Limits the time until a cancelled writer ends.
 constexpr std::size_t kLargestWrite = std::size_t{64} << 20;
-/// Smaller writes are left to the system to collect.
+/// The operating system collects smaller writes by itself.
 constexpr std::size_t kWorthTelling = std::size_t{1} << 20;
 
 struct DriverInfo {
@@ -66,7 +66,7 @@ herr_t set_end_of_space(H5FD_t* file, H5FD_mem_t, haddr_t address) {
 
 haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) { return ours(file)->output->end_bytes; }
 
-/// What cannot be read, because it is not there or was swallowed, is zero.
+/// Bytes that do not exist or were not written read as zero.
 herr_t read_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, void* to) {
   Hdf5Output& output = *ours(file)->output;
   auto* position = static_cast<char*>(to);
@@ -100,7 +100,7 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t
       break;
     }
 #ifdef SYNC_FILE_RANGE_WRITE
-    // The disk may begin now, while the next tensor is hashed; fsync() at the end waits and reports.
+    // Lets the disk start now, while the next tensor is hashed. fsync() at the end waits and reports errors.
     if (static_cast<std::size_t>(written) >= kWorthTelling)
       ::sync_file_range(output.descriptor, static_cast<off_t>(address), written, SYNC_FILE_RANGE_WRITE);
 #endif
@@ -111,7 +111,7 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t
   return 0;
 }
 
-/// The file's length becomes that of the space that HDF5 has given out.
+/// Sets the file's length to the space that HDF5 has allocated.
 herr_t truncate_file(H5FD_t* file, hid_t, hbool_t) {
   OpenFile& open = *ours(file);
   Hdf5Output& output = *open.output;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr unsigned kGzipBufferBytes = 1U << 17;
 constexpr std::size_t kLineBlockBytes = std::size_t{1} << 18;
-/// Deflate's greatest ratio (zlib.net/zlib_tech.html).
+/// The maximum compression ratio of deflate (zlib.net/zlib_tech.html).
 constexpr std::int64_t kMaxGzipRatio = 1032;
 
 std::string errno_text(int code) { return code == 0 ? "unknown reason" : std::strerror(code); }
@@ -29,7 +29,7 @@ std::string errno_text(int code) { return code == 0 ? "unknown reason" : std::st
 struct InputFile::Stream {
   gzFile file = nullptr;
   ~Stream() {
-    if (file != nullptr) gzclose_r(file);  // read only: nothing can be lost
+    if (file != nullptr) gzclose_r(file);  // read only: no data can be lost
   }
 };
 
@@ -67,7 +67,7 @@ std::size_t InputFile::read(void* data, std::size_t bytes) {
     int code = Z_OK;
     const char* const text = gzerror(stream_->file, &code);
     if (code == Z_BUF_ERROR)
-      throw Error(ErrorKind::data, "the gzip stream ends early: truncated?", path_,
+      throw Error(ErrorKind::data, "the gzip stream ends early: the file may be truncated", path_,
                   "Copy or download the file again; `gzip -t` checks it.");
     if (got < 0)
       throw Error(ErrorKind::data,
@@ -95,7 +95,8 @@ LineReader::LineReader(InputFile& file) : file_(file), block_(kLineBlockBytes) {
   if (std::string_view(block_.data(), last_).starts_with(byte_order_mark)) first_ = byte_order_mark.size();
 }
 
-/// Moves what is unread to the front and reads more behind it; a line longer than the block doubles it.
+/// Moves the unread bytes to the front and reads more after them. A line longer than the block doubles the
+/// block.
 void LineReader::fill() {
   std::copy(block_.begin() + static_cast<std::ptrdiff_t>(first_),
             block_.begin() + static_cast<std::ptrdiff_t>(last_), block_.begin());

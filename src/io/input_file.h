@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to io: bytes and lines of a file that may be gzip. Which of the two it is, its first bytes say, not
-// its name.
+// Internal: bytes and lines of a file that may be gzip. The first bytes decide, not the file name.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace lockstep {
 
-/// A regular file, read once from its start. Every failure is Error(data) with the file's name.
+/// A regular file, read once from its start. Every failure is an Error(data) with the file's name.
 class InputFile {
  public:
   explicit InputFile(std::string path);
@@ -22,13 +21,14 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  /// The most bytes that it can unpack to: what a header claims is checked against it before memory is taken.
+  /// An upper bound of the unpacked size. Readers check the sizes in headers against it before they allocate
+  /// memory.
   std::int64_t max_bytes() const;
-  /// Reads up to `bytes`; fewer only at the end. A gzip stream that is cut off or damaged throws.
+  /// Reads up to `bytes`; returns fewer only at the end. A truncated or damaged gzip stream throws.
   std::size_t read(void* data, std::size_t bytes);
-  /// False, with what there was in `data`, if fewer bytes are left.
+  /// Returns false if fewer bytes are left; `data` then contains those.
   bool read_exactly(void* data, std::size_t bytes) { return read(data, bytes) == bytes; }
-  /// Passes over `bytes`; false if there are fewer.
+  /// Skips `bytes`; returns false if fewer are left.
   bool skip(std::int64_t bytes);
 
  private:
@@ -38,13 +38,14 @@ class InputFile {
   std::unique_ptr<Stream> stream_;
 };
 
-/// The lines of a text file, without "\n" or "\r\n". A byte order mark of UTF-8 is passed over.
+/// The lines of a text file without "\n" or "\r\n". Skips a UTF-8 byte order mark.
 class LineReader {
  public:
   explicit LineReader(InputFile& file);
-  /// The next line; valid until the next call. False at the end: a file's last "\n" begins no further line.
+  /// Sets `line` to the next line, which is valid until the next call. Returns false at the end; a final "\n"
+  /// does not begin another line.
   bool next(std::string_view& line);
-  /// Of the line that next() gave last, from 1.
+  /// The number of the last line, from 1.
   std::int64_t line_number() const { return line_number_; }
 
  private:
@@ -52,7 +53,7 @@ class LineReader {
 
   InputFile& file_;
   std::vector<char> block_;
-  std::size_t first_ = 0, last_ = 0;  ///< what is unread lies in block_[first_, last_)
+  std::size_t first_ = 0, last_ = 0;  ///< unread bytes are block_[first_, last_)
   bool at_end_ = false;
   std::int64_t line_number_ = 0;
 };

@@ -12,7 +12,7 @@ std::string hdf5_library_version() {
   const Hdf5Lock lock;
   unsigned major = 0, minor = 0, release = 0;
   hdf5_checked(H5get_libversion(&major, &minor, &release), {ErrorKind::device, "", ""},
-               "ask for HDF5's version");
+               "query HDF5's version");
   return fmt::format("{}.{}.{}", major, minor, release);
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is dropped: records of later steps.
+/// Records after these steps are dropped.
 struct Limits {
   std::int64_t step, evaluated_step;
 };
@@ -48,12 +48,12 @@ struct MetricsLog::Impl {
 
   void fail(const Error& reason) {
     error = reason.what();
-    log_warning("{}: {}; no more metrics are written, the run goes on", reason.where(),
+    log_warning("{}: {}; no more metrics are written, the run continues", reason.where(),
                 reason.what_happened());
     file = FileDescriptor();
   }
 
-  /// The contents without a last line that has no end; nullopt if there is no file.
+  /// The contents without an incomplete last line; nullopt if there is no file.
   std::optional<std::string> whole_lines(bool& was_cut) const {
     was_cut = false;
     std::error_code code;
@@ -92,9 +92,9 @@ struct MetricsLog::Impl {
       if (what == Line::odd) ++odd;
       if (what == Line::kept) kept += line;
     }
-    if (odd > 0) log_warning("{}: {} lines that are no records are removed", path, odd);
+    if (odd > 0) log_warning("{}: removed {} lines that are not records", path, odd);
     if (!was_cut && kept.size() == text->size()) return;
-    file = FileDescriptor();  // the name is about to belong to another file
+    file = FileDescriptor();  // a new file is about to replace it
     write_file_atomically(path, kept, ErrorKind::data);
   }
 };

@@ -33,7 +33,7 @@ std::string this_process() {
   return fmt::format("process {} on {} since {}", ::getpid(), host_name(), since.data());
 }
 
-/// What the holder wrote; it may be in the middle of doing so.
+/// The text that the holder has written; it may still be writing.
 std::string holder(const FileDescriptor& file) {
   std::array<char, kMostHolderBytes> text{};
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
@@ -61,16 +61,17 @@ RunLock::RunLock(const std::string& run_dir) : impl_(std::make_unique<Impl>()) {
                 run_dir,
                 "Wait until that run has ended, stop it, or choose another directory with --run-dir.");
   if (result != 0)
-    log_warning("{}: this file system cannot lock ({}); see to it that no other run uses the run directory",
+    log_warning("{}: this file system cannot lock ({}); make sure that no other run uses the run directory",
                 path, std::strerror(errno));
 
-  // For people only; the lock itself does not depend on it.
+  // Information for users; the lock does not depend on it.
   const std::string text = this_process() + "\n";
   if (::ftruncate(impl_->file.get(), 0) != 0 || !write_fully(impl_->file.get(), text.data(), text.size()))
-    log_warning("{}: cannot write who holds the lock: {}", path, std::strerror(errno));
+    log_warning("{}: cannot write the holder of the lock: {}", path, std::strerror(errno));
 }
 
-// Closing releases. The file stays: removing it could remove the lock of a run that has just started.
+// Closing releases the lock. The file stays, because removing it could remove the lock of a run that has just
+// started.
 RunLock::~RunLock() = default;
 
 }  // namespace lockstep

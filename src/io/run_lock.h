@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run at a time in a run directory. Held by the chief for the length of the run. The operating system
-// releases it when the process ends, however it ends; the file stays.
+// A lock that allows one run at a time in a run directory. The chief holds it for the duration of the run.
+// The operating system releases it when the process ends, in whatever way; the file remains.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace lockstep {
 
 class RunLock {
  public:
-  /// Locks `<run_dir>/.lock` (the folder must exist) and writes process, host and time into it. If another
-  /// process has it: Error(config) that names the holder and what to do. A file system that cannot lock gets
-  /// a warning.
+  /// Locks `<run_dir>/.lock` (the folder must exist) and writes process, host and time to it. Throws
+  /// Error(config) that names the holder and gives advice if another process holds it. On a file system
+  /// without locks, only logs a warning.
   explicit RunLock(const std::string& run_dir);
   ~RunLock();
   RunLock(const RunLock&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers of a tensor of any type, for people and programs that compare them.
+// The values of a tensor of any type, for comparisons by users and programs.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// All values of a tensor in host memory as double; exact for every type but int64 above 2^53.
+/// All values of a tensor in host memory as double. Exact for every type except int64 above 2^53.
 std::vector<double> values_of(const Tensor& tensor);
 
 }  // namespace lockstep

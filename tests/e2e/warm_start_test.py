@@ -86,7 +86,7 @@ class WarmStartTest(LockstepTest):
                 ("warm_start.variables=covn1/.*", 2, r"warm_start.variables: no variable .* 'covn1/\.\*'"),
                 ("warm_start.rename={a/: b/}", 2, "warm_start.rename: no variable"),
                 ("warm_start.variables=(", 2, "no regular expression"),
-                ("warm_start.rename={a/: b}", 2, "stands for another scope"),
+                ("warm_start.rename={a/: b}", 2, "both sides must be scopes"),
                 ("warm_start.checkpoint=/nonexistent", 4, "/nonexistent")):
             for ranks in (None, 2):
                 result = self.warm("run", self.pretrained, ranks=ranks, code=code, sets=[override])

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of numbers, plain or gzip: one line is one sample, one of its columns may be the label. Tolerated:
-// "\r\n", spaces and tabs around numbers, a leading "+", a byte order mark, blank lines at the end. Refused,
-// with line and column: everything else.
+// Lines of numbers, plain or gzip. One line is one sample; one of its columns may be the label. Accepted:
+// "\r\n", spaces and tabs around numbers, a leading "+", a byte order mark, blank lines at the end.
+// Everything else is an error with line and column.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -33,7 +33,7 @@ constexpr std::int64_t kNoLabel = -2;
 struct CsvFormat {
   char delimiter;
   bool header;
-  std::int64_t label_column;  ///< as the option; kNoLabel: none
+  std::int64_t label_column;  ///< the option's value; kNoLabel: none
 };
 
 CsvFormat format_options(const Params& params) {
@@ -57,7 +57,7 @@ class CsvFile {
  public:
   CsvFile(const std::string& path, const CsvFormat& format) : format_(format), file_(path), lines_(file_) {}
 
-  /// The next data row. A blank line counts only if something follows it: then it is an error.
+  /// Sets `line` to the next data row; false at the end. A blank line is an error only if a row follows it.
   bool next_row(std::string_view& line) {
     if (std::string_view names; format_.header && lines_.line_number() == 0 && !lines_.next(names))
       return false;
@@ -69,13 +69,13 @@ class CsvFile {
     return false;
   }
 
-  /// From the first data row that is read. `label_index` is -1 without a label.
+  /// Call at the first data row that is read. `label_index` is -1 without a label.
   void set_columns(std::int64_t columns, std::int64_t label_index) {
     columns_ = columns;
     label_index_ = label_index;
   }
 
-  /// Appends one row's numbers.
+  /// Appends the numbers of one row.
   void parse(std::string_view line, std::vector<float>& features, std::vector<double>& labels) const {
     const char *at = line.data(), *const end = at + line.size();
     for (std::int64_t column = 0;; ++column) {
@@ -108,7 +108,7 @@ class CsvFile {
   template <typename T>
   T number(const char*& at, const char* end, std::int64_t column) const {
     const char* const start = at;
-    // The usual case, and exact in a float: up to seven digits and nothing else.
+    // The common case, exact in a float: only digits, at most seven.
     const char* digit = at;
     std::int32_t whole = 0;
     for (; digit != end && *digit >= '0' && *digit <= '9' && digit - start < 7; ++digit)
@@ -121,7 +121,7 @@ class CsvFile {
     if (end - at > 1 && *at == '+' && at[1] != '-') ++at;
     T value{};
     auto [stop, code] = std::from_chars(at, end, value);
-    if (code == std::errc::result_out_of_range) {  // too large, or too small for its exponent: that is a zero
+    if (code == std::errc::result_out_of_range) {  // overflow, or underflow, which is zero
       long double wide{};
       code = std::from_chars(at, end, wide).ec;
       value = static_cast<T>(wide);
@@ -143,9 +143,9 @@ class CsvFile {
     if (not_finite)
       fail(line_number(),
            fmt::format("column {}: '{}' is not a finite number", column + 1, field.substr(0, 40)),
-           "Remove or repair the row; NaN, Inf and what is beyond float32 cannot be trained on.");
+           "Remove or repair the row; NaN, Inf and numbers beyond float32 cannot be trained on.");
     fail(line_number(), fmt::format("column {}: '{}' is not a number", column + 1, field.substr(0, 40)),
-         line_number() == 1 ? "If the first line holds names, set header: true."
+         line_number() == 1 ? "If the first line contains names, set header: true."
                             : "Check the row and the option delimiter.");
   }
 
@@ -153,7 +153,7 @@ class CsvFile {
     fail(line_number(),
          fmt::format("has {} columns, but the rows before it have {}", count_columns(line, format_.delimiter),
                      columns_),
-         "Every row needs the same number of columns; a file that was cut off ends in the middle of one.");
+         "Every row needs the same number of columns; a truncated file ends in the middle of a row.");
   }
 
   CsvFormat format_;
@@ -162,7 +162,7 @@ class CsvFile {
   std::int64_t columns_ = 0, label_index_ = -1;
 };
 
-/// Where the label is among `columns`; -1: there is none.
+/// The index of the label column; -1 if there is none.
 std::int64_t label_index(const CsvFile& file, const CsvFormat& format, std::int64_t columns) {
   if (format.label_column == kNoLabel) return -1;
   const std::int64_t index = format.label_column == -1 ? columns - 1 : format.label_column;
@@ -192,8 +192,8 @@ Shape shape_option(const Params& params, const CsvFile& file, std::int64_t colum
   return shape;
 }
 
-/// Reads the rows, and the labels to `labels`. `arrange(columns)` is called at the first row, to call
-/// file.set_columns() and return a sample's shape.
+/// Reads the rows; appends labels to `labels`. Calls `arrange(columns)` at the first row, which must call
+/// file.set_columns() and return the shape of a sample.
 template <typename Arrange>
 DatasetParts read_rows(CsvFile& file, const std::string& path, const std::optional<RowRange>& rows,
                        const CsvFormat& format, const Params& params, std::vector<double>& labels,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets of an HDF5 file: the first axis counts samples. Read once, in slabs that are whole chunks, so that
-// every chunk is decompressed once; channels-first samples are converted slab by slab. Opened read-only
-// without file locks.
+// Reads datasets of an HDF5 file, whose first axis counts samples. Reads once, in slabs of whole chunks, so
+// that every chunk is decompressed once. Channels-first samples are converted slab by slab. Opens the file
+// read-only without file locks.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -26,7 +26,7 @@ constexpr std::array kOptions = with_common_options(std::array{
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
               "of a sample in the file; channels_first (C,H,W) is converted while reading"}});
 
-/// A slab is read at once: whole chunks, of about this size.
+/// The approximate size of a slab: whole chunks that are read at once.
 constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
 
 struct Hdf5Data {
@@ -39,7 +39,7 @@ struct Hdf5Data {
 
   Hdf5Context context() const {
     return {ErrorKind::data, where,
-            "The file may be damaged or cut off; h5dump and h5ls show what is in it."};
+            "The file may be damaged or truncated; h5dump and h5ls show its contents."};
   }
   std::int64_t rows() const { return static_cast<std::int64_t>(extents[0]); }
   std::int64_t values_per_row() const {
@@ -71,7 +71,7 @@ std::string datasets_text(hid_t file) {
     if (shown == 12) return text + ", ...";
     text += (shown++ == 0 ? "It holds: " : ", ") + name;
   }
-  return shown == 0 ? "It holds no datasets at all." : text + ".";
+  return shown == 0 ? "It holds no datasets." : text + ".";
 }
 
 Hdf5Data open_data(hid_t file, const std::string& path, const std::string& name) {
@@ -106,8 +106,8 @@ Hdf5Data open_data(hid_t file, const std::string& path, const std::string& name)
   return data;
 }
 
-/// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end where
-/// chunks do.
+/// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end at
+/// chunk boundaries.
 template <typename Slab>
 void for_each_slab(const Hdf5Data& data, const RowRange& rows, std::int64_t row_bytes, Slab slab) {
   const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
@@ -120,7 +120,7 @@ void for_each_slab(const Hdf5Data& data, const RowRange& rows, std::int64_t row_
   }
 }
 
-/// Rows [first, first + count) as `memory_type` to `out`.
+/// Reads rows [first, first + count) as `memory_type` into `out`.
 void read_slab(const Hdf5Data& data, std::int64_t first, std::int64_t count, hid_t memory_type, void* out) {
   Hdf5Context context = data.context();
   context.where = fmt::format("{}, record {}", data.where, first);
@@ -165,7 +165,7 @@ void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::
   }
 }
 
-/// The shape in memory: channels last, and never without an axis.
+/// The shape of a sample in memory: channels last, at least one axis.
 Shape sample_shape(const Hdf5Data& data, bool channels_first) {
   std::vector<std::int64_t> extents(data.extents.begin() + 1, data.extents.end());
   if (channels_first && extents.size() < 2)
@@ -186,7 +186,7 @@ void read_features(DatasetParts& parts, const Hdf5Data& data, const RowRange& ro
   parts.feature_shape = sample_shape(data, channels_first);
   const std::int64_t row_bytes = data.values_per_row() * static_cast<std::int64_t>(value_bytes);
   parts.features = Buffer(cpu_device(), static_cast<std::size_t>(parts.size * row_bytes));
-  if (row_bytes == 0) return;  // Dataset refuses samples without values
+  if (row_bytes == 0) return;  // Dataset rejects samples without values
   const hid_t memory_type = hdf5_memory_type(parts.feature_dtype);
   char* out = static_cast<char*>(parts.features.data());
   std::vector<char> scratch;
@@ -229,7 +229,7 @@ void read_labels(DatasetParts& parts, const Hdf5Data& data, const RowRange& rows
   parts.label_indices.assign(wide.begin(), wide.end());
 }
 
-/// `labels` null: features only.
+/// Reads a file; only features if `labels` is null.
 DatasetParts read_file(const Params& params, const std::string& path, const std::optional<RowRange>& rows,
                        const std::string* labels, const Shape* feature_shape) {
   DatasetParts parts;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IDX, the format of MNIST and its kin (Y. LeCun, "The MNIST database", file formats): two zero bytes, a
-// type, the number of axes, then the axes' lengths and the values, all big-endian. Images N,H,W become
-// N,H,W,1.
+// IDX, the format of MNIST (Y. LeCun, "The MNIST database", file formats): two zero bytes, a type, the number
+// of axes, the lengths of the axes and the values, all big-endian. Images N,H,W become N,H,W,1.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -47,11 +46,11 @@ struct IdxHeader {
 
 [[noreturn]] void fail_truncated(const std::string& path, std::int64_t record, std::int64_t records) {
   fail(fmt::format("{}, record {}", path, record),
-       fmt::format("the file ends early, {} records were promised: truncated?", records),
+       fmt::format("the file ends early, its header announces {} records: truncated?", records),
        "Copy or download the file again.");
 }
 
-/// `path`, or the same with or without ".gz" if only that exists.
+/// Returns `path`, or the same name with or without ".gz" if only that exists.
 std::string existing_path(const std::string& path) {
   std::error_code ignored;
   const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
@@ -112,14 +111,14 @@ IdxHeader read_header(InputFile& file) {
     if (__builtin_mul_overflow(bytes, extent, &bytes)) bytes = -1;
     if (bytes < 0 || bytes > file.max_bytes())
       fail(file.path(),
-           fmt::format("its header promises more data ({} along axis {}) than the file can hold: truncated?",
+           fmt::format("its header announces more data ({} along axis {}) than the file can hold: truncated?",
                        extent, axis),
            "Copy or download the file again.");
   }
   return header;
 }
 
-/// Big-endian to the machine's order, in place.
+/// Converts big-endian values to the machine's order, in place.
 void to_native(Buffer& values, std::size_t value_bytes) {
   if (value_bytes == 1 || std::endian::native == std::endian::big) return;
   unsigned char* const begin = static_cast<unsigned char*>(values.data());
@@ -127,7 +126,8 @@ void to_native(Buffer& values, std::size_t value_bytes) {
     std::reverse(begin + i, begin + i + value_bytes);
 }
 
-/// The records [rows.first, rows.last), to the file's end checked if these are the last ones.
+/// Reads the records [rows.first, rows.last). If these are the last ones, checks that the file ends after
+/// them.
 Buffer read_records(InputFile& file, const IdxHeader& header, const RowRange& rows) {
   const std::size_t record_bytes = header.bytes_per_record();
   const auto signed_bytes = static_cast<std::int64_t>(record_bytes);
@@ -138,7 +138,8 @@ Buffer read_records(InputFile& file, const IdxHeader& header, const RowRange& ro
     fail_truncated(file.path(), rows.first + static_cast<std::int64_t>(got / record_bytes), header.records());
   char extra = 0;
   if (rows.last == header.records() && file.read(&extra, 1) != 0)
-    fail(file.path(), fmt::format("goes on after the {} records that its header promises", header.records()),
+    fail(file.path(),
+         fmt::format("continues after the {} records that its header announces", header.records()),
          "The file may be damaged, or is of another format.");
   to_native(values, size_in_bytes(header.type));
   return values;
@@ -171,7 +172,7 @@ void read_labels(DatasetParts& parts, const std::string& path, const std::option
   }
 }
 
-/// Features alone; `rows` null: all. Returns how many the file holds.
+/// Reads features; `rows` null: all. Returns the number of records in the file.
 std::int64_t read_images(DatasetParts& parts, const std::string& path, const std::optional<RowRange>& rows) {
   InputFile file(path);
   const IdxHeader header = read_header(file);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pairs (center, context) of a running text: Mikolov, Sutskever, Chen, Corrado, Dean 2013, "Distributed
+// Pairs (center, context) of a continuous text: Mikolov, Sutskever, Chen, Corrado, Dean 2013, "Distributed
 // Representations of Words and Phrases and their Compositionality" (arXiv:1310.4546), sections 2 and 2.3.
 //
-// Unknown words are left out first, then frequent ones by chance: a word with the share f of the text stays
-// with probability sqrt(t / f). What is left is one row of words; the window runs over the ends of lines.
+// Unknown words are removed first, then frequent ones at random: a word with the share f of the text is kept
+// with probability sqrt(t / f). The remaining words form one row; windows extend across line ends.
 #include <algorithm>
 #include <cmath>
 
@@ -30,14 +30,14 @@ constexpr std::array kOwnOptions{
     ParamSpec{"seed", ParamType::integer, "1", ">= 0", "of what is left to chance here"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
-/// Uniform in [0, 1), a function of the word's place in the text.
+/// Uniform in [0, 1), a function of the word's position in the text.
 float uniform(std::uint64_t seed, std::uint32_t purpose, std::size_t place) {
   const auto at = static_cast<std::uint64_t>(place);
   return philox_uniform(philox_words(seed, purpose, static_cast<std::uint32_t>(at >> 32),
                                      static_cast<std::uint32_t>(at), 0)[0]);
 }
 
-/// The words that stay.
+/// The words that are kept.
 std::vector<std::int32_t> subsampled(const std::vector<std::int32_t>& ids, const Vocabulary& vocabulary,
                                      double t, std::uint64_t seed) {
   std::vector<double> share(static_cast<std::size_t>(vocabulary.size()));
@@ -81,7 +81,7 @@ std::vector<std::int32_t> pairs_of(const Params& params, const std::vector<std::
 std::unique_ptr<Dataset> dataset_of(const std::vector<std::int32_t>& pairs, const std::string& path,
                                     std::shared_ptr<const TextInfo> info, std::optional<RowRange> rows) {
   if (pairs.empty())
-    throw Error(ErrorKind::data, "gives no pairs: fewer than two words are left", path,
+    throw Error(ErrorKind::data, "yields no pairs: fewer than two words are left", path,
                 "Lower min_count or raise subsample, or give more text.");
   const auto used = checked_rows(rows, static_cast<std::int64_t>(pairs.size()) / 2, path);
   DatasetParts parts;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Labelled texts, one per line, columns separated by tabs: which set the line belongs to, its labels, its
-// text. A sample is max_length token ids: 0 is padding, at the end; 1 an unknown token; a text without tokens
-// is one unknown token.
+// Labelled texts, one per line, with tab-separated columns: the set that the line belongs to, its labels, its
+// text. A sample is max_length token ids. Id 0 is padding, at the end; id 1 is an unknown token. A text
+// without tokens is one unknown token.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -57,7 +57,7 @@ std::vector<std::string_view> columns_of(std::string_view line, char separator) 
   }
 }
 
-/// One line's parts; empty where there is no such column.
+/// The columns of one line; empty for missing columns.
 struct Line {
   std::int64_t number;
   std::string_view split, labels, text;
@@ -87,7 +87,7 @@ struct TsvFormat {
   char separator = ',';
 };
 
-/// A column's number: the option holds it, or a name of the header.
+/// The number of a column: the option's value, or the position of a name in the header.
 std::int64_t column_number(const TsvFormat& format, std::string_view option,
                            const std::vector<std::string_view>& header, const std::string& path) {
   if (!has_column(format.params, option)) return kNone;
@@ -99,7 +99,7 @@ std::int64_t column_number(const TsvFormat& format, std::string_view option,
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed == std::errc() && end == text.data() + text.size() && number >= 0) return number;
   if (!format.header)
-    throw format.params.error(option, fmt::format("'{}' is no number of a column", text),
+    throw format.params.error(option, fmt::format("'{}' is not a column number", text),
                               "Columns count from 0; names need header: true.");
   const auto found = std::find(header.begin(), header.end(), text);
   if (found == header.end())
@@ -108,7 +108,7 @@ std::int64_t column_number(const TsvFormat& format, std::string_view option,
   return found - header.begin();
 }
 
-/// Calls take(Line) for each data line. `text_alone`: a line without tabs is its text.
+/// Calls take(Line) for each data line. With `text_alone`, a line without tabs consists of its text only.
 template <typename Take>
 void for_each_line(const TsvFormat& format, const std::string& path, bool text_alone, Take take) {
   InputFile file(path);
@@ -140,20 +140,20 @@ void for_each_line(const TsvFormat& format, const std::string& path, bool text_a
       fail(path, number,
            fmt::format("has {} columns, but {} are needed", count,
                        named ? static_cast<std::int64_t>(header.size()) : needed),
-           "Columns are separated by one tab each; a file that was cut off ends in the middle of a line.");
+           "Columns are separated by one tab each; a truncated file ends in the middle of a line.");
     } else {
       take(Line{number, column(split), column(labels), column(text)});
     }
   }
 }
 
-/// The names in a line's label column; none for an empty one.
+/// The label names of a line; none if the column is empty.
 std::vector<std::string_view> names_of(const TsvFormat& format, const Line& line) {
   if (format.multi_label()) return split_labels(line.labels, format.separator);
   return line.labels.empty() ? std::vector<std::string_view>{} : std::vector{line.labels};
 }
 
-/// Vocabulary and classes.
+/// Reads the vocabulary and the classes.
 std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::string& path,
                                           const std::string& base_directory) {
   const Params& params = format.params;
@@ -188,7 +188,7 @@ std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::st
   return std::make_shared<TextInfo>(std::move(info));
 }
 
-/// The samples, one after the other.
+/// Collects the samples.
 class Samples {
  public:
   Samples(const TsvFormat& format, std::string path, std::shared_ptr<const TextInfo> info)
@@ -242,7 +242,7 @@ class Samples {
   std::size_t max_length_;
   bool keep_end_;
   std::optional<MultiLabelBinarizer> classes_;
-  std::vector<float> row_;  ///< a line's classes as 0 and 1
+  std::vector<float> row_;  ///< classes of a line as 0 and 1
   std::vector<std::int32_t> tokens_, ids_;
   DatasetParts parts_;
 };

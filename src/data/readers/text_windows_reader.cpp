@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A running text for language models: a sample is a window of `length` tokens, its labels are the token
-// behind each of them. Windows lie over one another in memory, so a small stride costs none.
+// A continuous text for language models: a sample is a window of `length` tokens, and its labels are the
+// token after each of them. Windows overlap in memory, so a small stride needs no additional memory.
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -19,16 +19,16 @@ constexpr std::array kOwnOptions{
               "label once"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
-/// Windows over `ids`: `behind` more tokens are needed behind each.
+/// The windows over `ids`, if `extra` more tokens are needed after each window.
 DatasetParts windows(const Params& params, const std::string& path, std::vector<std::int32_t> ids,
-                     std::shared_ptr<const TextInfo> info, std::int64_t behind) {
+                     std::shared_ptr<const TextInfo> info, std::int64_t extra) {
   const std::int64_t length = params.integer("length");
   const std::int64_t stride = params.has("stride") ? params.integer("stride") : length;
-  const std::int64_t usable = static_cast<std::int64_t>(ids.size()) - behind;
+  const std::int64_t usable = static_cast<std::int64_t>(ids.size()) - extra;
   if (usable < length)
     throw Error(ErrorKind::data,
                 fmt::format("has {} tokens in this part, but a window of length {} needs {}", ids.size(),
-                            length, length + behind),
+                            length, length + extra),
                 path, "Take a smaller length or a larger part.");
   DatasetParts parts;
   parts.source = path;
@@ -37,19 +37,19 @@ DatasetParts windows(const Params& params, const std::string& path, std::vector<
   parts.feature_shape = {length};
   parts.feature_step = stride;
   parts.text = std::move(info);
-  if (behind > 0) {
+  if (extra > 0) {
     parts.num_label_columns = length;
     parts.label_step = stride;
-    parts.label_indices.assign(ids.begin() + behind, ids.end());
+    parts.label_indices.assign(ids.begin() + extra, ids.end());
   }
   set_ids(parts, ids, parts.text->vocabulary.size());
   return parts;
 }
 
-/// Leaves the windows [first, last) only.
-void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32_t>& ids, std::int64_t behind,
+/// Reduces `ids` to the windows [first, last).
+void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32_t>& ids, std::int64_t extra,
                std::int64_t stride, std::int64_t length) {
-  ids = {ids.begin() + rows.first * stride, ids.begin() + (rows.last - 1) * stride + length + behind};
+  ids = {ids.begin() + rows.first * stride, ids.begin() + (rows.last - 1) * stride + length + extra};
   parts.first_record = rows.first;
 }
 

@@ -65,7 +65,7 @@ TYPED_TEST(DatasetTypeTest, WithoutTransformValuesAreExact) {
   EXPECT_EQ(features_of(data), std::vector<float>(values.begin(), values.end()));
 }
 
-TEST(Dataset, WideChannelsAreNormalisedEach) {
+TEST(Dataset, NormalisesEachOfManyChannels) {
   std::vector<float> values(2 * 300);
   std::iota(values.begin(), values.end(), 0.0F);
   DatasetParts parts = parts_of(values, {300});
@@ -87,7 +87,7 @@ TEST(Dataset, LabelsOfSeveralColumns) {
   EXPECT_THAT(labels, ElementsAre(30, 31, 10, 11, 30, 31));
 }
 
-TEST(Dataset, GatheringLabelsThatAreNotThereIsABug) {
+TEST(Dataset, GatheringMissingLabelsIsABug) {
   const Dataset without(parts_of<float>({1}, {1}));
   std::int32_t index = 0;
   float row = 0;
@@ -102,7 +102,7 @@ TEST(Dataset, GatheringLabelsThatAreNotThereIsABug) {
   EXPECT_EQ(row, 0.5F);
 }
 
-TEST(Dataset, NotFiniteValuesAreNamed) {
+TEST(Dataset, NonFiniteValuesAreReported) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const auto with_first = [](DatasetParts parts) {
     parts.first_record = 100;
@@ -124,14 +124,14 @@ TEST(Dataset, NotFiniteValuesAreNamed) {
   expect_data_error([&] { Dataset d(std::move(parts)); }, "some.file, record 1", "label column 1");
 }
 
-TEST(Dataset, EmptyOnesAreRefused) {
+TEST(Dataset, RejectsEmptyData) {
   expect_data_error([] { Dataset d(parts_of<float>({}, {3})); }, "some.file", "no samples");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.feature_shape = {0, 3};
   expect_data_error([&] { Dataset d(std::move(parts)); }, "some.file", "empty");
 }
 
-TEST(Dataset, PartsThatDoNotFitAreABug) {
+TEST(Dataset, InconsistentPartsAreABug) {
   DatasetParts few = parts_of<float>({1, 2}, {1});
   few.size = 3;
   EXPECT_EQ(error_of([&] { Dataset d(std::move(few)); }).kind(), ErrorKind::bug);
@@ -141,7 +141,7 @@ TEST(Dataset, PartsThatDoNotFitAreABug) {
   EXPECT_EQ(error_of([&] { Dataset d(std::move(labels)); }).kind(), ErrorKind::bug);
 }
 
-TEST(Dataset, BadTransformsAreRefused) {
+TEST(Dataset, RejectsInvalidTransforms) {
   const auto with = [](FeatureTransform transform) {
     DatasetParts parts = parts_of<float>({1, 2, 3, 4}, {2});
     parts.transform = std::move(transform);
@@ -149,12 +149,12 @@ TEST(Dataset, BadTransformsAreRefused) {
   };
   EXPECT_NO_THROW(with({1, 0, {1, 2}, {3}}));
   expect_data_error([&] { with({1, 0, {1, 2, 3}, {}}); }, "some.file", "option mean has 3 values");
-  expect_data_error([&] { with({1, 0, {}, {1, 0}}); }, "some.file", "option std holds 0");
-  expect_data_error([&] { with({1, 0, {NAN}, {}}); }, "some.file", "option mean holds nan");
+  expect_data_error([&] { with({1, 0, {}, {1, 0}}); }, "some.file", "option std contains 0");
+  expect_data_error([&] { with({1, 0, {NAN}, {}}); }, "some.file", "option mean contains nan");
   expect_data_error([&] { with({INFINITY, 0, {}, {}}); }, "some.file", "scale and offset");
 }
 
-TEST(Dataset, CheckLabelsNamesTheFirstBadOne) {
+TEST(Dataset, CheckLabelsReportsTheFirstBadOne) {
   const auto check = [](std::vector<std::int32_t> labels, std::int64_t classes) {
     DatasetParts parts = parts_of<float>({1, 2, 3}, {1});
     parts.num_label_columns = 1;
@@ -174,7 +174,7 @@ TEST(Dataset, CheckLabelsNamesTheFirstBadOne) {
                     "label 1.5 is not one of 3 classes");
 }
 
-TEST(Dataset, FingerprintIsOverContentNotName) {
+TEST(Dataset, FingerprintCoversContentNotName) {
   const auto parts = [] {
     DatasetParts made = parts_of<float>({1, 2, 3, 4}, {2});
     made.num_label_columns = 1;

@@ -30,7 +30,8 @@ std::size_t count_chunk(unsigned flags, std::size_t, const unsigned*, std::size_
 
 class Hdf5ReaderTest : public FolderTest {
  protected:
-  /// Writes a dataset to data.h5, which is made if it does not exist. No chunk extents: contiguous.
+  /// Writes a dataset to data.h5 and creates the file if it does not exist. Without chunk extents the layout
+  /// is contiguous.
   template <typename T>
   void add(const std::string& name, hid_t file_type, const Extents& extents, const std::vector<T>& values,
            const Extents& chunk = {}, bool compressed = false, bool counted = false) const {
@@ -166,7 +167,7 @@ TEST_F(Hdf5ReaderTest, ChunkedAndCompressedInAnyShape) {
     }
 }
 
-// Chunks are larger than HDF5's cache, so a chunk that is wanted twice is read twice.
+// Chunks are larger than HDF5's cache, so a second access to a chunk would read it again.
 TEST_F(Hdf5ReaderTest, EveryChunkIsReadOnce) {
   const hsize_t row = 300000;
   const auto values = counting<std::uint8_t>(50 * row);
@@ -221,7 +222,7 @@ TEST_F(Hdf5ReaderTest, ChannelsFirstIsConverted) {
       where("flat"), "at least two axes");
 }
 
-// Several slabs, and a last one that is smaller.
+// Several slabs with a smaller last one.
 TEST_F(Hdf5ReaderTest, ChannelsFirstOverManySlabs) {
   const auto values = counting<std::uint8_t>(1000 * 3 * 6000);
   add<std::uint8_t>("x", H5T_STD_U8LE, {1000, 3, 6000}, values, {64, 3, 6000});
@@ -245,7 +246,7 @@ TEST_F(Hdf5ReaderTest, RowsBeyondTheEnd) {
       where("x"), "[1, 4) were asked for, but there are 3 rows");
 }
 
-TEST_F(Hdf5ReaderTest, MissingDatasetListsWhatThereIs) {
+TEST_F(Hdf5ReaderTest, MissingDatasetListsTheOthers) {
   add<float>("train/image", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   add<float>("train/label", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   expect_data_error([&] { open(); }, where("x"), "no such dataset");
@@ -254,7 +255,7 @@ TEST_F(Hdf5ReaderTest, MissingDatasetListsWhatThereIs) {
   expect_data_error([&] { open_dataset("hdf5", group, folder_); }, where("train"), "no such dataset");
 }
 
-TEST_F(Hdf5ReaderTest, WhatCannotBeFeatures) {
+TEST_F(Hdf5ReaderTest, RejectsInvalidFeatures) {
   add<std::uint8_t>("x", H5T_C_S1, {3}, {});
   expect_data_error([&] { open(); }, where("x"), "type that cannot be read");
   std::filesystem::remove(path("data.h5"));
@@ -279,7 +280,7 @@ TEST_F(Hdf5ReaderTest, NotHdf5) {
   expect_data_error([&] { open(); }, path("data.h5"), "cannot open as HDF5");
 }
 
-TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFilesAndSilence) {
+TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFiles) {
   std::mt19937 generator(2);
   std::vector<std::int32_t> values(64 * 256);
   for (std::int32_t& value : values) value = static_cast<std::int32_t>(generator());
@@ -299,7 +300,7 @@ TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFilesAndSilence) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "HDF5 prints nothing";
 }
 
-TEST_F(Hdf5ReaderTest, ReadsAFileThatAnotherProcessHasLocked) {
+TEST_F(Hdf5ReaderTest, ReadsALockedFile) {
   add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   const int descriptor = ::open(path("data.h5").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(descriptor, 0);
@@ -308,13 +309,12 @@ TEST_F(Hdf5ReaderTest, ReadsAFileThatAnotherProcessHasLocked) {
   ::close(descriptor);
 }
 
-// The library need not be safe between threads: while this one holds the lock, the other's file stays
-// unopened.
+// HDF5 may not be thread-safe: while this thread holds the lock, the other one must not open its file.
 TEST_F(Hdf5ReaderTest, WaitsForTheProcessWideLock) {
   add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   auto lock = std::make_unique<Hdf5Lock>();
   std::thread reader([&] { EXPECT_EQ(open()->size(), 3); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // enough to open it, if it did not wait
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // enough to open the file without waiting
   EXPECT_EQ(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_FILE), 0);
   lock.reset();
   reader.join();

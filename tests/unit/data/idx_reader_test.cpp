@@ -86,7 +86,7 @@ TEST_F(IdxReaderTest, EveryType) {
   EXPECT_THAT(features_of(*open()), ElementsAre(-1.25F, 2, 1e30F, 5));
   EXPECT_EQ(open()->feature_shape(), Shape({2}));
   write("set/images", idx<std::uint8_t>(0x08, {2, 1, 1, 3}, {1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(open()->feature_shape(), Shape({1, 1, 3})) << "N,H,W,C stays";
+  EXPECT_EQ(open()->feature_shape(), Shape({1, 1, 3})) << "N,H,W,C is unchanged";
   write("set/images", idx<std::uint8_t>(0x08, {2}, {1, 2}));
   EXPECT_EQ(open()->feature_shape(), Shape({1}));
 }
@@ -103,7 +103,7 @@ TEST_F(IdxReaderTest, LabelTypes) {
   expect_data_error([&] { open_labelled(); }, labels(), "labels of type float32");
 }
 
-TEST_F(IdxReaderTest, FindsTheNameWithOrWithoutGz) {
+TEST_F(IdxReaderTest, FindsFilesWithOrWithoutGz) {
   write_gzip("set/images.gz", image_bytes_);
   std::filesystem::remove(images());
   EXPECT_EQ(open_labelled()->size(), 4);
@@ -131,7 +131,7 @@ TEST_F(IdxReaderTest, NotIdx) {
   expect_data_error([&] { open(); }, images(), "has 8 axes");
 }
 
-TEST_F(IdxReaderTest, TruncatedAnywhere) {
+TEST_F(IdxReaderTest, DetectsTruncationAtEveryLength) {
   for (std::size_t bytes = 4; bytes < image_bytes_.size(); ++bytes) {
     SCOPED_TRACE(bytes);
     write("set/images", image_bytes_.substr(0, bytes));
@@ -139,10 +139,10 @@ TEST_F(IdxReaderTest, TruncatedAnywhere) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
     EXPECT_THAT(error.what_happened(), HasSubstr("truncated?"));
   }
-  // Compressed after it was cut: only the content tells.
+  // Compressed after the truncation, so only the content shows it.
   write_gzip("set/images", image_bytes_.substr(0, 16 + 6 * 2 + 1));
-  expect_data_error([&] { open(); }, images() + ", record 2", "ends early, 4 records were promised");
-  EXPECT_EQ(open({{"rows", "[0, 2]"}})->size(), 2) << "what is there can be read";
+  expect_data_error([&] { open(); }, images() + ", record 2", "ends early, its header announces 4 records");
+  EXPECT_EQ(open({{"rows", "[0, 2]"}})->size(), 2) << "the existing records can be read";
   expect_data_error([&] { open({{"rows", "[3, 4]"}}); }, images() + ", record 3", "ends early");
 }
 
@@ -157,20 +157,20 @@ TEST_F(IdxReaderTest, TruncatedGzip) {
   }
 }
 
-TEST_F(IdxReaderTest, HugePromisesTakeNoMemory) {
+TEST_F(IdxReaderTest, HugeHeaderSizesAllocateNothing) {
   write("set/images", idx<std::uint8_t>(0x08, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {1}));
-  expect_data_error([&] { open(); }, images(), "promises more data");
+  expect_data_error([&] { open(); }, images(), "announces more data");
   write_gzip("set/images", idx<std::uint8_t>(0x08, {0x00FFFFFF, 100, 100}, {1}));
-  expect_data_error([&] { open(); }, images(), "promises more data");
-  // A product beyond 64 bits, in a (sparse) file that is large enough for the first axis.
+  expect_data_error([&] { open(); }, images(), "announces more data");
+  // A product beyond 64 bits, in a sparse file that is large enough for the first axis.
   write("set/images", idx<std::uint8_t>(0x08, {0xFFFFFFFF, 0xFFFFFFFF}, {1}));
   std::filesystem::resize_file(images(), std::uintmax_t{1} << 33);
-  expect_data_error([&] { open(); }, images(), "promises more data");
+  expect_data_error([&] { open(); }, images(), "announces more data");
 }
 
-TEST_F(IdxReaderTest, MoreThanPromised) {
+TEST_F(IdxReaderTest, RejectsExtraBytes) {
   write("set/images", image_bytes_ + "x");
-  expect_data_error([&] { open(); }, images(), "goes on after the 4 records");
+  expect_data_error([&] { open(); }, images(), "continues after the 4 records");
 }
 
 TEST_F(IdxReaderTest, CountsMustMatch) {

@@ -18,7 +18,7 @@ std::vector<float> row_of(const MultiLabelBinarizer& binarizer, const Views& lab
   return row;
 }
 
-/// What `work` throws.
+/// The error that `work` throws.
 template <typename Work>
 Error error_of(Work work) {
   try {
@@ -36,35 +36,35 @@ TEST(MultiLabelBinarizer, KeepsTheOrderOfAGivenList) {
   EXPECT_EQ(row_of(binarizer, {"acq", "acq"}), (std::vector<float>{0, 1, 0}));
 }
 
-TEST(MultiLabelBinarizer, SortsNamesSoThatTheOrderInTheFileDoesNotMatter) {
+TEST(MultiLabelBinarizer, SortsNames) {
   const Names one{"wheat", "earn", "acq", "earn"}, two{"acq", "wheat", "earn"};
   EXPECT_EQ(MultiLabelBinarizer::from_names(one, "f").classes(), (Names{"acq", "earn", "wheat"}));
   EXPECT_EQ(MultiLabelBinarizer::from_names(two, "f").classes(), (Names{"acq", "earn", "wheat"}));
 }
 
-TEST(MultiLabelBinarizer, AnUnknownLabelIsNamedWithFileAndLineAndTheNearestClass) {
+TEST(MultiLabelBinarizer, ReportsUnknownLabelsWithSuggestion) {
   const MultiLabelBinarizer binarizer({"wheat", "acquisition", "earn"});
   const Error near = error_of([&] { row_of(binarizer, {"earn", "aquisition"}); });
   EXPECT_EQ(near.kind(), ErrorKind::data);
   EXPECT_EQ(near.where(), "news.tsv, line 3");
-  EXPECT_EQ(near.what_happened(), "label 'aquisition' is none of the 3 classes");
+  EXPECT_EQ(near.what_happened(), "label 'aquisition' is not one of the 3 classes");
   EXPECT_NE(near.advice().find("'acquisition'"), std::string::npos) << near.advice();
   const Error far = error_of([&] { row_of(binarizer, {"gold"}); });
   EXPECT_EQ(far.kind(), ErrorKind::data);
   EXPECT_EQ(far.advice().find("mean"), std::string::npos) << far.advice();
 }
 
-TEST(MultiLabelBinarizer, RefusesListsThatAreNone) {
+TEST(MultiLabelBinarizer, RejectsInvalidLists) {
   EXPECT_EQ(error_of([] { MultiLabelBinarizer({}); }).kind(), ErrorKind::config);
   EXPECT_EQ(error_of([] { MultiLabelBinarizer({"a", ""}); }).kind(), ErrorKind::config);
   const Error twice = error_of([] { MultiLabelBinarizer({"a", "b", "a"}); });
-  EXPECT_EQ(twice.what_happened(), "class 'a' is twice in the list of classes");
+  EXPECT_EQ(twice.what_happened(), "class 'a' occurs twice in the list of classes");
   const Error none = error_of([] { MultiLabelBinarizer::from_names({}, "empty.tsv"); });
   EXPECT_EQ(none.kind(), ErrorKind::data);
   EXPECT_EQ(none.where(), "empty.tsv");
 }
 
-TEST(SplitLabels, TakesBlanksAndEmptyNamesAway) {
+TEST(SplitLabels, RemovesBlanksAndEmptyNames) {
   EXPECT_EQ(split_labels("grain, wheat", ','), (Views{"grain", "wheat"}));
   EXPECT_EQ(split_labels(" earn \r", ','), (Views{"earn"}));
   EXPECT_EQ(split_labels("a,,b,", ','), (Views{"a", "b"}));

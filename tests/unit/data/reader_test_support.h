@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the readers' tests share: a temporary folder, files in it, options as text, errors, what a dataset
-// holds.
+// Shared by the tests of the readers: a temporary folder, files in it, options as text, errors, and the
+// contents of a data set.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@
 
 namespace lockstep::testing {
 
-/// A test with an empty folder of its own.
+/// A test with its own empty folder.
 class FolderTest : public ::testing::Test {
  protected:
   FolderTest() {
@@ -45,7 +45,7 @@ class FolderTest : public ::testing::Test {
     ASSERT_TRUE(file.good()) << name;
   }
 
-  /// `bytes` compressed, whatever the name says.
+  /// Writes `bytes` compressed, independently of the file name.
   void write_gzip(const std::string& name, const std::string& bytes) const {
     gzFile file = gzopen(path(name).c_str(), "wb6");
     ASSERT_NE(file, nullptr) << name;
@@ -76,7 +76,7 @@ inline Params params_for(std::string_view format, const Options& options) {
   return Params(node, find_reader(format).table, std::string(format));
 }
 
-/// The Error that `action` throws; a failed test, and an empty error, if it throws none.
+/// The Error that `action` throws. If it throws none, the test fails and the result is an empty error.
 template <typename Action>
 Error error_of(Action action) {
   try {
@@ -88,7 +88,7 @@ Error error_of(Action action) {
   return Error(ErrorKind::bug, "");
 }
 
-/// Expects Error(data) with this place, a message that contains `what`, and some advice.
+/// Expects an Error(data) with this place, a message that contains `what`, and some advice.
 template <typename Action>
 void expect_data_error(Action action, const std::string& where, const std::string& what) {
   const Error error = error_of(action);

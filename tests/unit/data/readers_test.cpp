@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 namespace {
 
-TEST(Readers, EveryTableIsWhole) {
+TEST(Readers, EveryTableIsComplete) {
   std::set<std::string_view> names;
   for (const ReaderEntry& entry : reader_table()) {
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
@@ -29,7 +29,7 @@ TEST(Readers, EveryTableIsWhole) {
             (std::set<std::string_view>{"csv", "hdf5", "idx", "skip_gram", "text_tsv", "text_windows"}));
 }
 
-TEST(Readers, AUsersReaderIsFoundByItsName) {
+TEST(Readers, FindsARegisteredReader) {
   static constexpr ParamSpec kOptions[] = {{"size", ParamType::integer, "2", ">= 1", "samples"}};
   const ReaderEntry counting{
       "counting", "0, 1, 2 ...", kOptions,

@@ -42,7 +42,7 @@ bool is_permutation_of_all(Sizes order) {
   return true;
 }
 
-TEST(StepPlan, EverySampleOncePerEpochForAllSmallSizes) {
+TEST(StepPlan, EachSampleOncePerEpochForSmallSizes) {
   for (std::int64_t samples = 1; samples <= 200; ++samples)
     for (std::int64_t epoch = 0; epoch < 4; ++epoch)
       for (const std::uint64_t seed : {0ULL, 12345678901234567ULL})
@@ -50,7 +50,7 @@ TEST(StepPlan, EverySampleOncePerEpochForAllSmallSizes) {
             << samples << " " << epoch;
 }
 
-TEST(StepPlan, EverySampleOncePerEpochForLargeSizes) {
+TEST(StepPlan, EachSampleOncePerEpochForLargeSizes) {
   for (const std::int64_t samples : {1023, 1024, 1025, 1797, 60000, 65537, 300007})
     EXPECT_TRUE(is_permutation_of_all(order_of(plan_of(samples, 32), 3))) << samples;
 }
@@ -68,16 +68,16 @@ TEST(StepPlan, PositionsBeyond32BitsStayInRangeAndDiffer) {
   EXPECT_EQ(seen.size(), 1000U);
 }
 
-TEST(StepPlan, OrderDependsOnSeedAndEpochAlone) {
+TEST(StepPlan, OrderDependsOnSeedAndEpochOnly) {
   const Sizes order = order_of(plan_of(1797, 32), 5);
   EXPECT_EQ(order, order_of(plan_of(1797, 64, 8, true), 5)) << "not on batch size, shards, remainder";
   EXPECT_NE(order, order_of(plan_of(1797, 32), 6));
   EXPECT_NE(order, order_of(plan_of(1797, 32, 1, false, 2), 5));
   EXPECT_NE(order, order_of(plan_of(1797, 32, 1, false, 1 | 1ULL << 32), 5))
-      << "the seed's upper half counts";
+      << "the upper half of the seed matters";
 }
 
-// What a seed means must not change between versions: runs are resumed and compared.
+// The order for a seed must not change between versions, because runs are resumed and compared.
 TEST(StepPlan, OrderIsPinned) {
   const StepPlan plan = plan_of(1797, 32, 1, false, 42);
   Sizes first;
@@ -85,14 +85,14 @@ TEST(StepPlan, OrderIsPinned) {
   EXPECT_THAT(first, ElementsAre(1263, 409, 820, 838, 109, 1463, 1298, 1759));
 }
 
-TEST(StepPlan, WithoutShuffleTheFilesOrder) {
+TEST(StepPlan, WithoutShuffleInFileOrder) {
   const StepPlan plan({.num_samples = 50, .batch_size = 7, .shuffle = false});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch)
     for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(plan.sample_at(epoch, i), i);
 }
 
-// Every order of n samples about equally often: chi-square with n! - 1 degrees of freedom.
-TEST(StepPlan, AllOrdersOfFewSamplesOccurEquallyOften) {
+// Every order of n samples is about equally frequent: chi-square with n! - 1 degrees of freedom.
+TEST(StepPlan, OrdersOfFewSamplesAreUniform) {
   constexpr int kEpochs = 36000;
   std::size_t factorial = 2;
   for (const std::int64_t n : {3, 4}) {
@@ -109,8 +109,8 @@ TEST(StepPlan, AllOrdersOfFewSamplesOccurEquallyOften) {
   }
 }
 
-// Each sample at each position about equally often: (n-1)^2 degrees of freedom, mean that, variance twice
-// that.
+// Each sample is about equally frequent at each position: (n-1)^2 degrees of freedom, which is the mean; the
+// variance is twice that.
 TEST(StepPlan, SamplesAndPositionsAreIndependent) {
   for (const std::int64_t n : {7, 30, 64, 100}) {
     const int epochs = static_cast<int>(n) * 50;
@@ -126,9 +126,9 @@ TEST(StepPlan, SamplesAndPositionsAreIndependent) {
   }
 }
 
-// Neighbours in the file are not neighbours in the epoch: a random order has 2 such pairs on average
+// Neighbours in the file are not neighbours in the epoch. A random order has 2 such pairs on average
 // (Poisson).
-TEST(StepPlan, NeighboursAreTornApart) {
+TEST(StepPlan, NeighboursAreSeparated) {
   const StepPlan plan = plan_of(10000, 32);
   int pairs = 0;
   for (std::int64_t epoch = 0; epoch < 50; ++epoch) {
@@ -153,7 +153,7 @@ TEST(StepPlan, BatchesCoverAnEpochFromAnyCursor) {
           while (true) {
             const Batch batch = plan.batch(cursor);
             const Cursor next = plan.advance(cursor);
-            if (batch.epoch != 7) {  // the start was the end already
+            if (batch.epoch != 7) {  // the start was already the end
               ASSERT_TRUE(at == samples || (drop && samples - at < size))
                   << samples << " " << size << " " << start;
               ASSERT_EQ(batch.epoch, 8);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of text: text_tsv, text_windows, skip_gram.
+// The readers of text: text_tsv, text_windows, skip_gram.
 #include <algorithm>
 #include <map>
 
@@ -35,14 +35,14 @@ class TextTsvTest : public FolderTest {
   std::string line(int number) const { return path("a.tsv") + ", line " + std::to_string(number); }
 };
 
-TEST_F(TextTsvTest, IdsComeFromTheTrainingSplitMostFrequentFirst) {
+TEST_F(TextTsvTest, IdsFollowTrainingFrequency) {
   write("a.tsv", kText);
   const auto train = open({{"split", "train"}});
-  // wheat and down twice each: by word; then corn and up.
+  // wheat and down occur twice each, in word order; then corn and up.
   EXPECT_EQ(train->text()->vocabulary.file_text(), "<pad>\t0\n<unk>\t0\ndown\t2\nwheat\t2\ncorn\t1\nup\t1\n");
   EXPECT_EQ(train->feature_shape(), Shape({3}));
   EXPECT_EQ(train->feature_dtype(), DType::u8);
-  // Cut off at the end, padded at the end, and a text without words is one unknown word.
+  // Truncated at the end, padded at the end. A text without words is one unknown word.
   EXPECT_THAT(features_of(*train), ElementsAre(3, 5, 3, 4, 2, 0, 1, 0, 0));
   EXPECT_THAT(train->text()->class_names, ElementsAre("corn", "grain", "wheat"));
   EXPECT_EQ(train->label_kind(), LabelKind::rows);
@@ -92,7 +92,7 @@ TEST_F(TextTsvTest, ColumnsByNameGzipAndOneClassPerLine) {
       line(1), "no column named 'colour'");
 }
 
-TEST_F(TextTsvTest, AVocabularyFileIsUsedAsItIs) {
+TEST_F(TextTsvTest, VocabularyFileIsUsedUnchanged) {
   write("a.tsv", kText);
   write("words.txt", "wheat\t7\nup\n");
   EXPECT_THAT(features_of(*open({{"split", "train"}, {"rows", "[0, 2]"}, {"vocabulary", "words.txt"}})),
@@ -104,10 +104,10 @@ TEST_F(TextTsvTest, AVocabularyFileIsUsedAsItIs) {
       [&] {
         open({{"vocabulary", "words.txt"}});
       },
-      path("words.txt") + ", line 1", "'seven' is no count");
+      path("words.txt") + ", line 1", "'seven' is not a count");
 }
 
-TEST_F(TextTsvTest, DamageIsNamedWithItsLine) {
+TEST_F(TextTsvTest, DamageIsReportedWithItsLine) {
   const auto expect = [&](const std::string& text, int number, const std::string& what, const char* labels) {
     SCOPED_TRACE(text);
     write("a.tsv", text);
@@ -123,7 +123,7 @@ TEST_F(TextTsvTest, DamageIsNamedWithItsLine) {
   expect_data_error([&] { open({{"split", "dev"}}); }, path("a.tsv"), "no line whose split is 'dev'");
 }
 
-TEST_F(TextTsvTest, PredictionTakesLinesOfTextAlone) {
+TEST_F(TextTsvTest, PredictionAcceptsLinesOfTextOnly) {
   write("a.tsv", kText);
   const Options options = {{"path", "a.tsv"},    {"split_column", "0"}, {"label_column", "1"},
                            {"text_column", "2"}, {"max_length", "3"},   {"labels", "none"}};
@@ -157,7 +157,7 @@ TEST_F(TextWindowsTest, LabelsAreTheNextTokens) {
   EXPECT_THAT(error_of([&] { data->check_labels(LabelRule::classes(3)); }).where(), HasSubstr("window 0"));
 }
 
-TEST_F(TextWindowsTest, AStrideLaysWindowsOverOneAnother) {
+TEST_F(TextWindowsTest, StrideMakesWindowsOverlap) {
   write("a.txt", "abcdef\r\n");
   const auto data = open({{"length", "3"}, {"stride", "2"}});  // 7 tokens: windows at 0 and 2
   EXPECT_EQ(data->size(), 2);
@@ -171,7 +171,7 @@ TEST_F(TextWindowsTest, AStrideLaysWindowsOverOneAnother) {
   EXPECT_NE(second->fingerprint(), data->fingerprint());
 }
 
-TEST_F(TextWindowsTest, PartsHaveNoTokenInCommon) {
+TEST_F(TextWindowsTest, PartsShareNoTokens) {
   write("a.txt", "aaaaaaaaabbbbbbbbbbb");  // 9 a, 11 b, and the end of the line: 21 tokens
   const auto train = open({{"length", "2"}, {"stride", "1"}, {"part", "[0, 0.45]"}});
   const auto eval = open({{"length", "2"}, {"stride", "1"}, {"part", "[0.45, 1]"}});
@@ -196,7 +196,7 @@ TEST_F(TextWindowsTest, CharactersAreCodePoints) {
       path("a.txt") + ", line 2", "byte 1 (0xC3) is not UTF-8");
 }
 
-TEST_F(TextWindowsTest, TooShortATextIsRefused) {
+TEST_F(TextWindowsTest, RejectsTooShortTexts) {
   write("a.txt", "abc");
   expect_data_error([&] { open({{"length", "4"}}); }, path("a.txt"), "needs 5");
   write("a.txt", "");
@@ -217,22 +217,22 @@ class SkipGramTest : public FolderTest {
   }
 };
 
-TEST_F(SkipGramTest, EveryWordMeetsThoseInItsWindow) {
+TEST_F(SkipGramTest, PairsWordsWithTheirWindow) {
   write("a.txt", "c a b\nb a rare\n");  // a 1, b 2, c 3 without rare
   write("words.txt", "a\nb\nc\n");
   const auto data =
       open({{"window", "1"}, {"random_window", "false"}, {"subsample", "0"}, {"vocabulary", "words.txt"}});
   EXPECT_EQ(data->feature_shape(), Shape({2}));
   EXPECT_EQ(data->label_kind(), LabelKind::none);
-  // The row of words: c a b b a.
+  // The words are: c a b b a.
   EXPECT_THAT(features_of(*data), ElementsAre(3, 1, 1, 3, 1, 2, 2, 1, 2, 2, 2, 2, 2, 1, 1, 2));
 }
 
-TEST_F(SkipGramTest, FrequentWordsStayWithTheirProbability) {
+TEST_F(SkipGramTest, SubsamplesFrequentWords) {
   std::string text;
   for (int i = 0; i < 4000; ++i) text += i % 10 == 0 ? "rare\n" : "often\n";  // shares 0.1 and 0.9
   write("a.txt", text);
-  // Pairs of (i, i + 1) and back: the number of pairs tells how many words are left.
+  // Pairs of (i, i + 1) and back, so the number of pairs shows how many words are left.
   const auto left = [&](const char* seed) {
     const auto data =
         open({{"window", "1"}, {"random_window", "false"}, {"subsample", "0.1"}, {"seed", seed}});
@@ -242,24 +242,24 @@ TEST_F(SkipGramTest, FrequentWordsStayWithTheirProbability) {
     return count;
   };
   auto count = left("1");
-  // often: 3600 * sqrt(0.1 / 0.9) = 1200 with a deviation of 28; rare: all 400; two pairs for each word.
+  // often: 3600 * sqrt(0.1 / 0.9) = 1200 with a standard deviation of 28; rare: all 400. Two pairs per word.
   EXPECT_NEAR(count[1], 2400, 240);
   EXPECT_NEAR(count[2], 800, 2);
   EXPECT_EQ(count, left("1"));
   EXPECT_NE(count, left("2"));
 }
 
-TEST_F(SkipGramTest, ARandomWindowTakesEveryReachAsOften) {
+TEST_F(SkipGramTest, RandomWindowSizesAreUniform) {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += fmt::format("w{} ", i);
   write("a.txt", text);
   const auto data = open({{"window", "3"}, {"subsample", "0"}});
-  // Reaches 1, 2, 3 give 2, 4, 6 pairs: 4 on average.
+  // Window sizes 1, 2, 3 yield 2, 4, 6 pairs: 4 on average.
   EXPECT_NEAR(static_cast<double>(data->size()), 12000, 400);
   EXPECT_EQ(data->feature_dtype(), DType::u16);
 }
 
-TEST_F(SkipGramTest, OneWordGivesNoPairs) {
+TEST_F(SkipGramTest, OneWordYieldsNoPairs) {
   write("a.txt", "word\n");
   expect_data_error([&] { open(); }, path("a.txt"), "no pairs");
 }

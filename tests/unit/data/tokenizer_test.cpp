@@ -26,7 +26,7 @@ TEST(Utf8Test, ValidTextIsRoundTripped) {
   EXPECT_EQ(points, (std::vector<char32_t>{'a', 0xE9, 0x20AC, 0xD7FF, 0xE000, 0x10000, 0x10FFFF}));
 }
 
-TEST(Utf8Test, WhatTheStandardForbidsIsFound) {
+TEST(Utf8Test, DetectsInvalidForms) {
   for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xC3(", "\xE0\x9F\xBF", "\xED\xA0\x80",
                           "\xE2\x82", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
     EXPECT_EQ(first_invalid_utf8(std::string("ab") + bad), 2U) << ::testing::PrintToString(std::string(bad));
@@ -46,8 +46,8 @@ TEST(TokenizerTest, CharactersAreAllCodePoints) {
               ElementsAre("A", " ", "\xC3\xA9", "\n"));
 }
 
-TEST(TokenizerTest, LowerCaseIsThatOfTheLocalesTables) {
-  // Spot checks of each range, with what the Unicode character database gives.
+TEST(TokenizerTest, LowerCaseFollowsUnicode) {
+  // Spot checks of each range against the Unicode character database.
   const std::pair<char32_t, char32_t> pairs[] = {
       {'Z', 'z'},     {0xDE, 0xFE},   {0xD7, 0xD7},     {0x100, 0x101}, {0x139, 0x13A},
       {0x148, 0x148}, {0x14A, 0x14B}, {0x178, 0xFF},    {0x179, 0x17A}, {0x17E, 0x17E},
@@ -59,7 +59,7 @@ TEST(TokenizerTest, LowerCaseIsThatOfTheLocalesTables) {
 
 using VocabularyTest = FolderTest;
 
-TEST_F(VocabularyTest, AFileIsReadAsItWasWritten) {
+TEST_F(VocabularyTest, FileRoundTrip) {
   const Vocabulary made({{"b", 2}, {"\n", 3}, {"a\tb\\", 2}, {"c", 1}}, {.padding = true, .min_count = 2});
   EXPECT_EQ(made.file_text(), "<pad>\t0\n<unk>\t1\n\\n\t3\na\\tb\\\\\t2\nb\t2\n");
   write("v.txt", made.file_text());
@@ -68,13 +68,13 @@ TEST_F(VocabularyTest, AFileIsReadAsItWasWritten) {
   EXPECT_EQ(again.id("\n"), 2);
   EXPECT_EQ(again.id("c"), again.unknown_id());
   EXPECT_EQ(Vocabulary::of_run(path("v.txt")).digest(), made.digest());
-  // A reader without padding takes the words of one with it.
+  // A reader without padding accepts the file of one with padding.
   const Vocabulary unpadded = Vocabulary::from_file(path("v.txt"), {});
   EXPECT_EQ(unpadded.size(), 4);
   EXPECT_EQ(unpadded.id("\n"), 1);
 }
 
-TEST_F(VocabularyTest, DamageIsNamedWithItsLine) {
+TEST_F(VocabularyTest, DamageIsReportedWithItsLine) {
   const auto expect = [&](const std::string& text, int line, const std::string& what) {
     write("v.txt", text);
     expect_data_error([&] { Vocabulary::from_file(path("v.txt"), {}); },
@@ -82,7 +82,7 @@ TEST_F(VocabularyTest, DamageIsNamedWithItsLine) {
   };
   expect("a\n\nb\n", 2, "has no word");
   expect("a\\q\n", 1, "backslash");
-  expect("a\t-1\n", 1, "'-1' is no count");
+  expect("a\t-1\n", 1, "'-1' is not a count");
   expect("a\nb\nc\n<unk>\t1\n", 4, "twice");
   expect("<unk>\t1\n", 0, "holds no words");
 }

@@ -63,7 +63,7 @@ json inspected(DType type, std::vector<T> values) {
   return json::parse(text).at("tensors").at(0);
 }
 
-TEST(InspectCommand, StatisticsLeaveNanOut) {
+TEST(InspectCommand, StatisticsExcludeNan) {
   const float nan = std::nanf("");
   const json row = inspected<float>(DType::f32, {1, nan, 4, -2, nan, 1});
   EXPECT_EQ(row.at("path"), "variables/a");
@@ -76,7 +76,7 @@ TEST(InspectCommand, StatisticsLeaveNanOut) {
   EXPECT_EQ(row.at("nan"), 2);
 }
 
-TEST(InspectCommand, NothingToCountAndInfinitiesAreNull) {
+TEST(InspectCommand, EmptyStatisticsAndInfinitiesAreNull) {
   for (const json& row : {inspected<float>(DType::f32, {}), inspected<double>(DType::f64, {std::nan("")})}) {
     EXPECT_TRUE(row.at("min").is_null() && row.at("max").is_null() && row.at("mean").is_null() &&
                 row.at("std").is_null());
@@ -118,7 +118,7 @@ TEST(InspectCommand, HeaderAndTable) {
   EXPECT_EQ(object.at("tensors").size(), 5U);
 }
 
-TEST(InspectCommand, DigestOfTheNewestIntactOneOfARun) {
+TEST(InspectCommand, DigestOfTheNewestIntactCheckpoint) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 0);
   for (unsigned step : {1U, 2U, 3U}) store.save(test_header(step), test_tensors(step).get());
@@ -140,7 +140,7 @@ TEST(InspectCommand, DigestOfTheNewestIntactOneOfARun) {
   EXPECT_THROW(digest(store.path_of(3)), Error);
 }
 
-TEST(InspectCommand, AFolderWithoutCheckpoints) {
+TEST(InspectCommand, FolderWithoutCheckpoints) {
   const TemporaryFolder folder;
   try {
     inspect_checkpoint(folder.path(), true, false, stdout);

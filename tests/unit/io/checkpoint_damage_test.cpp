@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damage: every byte, every kind of truncation, a full disk, a write that fails in the middle.
+// Damaged checkpoints: flipped bytes, truncation at every length, a full disk, a write that fails in the
+// middle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -26,12 +27,13 @@ using testing::test_tensors;
 using testing::TestTensors;
 using testing::write_file;
 
-/// Opens and verifies; true if that worked. Damage must be Error(checkpoint) that names the file.
+/// Opens and verifies the file; returns whether that succeeded. Damage must be an Error(checkpoint) that
+/// names the file.
 bool intact(const std::string& path, const std::string& digest) {
   try {
     const CheckpointFile file(path);
     file.verify();
-    // What was not noticed must not have mattered.
+    // Undetected changes must be harmless.
     EXPECT_EQ(file.header().digest, digest);
     EXPECT_EQ(file.header().config, test_header().config);
     EXPECT_EQ(file.header().created, "2020-01-02T03:04:05Z");
@@ -59,7 +61,7 @@ Sample write_sample(const std::string& path) {
 
 class FlippedByte : public ::testing::TestWithParam<int> {};
 
-TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
+TEST_P(FlippedByte, IsDetectedOrHarmless) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
@@ -74,7 +76,7 @@ TEST_P(FlippedByte, IsDetectedOrDoesNotMatter) {
   }
   RecordProperty("bytes", static_cast<int>(sample.bytes.size()));
   RecordProperty("unnoticed", static_cast<int>(unnoticed));
-  // Only space that HDF5 set aside and never used may differ unnoticed.
+  // Only space that HDF5 allocated and never used may differ undetected.
   EXPECT_LT(unnoticed, sample.bytes.size() / 2);
 }
 
@@ -103,7 +105,7 @@ TEST(CheckpointDamage, EveryByteOfATensorMatters) {
   }
 }
 
-TEST(CheckpointDamage, TruncationAtEveryLength) {
+TEST(CheckpointDamage, DetectsTruncationAtEveryLength) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
@@ -115,7 +117,7 @@ TEST(CheckpointDamage, TruncationAtEveryLength) {
   EXPECT_TRUE(intact(path, sample.digest));
 }
 
-/// Changes a file through HDF5 itself, so that its structures and checksums are in order.
+/// Changes a file through HDF5 itself, so that its structures and checksums are valid.
 void edit(const std::string& path, const std::function<void(hid_t, const Hdf5Context&)>& change) {
   const Hdf5Context context{ErrorKind::bug, path, ""};
   const Hdf5Lock lock;
@@ -135,7 +137,7 @@ std::string complaint(const std::string& path) {
   }
 }
 
-TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
+TEST(CheckpointDamage, DetectsEditsByOtherPrograms) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.h5";
   write_sample(path);
@@ -166,8 +168,8 @@ TEST(CheckpointDamage, EditsByOtherProgramsAreFound) {
   EXPECT_THAT(complaint(path), AllOf(HasSubstr(path), HasSubstr("version 2")));
 }
 
-/// The newest of two checkpoints of a run is damaged: it must be passed over, with what is wrong, for the
-/// older.
+/// The newest of two checkpoints of a run is damaged. It must be skipped with a reason, and the older one
+/// used.
 class DamagedNewest : public ::testing::Test {
  protected:
   DamagedNewest() {
@@ -180,7 +182,7 @@ class DamagedNewest : public ::testing::Test {
     kernel_begin_ = bytes_.find(needle);
     kernel_end_ = kernel_begin_ + needle.size();
   }
-  /// What is said of the newest with these bytes; empty if it was used.
+  /// The message about the newest checkpoint with these bytes; empty if it was used.
   std::string said_of(const std::string& bytes) {
     write_file(store_.path_of(2), bytes);
     std::vector<std::string> damaged;
@@ -196,7 +198,7 @@ class DamagedNewest : public ::testing::Test {
   std::size_t kernel_begin_ = 0, kernel_end_ = 0;
 };
 
-TEST_F(DamagedNewest, ByAFlippedByteTheOlderIsUsedAndTheDatasetNamed) {
+TEST_F(DamagedNewest, FlippedByteFallsBackToTheOlderOne) {
   ASSERT_NE(kernel_begin_, std::string::npos);
   ASSERT_EQ(said_of(bytes_), "");
   for (std::size_t at = 0; at < bytes_.size(); at += 13) {
@@ -211,14 +213,14 @@ TEST_F(DamagedNewest, ByAFlippedByteTheOlderIsUsedAndTheDatasetNamed) {
   }
 }
 
-TEST_F(DamagedNewest, ByTruncationTheOlderIsUsed) {
+TEST_F(DamagedNewest, TruncationFallsBackToTheOlderOne) {
   ASSERT_GT(bytes_.size(), 6 * 4096U);
   for (std::size_t length = 0; length < bytes_.size(); length += 4096)
     ASSERT_THAT(said_of(bytes_.substr(0, length)), HasSubstr("step-00000002.h5")) << length;
   EXPECT_EQ(said_of(bytes_), "");
 }
 
-/// A file system of `megabytes`, gone at the end.
+/// A file system of `megabytes`, unmounted at the end.
 class SmallDisk {
  public:
   SmallDisk(const std::string& folder, int megabytes) : folder_(folder) {
@@ -237,7 +239,7 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-TEST(CheckpointDamage, AFullDiskLeavesTheOlderCheckpointAndNoTemporary) {
+TEST(CheckpointDamage, FullDiskKeepsTheOlderCheckpoint) {
   const TemporaryFolder folder;
   const SmallDisk disk(folder.path(), 4);
   if (!disk.mounted()) GTEST_SKIP() << "mounting a small file system needs to be root";
@@ -259,9 +261,9 @@ TEST(CheckpointDamage, AFullDiskLeavesTheOlderCheckpointAndNoTemporary) {
   CheckpointFile(folder / "c.h5").verify();
 }
 
-// A file system that cannot reserve space fails in the middle of HDF5's writing: a limit on the size of files
-// does the same.
-TEST(CheckpointDamage, AWriteThatFailsInTheMiddle) {
+// On a file system that cannot reserve space, HDF5's writing fails in the middle. A limit on the size of
+// files has the same effect.
+TEST(CheckpointDamage, WriteErrorInTheMiddle) {
   const TemporaryFolder folder;
   TestTensors fits, large;
   fits.add("variables/a", DType::f32, {2'000});
@@ -288,7 +290,7 @@ TEST(CheckpointDamage, AWriteThatFailsInTheMiddle) {
   CheckpointFile(folder / "b.h5").verify();
 }
 
-TEST(CheckpointDamage, AFolderThatIsNotThere) {
+TEST(CheckpointDamage, MissingFolder) {
   try {
     write_checkpoint("/nonexistent/a.h5", test_header(), test_tensors().get());
     FAIL();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each fault of io/fault_points.h, in a process of its own: what it leaves behind.
+// The state after each fault of io/fault_points.h, each in its own process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -24,7 +24,8 @@ using testing::test_tensors;
 
 constexpr int kSaved = 0, kRefused = 40;
 
-/// Saves steps 1, 2 and 3 with a fault at step 2; the child's status, and what the error of step 2 says.
+/// Saves steps 1, 2 and 3 with a fault at step 2. Returns the child's status; the message of the error is in
+/// a file.
 int save_with(const std::string& kind, const TemporaryFolder& folder) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -53,7 +54,7 @@ std::vector<std::string> saved(const TemporaryFolder& folder) {
   return names;
 }
 
-TEST(CheckpointFaults, AFailedWriteIsAnErrorAndTheNextSaveWorks) {
+TEST(CheckpointFaults, FailedWriteIsAnErrorAndTheNextSaveWorks) {
   for (const auto& [kind, words] :
        {std::pair{"ENOSPC", "disk is full"}, std::pair{"EIO", "Input/output error"},
         std::pair{"EIO_fsync", "flush to disk"}}) {
@@ -65,13 +66,13 @@ TEST(CheckpointFaults, AFailedWriteIsAnErrorAndTheNextSaveWorks) {
   }
 }
 
-TEST(CheckpointFaults, AShortWriteIsContinued) {
+TEST(CheckpointFaults, ShortWriteIsContinued) {
   const TemporaryFolder folder, undisturbed;
   EXPECT_TRUE(exited(save_with("short_write", folder), kSaved));
   CheckpointFile(folder / "checkpoints/step-00000002.h5").verify();
 }
 
-TEST(CheckpointFaults, AKilledWriterLeavesAUsableDirectory) {
+TEST(CheckpointFaults, KilledWriterLeavesAUsableDirectory) {
   for (const std::string kind :
        {"kill_in_write", "kill_before_fsync", "kill_before_rename", "kill_after_rename"}) {
     const TemporaryFolder folder;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which checkpoints stay: the newest, one in so many hours, the best; and that a new process goes on as the
-// one before it would have.
+// The checkpoints that are kept: the newest, one per interval, the best. A new process continues as the
+// previous one would have.
 #include "io/checkpoint_retention.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::vector<std::int64_t> steps_in(const TemporaryFolder& folder) {
   return steps;
 }
 
-/// A store whose clock says `now`; each call is a new process.
+/// A store whose clock returns `now`; each call simulates a new process.
 CheckpointStore store_at(const TemporaryFolder& folder, const RetentionRules& rules, const double& now) {
   return CheckpointStore(folder.path(), rules, [&now] { return now; });
 }
@@ -43,7 +43,7 @@ void save(CheckpointStore& store, int step) {
   store.save(test_header(step), test_tensors(static_cast<unsigned>(step)).get());
 }
 
-TEST(CheckpointRetention, OneInSoManyHoursIsKeptForGood) {
+TEST(CheckpointRetention, OnePerIntervalIsKeptPermanently) {
   const TemporaryFolder folder;
   double now = kBegin;
   CheckpointStore store = store_at(folder, {.keep = 2, .keep_every_hours = 1}, now);
@@ -54,7 +54,7 @@ TEST(CheckpointRetention, OneInSoManyHoursIsKeptForGood) {
   EXPECT_THAT(steps_in(folder), ElementsAre(4, 8, 11, 12));
 }
 
-TEST(CheckpointRetention, OneInSoManyHoursSurvivesRestarts) {
+TEST(CheckpointRetention, IntervalRuleSurvivesRestarts) {
   const TemporaryFolder folder;
   double now = kBegin;
   for (int step = 1; step <= 12; ++step) {
@@ -62,8 +62,8 @@ TEST(CheckpointRetention, OneInSoManyHoursSurvivesRestarts) {
     now += kHour / 4;
     save(store, step);
   }
-  EXPECT_THAT(steps_in(folder), ElementsAre(4, 8, 11, 12)) << "as one process that is never interrupted";
-  now += 100 * kHour;  // the machine was away: no more than one is owed for that
+  EXPECT_THAT(steps_in(folder), ElementsAre(4, 8, 11, 12)) << "like one uninterrupted process";
+  now += 100 * kHour;  // after a long pause at most one is due
   for (int step = 13; step <= 16; ++step) {
     CheckpointStore store = store_at(folder, {.keep = 2, .keep_every_hours = 1}, now);
     now += kHour / 10;
@@ -72,13 +72,13 @@ TEST(CheckpointRetention, OneInSoManyHoursSurvivesRestarts) {
   EXPECT_THAT(steps_in(folder), ElementsAre(4, 8, 12, 13, 15, 16));
 }
 
-TEST(CheckpointRetention, WithoutTheStateFileTheFilesTimesCount) {
+TEST(CheckpointRetention, FileTimesReplaceAMissingStateFile) {
   const TemporaryFolder folder;
   double now = kBegin;
   {
     CheckpointStore all(folder.path(), 0);
     for (int step = 1; step <= 6; ++step) save(all, step);
-    for (int step = 1; step <= 6; ++step)  // one hour apart, the last one now
+    for (int step = 1; step <= 6; ++step)  // one hour apart, the last one at `now`
       std::filesystem::last_write_time(
           all.path_of(step), std::filesystem::file_time_type::clock::now() - std::chrono::hours(6 - step));
   }
@@ -89,7 +89,7 @@ TEST(CheckpointRetention, WithoutTheStateFileTheFilesTimesCount) {
   EXPECT_THAT(steps_in(folder), ElementsAre(3, 5, 7));
 }
 
-TEST(CheckpointRetention, TheBestByAMetricStay) {
+TEST(CheckpointRetention, KeepsTheBestByAMetric) {
   for (const bool larger : {false, true}) {
     const TemporaryFolder folder;
     double now = kBegin;
@@ -107,7 +107,7 @@ TEST(CheckpointRetention, TheBestByAMetricStay) {
   }
 }
 
-TEST(CheckpointRetention, AMetricMayComeAfterItsCheckpoint) {
+TEST(CheckpointRetention, MetricMayFollowItsCheckpoint) {
   const TemporaryFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_best = 1};
@@ -127,7 +127,7 @@ TEST(CheckpointRetention, AMetricMayComeAfterItsCheckpoint) {
   EXPECT_TRUE(kept[0].best && !kept[0].recent && kept[1].recent && !kept[1].best);
 }
 
-TEST(CheckpointRetention, AStepThatIsWrittenAgainLosesWhatItWas) {
+TEST(CheckpointRetention, RewrittenStepLosesItsOldState) {
   const TemporaryFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_best = 1};
@@ -141,7 +141,7 @@ TEST(CheckpointRetention, AStepThatIsWrittenAgainLosesWhatItWas) {
   EXPECT_FALSE(store.list()[0].metric) << "the metric of the file that was overwritten";
 }
 
-TEST(CheckpointRetention, WhatIsKeptForGoodStaysWhenARunIsSetBack) {
+TEST(CheckpointRetention, PreservedOnesStayWhenARunIsSetBack) {
   const TemporaryFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_every_hours = 1};
@@ -160,12 +160,12 @@ TEST(CheckpointRetention, WhatIsKeptForGoodStaysWhenARunIsSetBack) {
   ASSERT_EQ(store.newest_intact(nullptr), store.path_of(20));
   save(store, 25);
   EXPECT_THAT(steps_in(folder), ElementsAre(10, 20, 25, 30, 40))
-      << "40 was due to be kept for good when 25 displaced it";
+      << "40 was due to be preserved when 25 replaced it";
   save(store, 26);
   EXPECT_THAT(steps_in(folder), ElementsAre(10, 20, 26, 30, 40));
 }
 
-TEST(CheckpointRetention, ARunDirectoryCanBeMoved) {
+TEST(CheckpointRetention, RunDirectoryCanBeMoved) {
   const TemporaryFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_every_hours = 1, .keep_best = 1};
@@ -188,7 +188,7 @@ TEST(CheckpointRetention, ARunDirectoryCanBeMoved) {
   EXPECT_EQ(kept[2].time, now);
 }
 
-TEST(CheckpointRetention, RoomForAllThatWillBeKeptAndOneMore) {
+TEST(CheckpointRetention, RequiresRoomForAllKeptAndOneMore) {
   const TemporaryFolder folder;
   const std::size_t free = free_bytes(folder.path());
   CheckpointStore store(folder.path(), RetentionRules{.keep = 3, .keep_best = 1});
@@ -202,12 +202,12 @@ TEST(CheckpointRetention, RoomForAllThatWillBeKeptAndOneMore) {
                                                HasSubstr("MB are free")));
   }
   for (int step = 1; step <= 3; ++step) save(store, step);
-  store.require_room(free / 4);  // two do: the others are there
+  store.require_room(free / 4);  // two do fit: the others already exist
   EXPECT_THROW(store.require_room(free), Error);
   EXPECT_NO_THROW(CheckpointStore(folder.path(), 0).require_room(free / 2));
 }
 
-TEST(CheckpointState, IsReadBackAsWritten) {
+TEST(CheckpointState, RoundTrip) {
   CheckpointState state;
   state.newest = "checkpoints/step-00000300.h5";
   state.paths = {"checkpoints/step-00000200.h5", "checkpoints/step-00000300.h5"};
@@ -224,7 +224,7 @@ TEST(CheckpointState, IsReadBackAsWritten) {
   EXPECT_EQ(read.preserved, state.preserved);
 }
 
-TEST(CheckpointState, WhatCannotBeUnderstoodIsLeftOut) {
+TEST(CheckpointState, SkipsTextThatCannotBeParsed) {
   const CheckpointState state = parse_checkpoint_state(
       "# by hand\r\n\n  model_checkpoint_path: \"a\"\r\nmodel_checkpoint_path: "
       "\"b\"\nall_model_checkpoint_paths: \"a\"\n"

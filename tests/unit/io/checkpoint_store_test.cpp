@@ -38,7 +38,7 @@ std::int64_t newest(const CheckpointStore& store, std::vector<std::string>* dama
   return path ? CheckpointFile(*path).header().global_step : -1;
 }
 
-/// Zeroes the middle of the file: contents, in any layout.
+/// Overwrites the middle of the file with zeros: contents, in any layout.
 void spoil(const std::string& path) {
   std::string bytes = read_whole_file(path);
   std::fill(bytes.begin() + 96, bytes.end() - 96, '\0');
@@ -74,14 +74,14 @@ TEST(CheckpointStore, KeepZeroKeepsAll) {
   EXPECT_THROW(CheckpointStore(folder.path(), -1), Error);
 }
 
-TEST(CheckpointStore, AStepSavedTwiceIsOneFile) {
+TEST(CheckpointStore, StepSavedTwiceIsOneFile) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 2);
   save(store, {1, 2, 2, 2});
   EXPECT_THAT(folder.names("checkpoints"), UnorderedElementsAre("step-00000001.h5", "step-00000002.h5"));
 }
 
-TEST(CheckpointStore, DamagedOnesAreNamedAndPassedOver) {
+TEST(CheckpointStore, DamagedOnesAreReportedAndSkipped) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 0);
   save(store, {1, 2, 3, 4});
@@ -99,7 +99,7 @@ TEST(CheckpointStore, DamagedOnesAreNamedAndPassedOver) {
   EXPECT_EQ(newest(store), -1);
 }
 
-TEST(CheckpointStore, GoingBackByHand) {
+TEST(CheckpointStore, EditedStateFileGoesBack) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 3);
   save(store, {1, 2, 3});
@@ -107,7 +107,7 @@ TEST(CheckpointStore, GoingBackByHand) {
                         "# went back\n\n  model_checkpoint_path: \"checkpoints/step-00000002.h5\"\n");
   EXPECT_EQ(newest(store), 2);
   spoil(store.path_of(2));
-  EXPECT_EQ(newest(store), 1) << "never a later step than the one that was asked for";
+  EXPECT_EQ(newest(store), 1) << "never a later step than the requested one";
 
   save(store, {2});
   EXPECT_THAT(folder.names("checkpoints"),
@@ -117,7 +117,7 @@ TEST(CheckpointStore, GoingBackByHand) {
   EXPECT_EQ(newest(store), 1) << "absolute paths";
 }
 
-TEST(CheckpointStore, AbandonedStepsGoFirst) {
+TEST(CheckpointStore, LaterStepsAreRemovedFirst) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 2);
   save(store, {100, 200});
@@ -127,7 +127,7 @@ TEST(CheckpointStore, AbandonedStepsGoFirst) {
   EXPECT_EQ(newest(store), 150);
 }
 
-TEST(CheckpointStore, AStateFileThatHelpsNot) {
+TEST(CheckpointStore, UnusableStateFile) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 0);
   save(store, {1, 2});
@@ -144,7 +144,7 @@ TEST(CheckpointStore, AStateFileThatHelpsNot) {
   EXPECT_EQ(newest(store), 2);
 }
 
-TEST(CheckpointStore, CleanRemovesWhatKilledRunsLeft) {
+TEST(CheckpointStore, CleanRemovesTemporaryFiles) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 0);
   store.clean();
@@ -160,9 +160,9 @@ TEST(CheckpointStore, CleanRemovesWhatKilledRunsLeft) {
   EXPECT_THAT(folder.names("checkpoints"), ElementsAre("step-00000001.h5"));
 }
 
-// A process that saves without end is killed at random moments; whatever it leaves, a checkpoint can be used,
-// and the next process goes on from there.
-TEST(CheckpointStore, KilledAtAnyMomentTheDirectoryStaysUsable) {
+// A process that saves continuously is killed at random times. A checkpoint must remain usable, and the next
+// process continues from it.
+TEST(CheckpointStore, DirectoryStaysUsableAfterRandomKills) {
   constexpr int kKills = 30;
   const TemporaryFolder folder;
   TestTensors tensors;
@@ -190,7 +190,7 @@ TEST(CheckpointStore, KilledAtAnyMomentTheDirectoryStaysUsable) {
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "the child failed by itself";
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the child failed";
 
     std::vector<std::string> damaged;
     const std::int64_t found = newest(store, &damaged);
@@ -201,8 +201,8 @@ TEST(CheckpointStore, KilledAtAnyMomentTheDirectoryStaysUsable) {
     store.clean();
     for (const std::string& name : folder.names("checkpoints")) EXPECT_FALSE(is_temporary_name(name)) << name;
   }
-  EXPECT_GT(reached, 1) << "no child ever finished a save: nothing was tested";
-  EXPECT_GT(leftovers, 0) << "no child was killed in the middle of a save: nothing was tested";
+  EXPECT_GT(reached, 1) << "no child finished a save, so nothing was tested";
+  EXPECT_GT(leftovers, 0) << "no child was killed during a save, so nothing was tested";
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(Checkpoint, RoundTripOfEveryDtypeAndOddShapes) {
   file.verify();
 }
 
-TEST(Checkpoint, HoldsAVeryLongConfigAndManyTensors) {
+TEST(Checkpoint, LongConfigAndManyTensors) {
   CheckpointHeader header = test_header();
   header.config.assign(300'000, 'x');
   TestTensors tensors;
@@ -87,7 +87,7 @@ TEST(Checkpoint, WithoutTensorsAndWithEmptyTexts) {
   file.verify();
 }
 
-TEST(Checkpoint, DigestKnowsContentsAndCursorButNotTheOccasion) {
+TEST(Checkpoint, DigestCoversContentsAndCursorOnly) {
   const TestTensors tensors = test_tensors();
   const std::string digest = checkpoint_digest(test_header(), tensors.get());
   EXPECT_EQ(digest.size(), 32U);
@@ -119,7 +119,7 @@ TEST(Checkpoint, DigestKnowsContentsAndCursorButNotTheOccasion) {
   EXPECT_NE(checkpoint_digest(test_header(), test_tensors(1).get()), digest);
 }
 
-TEST(Checkpoint, RefusesWhatDoesNotFit) {
+TEST(Checkpoint, RejectsMismatchingTensors) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", test_header(), test_tensors().get());
   const CheckpointFile file(folder / "a.h5");
@@ -137,7 +137,7 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of([&] { CheckpointFile(folder.path()); }), HasSubstr("regular file"));
 }
 
-TEST(Checkpoint, TwoTensorsOfOnePathAreADefect) {
+TEST(Checkpoint, TwoTensorsWithOnePathAreABug) {
   const TemporaryFolder folder;
   TestTensors tensors;
   tensors.add("variables/a", DType::f32, {2});
@@ -146,7 +146,7 @@ TEST(Checkpoint, TwoTensorsOfOnePathAreADefect) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(Checkpoint, FailureLeavesNoTemporaryAndTheOldFile) {
+TEST(Checkpoint, FailureKeepsTheOldFile) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "a.h5", test_header(1), test_tensors().get());
   TestTensors tensors;  // a dataset cannot be a group too

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of its own for a test, and small checkpoints with different contents everywhere.
+// A temporary folder for a test, and small checkpoints with contents that differ everywhere.
 #pragma once
 
 #include <signal.h>
@@ -19,7 +19,7 @@
 
 namespace lockstep::testing {
 
-/// A fresh folder, removed at the end.
+/// An empty folder, removed at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -46,7 +46,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// Quickly: nothing is flushed to the disk.
+/// Fast: does not flush to the disk.
 inline void write_file(const std::string& path, const std::string& bytes) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) throw std::runtime_error("cannot open " + path);
@@ -54,7 +54,7 @@ inline void write_file(const std::string& path, const std::string& bytes) {
   if (std::fclose(file) != 0 || !written) throw std::runtime_error("cannot write " + path);
 }
 
-/// For its lifetime, writing beyond `bytes` into any file fails with EFBIG, as on a full disk.
+/// During its lifetime, writing beyond `bytes` into any file fails with EFBIG, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -75,7 +75,7 @@ class FileSizeLimit {
   rlimit previous_{};
 };
 
-/// Tensors that own their bytes.
+/// Tensors with their memory.
 class TestTensors {
  public:
   /// Bytes differ per tensor, place and `salt`.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names and their rules; comparing, averaging and exporting checkpoints.
+// Name rules; comparing, averaging and exporting checkpoints.
 #include "io/checkpoint_tools.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(CheckpointNames, PatternsMatchWholeNames) {
 TEST(CheckpointNames, RulesRename) {
   const NameRules rules({{"head/", "top/"}, {"block([0-9])/(.*)", "stage$1/$2"}, {"head/bias", "b"}});
   EXPECT_EQ(rules.renamed("head/kernel"), "top/kernel");
-  EXPECT_EQ(rules.renamed("head/bias"), "b") << "the name itself comes first";
+  EXPECT_EQ(rules.renamed("head/bias"), "b") << "a rule for the name itself has priority";
   EXPECT_EQ(rules.renamed("block2/conv/kernel"), "stage2/conv/kernel");
   EXPECT_EQ(rules.renamed("other"), "other");
   EXPECT_EQ(rules.renamed("ahead/kernel"), "ahead/kernel");
@@ -83,7 +83,7 @@ class CheckpointTools : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(CheckpointTools, CompareTellsHowMuchDiffers) {
+TEST_F(CheckpointTools, CompareMeasuresDifferences) {
   using Kind = TensorDifference::Kind;
   const std::string one = write("one", {1, 2, 4}), two = write("two", {1, 2.5, 3}, {1, 2}, 4);
   for (const TensorDifference& difference : compare(one, one)) EXPECT_EQ(difference.kind, Kind::equal);
@@ -105,7 +105,7 @@ TEST_F(CheckpointTools, CompareTellsHowMuchDiffers) {
   EXPECT_EQ(zero[1].max_absolute, 0);
 }
 
-TEST_F(CheckpointTools, CompareTellsOfOtherShapesAndNames) {
+TEST_F(CheckpointTools, CompareReportsShapesAndNames) {
   using Kind = TensorDifference::Kind;
   const std::string one = write("one", {1, 2, 4}), two = write("two", {1, 2});
   EXPECT_EQ(compare(one, two)[1].kind, Kind::shape);
@@ -119,7 +119,7 @@ TEST_F(CheckpointTools, CompareTellsOfOtherShapesAndNames) {
   EXPECT_EQ(all[4].kind, Kind::only_second);
 }
 
-TEST_F(CheckpointTools, ExportWritesVariablesAlone) {
+TEST_F(CheckpointTools, ExportWritesOnlyVariables) {
   const CheckpointFile one(write("one", {1, 2, 4}));
   export_weights(one, NamePatterns(), NameRules({NameRules::Rule{"n/", "m/"}}), folder_ / "w");
   const CheckpointFile weights(folder_ / "w");
@@ -145,7 +145,7 @@ TEST_F(CheckpointTools, ExportWritesVariablesAlone) {
   EXPECT_THAT(folder_.names(), ::testing::UnorderedElementsAre("one", "w"));
 }
 
-TEST_F(CheckpointTools, AverageAddsInDoubleInTheOrderGiven) {
+TEST_F(CheckpointTools, AverageAddsInDoubleInOrder) {
   // In float32 16777216 + 1 + 1 would lose both ones.
   const std::vector<std::string> files = {write("one", {16777216, 1}, {1, 2}), write("two", {1, 2}, {2, 4}),
                                           write("three", {1, 6}, {3, 9}, 3, 9)};
@@ -160,7 +160,7 @@ TEST_F(CheckpointTools, AverageAddsInDoubleInTheOrderGiven) {
   EXPECT_THAT(b, ElementsAre(2, 5));
 }
 
-TEST_F(CheckpointTools, AverageRefusesWhatIsNotOneModel) {
+TEST_F(CheckpointTools, AverageRejectsDifferentModels) {
   const std::string one = write("one", {1, 2});
   const auto message = [&](const std::string& other) {
     return message_of([&] { average_weights(std::vector<std::string>{one, other}, folder_ / "x"); });

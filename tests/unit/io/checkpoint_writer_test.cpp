@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The background writer: what it writes is what the tensors held when start() was called.
+// The background writer writes the tensors as of the call of start().
 #include "io/checkpoint_writer.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ void fill(const TestTensors& tensors, int value) {
     if (entry.tensor.size_bytes() > 0) std::memset(entry.tensor.raw(), value, entry.tensor.size_bytes());
 }
 
-TEST(CheckpointWriter, WritesTheBitsOfABlockingSaveWhileTheTensorsChange) {
+TEST(CheckpointWriter, WritesTheTensorsAsOfStart) {
   for (const int threads : {1, 3}) {
     const TemporaryFolder folder;
     ThreadPool pool(threads);
@@ -83,7 +83,7 @@ TEST(CheckpointWriter, TensorsMayGrow) {
   }
 }
 
-TEST(CheckpointWriter, AFailureIsReportedAndTheNextOneWorks) {
+TEST(CheckpointWriter, FailureIsReportedAndTheNextOneWorks) {
   const TemporaryFolder folder;
   const TestTensors tensors = test_tensors();
   CheckpointWriter writer(store_in(folder), tensors.get(), {});
@@ -104,7 +104,7 @@ TEST(CheckpointWriter, AFailureIsReportedAndTheNextOneWorks) {
   EXPECT_EQ(done[0].step, 2);
 }
 
-/// A store whose clock, which save() asks behind the writing of the file, holds the writer up.
+/// A store whose clock, which save() calls after writing the file, blocks the writer.
 class HeldStore {
  public:
   explicit HeldStore(const TemporaryFolder& folder)
@@ -119,7 +119,7 @@ class HeldStore {
   std::shared_ptr<CheckpointStore> store_;
 };
 
-TEST(CheckpointWriter, OneInFlightAndAWaitWithALimit) {
+TEST(CheckpointWriter, OneInFlightAndWaitWithALimit) {
   const TemporaryFolder folder;
   HeldStore store(folder);
   const TestTensors tensors = test_tensors();
@@ -137,7 +137,7 @@ TEST(CheckpointWriter, OneInFlightAndAWaitWithALimit) {
   EXPECT_EQ(writer.poll().size(), 1U);
 }
 
-TEST(CheckpointWriter, TheDestructorLetsTheOneInFlightEnd) {
+TEST(CheckpointWriter, DestructorLetsTheOneInFlightEnd) {
   const TemporaryFolder folder;
   const TestTensors tensors = large_tensors();
   { CheckpointWriter(store_in(folder), tensors.get(), {}).start(test_header(9), tensors.get()); }
@@ -145,7 +145,7 @@ TEST(CheckpointWriter, TheDestructorLetsTheOneInFlightEnd) {
   EXPECT_EQ(store.newest_intact(nullptr), store.path_of(9));
 }
 
-TEST(CheckpointWriter, TheDestructorDoesNotWaitForADiskThatNeverAnswers) {
+TEST(CheckpointWriter, DestructorDoesNotWaitForAHungDisk) {
   const TemporaryFolder folder;
   HeldStore store(folder);
   const TestTensors tensors = test_tensors();
@@ -155,10 +155,10 @@ TEST(CheckpointWriter, TheDestructorDoesNotWaitForADiskThatNeverAnswers) {
     store.held = true;
     writer.start(test_header(1), tensors.get());
   }
-  EXPECT_TRUE(store.held) << "nobody let the writer go";
+  EXPECT_TRUE(store.held) << "the writer was released";
   EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
-      << "it was not waited for at all";
-  store.held = false;  // the thread that was left alone still has all it needs
+      << "the destructor did not wait";
+  store.held = false;  // the detached thread still owns everything that it uses
   CheckpointStore reader(folder.path(), 0);
   for (int i = 0; i < 6000 && !reader.newest_intact(nullptr); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -166,7 +166,7 @@ TEST(CheckpointWriter, TheDestructorDoesNotWaitForADiskThatNeverAnswers) {
   while (store.get().use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-TEST(CheckpointWriter, ACancelledWriteLeavesNothing) {
+TEST(CheckpointWriter, CancelledWriteLeavesNothing) {
   const TemporaryFolder folder;
   const std::atomic<bool> cancelled{true};
   try {
@@ -178,7 +178,7 @@ TEST(CheckpointWriter, ACancelledWriteLeavesNothing) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(CheckpointWriter, AMetricMayBeNotedWhileACheckpointIsWritten) {
+TEST(CheckpointWriter, MetricMayBeNotedDuringAWrite) {
   const TemporaryFolder folder;
   auto store = std::make_shared<CheckpointStore>(folder.path(), RetentionRules{.keep = 2, .keep_best = 1});
   const TestTensors tensors = test_tensors();

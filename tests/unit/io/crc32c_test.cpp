@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// RFC 3720, appendix B.4; there the bytes stand in the order of transmission.
+// RFC 3720, appendix B.4, which gives the bytes in the order of transmission.
 TEST(Crc32c, VectorsOfRfc3720) {
   std::array<unsigned char, 32> data{};
   EXPECT_EQ(crc32c(data.data(), data.size()), 0x8A9136AAU);
@@ -31,7 +31,7 @@ TEST(Crc32c, VectorsOfRfc3720) {
   EXPECT_EQ(crc32c(nullptr, 0), 0U);
 }
 
-// The bytes of TFRecords holding "", "a" and "hello", read as little-endian numbers.
+// The bytes of TFRecords with "", "a" and "hello", read as little-endian numbers.
 TEST(Crc32c, MaskedVectorsOfTfRecords) {
   EXPECT_EQ(masked_crc32c("", 0), 0xA282EAD8U);
   EXPECT_EQ(masked_crc32c("a", 1), 0x28E46E78U);

@@ -68,8 +68,8 @@ TEST(Events, RoundTrip) {
   EXPECT_TRUE(std::isnan(records[3].values.at(0).number));
 }
 
-// The bytes themselves, as any reader of TFRecords sees them: the first record holds 8 + 1 bytes of time and
-// the version, 13 characters with tag and length.
+// The bytes as any reader of TFRecords sees them. The first record has 8 + 1 bytes of time, and the version:
+// 13 characters with tag and length.
 TEST(Events, FirstRecordByByte) {
   const TemporaryFolder folder;
   const std::string text = read_whole_file(write_three(folder.path()));
@@ -81,7 +81,7 @@ TEST(Events, FirstRecordByByte) {
             "brain.Event:2");
 }
 
-TEST(Events, WhatIsFlushedIsThere) {
+TEST(Events, FlushedRecordsAreReadable) {
   const TemporaryFolder folder;
   EventWriter writer(folder.path());
   EXPECT_EQ(read_all(writer.path()).size(), 1U);
@@ -93,7 +93,7 @@ TEST(Events, WhatIsFlushedIsThere) {
   EXPECT_EQ(records[1].step, 7);
 }
 
-TEST(Events, TwoWritersOfOneSecondHaveTwoFiles) {
+TEST(Events, TwoWritersInOneSecondUseTwoFiles) {
   const TemporaryFolder folder;
   EventWriter first(folder.path()), second(folder.path());
   EXPECT_NE(first.path(), second.path());
@@ -115,7 +115,7 @@ TEST(Events, TruncationAtEveryLengthEndsCleanly) {
   EXPECT_EQ(whole, 4U);
 }
 
-TEST(Events, EveryFlippedByteIsFoundAndNamed) {
+TEST(Events, DetectsEveryFlippedByte) {
   const TemporaryFolder folder;
   const std::string text = read_whole_file(write_three(folder.path()));
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -132,7 +132,7 @@ TEST(Events, EveryFlippedByteIsFoundAndNamed) {
   }
 }
 
-TEST(Events, AnErrorIsRememberedAndDoesNotThrow) {
+TEST(Events, ErrorIsRememberedAndDoesNotThrow) {
   const TemporaryFolder folder;
   testing::write_file(folder / "file", "not a folder");
   EventWriter writer(folder / "file");
@@ -143,7 +143,7 @@ TEST(Events, AnErrorIsRememberedAndDoesNotThrow) {
   writer.close();
 }
 
-TEST(Events, AWriteThatFailsIsRememberedAndTheFileStaysReadable) {
+TEST(Events, FileStaysReadableAfterAWriteError) {
   const TemporaryFolder folder;
   EventWriter writer(folder.path());
   writer.scalar("loss", 1, 0.5);
@@ -161,7 +161,7 @@ TEST(Events, AWriteThatFailsIsRememberedAndTheFileStaysReadable) {
   EXPECT_LT(records.back().step, 20);
 }
 
-TEST(Events, AMissingFileIsAnError) { EXPECT_THROW(EventReader("/nonexistent/events"), Error); }
+TEST(Events, MissingFileIsAnError) { EXPECT_THROW(EventReader("/nonexistent/events"), Error); }
 
 }  // namespace
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""h5py shows of a checkpoint what a person expects: h5py_test.py INTEROP_PROGRAM."""
+"""h5py reads the expected contents of a checkpoint: h5py_test.py INTEROP_PROGRAM."""
 import os
 import subprocess
 import sys

@@ -59,7 +59,7 @@ TEST_F(InputFileTest, BytesOfPlainAndGzip) {
   EXPECT_EQ(InputFile(path("plain")).max_bytes(), 300000);
 }
 
-TEST_F(InputFileTest, MaxBytesHoldsForTheBestCompression) {
+TEST_F(InputFileTest, MaxBytesCoversTheBestCompression) {
   write_gzip("zeros", std::string(20000000, '\0'));
   EXPECT_GE(InputFile(path("zeros")).max_bytes(), 20000000);
 }

@@ -33,7 +33,7 @@ TEST(MetricsLog, OneObjectPerRecord) {
             "{\"step\":3,\"epoch\":1,\"split\":\"a \\\"b\\\"\\n\"}\n");
 }
 
-TEST(MetricsLog, ListsAndMatricesStandBehindTheValues) {
+TEST(MetricsLog, ListsAndMatricesFollowTheValues) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path);
@@ -45,7 +45,7 @@ TEST(MetricsLog, ListsAndMatricesStandBehindTheValues) {
             "\"confusion_matrix/matrix\":[[3.0,1.0],[0.0,2.0]]}\n");
 }
 
-TEST(MetricsLog, EvaluationsHaveALimitOfTheirOwn) {
+TEST(MetricsLog, EvaluationsHaveASeparateLimit) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path);
@@ -58,7 +58,7 @@ TEST(MetricsLog, EvaluationsHaveALimitOfTheirOwn) {
             "{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n");
 }
 
-TEST(MetricsLog, ResumingDropsWhatIsRepeated) {
+TEST(MetricsLog, ResumingDropsRepeatedRecords) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   std::string first, all;
@@ -85,7 +85,7 @@ TEST(MetricsLog, ResumingDropsWhatIsRepeated) {
   EXPECT_THAT(folder.names(), ::testing::ElementsAre("metrics.jsonl"));
 }
 
-TEST(MetricsLog, ALineCutShortByAKillIsRemoved) {
+TEST(MetricsLog, RemovesATruncatedLine) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   write_file_atomically(path, "{\"step\":1}\n{\"step\":2,\"lo");
@@ -94,7 +94,7 @@ TEST(MetricsLog, ALineCutShortByAKillIsRemoved) {
   EXPECT_EQ(read_whole_file(path), "{\"step\":1}\n{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n");
 }
 
-TEST(MetricsLog, LinesThatAreNoRecordsGoWithDropAfter) {
+TEST(MetricsLog, DropAfterRemovesInvalidLines) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   write_file_atomically(path, "{\"step\":1}\nnonsense\n[1]\n{\"epoch\":1}\n{\"step\":2}\n{\"step\":3}\n");
@@ -102,7 +102,7 @@ TEST(MetricsLog, LinesThatAreNoRecordsGoWithDropAfter) {
   EXPECT_EQ(read_whole_file(path), "{\"step\":1}\n{\"step\":2}\n");
 }
 
-TEST(MetricsLog, DroppingFromNoFileMakesNone) {
+TEST(MetricsLog, DropAfterCreatesNoFile) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "metrics.jsonl");
   log.drop_after(3);
@@ -110,7 +110,7 @@ TEST(MetricsLog, DroppingFromNoFileMakesNone) {
   EXPECT_EQ(log.error(), "");
 }
 
-TEST(MetricsLog, AWriteThatFailsIsRememberedAndRepairedByTheNextRun) {
+TEST(MetricsLog, NextRunRepairsAFailedWrite) {
   const TemporaryFolder folder;
   const std::string path = folder / "metrics.jsonl";
   {
@@ -127,7 +127,7 @@ TEST(MetricsLog, AWriteThatFailsIsRememberedAndRepairedByTheNextRun) {
             "\"train\"}\n");
 }
 
-TEST(MetricsLog, AnErrorIsRememberedAndDoesNotThrow) {
+TEST(MetricsLog, ErrorIsRememberedAndDoesNotThrow) {
   MetricsLog log("/nonexistent/metrics.jsonl");
   log.append(1, 0, "train", Values{});
   EXPECT_THAT(log.error(), ::testing::HasSubstr("/nonexistent/metrics.jsonl"));

@@ -31,13 +31,13 @@ std::string refusal(const std::string& folder) {
   return {};
 }
 
-/// A child that holds the lock until it is killed; returns when it has it.
+/// A child that holds the lock until it is killed. Returns when it holds the lock.
 pid_t child_with_lock(const std::string& folder) {
   std::array<int, 2> ready{};
   if (::pipe(ready.data()) != 0) return -1;
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);  // never outlives the test by much
+    ::alarm(60);  // ends soon after the test in any case
     std::optional<RunLock> lock;
     try {
       lock.emplace(folder);
@@ -55,7 +55,7 @@ pid_t child_with_lock(const std::string& folder) {
   return child;
 }
 
-TEST(RunLock, NamesTheOtherProcessAndEndsWithIt) {
+TEST(RunLock, NamesTheHolderAndEndsWithIt) {
   const TemporaryFolder folder;
   const pid_t child = child_with_lock(folder.path());
   ASSERT_GT(child, 0);
@@ -78,7 +78,7 @@ TEST(RunLock, HoldsWithinTheProcessAndIsReleased) {
   EXPECT_EQ(refusal(folder.path()), "");
 }
 
-TEST(RunLock, AMissingRunDirectoryIsAnError) {
+TEST(RunLock, MissingRunDirectoryIsAnError) {
   EXPECT_THAT(refusal("/nonexistent/run"), HasSubstr("/nonexistent/run/.lock"));
 }
 

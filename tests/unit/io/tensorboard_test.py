@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""TensorBoard's own loader reads our event files, and knows of the restart: tensorboard_test.py INTEROP_PROGRAM."""
+"""TensorBoard's own loader reads the event files and honours the restart: tensorboard_test.py INTEROP_PROGRAM."""
 import subprocess
 import sys
 import tempfile
