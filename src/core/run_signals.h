@@ -6,8 +6,7 @@
 //   USR1, TERM, HUP   save and stop; the run is to be continued later
 //   INT               save and stop; a second one, at least a second later, ends the process at once
 //   USR2              save and continue
-//   CONT              under Open MPI's mpirun, sent by mpirun itself: counts as TERM, because mpirun is about
-//   to
+//   CONT              under Open MPI's mpirun, if mpirun sent it: counts as TERM, because mpirun is about to
 //                     end the run (it sends TERM a second later and KILL after another second)
 //
 // The handlers only set lock-free atomics, which the training loop polls (hooks/signal_hook.h). A signal that

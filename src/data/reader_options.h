@@ -17,10 +17,10 @@ namespace lockstep {
 inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"rows", ParamType::integers, "null", "first, last",
               "data rows to use, 0-based, last excluded; null: all"},
-    ParamSpec{"scale", ParamType::real, "1.0", "", "features are multiplied by this first"},
-    ParamSpec{"offset", ParamType::real, "0.0", "", "then this is added"},
-    ParamSpec{"mean", ParamType::reals, "null", "one per channel, or one", "then this is subtracted"},
-    ParamSpec{"std", ParamType::reals, "null", "> 0; one per channel, or one", "then it is divided by this"}};
+    ParamSpec{"scale", ParamType::real, "1.0", "", "factor of the features, applied first"},
+    ParamSpec{"offset", ParamType::real, "0.0", "", "added after scale"},
+    ParamSpec{"mean", ParamType::reals, "null", "one per channel, or one", "subtracted after offset"},
+    ParamSpec{"std", ParamType::reals, "null", "> 0; one per channel, or one", "divisor, applied last"}};
 
 /// The options of a reader followed by the common ones.
 template <std::size_t Count>

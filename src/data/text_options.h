@@ -18,15 +18,14 @@ namespace lockstep {
 
 inline constexpr std::array kTextOptions{
     ParamSpec{"tokens", ParamType::string, "words", "words|characters",
-              "what a token is; words are runs of letters and digits"},
-    ParamSpec{"lower_case", ParamType::boolean, "false", "", "capitals count as small letters"},
-    ParamSpec{"min_count", ParamType::integer, "1", ">= 1", "rarer tokens are unknown"},
+              "unit of a token; words are runs of letters and digits"},
+    ParamSpec{"lower_case", ParamType::boolean, "false", "", "convert the text to lower case"},
+    ParamSpec{"min_count", ParamType::integer, "1", ">= 1", "rarer tokens become unknown"},
     ParamSpec{"max_vocabulary", ParamType::integer, "null", ">= 3 or null",
-              "ids at most, special ones included: the rarest tokens are unknown"},
-    ParamSpec{
-        "vocabulary", ParamType::string, "null", "",
-        "file with a word per line, as vocabulary.txt of a run; null: made from the text. min_count and "
-        "max_vocabulary are not applied to it"},
+              "maximum number of ids, including special ones; the rarest tokens become unknown"},
+    ParamSpec{"vocabulary", ParamType::string, "null", "",
+              "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
+              "min_count and max_vocabulary do not apply to it"},
     ParamSpec{"rows", ParamType::integers, "null", "first, last",
               "samples to use, 0-based, last excluded; null: all"}};
 
@@ -60,9 +59,10 @@ inline constexpr std::array kRunningTextOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
               "the text, plain or gzip, UTF-8; relative to the config file's folder"},
     ParamSpec{"part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
-              "share of the tokens to use, such as [0, 0.9]; parts that only touch have no token in common"},
-    ParamSpec{"vocabulary_part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
-              "share of the lines that the vocabulary is made from: the same for training and evaluation"}};
+              "share of the tokens to use, such as [0, 0.9]; adjacent parts share no tokens"},
+    ParamSpec{
+        "vocabulary_part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
+        "share of the lines from which the vocabulary is created; use the same for training and evaluation"}};
 /// Reads the selected tokens of the file in `params`, and the vocabulary. Lines end with "\n", whatever the
 /// file uses.
 TokenRow read_running_text(const Params& params, const std::string& base_directory);

@@ -30,12 +30,12 @@ struct KeptCheckpoint {
   bool stays() const { return preserved || recent || best; }
 };
 
-/// Sets `recent`, `best` and `preserved` of `all`, which is in order of writing, the one just written last:
-/// - the last `keep` of those that are not kept for good are recent;
-/// - one that would go is kept for good if it was written `keep_every_hours` or more after the last such one;
-///   its time is then `last_preserved`;
-/// - of those with a metric, the `keep_best` best are best; among equal ones the older.
-/// The last of `all` always stays.
+/// Sets `recent`, `best` and `preserved` of `all`, which is in the order of writing and ends with the newest:
+///
+///   - recent: the last `keep` of those that are not preserved; the last of `all` in any case.
+///   - preserved: one that is no longer recent and was written `keep_every_hours` or more after the last
+///     preserved one. Its time becomes `last_preserved`.
+///   - best: the `keep_best` best of those with a metric; of equal ones the older.
 void apply_retention(std::span<KeptCheckpoint> all, const RetentionRules& rules, double& last_preserved);
 
 }  // namespace lockstep

@@ -21,12 +21,12 @@ namespace {
 constexpr std::array kOptions = with_common_options(
     std::array{ParamSpec{"path", ParamType::string, kRequired, "",
                          "the file, plain or gzip; relative to the config file's folder"},
-               ParamSpec{"header", ParamType::boolean, "false", "", "the first line holds names"},
-               ParamSpec{"delimiter", ParamType::string, ",", "one character", "between columns"},
+               ParamSpec{"header", ParamType::boolean, "false", "", "the first line contains column names"},
+               ParamSpec{"delimiter", ParamType::string, ",", "one character", "separator of columns"},
                ParamSpec{"label_column", ParamType::integer, "-1", ">= -1 or null",
                          "0-based; -1: the last; null: no label"},
                ParamSpec{"shape", ParamType::integers, "null", "> 0; channels last",
-                         "of one sample; null: one axis, [columns]"}});
+                         "shape of a sample; null: one axis, [columns]"}});
 
 constexpr std::int64_t kNoLabel = -2;
 

@@ -24,7 +24,7 @@ constexpr std::array kOptions = with_common_options(std::array{
     ParamSpec{"labels", ParamType::string, "null", "",
               "path of a dataset: integers are class indices, floats targets; null: none"},
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
-              "of a sample in the file; channels_first (C,H,W) is converted while reading"}});
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
 
 /// The approximate size of a slab: whole chunks that are read at once.
 constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;

@@ -18,12 +18,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_common_options(
-    std::array{ParamSpec{"folder", ParamType::string, ".", "",
-                         "where both files are; relative to the config file's folder"},
-               ParamSpec{"images", ParamType::string, kRequired, "",
-                         "file name; the one with or without .gz is found, too"},
-               ParamSpec{"labels", ParamType::string, "null", "", "file name; null: no labels"}});
+constexpr std::array kOptions = with_common_options(std::array{
+    ParamSpec{"folder", ParamType::string, ".", "",
+              "folder of both files; relative to the config file's folder"},
+    ParamSpec{"images", ParamType::string, kRequired, "", "file name; also found with or without .gz"},
+    ParamSpec{"labels", ParamType::string, "null", "", "file name; null: no labels"}});
 
 struct IdxHeader {
   DType type = DType::u8;

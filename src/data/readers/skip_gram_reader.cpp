@@ -22,12 +22,14 @@ constexpr std::array kOwnOptions{
     kRunningTextOptions[0],
     kRunningTextOptions[1],
     kRunningTextOptions[2],
-    ParamSpec{"window", ParamType::integer, "5", "[1, 1000]", "words on each side of the center, at most"},
+    ParamSpec{"window", ParamType::integer, "5", "[1, 1000]",
+              "maximum number of words on each side of the center"},
     ParamSpec{"random_window", ParamType::boolean, "true", "",
-              "each center takes 1 to window words on each side, all as likely: near words come more often"},
+              "each center uses 1 to window words on each side with equal probability, so near words are "
+              "more frequent"},
     ParamSpec{"subsample", ParamType::real, "1e-3", "[0, 1]",
-              "t: frequent words stay with probability sqrt(t / their share of the text); 0: all stay"},
-    ParamSpec{"seed", ParamType::integer, "1", ">= 0", "of what is left to chance here"}};
+              "t: frequent words are kept with probability sqrt(t / their share of the text); 0: keep all"},
+    ParamSpec{"seed", ParamType::integer, "1", ">= 0", "seed of these random choices"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
 /// Uniform in [0, 1), a function of the word's position in the text.
@@ -113,7 +115,7 @@ std::unique_ptr<Dataset> make_features(const Params& params, const std::string& 
 }  // namespace
 
 ReaderEntry skip_gram_reader() {
-  return {"skip_gram", "pairs of a word and one near it, of a running text; no labels", kOptions, make,
+  return {"skip_gram", "pairs of a word and a nearby word of a continuous text; no labels", kOptions, make,
           make_features};
 }
 

@@ -24,21 +24,24 @@ constexpr std::array kOwnOptions{
               "the file, plain or gzip, UTF-8; relative to the config file's folder"},
     ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
     ParamSpec{"split_column", ParamType::node, "null", "",
-              "which set a line belongs to: a column's number from 0, or its name; null: there is none"},
-    ParamSpec{"label_column", ParamType::node, "null", "", "the same for the labels"},
-    ParamSpec{"text_column", ParamType::node, kRequired, "", "the same for the text"},
-    ParamSpec{"split", ParamType::string, "null", "", "use lines with this in split_column; null: all"},
+              "column with the set of a line: a number from 0, or a name; null: none"},
+    ParamSpec{"label_column", ParamType::node, "null", "",
+              "column with the labels: a number from 0, or a name"},
+    ParamSpec{"text_column", ParamType::node, kRequired, "",
+              "column with the text: a number from 0, or a name"},
+    ParamSpec{"split", ParamType::string, "null", "", "use lines with this value in split_column; null: all"},
     ParamSpec{"vocabulary_split", ParamType::string, "null", "",
-              "vocabulary and classes come from these lines; null: from all"},
+              "create vocabulary and classes from lines with this value in split_column; null: all lines"},
     ParamSpec{"vocabulary_rows", ParamType::integers, "null", "first, last",
-              "of these lines, vocabulary and classes come from this range; null: from all"},
+              "create vocabulary and classes from this range of these lines; null: all"},
     ParamSpec{"labels", ParamType::string, "class", "class|multi_label|none",
               "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
               "1 for each class. Classes are sorted by name"},
-    ParamSpec{"label_separator", ParamType::string, ",", "one character", "between names of multi_label"},
-    ParamSpec{"max_length", ParamType::integer, kRequired, "[1, 65536]", "tokens of a sample"},
+    ParamSpec{"label_separator", ParamType::string, ",", "one character",
+              "separator of names for multi_label"},
+    ParamSpec{"max_length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per sample"},
     ParamSpec{"truncate", ParamType::string, "back", "back|front",
-              "what a longer text loses: its end or its beginning"}};
+              "which part of a longer text is removed: its end or its beginning"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
 constexpr std::int64_t kNone = -1;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kOwnOptions{
     kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
-    ParamSpec{"length", ParamType::integer, kRequired, "[1, 65536]", "tokens of a window"},
+    ParamSpec{"length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per window"},
     ParamSpec{"stride", ParamType::integer, "null", ">= 1 or null",
               "tokens from the start of a window to that of the next; null: length, so that every token is a "
               "label once"}};
@@ -79,7 +79,7 @@ std::unique_ptr<Dataset> make_features(const Params& params, const std::string& 
 }  // namespace
 
 ReaderEntry text_windows_reader() {
-  return {"text_windows", "windows of a running text; labels are the next tokens", kOptions, make,
+  return {"text_windows", "windows of a continuous text; labels are the next tokens", kOptions, make,
           make_features};
 }
 
