@@ -3,7 +3,7 @@
 //
 // Stops the threads of one process together and keeps their errors.
 //
-// The coordinator owns all threads beside the training loop: timed services, queue runners, a writer, the
+// The coordinator owns all threads except the training loop's: timed services, queue runners, a writer, the
 // user's own. Each thread polls should_stop(). A thread that is done or fails requests a stop for all; the
 // owner joins them. The coordinator does not communicate: agreement between ranks is the session's task.
 //

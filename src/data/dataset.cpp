@@ -227,7 +227,7 @@ RowRange checked_rows(const std::optional<RowRange>& rows, std::int64_t availabl
   if (rows->first >= 0 && rows->first < rows->last && rows->last <= available) return *rows;
   throw Error(
       ErrorKind::data,
-      fmt::format("rows [{}, {}) were asked for, but there are {} rows", rows->first, rows->last, available),
+      fmt::format("rows [{}, {}) were requested, but there are {} rows", rows->first, rows->last, available),
       source, "Give rows as [first, last): 0-based, the last one not included.");
 }
 

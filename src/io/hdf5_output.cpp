@@ -21,7 +21,7 @@ namespace {
 
 /// Limits the time until a cancelled writer ends.
 constexpr std::size_t kLargestWrite = std::size_t{64} << 20;
-/// The operating system collects smaller writes by itself.
+/// The operating system collects smaller writes.
 constexpr std::size_t kWorthTelling = std::size_t{1} << 20;
 
 struct DriverInfo {

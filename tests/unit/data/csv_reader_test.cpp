@@ -121,8 +121,8 @@ TEST_F(CsvReaderTest, Rows) {
   EXPECT_EQ(data->where(0), line(2));
   EXPECT_EQ(open({{"rows", "[3, 4]"}})->size(), 1);
   EXPECT_EQ(open_text("a,b\n" + text, {{"rows", "[1, 3]"}, {"header", "true"}})->where(0), line(3));
-  expect_error(text, path("data.csv"), "[2, 5) were asked for, but there are 4 rows", {{"rows", "[2, 5]"}});
-  expect_error(text, path("data.csv"), "[4, 5) were asked for, but there are 4 rows", {{"rows", "[4, 5]"}});
+  expect_error(text, path("data.csv"), "[2, 5) were requested, but there are 4 rows", {{"rows", "[2, 5]"}});
+  expect_error(text, path("data.csv"), "[4, 5) were requested, but there are 4 rows", {{"rows", "[4, 5]"}});
   for (const std::string rows : {"[2, 2]", "[3, 1]", "[-1, 2]", "[1]", "[1, 2, 3]"})
     EXPECT_EQ(error_of([&] { open({{"rows", rows}}); }).kind(), ErrorKind::config) << rows;
 }

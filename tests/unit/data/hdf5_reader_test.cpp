@@ -243,7 +243,7 @@ TEST_F(Hdf5ReaderTest, RowsBeyondTheEnd) {
       [&] {
         open({{"rows", "[1, 4]"}});
       },
-      where("x"), "[1, 4) were asked for, but there are 3 rows");
+      where("x"), "[1, 4) were requested, but there are 3 rows");
 }
 
 TEST_F(Hdf5ReaderTest, MissingDatasetListsTheOthers) {
