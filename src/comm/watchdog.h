@@ -9,9 +9,9 @@
 // dead or stopped. If several ranks time out, the lowest one prints the message.
 //
 // A rank that answers and is in a long phase (set_long_phase: saving, evaluating, reading) gets ten times the
-// limit. An unresponsive rank gets no extension. Without MPI_THREAD_MULTIPLE the watchdogs cannot exchange
-// messages, and every call gets ten times the limit. If the exchange works at first and fails later, the
-// normal limit applies.
+// limit. An unresponsive rank gets no extension: if any rank does not answer, the normal limit applies.
+// Without MPI_THREAD_MULTIPLE the watchdogs cannot exchange messages, and every call gets ten times the
+// limit. If the exchange works at first and fails later, the normal limit applies.
 #pragma once
 
 #include <array>

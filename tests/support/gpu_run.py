@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the program on GPUs, for the end-to-end tests: on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real
-one where there is one; else the test shows that it was skipped."""
+"""Runs of the program on GPUs for the end-to-end tests: on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real
+one if there is one; otherwise the test reports that it was skipped."""
 import os
 import re
 import unittest
@@ -12,7 +12,7 @@ EMULATED = os.environ.get("LOCKSTEP_EMULATED") == "1"
 
 
 def why_no_gpu():
-    """None if there is one."""
+    """The reason why no GPU can be used; None if one can."""
     info = lockstep_run.subprocess.run([lockstep_run.PROGRAM, "info"], capture_output=True, text=True, check=True).stdout
     if re.search(r"^cuda:0 ", info, re.M):
         return None
@@ -31,7 +31,7 @@ class GpuRunTest(lockstep_run.LockstepTest):
 
     def on_gpu(self, run_dir, ranks=1, steps=None, gpus=1, sets=(), code=0, device="cuda", more=(), limit=300,
                config=lockstep_run.DIGITS, **variables):
-        """Trains in 4 shards on `ranks` ranks; `gpus`: how many there are, where they are emulated."""
+        """Trains in 4 shards on `ranks` ranks; `gpus`: the number of emulated GPUs."""
         arguments = self.train_arguments(run_dir, config=config, steps=steps or self.STEPS, more=more, threads=None,
                                          sets=[f"device={device}", "shards=4", *sets])
         environment = {"LOCKSTEP_EMULATED_GPUS": str(gpus), **variables}

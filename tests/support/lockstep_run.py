@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives the real program under the real mpirun, for the end-to-end tests.
 
-The build says where things are, in environment variables (tests/cmake/AddProgramTest.cmake): LOCKSTEP_PROGRAM,
+The build passes paths in environment variables (tests/cmake/AddProgramTest.cmake): LOCKSTEP_PROGRAM,
 LOCKSTEP_MPIRUN (words separated by spaces), LOCKSTEP_SOURCE (the repository), LOCKSTEP_EXTRA_DATA (may be empty).
-Every process has a time limit, and everything that it leaves lies in the test's own temporary folder.
+Every process has a time limit and writes only to the test's temporary folder.
 """
 import dataclasses
 import json
@@ -24,13 +24,13 @@ MPIRUN = os.environ["LOCKSTEP_MPIRUN"].split()
 SOURCE = pathlib.Path(os.environ["LOCKSTEP_SOURCE"])
 DIGITS = SOURCE / "examples" / "digits.yaml"
 DIGITS_DATA = SOURCE / "data" / "digits.csv.gz"
-STEPS_PER_EPOCH = 24  # of examples/digits.yaml: 23 batches of 64 samples and one of 28
+STEPS_PER_EPOCH = 24  # in examples/digits.yaml: 23 batches of 64 samples and one of 28
 TIME_LIMIT = float(os.environ.get("LOCKSTEP_TEST_RUN_SECONDS", "120"))
 
 
 @dataclasses.dataclass
 class Result:
-    """What a process left: its exit code, its output, and how long it took in seconds."""
+    """The result of a process: exit code, output and duration in seconds."""
     command: list
     code: int
     out: str
@@ -43,7 +43,7 @@ class Result:
 
 
 def stat_fields(pid):
-    """The fields of /proc/pid/stat behind the name (state, parent, ...), or None if there is no such process."""
+    """The fields of /proc/pid/stat after the name (state, parent, ...), or None if there is no such process."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -56,14 +56,14 @@ def alive(pid):
 
 
 def children(pid):
-    """The processes that `pid` started, by whichever of its threads."""
+    """The child processes of all threads of `pid`."""
     every = (int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit())
     fields = ((child, stat_fields(child)) for child in every)
     return [child for child, stat in fields if stat is not None and int(stat[1]) == pid]
 
 
 def rank_of(pid):
-    """What Open MPI's launcher told the process; None if it is no rank."""
+    """The rank that Open MPI's launcher gave the process; None if it is not a rank."""
     try:
         environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -73,7 +73,7 @@ def rank_of(pid):
 
 
 class Job:
-    """A command that runs beside the test."""
+    """A command that runs concurrently with the test."""
 
     def __init__(self, command, folder, cwd=None, variables=None):
         self.command = [str(word) for word in command]
@@ -89,13 +89,13 @@ class Job:
         return self.process.poll() is None
 
     def ranks(self):
-        """{rank: pid} under mpirun."""
+        """{rank: pid} of the ranks under mpirun."""
         found = {rank_of(pid): pid for pid in children(self.process.pid)}
         found.pop(None, None)
         return found
 
     def kill(self):
-        """SIGKILL to all processes of the run, none of which gets to say anything."""
+        """Sends SIGKILL to all processes of the run, so that none of them can report anything."""
         pids = [self.process.pid, *children(self.process.pid)]
         for pid in pids:
             try:
@@ -103,7 +103,7 @@ class Job:
             except ProcessLookupError:
                 pass
         self.process.wait(timeout=30)
-        for pid in pids[1:]:  # no child of ours: gone when /proc says so
+        for pid in pids[1:]:  # not a child of this process, so /proc shows its end
             wait_until(lambda: not alive(pid), 30, f"process {pid} to die")
 
     def wait(self, limit=TIME_LIMIT):
@@ -124,7 +124,7 @@ class Job:
 
 
 def wait_until(condition, limit, what):
-    """Looks every few milliseconds; returns the first true value of condition()."""
+    """Polls every few milliseconds and returns the first true value of condition()."""
     end = time.monotonic() + limit
     while True:
         value = condition()
@@ -136,7 +136,7 @@ def wait_until(condition, limit, what):
 
 
 def records(run_dir, split="train"):
-    """metrics.jsonl as a list of dicts, whole lines only, without what depends on the clock."""
+    """metrics.jsonl as a list of dicts: complete lines only, without values that depend on the clock."""
     try:
         text = (pathlib.Path(run_dir) / "metrics.jsonl").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -148,12 +148,12 @@ def records(run_dir, split="train"):
 
 
 def checkpoints(run_dir):
-    """The checkpoint files, the newest last."""
+    """The checkpoint files, newest last."""
     return sorted((pathlib.Path(run_dir) / "checkpoints").glob("step-*.h5"))
 
 
 class LockstepTest(unittest.TestCase):
-    """A temporary folder per test, and the commands of the program."""
+    """A test with a temporary folder, and the commands of the program."""
 
     maxDiff = 2000
 
@@ -171,7 +171,7 @@ class LockstepTest(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, *arguments, ranks=None, cwd=None, variables=None):
-        """`lockstep arguments` on so many ranks; None: without a launcher. `variables`: of the environment."""
+        """Starts `lockstep arguments` on `ranks` ranks (None: without a launcher) with environment `variables`."""
         launcher = [] if ranks is None else [*MPIRUN, "-n", ranks]
         job = Job([*launcher, PROGRAM, *arguments], self.folder, cwd, variables)
         self.jobs.append(job)
@@ -191,7 +191,7 @@ class LockstepTest(unittest.TestCase):
         return arguments
 
     def train(self, run_dir, ranks=1, code=0, limit=TIME_LIMIT, **options):
-        """Trains into a folder below the test's own, and returns its Result."""
+        """Trains into a folder below the test's folder and returns the Result."""
         return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit)
 
     def digest(self, run_dir):
@@ -204,7 +204,7 @@ class LockstepTest(unittest.TestCase):
         return json.loads(self.lockstep("inspect", path, "--json").out)
 
     def assert_same_run(self, expected, actual, what=""):
-        """The same bits at the end, and the same loss in every step on the way there."""
+        """Asserts the same bits at the end and the same loss in every step."""
         one, two = (records(self.folder / run) for run in (expected, actual))
         for a, b in zip(one, two):
             self.assertEqual(a, b, f"{what}: the first step that differs is {a['step']}")
@@ -212,7 +212,7 @@ class LockstepTest(unittest.TestCase):
         self.assertEqual(self.digest(expected), self.digest(actual), what)
 
     def assert_one_error(self, result, code, pattern):
-        """This exit code, and one "error: ..." that matches for all ranks together."""
+        """Asserts this exit code, and exactly one matching "error: ..." of all ranks together."""
         self.assertEqual(result.code, code, str(result))
         self.assertEqual(len(re.findall(r"(?:^|\n)error: ", result.err)), 1, str(result))
         self.assertRegex(result.err, pattern, str(result))
@@ -220,7 +220,7 @@ class LockstepTest(unittest.TestCase):
 
 
 def main():
-    """unittest's main; 77, CTest's "skipped", if all tests that were asked for were skipped."""
+    """unittest's main. Returns 77, CTest's code for "skipped", if all requested tests were skipped."""
     program = unittest.main(exit=False, verbosity=2)
     result = program.result
     if result.wasSuccessful() and result.testsRun > 0 and len(result.skipped) == result.testsRun:
