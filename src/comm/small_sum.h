@@ -45,7 +45,6 @@ class SmallSum {
   /// The shards of this rank: [first, last).
   Range shards() const { return mine_; }
   int num_groups() const { return static_cast<int>(groups_.size()); }
-  int group_of_shard(int shard) const { return shard / group_; }
   int width() const { return width_; }
 
   /// The caller fills `width` doubles for each own shard before each reduce(), which overwrites them.

@@ -31,7 +31,6 @@ class ArenaPlan {
   std::size_t bytes_of(Block block) const;
   /// The size of the arena: at least the largest sum of sizes that are in use at one time.
   std::size_t total_bytes() const { return total_bytes_; }
-  bool committed() const { return committed_; }
 
  private:
   struct Entry {

@@ -21,8 +21,6 @@ namespace lockstep {
 
 #ifdef LOCKSTEP_FAULTS
 
-inline constexpr bool kFaultsCompiledIn = true;
-
 struct Fault {
   std::int64_t step = 0;
   int rank = 0;
@@ -59,7 +57,6 @@ class FaultStep {
 
 #else
 
-inline constexpr bool kFaultsCompiledIn = false;
 inline void set_fault_rank(int) {}
 inline void set_fault_step(std::int64_t) {}
 inline bool fault_is(std::string_view) { return false; }

@@ -19,17 +19,6 @@ MultiLabelBinarizer::MultiLabelBinarizer(std::vector<std::string> classes) : cla
   }
 }
 
-MultiLabelBinarizer MultiLabelBinarizer::from_names(std::span<const std::string> names,
-                                                    const std::string& source) {
-  if (names.empty())
-    throw Error(ErrorKind::data, "no sample has a label", source,
-                "Check which column holds the labels, and the separator.");
-  std::vector<std::string> classes(names.begin(), names.end());
-  std::sort(classes.begin(), classes.end());
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  return MultiLabelBinarizer(std::move(classes));
-}
-
 void MultiLabelBinarizer::transform(std::span<const std::string_view> labels, const std::string& source,
                                     std::int64_t line, float* row) const {
   std::fill_n(row, classes_.size(), 0.0F);

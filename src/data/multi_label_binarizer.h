@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts sets of label names to rows of 0 and 1 with one column per class, for readers whose samples have
-// any number of labels. The order of the classes is that of the given list or of the sorted names, never that
-// of the file, so a training set and its evaluation set agree. Immutable; any thread may use it.
+// any number of labels. The classes are given, so a training set and its evaluation set agree. Immutable; any
+// thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,7 @@ class MultiLabelBinarizer {
  public:
   /// Uses the classes in this order. Throws Error(config) if there are none, or if one is empty or repeated.
   explicit MultiLabelBinarizer(std::vector<std::string> classes);
-  /// Uses each name once, in byte order. `names` may contain duplicates. Throws Error(data) if there are
-  /// none.
-  static MultiLabelBinarizer from_names(std::span<const std::string> names, const std::string& source);
-
   std::int64_t num_classes() const { return static_cast<std::int64_t>(classes_.size()); }
-  const std::vector<std::string>& classes() const { return classes_; }
 
   /// Sets row[c] = 1 if class c is among `labels`, else 0, for num_classes() values. `labels` may contain
   /// duplicates. An unknown label throws Error(data) that names `source`, `line` (from 1) and the label, and

@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-using Names = std::vector<std::string>;
 using Views = std::vector<std::string_view>;
 
 std::vector<float> row_of(const MultiLabelBinarizer& binarizer, const Views& labels) {
@@ -36,12 +35,6 @@ TEST(MultiLabelBinarizer, KeepsTheOrderOfAGivenList) {
   EXPECT_EQ(row_of(binarizer, {"acq", "acq"}), (std::vector<float>{0, 1, 0}));
 }
 
-TEST(MultiLabelBinarizer, SortsNames) {
-  const Names one{"wheat", "earn", "acq", "earn"}, two{"acq", "wheat", "earn"};
-  EXPECT_EQ(MultiLabelBinarizer::from_names(one, "f").classes(), (Names{"acq", "earn", "wheat"}));
-  EXPECT_EQ(MultiLabelBinarizer::from_names(two, "f").classes(), (Names{"acq", "earn", "wheat"}));
-}
-
 TEST(MultiLabelBinarizer, ReportsUnknownLabelsWithSuggestion) {
   const MultiLabelBinarizer binarizer({"wheat", "acquisition", "earn"});
   const Error near = error_of([&] { row_of(binarizer, {"earn", "aquisition"}); });
@@ -59,9 +52,6 @@ TEST(MultiLabelBinarizer, RejectsInvalidLists) {
   EXPECT_EQ(error_of([] { MultiLabelBinarizer({"a", ""}); }).kind(), ErrorKind::config);
   const Error twice = error_of([] { MultiLabelBinarizer({"a", "b", "a"}); });
   EXPECT_EQ(twice.what_happened(), "class 'a' occurs twice in the list of classes");
-  const Error none = error_of([] { MultiLabelBinarizer::from_names({}, "empty.tsv"); });
-  EXPECT_EQ(none.kind(), ErrorKind::data);
-  EXPECT_EQ(none.where(), "empty.tsv");
 }
 
 TEST(SplitLabels, RemovesBlanksAndEmptyNames) {
