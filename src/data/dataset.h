@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A set of samples in memory. A reader (reader_table.h) creates it from one file. Every rank holds all of it; the
-// step plan selects the samples of a step. Features keep the file's type (u8 stays u8) and are converted to
-// float32, scaled and normalised when they are gathered. Immutable, so all threads may read it concurrently.
+// A set of samples in memory. A reader (reader_table.h) creates it from one file. Every rank holds all of it;
+// the step plan selects the samples of a step. Features keep the file's type (u8 stays u8) and are converted
+// to float32, scaled and normalised when they are gathered. Immutable, so all threads may read it
+// concurrently.
 #pragma once
 
 #include <cstdint>
