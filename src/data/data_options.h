@@ -17,18 +17,18 @@ namespace lockstep {
 struct DataOptions {
   std::string format;          ///< name of the reader
   Params train;                ///< the reader's options for the training set
-  std::optional<Params> eval;  ///< for the evaluation set; none: there is no evaluation set
+  std::optional<Params> eval;  ///< for the evaluation set; empty without one
 };
 
-/// Keys of the section beside the reader's options: format, train, eval.
+/// The keys of the section besides the reader's options: format, train, eval.
 std::span<const ParamSpec> data_table();
-/// Each set gets the options that stand beside `format`, overridden by the set's own. Opens no file. Throws
-/// Error(config) with position.
+/// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
+/// `eval` override them. Opens no file. Throws Error(config) with a position.
 DataOptions data_options(const Node& section);
 
-/// Reads the training set. Relative paths begin in `base_directory`.
+/// Reads the training set. Relative paths are relative to `base_directory`.
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory);
-/// Null if there is no evaluation set.
+/// Reads the evaluation set; returns null if there is none.
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory);
 
 }  // namespace lockstep

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of all readers. A reader turns files into a Dataset. To add one, write a file that defines its
-// ReaderEntry, a line in readers.cpp, a test and a line in the documentation.
+// ReaderEntry, a line in reader_table.cpp, a test and a line in the documentation.
 //
 // Errors are Error(data) with where = "file, line N" or "file, record N" (records count from 0, like `rows`).
 #pragma once
