@@ -213,7 +213,7 @@ void MpiCommunicator::do_allgather(const void* mine, std::size_t bytes, void* al
   }
   if (mine != own) std::memcpy(own, mine, bytes);
   const int right = (rank() + 1) % size(), left = (rank() + size() - 1) % size();
-  for (int step = 0; step < size() - 1; ++step) {  // a ring: what came last goes on
+  for (int step = 0; step < size() - 1; ++step) {  // a ring: forwards the block received last
     const auto outgoing = static_cast<std::size_t>((rank() - step + size()) % size());
     const auto incoming = static_cast<std::size_t>((rank() - step - 1 + size()) % size());
     do_exchange(to + outgoing * bytes, bytes, right, to + incoming * bytes, bytes, left, what);

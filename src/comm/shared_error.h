@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An error that all ranks throw alike. The program ends in order after it: every rank knows that the others do
-// not wait in a collective.
+// An error that all ranks throw together. The program can then shut down normally, because every rank knows
+// that no other rank waits in a collective.
 #pragma once
 
 #include "core/error.h"
@@ -17,7 +17,7 @@ class SharedError : public Error {
 };
 
 /// Runs `body`, whose errors are the same on all ranks (agree(), require_same(), pure arithmetic on equal
-/// inputs).
+/// inputs), and rethrows them as SharedError.
 template <typename Body>
 decltype(auto) shared(Body&& body) {
   try {
@@ -25,7 +25,7 @@ decltype(auto) shared(Body&& body) {
   } catch (const SharedError&) {
     throw;
   } catch (const Error& error) {
-    // Memory, the network and our own defects strike one rank alone.
+    // Memory errors, network errors and defects may affect a single rank.
     if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::communication ||
         error.kind() == ErrorKind::bug)
       throw;

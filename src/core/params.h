@@ -79,7 +79,7 @@ class Params {
   const std::vector<double>& reals(std::string_view name) const;
   const std::vector<std::string>& strings(std::string_view name) const;
   const Node& node(std::string_view name) const;
-  /// None if the value is null.
+  /// Returns nothing if the value is null.
   std::optional<std::int64_t> optional_integer(std::string_view name) const;
   std::optional<double> optional_real(std::string_view name) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of sessions and of the program share: the message of an error, a temporary folder.
+// Shared by tests of sessions and of the program: the message of an error, a temporary folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace lockstep::testing {
 
-/// The message of the Error that `action` throws; fails the test if none, or one of another kind, is thrown.
+/// The message of the Error that `action` throws. The test fails if it throws none, or one of another kind.
 template <typename Action>
 std::string message_of(Action action, ErrorKind kind = ErrorKind::config) {
   try {
@@ -44,7 +44,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Writes a file into the folder; its path.
+  /// Writes a file into the folder and returns its path.
   std::string write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
