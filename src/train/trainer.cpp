@@ -54,6 +54,44 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.others_bytes());
+  declare_metrics();
+}
+
+void Trainer::declare_metrics() {
+  using Use = StepMetrics::Use;
+  ids_.loss = metrics_.add("loss");
+  ids_.accuracy = metrics_.add("accuracy");
+  ids_.parts = metrics_.add(report_.names());
+  ids_.learning_rate = metrics_.add("learning_rate");
+  ids_.loss_scale = scales_loss() ? metrics_.add("loss_scale") : StepMetrics::kNone;
+  const auto add_total = [&](const char* name, double ClipTotals::*number) {
+    metrics_.add({.name = name,
+                  .read = [clip = clip_.get(), number]() -> std::optional<double> {
+                    const std::optional<ClipTotals> totals = clip->totals();
+                    return totals ? std::optional((*totals).*number) : std::nullopt;
+                  },
+                  .may_wait = clip_->must_wait()});
+  };
+  if (clip_ && clip_->rule().measures()) add_total("gradient_norm", &ClipTotals::norm);
+  if (clip_ && clip_->rule().clips_norm()) add_total("clipped", &ClipTotals::clipped);
+  ids_.samples = metrics_.add("samples", Use::hooks);
+  metrics_.add({.name = "communication_seconds", .use = Use::hooks, .read = [this] {
+                  return std::optional(communication_seconds());
+                }});
+  metrics_.add({.name = "input_seconds", .use = Use::hooks, .read = [this] {
+                  return std::optional(input_seconds());
+                }});
+}
+
+void Trainer::publish(const StepResult& result) {
+  metrics_.clear();
+  metrics_.set(ids_.loss, result.loss);
+  metrics_.set(ids_.accuracy, result.accuracy);
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), result.parts[i]);
+  metrics_.set(ids_.learning_rate, result.learning_rate);
+  if (ids_.loss_scale != StepMetrics::kNone) metrics_.set(ids_.loss_scale, result.loss_scale);
+  metrics_.set(ids_.samples, static_cast<double>(result.samples));
 }
 
 StepResult Trainer::step() {
@@ -111,17 +149,19 @@ StepResult Trainer::compute() {
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
   const Cursor next = plan_.advance(cursor_);
-  return {.step = step_ + 1,
-          .cursor = next,
-          .epoch = batch.epoch,
-          .epoch_ended = next.epoch != batch.epoch,
-          .samples = batch.count,
-          .loss = numbers.loss,
-          .accuracy = numbers.accuracy,
-          .learning_rate = optimizer_.learning_rate(step_),
-          .loss_scale = loss_scale_,
-          .finite_gradients = finite,
-          .parts = parts_};
+  const StepResult result{.step = step_ + 1,
+                          .cursor = next,
+                          .epoch = batch.epoch,
+                          .epoch_ended = next.epoch != batch.epoch,
+                          .samples = batch.count,
+                          .loss = numbers.loss,
+                          .accuracy = numbers.accuracy,
+                          .learning_rate = optimizer_.learning_rate(step_),
+                          .loss_scale = loss_scale_,
+                          .finite_gradients = finite,
+                          .parts = parts_};
+  publish(result);
+  return result;
 }
 
 std::optional<ClipTotals> Trainer::clip_totals() {

@@ -16,6 +16,7 @@
 #include "train/batch_source.h"
 #include "train/executor.h"
 #include "train/loss_report.h"
+#include "train/step_metrics.h"
 #include "train/variable_fingerprint.h"
 
 namespace lockstep {
@@ -60,6 +61,10 @@ class Trainer {
   Cursor cursor() const { return cursor_; }
   /// What a step's result has beside loss and accuracy (LossReport::names).
   std::span<const std::string> part_names() const { return report_.names(); }
+  /// The numbers of the last step by name; compute() publishes them.
+  const StepMetrics& metrics() const { return metrics_; }
+  /// Publishes the numbers of a step that an earlier job computed. Its parts are unknown: without a value.
+  void publish(const StepResult& result);
 
   /// One step: compute(), then apply(true). All ranks.
   StepResult step();
@@ -119,6 +124,7 @@ class Trainer {
 
  private:
   bool unscale();
+  void declare_metrics();
 
   ExecutorContext context_;
   Communicator& control_;
@@ -139,6 +145,10 @@ class Trainer {
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   Buffer held_;                              ///< running statistics before the step, on the device
+  StepMetrics metrics_;
+  struct {
+    StepMetrics::Id loss, accuracy, parts, learning_rate, loss_scale, samples;
+  } ids_{};
   std::int64_t step_ = 0;
   Cursor cursor_;
 };
