@@ -174,7 +174,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   optimizer->create_slots(place.device, variables);
   Workers workers(result.threads, place.device);
-  const auto gradients = world.duplicate("gradients"), meetings = world.duplicate("batch norm"),
+  const auto gradients = world.duplicate("gradients"), sync = world.duplicate("batch norm"),
              control = world.duplicate("control");
   const ExecutorContext context{graph,
                                 variables,
@@ -183,7 +183,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                                 place.device,
                                 workers.pool(),
                                 workers.lanes(),
-                                *meetings,
+                                *sync,
                                 nullptr,
                                 static_cast<int>(result.shards),
                                 1};

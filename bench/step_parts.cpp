@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/timer.h"
-#include "train/batch_source.h"
+#include "train/dataset_batch_source.h"
 #include "train/loss_report.h"
 
 namespace lockstep {
@@ -32,12 +32,12 @@ class Clock {
 /// Separates the forward and backward time of one thread's microshards. Without synchronised batch norms,
 /// each microshard runs forward and backward before the next one is fetched. So the time from a loss to the
 /// next fetch or to the end is backward.
-class Passes {
+class Passes final : public OutputSink {
  public:
   explicit Passes(Clock& clock) : clock_(clock) {}
   void begin() { forward_ = backward_ = 0, in_backward_ = false; }
   void fetched() { (in_backward_ ? backward_ : forward_) += clock_.lap(), in_backward_ = false; }
-  void loss_done() { forward_ += clock_.lap(), in_backward_ = true; }
+  void take(const MicroshardOutputs&) override { forward_ += clock_.lap(), in_backward_ = true; }
   void end(std::vector<double>& forward, std::vector<double>& backward) {
     backward_ += clock_.lap();
     forward.push_back(forward_), backward.push_back(backward_);
@@ -47,6 +47,21 @@ class Passes {
   Clock& clock_;
   double forward_ = 0, backward_ = 0;
   bool in_backward_ = false;
+};
+
+/// A data set's batches, each fetch marked.
+class MarkedSource final : public BatchSource {
+ public:
+  MarkedSource(DatasetBatchSource& source, Passes& passes) : source_(source), passes_(passes) {}
+  Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
+  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
+    passes_.fetched();
+    return source_.fetch(batch, microshard, place, features);
+  }
+
+ private:
+  DatasetBatchSource& source_;
+  Passes& passes_;
 };
 
 double median(std::vector<double> values) {
@@ -60,7 +75,7 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
                         const Dataset& dataset, const StepPlan& plan, const Optimizer& optimizer,
                         Workers& workers, int steps) {
   Executor executor(context, true, plan.distinct_shard_sizes());
-  BatchSource source(dataset, plan, context.pool.size(), executor.num_slots());
+  DatasetBatchSource dataset_source(dataset, plan, context.pool.size(), executor.num_slots());
   const std::int64_t elements = context.variables.trainable_elements();
   GradientReducer reducer(
       gradients, &context.pool, context.shards, elements,
@@ -73,6 +88,7 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
   std::vector<double> refresh, forward, backward, reduction, loss, update;
   Clock clock;
   Passes passes(clock);
+  MarkedSource source(dataset_source, passes);
   Cursor cursor;
   for (int step = 0; step < steps; ++step, cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
@@ -80,22 +96,10 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
     executor.refresh_weights();
     clock.mark(refresh);
     passes.begin();
-    auto extent = [&](int shard) { return source.extent(batch, shard); };
-    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-      passes.fetched();
-      return source.fetch(batch, m, lane, slot, features);
-    };
-    auto done = [&](const Microshard& m, std::span<const HeadSums> s) {
-      LossReport::fill(s, sums.leaf(m.shard));
-    };
-    auto after_loss = [&](const MicroshardOutputs&) { passes.loss_done(); };
-    executor.train({.step = step,
-                    .count = batch.count,
-                    .extent = extent,
-                    .fetch = fetch,
-                    .done = done,
-                    .outputs = BatchView::Outputs(after_loss)},
-                   reducer);
+    executor.train({.source = source, .batch = batch, .step = step, .outputs = &passes}, reducer);
+    const Range own = executor.own_shards();
+    for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
+      LossReport::fill(executor.head_sums(shard), sums.leaf(shard));
     passes.end(forward, backward);
     reducer.wait_all();
     clock.mark(reduction);

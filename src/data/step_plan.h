@@ -36,6 +36,7 @@ struct Cursor {
 /// Positions [first, first + count) of `epoch`.
 struct Batch {
   std::int64_t epoch, first, count;
+  friend bool operator==(const Batch&, const Batch&) = default;
 };
 
 class StepPlan {

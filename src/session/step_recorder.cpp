@@ -18,7 +18,7 @@ constexpr const char *kInput = "input", *kForward = "forward", *kLoss = "loss", 
 constexpr const char* kSamples = "samples";
 
 std::size_t most_shards(const ExecutorContext& context) {
-  const int ranks = context.meetings.size();
+  const int ranks = context.sync.size();
   std::int64_t most = 1;
   for (const Range& range : shards_of_all_ranks(ranks, context.shards)) most = std::max(most, range.size());
   return static_cast<std::size_t>(most);
@@ -29,7 +29,7 @@ std::size_t most_shards(const ExecutorContext& context) {
 StepRecorder::StepRecorder(const ExecutorContext& context, const Graph::Calls& calls)
     : context_(context),
       calls_(calls),
-      own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
+      own_(shards_of_rank(context.sync.rank(), context.sync.size(), context.shards)),
       stride_(most_shards(context)),
       of_operation_(calls.operations.size()) {
   samples_ = add_row(kInput, "", kSamples, true);
@@ -62,7 +62,7 @@ void StepRecorder::add_operation_forward(int number) {
   Rows& rows = of_operation_[static_cast<std::size_t>(number)];
   const std::string layer = layer_text(operation);
   if (operation.collective != nullptr)
-    rows.forward_met = add_row(kForward, layer, "statistics of all microshards", false);
+    rows.forward_sums = add_row(kForward, layer, "statistics of all microshards", false);
   for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
     const int row = add_row(kForward, layer, i == 0 ? "output" : fmt::format("output {}", i), true);
     if (i == 0) rows.outputs = row;
@@ -77,7 +77,7 @@ void StepRecorder::add_operation_backward(int number) {
   for (const Variable& variable : variables_of(operation))
     if (variable.trainable) add_row(kBackward, layer, "gradient of " + variable.name, true);
   if (operation.collective != nullptr)
-    rows.backward_met = add_row(kBackward, layer, "gradient sums of all microshards", false);
+    rows.backward_sums = add_row(kBackward, layer, "gradient sums of all microshards", false);
   rows.input_gradients = static_cast<int>(rows_.size());
   for (const int input : operation.inputs)
     if (calls_.values[static_cast<std::size_t>(input)].wants_gradient)
@@ -180,7 +180,7 @@ void StepRecorder::backward(int number, const Pass& pass) {
   }
 }
 
-void StepRecorder::met(int number, bool backward, std::span<const double* const> totals) {
+void StepRecorder::synchronised(int number, bool backward, std::span<const double* const> totals) {
   const Rows& rows = of_operation_[static_cast<std::size_t>(number)];
   const CollectiveLayer::CollectiveTraits traits = operation_of(number).collective->collective_traits();
   const int width = (backward ? traits.backward : traits.forward).width;
@@ -190,7 +190,7 @@ void StepRecorder::met(int number, bool backward, std::span<const double* const>
     context_.device.copy_to_host(to, total, static_cast<std::size_t>(width) * sizeof(double));
     to += width;
   }
-  at(backward ? rows.backward_met : rows.forward_met) =
+  at(backward ? rows.backward_sums : rows.forward_sums) =
       hash64(of_all_groups.data(), of_all_groups.size() * sizeof(double));
 }
 

@@ -37,12 +37,12 @@ class StepRecorder : public StepObserver {
             std::span<const LossStage::Place>) override;
   void backward(int operation, const Pass& pass) override;
   void backward_local(int operation, const Pass& pass) override;
-  void met(int operation, bool backward, std::span<const double* const> totals) override;
+  void synchronised(int operation, bool backward, std::span<const double* const> totals) override;
 
  private:
   /// Where an operation's rows begin.
   struct Rows {
-    int forward_met = -1, outputs = -1, input_gradients = -1, variable_gradients = -1, backward_met = -1;
+    int forward_sums = -1, outputs = -1, input_gradients = -1, variable_gradients = -1, backward_sums = -1;
   };
   int add_row(const char* stage, std::string layer, std::string what, bool per_microshard);
   void add_operation_forward(int operation);

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SparseSum where microshards' rows lie in a device's memory. The device adds this rank's microshards along
-// the shard tree, as far as the rank's nodes of it go; for one rank that is the whole sum. Between ranks the
-// nodes' rows pass through pinned host memory: what moves is rows that were touched. The total lies on the
-// device, its count in host memory. The same bits as SparseSum's.
+// SparseSum for microshards whose rows lie in a device's memory. The device adds this rank's microshards up
+// to the rank's nodes of the shard tree; for one rank that is the whole sum. Between ranks, the rows of the
+// nodes pass through pinned host memory; only touched rows move. The total lies on the device, its count in
+// host memory. The bits are the same as those of SparseSum.
 //
-// How many rows there are the device alone knows while it works: launches and memory are sized by what shapes
-// allow, and nothing waits. The count is waited for between add() and download().
+// While the device works, it alone knows how many rows there are: launches and memory are sized by what the
+// shapes allow, and nothing waits. The caller waits for the counts between add() and download().
 #pragma once
 
 #include <cstdint>
@@ -29,28 +29,28 @@ class DeviceSparseSum {
     Device& device;
     void* stream;
   };
-  /// Of a table with `table_rows` rows of `width` numbers; a microshard brings up to `leaf_rows` rows. All
-  /// ranks, with the same arguments.
+  /// For a table of `table_rows` rows of `width` numbers; a microshard has up to `leaf_rows` rows. All ranks,
+  /// with the same arguments.
   DeviceSparseSum(Place place, Communicator& communicator, ThreadPool& pool, int shards,
                   std::int64_t table_rows, std::int64_t width, std::int64_t leaf_rows);
 
-  /// Where an own shard's rows go, for the next add(), which uses up the memory. All of it on the device.
+  /// Where an own shard's rows are written before the next add(), which overwrites them. On the device.
   const SparseRows& leaf(int shard) const { return leaves_[static_cast<std::size_t>(shard - own_.first)]; }
-  /// No leaf has a row.
+  /// Sets the number of rows of all leaves to 0.
   void clear();
 
-  /// What add() needs, of the device's memory; nothing outlives the call's work.
+  /// Device memory that add() needs while its work runs.
   std::size_t workspace_bytes() const;
-  /// Puts the sums of this rank's nodes into the stream, and their counts' way to the host.
+  /// Puts the sums of this rank's nodes, and the copies of their counts to the host, into the stream.
   void add(void* workspace);
-  /// With the stream at its end: counts are known. On several ranks puts the rows' way to the host into the
-  /// stream.
+  /// After the stream has finished add(): counts are known. With several ranks, puts the copies of the rows
+  /// to the host into the stream.
   void download();
-  /// On several ranks, all of them, with the stream at its end again: gathers, adds, and puts the total's way
-  /// back into the stream. No allocation.
+  /// With several ranks, on all of them, after the stream has finished download(): gathers, adds, and puts
+  /// the copy of the total to the device into the stream. No allocation.
   void exchange(const char* what);
-  /// Rows and values on the device, for what enters the stream; the count in host memory. Until the next
-  /// add().
+  /// Rows and values on the device, for work that enters the stream; the count in host memory. Valid until
+  /// the next add().
   const SparseRows& total() const { return total_; }
   /// The same with the count on the device, for kernels.
   const SparseRows& total_on_device() const { return total_on_device_; }
@@ -71,7 +71,7 @@ class DeviceSparseSum {
   Place place_;
   Range own_;
   std::int64_t table_rows_, width_, leaf_rows_;
-  Buffer rows_, values_;          ///< of the leaves, one behind the other
+  Buffer rows_, values_;          ///< of the leaves, one after the other
   Buffer sum_rows_, sum_values_;  ///< of nodes of more than one leaf
   Buffer total_rows_, total_values_;
   Buffer counts_;       ///< leaves, then nodes, then the total of several ranks

@@ -35,17 +35,10 @@ EvaluationResult Evaluation::run(FunctionRef<double()> word) {
   std::vector<double> totals(static_cast<std::size_t>(report_.width()));
   for (Cursor cursor; cursor.epoch == 0; cursor = plan_.advance(cursor)) {
     const Batch batch = plan_.batch(cursor);
-    auto extent = [&](int shard) { return source_.extent(batch, shard); };
-    auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-      return source_.fetch(batch, m, lane, slot, features);
-    };
-    auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
-      LossReport::fill(sums, sums_.leaf(m.shard));
-    };
-    BatchView view{.count = batch.count, .extent = extent, .fetch = fetch, .done = done};
-    auto outputs = [&](const MicroshardOutputs& found) { metrics_->add(found); };
-    if (metrics_) view.outputs.emplace(outputs);
-    executor_.run(view);
+    executor_.run({.source = source_, .batch = batch, .outputs = metrics_.get()});
+    const Range own = executor_.own_shards();
+    for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
+      LossReport::fill(executor_.head_sums(shard), sums_.leaf(shard));
     sums_.rank_values()[0] = word();
     sums_.reduce("sums of the evaluation");
     for (int rank = 0; rank < ranks_; ++rank)

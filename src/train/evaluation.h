@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exact metrics over a whole data set: every sample once, on any number of ranks, sums along the tree.
+// Evaluates a whole data set: every sample once, with sums along the tree, so that the numbers are the same
+// on any number of ranks.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 #include "comm/small_sum.h"
 #include "core/function_ref.h"
-#include "train/batch_source.h"
+#include "train/dataset_batch_source.h"
 #include "train/evaluation_metrics.h"
 #include "train/executor.h"
 #include "train/loss_report.h"
@@ -17,31 +18,32 @@
 namespace lockstep {
 
 struct EvaluationResult {
-  double word = 0;  ///< not 0: the evaluation was given up, and there is nothing else
+  double word = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
   std::int64_t samples = 0;
   double loss = 0;                 ///< mean over what counts, over all heads
   double accuracy = 0;             ///< share of samples whose largest output is the label's class
   std::vector<double> parts = {};  ///< values of Evaluation::part_names()
   std::vector<MetricResult> metrics = {};
 
-  /// Whether a metric has this name: then it stands for the number of the losses that has it, too.
+  /// A metric has this name. It replaces the number of the losses with the same name.
   bool has_metric(std::string_view name) const;
 };
 
 class Evaluation {
  public:
-  /// `control`: for the sums, once per batch; for `metrics` once more. References outlive it.
+  /// `control` is used for the sums, once per batch, and once more for `metrics`. References outlive the
+  /// evaluation.
   Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset, std::int64_t batch_size,
              std::vector<BoundMetric> metrics = {});
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
-  /// What a result has beside loss and accuracy (LossReport::names).
+  /// The parts of a result, in addition to loss and accuracy (LossReport::names).
   std::span<const std::string> part_names() const { return report_.names(); }
   /// Names of the metrics that have one value.
   std::vector<std::string> metric_names() const;
-  /// All ranks. `word` is asked before each batch: with anything but 0 on any rank, all ranks give up after
-  /// that batch, and the largest is in the result.
+  /// All ranks. `word` is called for each batch. If it returns anything but 0 on any rank, all ranks stop
+  /// after that batch, and the result has the largest value.
   EvaluationResult run(FunctionRef<double()> word);
   EvaluationResult run() {
     return run([] { return 0.0; });
@@ -50,7 +52,7 @@ class Evaluation {
  private:
   StepPlan plan_;
   Executor executor_;
-  BatchSource source_;
+  DatasetBatchSource source_;
   LossReport report_;
   SmallSum sums_;
   std::unique_ptr<EvaluationMetrics> metrics_;  ///< null: none

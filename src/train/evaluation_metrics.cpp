@@ -231,7 +231,7 @@ const float* EvaluationMetrics::to_host(const Lane& lane, const float* values, s
   return pinned.as<float>().data();
 }
 
-void EvaluationMetrics::add(const MicroshardOutputs& m) {
+void EvaluationMetrics::take(const MicroshardOutputs& m) {
   const Traced traced("evaluation", "metrics");
   const std::int64_t n = m.microshard.n;
   const auto thread = static_cast<std::size_t>(m.lane.index);

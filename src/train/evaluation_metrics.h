@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics of `eval.metrics`: each is bound to a head (or a layer), filled from the microshards of an
-// evaluation on the threads that computed them, and put together once, at the end of the evaluation. The
-// states of a shard's microshards are added up in their order; then one sum runs along the tree. So the bits
-// depend on the shards and the batch size, not on ranks and threads; values that come from counts depend on
-// neither.
+// The metrics of `eval.metrics`. Each is bound to a head (or a layer), is filled from the microshards of an
+// evaluation on the workers that computed them, and is summed once, at the end of the evaluation. The states
+// of a shard's microshards are added in their order; then one sum runs along the tree. So the bits depend on
+// the shards and the batch size, not on ranks and threads; values that come from counts depend on neither.
 //
-// On a device, what metrics of classes need is computed there: some numbers for each position. For other
-// metrics the outputs or predictions are copied to the host behind each microshard. The host waits for them.
+// On a device, the numbers per position that metrics of classes need are computed there. For other metrics
+// the outputs or predictions are copied to the host after each microshard. The host waits for them.
 #pragma once
 
 #include <memory>
@@ -19,7 +18,7 @@
 #include "data/dataset.h"
 #include "data/step_plan.h"
 #include "model/metric.h"
-#include "train/executor.h"
+#include "train/executor_context.h"
 #include "train/step_observer.h"
 
 namespace lockstep {
@@ -34,7 +33,8 @@ struct BoundMetric {
   Shape shape{};               ///< of what it reads, per sample
 };
 
-/// Throws Error(config), with the position, if a metric does not fit the model or the data.
+/// Binds metrics to the heads or layers that they read. Throws Error(config), with the position, if one does not
+/// fit the model or the data.
 std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
                                       const Graph& graph, const Dataset& dataset);
 
@@ -43,22 +43,22 @@ struct MetricResult {
   MetricReport report;
 };
 
-class EvaluationMetrics final : private StepObserver {
+class EvaluationMetrics final : public OutputSink, private StepObserver {
  public:
-  /// All ranks. `plan`: of the evaluation, of one epoch. Throws Error(config) if the states are larger than a
-  /// rank should have. References outlive it.
+  /// All ranks. `plan` is that of the evaluation, one epoch. Throws Error(config) if the states are larger
+  /// than the limit for a rank. References outlive the object.
   EvaluationMetrics(std::vector<BoundMetric> metrics, const ExecutorContext& context,
                     const Graph::Calls& calls, Communicator& control, const StepPlan& plan);
 
   std::span<const BoundMetric> metrics() const { return metrics_; }
-  /// What the executor must show it; null: nothing.
+  /// The observer that the executor needs for metrics of layers; null: none.
   StepObserver* observer() { return layers_.empty() ? nullptr : this; }
 
-  /// A new evaluation.
+  /// Begins an evaluation.
   void begin();
-  /// On compute threads, once for each own microshard that is not empty; a shard's microshards in order.
-  void add(const MicroshardOutputs& outputs);
-  /// All ranks: the values, the same on each.
+  /// A shard's microshards come in order.
+  void take(const MicroshardOutputs& outputs) override;
+  /// The values, the same on all ranks. All ranks.
   std::vector<MetricResult> finish();
 
  private:
@@ -89,7 +89,7 @@ class EvaluationMetrics final : private StepObserver {
             std::span<const LossStage::Place>) override {}
   void backward(int, const Pass&) override {}
   void backward_local(int, const Pass&) override {}
-  void met(int, bool, std::span<const double* const>) override {}
+  void synchronised(int, bool, std::span<const double* const>) override {}
 
   std::vector<BoundMetric> metrics_;
   ExecutorContext context_;

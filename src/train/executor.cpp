@@ -3,11 +3,9 @@
 #include "train/executor.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
-#include "train/executor_parts.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
@@ -25,245 +23,169 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
                                 .shards = context.shards});
 }
 
+std::int64_t max_of(std::span<const std::int64_t> sample_counts) {
+  return sample_counts.empty() ? 0 : *std::ranges::max_element(sample_counts);
+}
+
 }  // namespace
 
 Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts)
     : context_(context),
       training_(training),
-      own_(shards_of_rank(context.meetings.rank(), context.meetings.size(), context.shards)),
       calls_(prepared(context, training, sample_counts)),
-      plan_(calls_, training,
-            sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end())),
+      memory_(calls_, training, max_of(sample_counts)),
+      gradients_(gradient_ranges(context.graph, calls_, context.variables)),
+      plan_(plan_spec()),
+      sync_points_(make_sync_points()),
+      stage_(make_stage(max_of(sample_counts))),
+      loss_(context, training, plan_.own(), plan_.num_slots(), max_of(sample_counts)),
+      step_number_(context.device),
+      runner_({.context = context_,
+               .calls = calls_,
+               .memory = memory_,
+               .plan = plan_,
+               .gradients = gradients_,
+               .sync_points = sync_points_,
+               .loss = loss_,
+               .stage = stage_.get(),
+               .step_word = step_number_.address(),
+               .training = training}),
       losses_known_(context.device),
-      graphs_(context.device, context.lanes.front().stream) {
-  if (!context.device.is_host() && !sample_counts.empty()) {
-    stage_ = std::make_unique<InputStage>(context.device, own_,
-                                          *std::max_element(sample_counts.begin(), sample_counts.end()),
-                                          context.graph.features().num_elements(), context.heads);
-    step_words_ = Buffer::pinned(context.device, 2 * sizeof(std::uint32_t));
-    step_word_ = Buffer(context.device, sizeof(std::uint32_t));
-  }
-  for (const Graph::Operation& operation : calls_.operations) {
-    scratch_bytes_ = std::max(scratch_bytes_, operation.memory.scratch_bytes);
-    meetings_.emplace_back();
-    if (!training || operation.collective == nullptr) continue;
-    per_shard_slots_ = true;
-    CollectiveLayer& layer = *operation.collective;
-    const CollectiveLayer::CollectiveTraits traits = layer.collective_traits();
-    const int group = traits.group_size;
-    LOCKSTEP_REQUIRE(group == 0 || context.shards % group == 0, ErrorKind::config,
-                     "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
-                     layer.name(), group, context.shards);
-    // The meetings are the first lane's work, on its stream: on a device there is one lane.
-    const Lane& lane = context_.lanes.front();
-    const auto sum = [&](CollectiveLayer::Reduction reduction) {
-      const auto [width, merge] = reduction;
-      const NormKernels& norm = context_.kernels.norm;
-      return SmallSum(context_.meetings, context_.shards, group, width,
-                      [&norm, &lane, merge = merge, width = width](double* into, const double* right) {
-                        if (merge == CollectiveLayer::Merge::moments)
-                          norm.merge_moments(lane, (width - 1) / 2, into, right);
-                        else
-                          norm.merge_sums(lane, width, into, right);
-                      },
-                      {context_.device, lane.stream, context_.direct_meetings});
-    };
-    meetings_.back() = std::make_unique<Meeting>(Meeting{sum(traits.forward),
-                                                         sum(traits.backward),
-                                                         {},
-                                                         "batch statistics of " + layer.name(),
-                                                         "batch gradient sums of " + layer.name()});
-    meetings_.back()->totals.resize(static_cast<std::size_t>(meetings_.back()->forward.num_groups()));
-  }
-  build_phases();
-  const std::int64_t slots = per_shard_slots_ ? own_.size() : context_.pool.size();
-  loss_ = std::make_unique<LossStage>(
-      context_, training, own_, static_cast<int>(slots),
-      sample_counts.empty() ? 0 : *std::max_element(sample_counts.begin(), sample_counts.end()));
-  for (std::int64_t s = 0; s < slots; ++s) {
-    auto slot = std::make_unique<Slot>();
-    slot->index = static_cast<int>(s);
-    slot->arena = Buffer(context_.device, plan_.total_bytes());
-    slot->features = at<float>(slot->arena, plan_.value(0));
-    for (std::size_t head = 0; head < calls_.outputs.size(); ++head) {
-      const int value = calls_.outputs[head];
-      const MemoryPlan::Contribution& gradient = plan_.loss_gradient(static_cast<int>(head));
-      slot->outputs.push_back(at<float>(slot->arena, plan_.value(value)));
-      slot->places.push_back(
-          {slot->outputs.back(), at<float>(slot->arena, gradient.offset),
-           gradient.accumulate ? at<float>(slot->arena, plan_.value_gradient(value)) : nullptr});
-    }
-    for (std::size_t i = 0; i < calls_.operations.size(); ++i) {
-      const Graph::Operation& operation = calls_.operations[i];
-      Slot::Call call{};
-      for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
-        const int value = operation.inputs[input];
-        const DType type = calls_.values[static_cast<std::size_t>(value)].type;
-        call.inputs.push_back(data_at(slot->arena, plan_.value(value), type));
-        call.dx.push_back(data_at(
-            slot->arena, plan_.contribution(static_cast<int>(i), static_cast<int>(input)).offset, type));
-      }
-      for (int output : operation.outputs) {
-        const DType type = calls_.values[static_cast<std::size_t>(output)].type;
-        call.outputs.push_back(data_at(slot->arena, plan_.value(output), type));
-        call.dy.push_back(data_at(slot->arena, plan_.value_gradient(output), type));
-        call.dy2.push_back(data_at(slot->arena, plan_.second_gradient(output), type));
-      }
-      call.saved = at<char>(slot->arena, plan_.saved(static_cast<int>(i)));
-      slot->calls.push_back(std::move(call));
-    }
-    slots_.push_back(std::move(slot));
-  }
-}
+      graphs_(context.device, context.stream()) {}
 
 Executor::~Executor() = default;
 
-int Executor::num_slots() const { return static_cast<int>(slots_.size()); }
-std::size_t Executor::scratch_bytes() const {
-  return std::max(scratch_bytes_, context_.kernels.scratch_bytes);
+ExecutionPlan::Spec Executor::plan_spec() const {
+  return {.calls = calls_,
+          .gradients = gradients_,
+          .training = training_,
+          .on_device = !context_.device.is_host(),
+          .own = shards_of_rank(context_.sync.rank(), context_.sync.size(), context_.shards),
+          .workers = context_.pool.size()};
 }
-std::size_t Executor::activation_bytes() const { return plan_.total_bytes() * slots_.size(); }
+
+std::vector<std::unique_ptr<SyncPoint>> Executor::make_sync_points() const {
+  std::vector<std::unique_ptr<SyncPoint>> points(calls_.operations.size());
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (CollectiveLayer* const layer = calls_.operations[i].collective; training_ && layer != nullptr)
+      points[i] = std::make_unique<SyncPoint>(context_, *layer);
+  return points;
+}
+
+std::unique_ptr<InputStage> Executor::make_stage(std::int64_t max_samples) const {
+  if (context_.device.is_host() || max_samples == 0) return nullptr;
+  return std::make_unique<InputStage>(context_.device, plan_.own(), max_samples,
+                                      context_.graph.features().num_elements(), context_.heads);
+}
+
+std::size_t Executor::scratch_bytes() const {
+  std::size_t bytes = context_.kernels.scratch_bytes;
+  for (const Graph::Operation& operation : calls_.operations)
+    bytes = std::max(bytes, operation.memory.scratch_bytes);
+  return bytes;
+}
 
 void Executor::attach(GradientReducer& reducer, SparseGradients* sparse) {
+  ExecutionPlan::Spec spec = plan_spec();
+  spec.buckets = reducer.buckets();
+  spec.overlap = reducer.overlaps();
+  plan_ = ExecutionPlan(spec);
+  accumulator_ =
+      std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool, reducer,
+                                            context_.shards, plan_.own(), plan_.scratch_elements());
+  runner_.attach(*accumulator_, sparse);
   sparse_ = sparse;
-  std::int64_t largest = 0;
-  for (const Phase& phase : phases_) largest = std::max(largest, phase.gradients.size());
-  if (!context_.device.is_host() && per_shard_slots_) cut_behind_loss();
-  if (reducer.overlaps() || !context_.device.is_host())
-    cut_at_buckets(reducer.overlaps() ? std::span<const Range>(reducer.buckets()) : std::span<const Range>());
-  accumulator_ = std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool,
-                                                       reducer, context_.shards, own_, largest);
+}
+
+void Executor::observe(StepObserver* observer) {
+  observer_ = observer;
+  runner_.observe(observer);
 }
 
 void Executor::refresh_weights() {
-  auto work = [&] { repack(); };
+  const auto work = [&] {
+    context_.pool.run([&](int worker) {
+      const Lane& lane = context_.lanes[static_cast<std::size_t>(worker)];
+      const auto workers = static_cast<std::size_t>(context_.pool.size());
+      for (auto i = static_cast<std::size_t>(worker); i < calls_.operations.size(); i += workers)
+        calls_.operations[i].layer->refresh_weights(context_.kernels, lane, context_.variables, training_);
+    });
+  };
   graphs_.run({.part = -1}, training_ && observer_ == nullptr && !tracing(), work);
 }
 
-void Executor::repack() {
-  context_.pool.run([&](int t) {
-    for (std::size_t i = static_cast<std::size_t>(t); i < calls_.operations.size();
-         i += static_cast<std::size_t>(context_.pool.size()))
-      calls_.operations[i].layer->refresh_weights(
-          context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables, training_);
-  });
+void Executor::run(const BatchRun& run) {
+  run_phases(run, nullptr);
+  wait_for_losses();
 }
 
-void Executor::run(const BatchView& batch) {
-  run_phases(batch, nullptr);
-  finish(batch);
-}
-
-void Executor::train(const BatchView& batch, GradientReducer& reducer, const BatchView* next) {
+void Executor::train(const BatchRun& run, GradientReducer& reducer) {
   LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
   if (sparse_ != nullptr) sparse_->clear();
-  run_phases(batch, &reducer);
+  run_phases(run, &reducer);
   context_.variables.device_changed();  // running statistics
-  if (stage_ != nullptr && next != nullptr) stage_->prefetch(*next);
-  finish(batch);
+  if (stage_ != nullptr && run.next != nullptr) stage_->prefetch(run.source, *run.next);
+  wait_for_losses();
 }
 
-void Executor::finish(const BatchView& batch) {
-  if (stage_ != nullptr && own_.size() > 0) {
-    // Other ranks may be what this waits for: the watchdog shall know of it.
-    const RecordedCall waiting("the GPU's work up to the loss", 0);
-    losses_known_.wait();
-  }
-  for (int shard = static_cast<int>(own_.first); shard < own_.last; ++shard)
-    batch.done(batch.extent(shard), loss_->results(shard));
+void Executor::wait_for_losses() {
+  if (stage_ == nullptr || plan_.own().size() == 0) return;
+  // The device may be waiting for other ranks: the watchdog must know of this wait.
+  const RecordedCall waiting("the GPU's work up to the loss", 0);
+  losses_known_.wait();
 }
 
-Executor::Slot& Executor::slot_of(int thread, int shard) const {
-  return *slots_[static_cast<std::size_t>(per_shard_slots_ ? shard - own_.first : thread)];
-}
-
-void Executor::run_phases(const BatchView& batch, GradientReducer* reducer) {
-  int next_bucket = 0;
-  loss_->begin(batch.count);
-  if (stage_ != nullptr) stage_->use(batch, context_.lanes.front().stream);
-  set_step(batch.step);
-  look_up_labels(batch);
-  count_labels(batch);
-  for (std::size_t p = 0; p < phases_.size(); ++p) {
-    const Phase& phase = phases_[p];
-    auto work = [&] {
-      context_.pool.run([&](int thread) {
-        Range part = part_of(own_.size(), thread, context_.pool.size());
-        if (phase.who == Who::all_but_last) part.last = std::max(part.first, part.last - 1);
-        if (phase.who == Who::last) part.first = std::max(part.first, part.last - 1);
-        for (std::int64_t i = part.first; i < part.last; ++i)
-          run_microshard(phase, batch, thread, static_cast<int>(own_.first + i));
-      });
-    };
-    if (phase.who != Who::all_but_last || own_.size() > 1 || stage_ == nullptr)
-      graphs_.run({static_cast<int>(p), stage_ == nullptr ? 0 : stage_->side(), batch.count,
-                   computes_loss(phase) ? loss_->scale() : 1},
-                  may_record(batch, phase), work);
-    if (phase.ends_with_loss && stage_ != nullptr) {
-      stage_->used(context_.lanes.front().stream);
-      losses_known_.record(context_.lanes.front().stream);
+void Executor::run_phases(const BatchRun& run, GradientReducer* reducer) {
+  loss_.begin(run.batch.count);
+  if (stage_ != nullptr) stage_->use(run.source, run.batch, context_.stream());
+  step_number_.set(context_.stream(), run.step);
+  runner_.begin(run);
+  for (const ExecutionPlan::Phase& phase : plan_.phases()) {
+    run_phase(phase, run);
+    if (phase.losses_known && stage_ != nullptr) {
+      stage_->used(context_.stream());
+      losses_known_.record(context_.stream());
     }
-    if (phase.gradients.size() > 0 && phase.who != Who::all_but_last) {
-      const Traced traced("backward", "sum of gradients");
-      accumulator_->combine(context_.lanes, phase.gradients, phase.base);
-      const std::vector<Range>& buckets = reducer->buckets();
-      while (next_bucket < static_cast<int>(buckets.size()) &&
-             buckets[static_cast<std::size_t>(next_bucket)].last <= phase.gradients.last)
-        reducer->start(next_bucket++);
-    }
-    if (phase.meeting >= 0) meet(phase);
+    if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
+    if (phase.sync >= 0) synchronise(phase);
   }
 }
 
-bool Executor::computes_loss(const Phase& phase) {
-  return std::ranges::find(phase.actions, Act::loss, &Action::act) != phase.actions.end();
-}
-
-// What is recorded must be the same each time: nobody looks at it, changes it or wants to see its parts.
-// Where the loss depends on the batch by more than its size, so does the scale of its gradient.
-bool Executor::may_record(const BatchView& batch, const Phase& phase) const {
-  if (loss_->agrees() && computes_loss(phase)) return false;
-  return training_ && observer_ == nullptr && !batch.outputs && !faults_planned() && !tracing();
-}
-
-// Two places in turn: the host may be one step ahead of the device.
-void Executor::set_step(std::int64_t step) {
-  if (step_word_.size_bytes() == 0) return;
-  std::uint32_t& word = step_words_.as<std::uint32_t>()[static_cast<std::size_t>(step % 2)];
-  word = static_cast<std::uint32_t>(step);
-  context_.device.upload(context_.lanes.front().stream, step_word_.data(), &word, sizeof word);
-}
-
-void Executor::run_microshard(const Phase& phase, const BatchView& batch, int thread, int shard) {
-  Slot& slot = slot_of(thread, shard);
-  if (phase.first) slot.microshard = batch.extent(shard);
-  for (const Action& action : phase.actions) perform(action, batch, slot.microshard, thread, slot, phase);
-  if (phase.gradients.size() == 0) return;
-  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
-  float* leaf = accumulator_->leaf(thread, shard, phase.gradients, phase.base);
-  const auto zero = [&](const Range& range) {
-    context_.device.zero(lane.stream, leaf + (range.first - phase.gradients.first),
-                         static_cast<std::size_t>(range.size()) * sizeof(float));
+void Executor::run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run) {
+  const auto work = [&] {
+    context_.pool.run([&](int worker) {
+      const Range shards = plan_.microshards(worker, phase.which);
+      for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
+        runner_.run(phase, run, worker, static_cast<int>(shard));
+    });
   };
-  if (slot.microshard.n == 0) zero(phase.gradients);
-  for (const Range& gap : phase.gaps) zero(gap);
-  accumulator_->finished(lane, thread, shard, phase.gradients, phase.base);
+  graphs_.run({.part = static_cast<int>(&phase - plan_.phases().data()),
+               .side = stage_ == nullptr ? 0 : stage_->side(),
+               .count = run.batch.count,
+               .loss_scale = phase.computes_loss ? loss_.scale() : 1},
+              may_record(run, phase), work);
 }
 
-void Executor::meet(const Phase& phase) {
-  Meeting& meeting = *meetings_[static_cast<std::size_t>(phase.meeting)];
-  CollectiveLayer& layer = *calls_.operations[static_cast<std::size_t>(phase.meeting)].collective;
-  SmallSum& sum = phase.backward_meeting ? meeting.backward : meeting.forward;
-  sum.reduce((phase.backward_meeting ? meeting.backward_name : meeting.forward_name).c_str());
-  for (int group = 0; group < sum.num_groups(); ++group)
-    meeting.totals[static_cast<std::size_t>(group)] = sum.total(group);
-  if (observer_ != nullptr) observer_->met(phase.meeting, phase.backward_meeting, meeting.totals);
-  const CollectiveLayer::Reduced reduced{context_.kernels, context_.lanes.front(), context_.variables,
-                                         meeting.totals};
-  if (phase.backward_meeting)
-    layer.backward_reduced(reduced);
-  else
-    layer.forward_reduced(reduced);
+void Executor::sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer) {
+  const Traced traced("backward", "sum of gradients");
+  accumulator_->combine(context_.lanes, phase.gradients, phase.base);
+  for (std::int64_t bucket = phase.buckets.first; bucket < phase.buckets.last; ++bucket)
+    reducer.start(static_cast<int>(bucket));
+}
+
+void Executor::synchronise(const ExecutionPlan::Phase& phase) {
+  SyncPoint& point = *sync_points_[static_cast<std::size_t>(phase.sync)];
+  const std::span<const double* const> totals =
+      phase.sync_backward ? point.sum_backward() : point.sum_forward();
+  if (observer_ != nullptr) observer_->synchronised(phase.sync, phase.sync_backward, totals);
+}
+
+// A recording repeats the same work each time: nothing may look at it, change it or measure its parts. Where
+// ranks agree on the count that divides the loss, the scale of the loss's gradient differs from batch to
+// batch.
+bool Executor::may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const {
+  if (loss_.agrees() && phase.computes_loss) return false;
+  return training_ && observer_ == nullptr && run.outputs == nullptr && !faults_planned() && !tracing();
 }
 
 }  // namespace lockstep

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to driver: the places where a step can be broken on purpose (core/fault.h). In builds without
-// LOCKSTEP_FAULTS nothing of it is left. A fault of step n strikes in step n, counted from 1; 0 is the start.
+// The places where tests break a step on purpose (core/fault.h). Builds without LOCKSTEP_FAULTS contain none
+// of it. A fault of step n occurs in step n, counted from 1; step 0 is the start.
 //
 //   exit, kill, stop, exception, sleep    the rank leaves, dies, is stopped, throws, or sleeps for an hour
-//   skipped_collective                    the rank leaves out the exchange of the step
-//   extra_collective                      it makes a call on the control communicator that no other makes
-//   nan_gradient                          a NaN in the loss's gradient, behind a finite loss
-//   flipped_bit                           of a variable, after the update
-//   differing_config                      the start-up check sees another configuration
+//   skipped_collective                    the rank skips the exchange of the step
+//   extra_collective                      it makes a call on the control communicator that no other rank
+//   makes nan_gradient                          a NaN in the loss's gradient, with a finite loss flipped_bit
+//   of a variable, after the update differing_config                      the start-up check sees another
+//   configuration
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ namespace lockstep {
 
 #ifdef LOCKSTEP_FAULTS
 
-/// At the begin of step `step`; does what ends or delays the rank.
+/// At the beginning of step `step`: the faults that end or delay the rank.
 void fault_in_step(std::int64_t step, Communicator& control);
 inline bool fault_skips_collective() { return fault_is("skipped_collective"); }
-/// `loss_gradient` is on the device.
+/// `loss_gradient` lies on the device.
 void fault_in_gradient(Device& device, const Lane& lane, float* loss_gradient);
 void fault_in_variables(VariableStore& variables);
 inline const char* fault_in_config() {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sums of gradients inside one rank, along the shard tree: each thread adds the microshards that it
-// computed, as in a binary counter, then all threads together add what the tree joins across threads, each a
-// slice. The results are the rank's partial sums, which the reducer (comm) carries on across ranks.
+// The sums of gradients inside one rank, along the shard tree. Each worker adds the microshards that it
+// computed, as in a binary counter; then all workers together add what the tree joins across workers, each a
+// slice. The results are the rank's partial sums, which GradientReducer adds across ranks.
 //
-// A phase is a stretch of the backward pass between two meetings; it fills one range of the flat gradients.
-// Scratch is as large as the largest phase, not as the model.
+// A phase (ExecutionPlan) fills one range of the flat gradients. Scratch is as large as the largest phase,
+// not as the model.
 #pragma once
 
 #include <vector>
@@ -25,16 +25,16 @@ class GradientAccumulator {
   GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool, GradientReducer& reducer,
                       int shards, Range own_shards, std::int64_t max_phase_elements);
 
-  /// The consecutive shards that a thread computes.
+  /// The consecutive shards that a worker computes.
   Range shards_of(int thread) const { return threads_[static_cast<std::size_t>(thread)].shards; }
 
-  /// Where the shard's gradients of the phase's range go: element 0 is range.first. On the thread that owns
-  /// the shard. `base` is the flat element that scratch begins with: range.first, or less for a part of a
-  /// longer range.
+  /// Where the shard's gradients of the phase's range are written; element 0 is range.first. Called on the
+  /// worker that computes the shard. `base` is the flat element that scratch begins with: range.first, or
+  /// less for a part of a longer range.
   float* leaf(int thread, std::int64_t shard, Range range, std::int64_t base) const;
-  /// The leaf is complete: adds what the tree joins inside this thread. In order of the shards.
+  /// The leaf is complete: adds what the tree joins inside this worker. In the order of the shards.
   void finished(const Lane& lane, int thread, std::int64_t shard, Range range, std::int64_t base) const;
-  /// All threads have finished all their shards: adds across threads. By the main thread, outside pool.run().
+  /// All workers have finished all their shards: adds across workers. On the main thread, outside pool.run().
   void combine(std::span<const Lane> lanes, Range range, std::int64_t base) const;
 
   std::size_t memory_bytes() const;

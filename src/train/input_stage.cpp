@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/trace.h"
-#include "train/executor.h"
 
 namespace lockstep {
 
@@ -22,9 +21,10 @@ struct InputStage::Place {
 struct InputStage::Side {
   explicit Side(Device& device) : copied(device), read(device) {}
   std::vector<Place> places;
-  std::int64_t ticket = -1;  ///< of the batch that is in it, or -1
-  DeviceEvent copied;        ///< its samples are on the device
-  DeviceEvent read;          ///< and are not needed there any more
+  const BatchSource* source = nullptr;  ///< of the batch that was prefetched into it; null: none was
+  Batch batch{};
+  DeviceEvent copied;  ///< its samples are on the device
+  DeviceEvent read;    ///< and are not needed there any more
 };
 
 InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
@@ -48,20 +48,20 @@ InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, 
 
 InputStage::~InputStage() = default;
 
-void InputStage::fill(Side& target, const BatchView& batch) {
+void InputStage::fill(Side& target, BatchSource& source, const Batch& batch) {
   const Traced traced("input", "fetch");
   target.copied.wait();                    // pinned memory is free again
   target.read.stream_wait(copies_.get());  // and so is the device's
-  target.ticket = -1;
+  target.source = nullptr;
   for (Place& place : target.places) {
     const int shard = static_cast<int>(shards_.first + (&place - target.places.data()));
-    place.microshard = batch.extent(shard);
+    place.microshard = source.extent(batch, shard);
     place.on_host = place.on_device = {};
     std::ranges::fill(place.counts, LossCounts{});
     const std::int64_t n = place.microshard.n;
     if (n == 0) continue;
     auto* features = static_cast<float*>(place.pinned_features.data());
-    const Labels labels = batch.fetch(place.microshard, 0, 0, features);
+    const Labels labels = source.fetch(batch, place.microshard, {.worker = 0, .slot = 0}, features);
     device_.upload(copies_.get(), place.features.data(), features,
                    static_cast<std::size_t>(n * features_) * sizeof(float));
     const LabelBlock block = heads_.arrange(labels, n, place.pinned_labels.data());
@@ -74,25 +74,28 @@ void InputStage::fill(Side& target, const BatchView& batch) {
     place.on_device = {place.labels.data(), block.columns};
   }
   target.copied.record(copies_.get());
-  target.ticket = batch.ticket;
 }
 
-void InputStage::use(const BatchView& batch, void* stream) {
-  const bool is_there = batch.ticket >= 0 && side(1 - current_).ticket == batch.ticket;
+void InputStage::use(BatchSource& source, const Batch& batch, void* stream) {
   current_ = 1 - current_;
-  if (!is_there) fill(side(current_), batch);
-  side(current_).ticket = -1;
-  side(current_).copied.stream_wait(stream);
+  Side& target = side(current_);
+  if (target.source != &source || target.batch != batch) fill(target, source, batch);
+  target.source = nullptr;
+  target.copied.stream_wait(stream);
 }
 
 void InputStage::used(void* stream) { side(current_).read.record(stream); }
 
-void InputStage::prefetch(const BatchView& batch) { fill(side(1 - current_), batch); }
+void InputStage::prefetch(BatchSource& source, const Batch& batch) {
+  Side& target = side(1 - current_);
+  fill(target, source, batch);
+  target.source = &source;
+  target.batch = batch;
+}
 
 const InputStage::Place& InputStage::place(int shard) const {
   return sides_[static_cast<std::size_t>(current_)]->places[static_cast<std::size_t>(shard - shards_.first)];
 }
-const Microshard& InputStage::microshard(int shard) const { return place(shard).microshard; }
 const float* InputStage::features(int shard) const {
   return static_cast<const float*>(place(shard).features.data());
 }

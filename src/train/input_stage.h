@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples on their way to a device with memory of its own: gathered into pinned host memory, copied on a
-// stream of their own into one of two places on the device, one batch ahead of the computation. So the copy
-// of a batch and the gathering of the next one happen while the device computes.
+// Samples on their way to a device with memory of its own. The stage gathers a batch into pinned host memory
+// and copies it, on a stream of its own, into one of two places on the device. It works one batch ahead, so
+// that the device computes while the host gathers and copies.
 //
 // One thread. Nothing is allocated after the constructor.
 #pragma once
@@ -15,11 +15,9 @@
 #include "comm/tree.h"
 #include "core/buffer.h"
 #include "model/heads.h"
+#include "train/batch_source.h"
 
 namespace lockstep {
-
-struct BatchView;
-struct Microshard;
 
 class InputStage {
  public:
@@ -29,20 +27,19 @@ class InputStage {
              const Heads& heads);
   ~InputStage();
 
-  /// Makes `batch` the current one: fetches what prefetch() did not, and lets `stream` wait for the copies.
-  void use(const BatchView& batch, void* stream);
-  /// What the stream has been given so far is all that reads the current batch.
+  /// Makes a batch the current one: fetches it, unless prefetch() has, and lets `stream` wait for the copies.
+  void use(BatchSource& source, const Batch& batch, void* stream);
+  /// All that reads the current batch is in the stream by now.
   void used(void* stream);
-  /// Fetches another batch and starts its copies. use() of the batch with the same ticket finds it there.
-  void prefetch(const BatchView& batch);
+  /// Fetches another batch and starts its copies, for a use() of the same batch of the same source.
+  void prefetch(BatchSource& source, const Batch& batch);
 
   /// Which of the two places the current batch is in.
   int side() const { return current_; }
   /// Of the current batch, on the device.
-  const Microshard& microshard(int shard) const;
   const float* features(int shard) const;
   LabelBlock labels(int shard) const;
-  /// The same labels in host memory, until the next prefetch() or use() but one.
+  /// The same labels in host memory, valid until the second next prefetch() or use().
   LabelBlock host_labels(int shard) const;
   /// By head.
   std::span<const LossCounts> counts(int shard) const;
@@ -50,7 +47,7 @@ class InputStage {
  private:
   struct Place;
   struct Side;
-  void fill(Side& side, const BatchView& batch);
+  void fill(Side& side, BatchSource& source, const Batch& batch);
   Side& side(int index) { return *sides_[static_cast<std::size_t>(index)]; }
   const Place& place(int shard) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the heads' sums to the numbers that a run reports: the total loss, each part of it, accuracy.
+// Computes the numbers that a run reports from the heads' sums: the total loss, its parts, accuracy.
 #pragma once
 
 #include <span>
@@ -14,24 +14,24 @@ namespace lockstep {
 
 class LossReport {
  public:
-  /// `regularized`: the loss has a part that no head gives.
+  /// `regularized`: the loss includes a regularization part.
   explicit LossReport(const Heads& heads, bool regularized = false);
 
-  /// Doubles of a leaf of the sum over microshards (SmallSum).
+  /// Doubles in a leaf of the sum over microshards (SmallSum).
   int width() const { return kPerHead * heads_.size(); }
-  /// A microshard's leaf.
+  /// Fills a microshard's leaf.
   static void fill(std::span<const HeadSums> sums, double* leaf);
 
   struct Numbers {
     double loss = 0;      ///< the sum of the heads' mean losses times their weights
     double accuracy = 0;  ///< of Heads::only_classifier(), or 0
   };
-  /// `totals`: the sum of all leaves, width() numbers. `parts` gets the values of names(). Without a position
-  /// that counts, a head's loss is 0.
+  /// `totals`: the sum of all leaves, width() numbers. `parts` receives the values of names(). A head's loss
+  /// is 0 if no position counts.
   Numbers evaluate(const double* totals, std::span<double> parts, double regularization = 0) const;
 
-  /// What is reported beside loss and accuracy: loss/<head> for heads with names, loss/regularization,
-  /// <head>/accuracy where there are several.
+  /// The parts, reported in addition to loss and accuracy: loss/<head> for named heads,
+  /// loss/regularization, and <head>/accuracy if there are several heads.
   std::span<const std::string> names() const { return names_; }
 
  private:
@@ -41,7 +41,7 @@ class LossReport {
   std::vector<std::string> names_;
 };
 
-/// A part that is an accuracy: left out where the model does not report any.
+/// The part is an accuracy, which a model may choose not to report.
 bool is_accuracy(std::string_view part);
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "train/executor.h"
+#include "train/executor_context.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ LossStage::LossStage(const ExecutorContext& context, bool training, Range own, i
     labels_.emplace_back(cpu_device(),
                          static_cast<std::size_t>(most_samples * heads_.label_words()) * sizeof(float));
   if (training && heads_.counts_labels())
-    agreed_ = std::make_unique<SmallSum>(context.meetings, context.shards, 0, heads_.size());
+    agreed_ = std::make_unique<SmallSum>(context.sync, context.shards, 0, heads_.size());
 }
 
 void LossStage::begin(std::int64_t count) {

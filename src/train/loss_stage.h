@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor's losses: all heads of one microshard, their sums, and what these are divided by. Where that
-// depends on the labels, it is agreed upon by all ranks before the first loss of a training step. Allocates
-// nothing after the constructor.
+// The losses of the executor's microshards: all heads, their sums, and the divisors of these. Where a divisor
+// depends on the labels, all ranks agree on it before the first loss of a training step. Allocates nothing
+// after the constructor.
 #pragma once
 
 #include <span>
@@ -18,7 +18,6 @@
 namespace lockstep {
 
 struct ExecutorContext;
-struct Microshard;
 
 /// A microshard's part of one head's numbers.
 struct HeadSums {
@@ -28,40 +27,40 @@ struct HeadSums {
 
 class LossStage {
  public:
-  /// `own`: the shards of this rank. Where there is no device memory, labels are arranged in `slots` places,
-  /// of up to `most_samples` samples each.
+  /// `own`: the shards of this rank. On the CPU, labels are arranged in `slots` buffers of up to
+  /// `most_samples` samples each.
   LossStage(const ExecutorContext& context, bool training, Range own, int slots, std::int64_t most_samples);
 
   /// The gradient's scale depends on the labels: count() every own microshard and agree() before any run().
   bool agrees() const { return agreed_ != nullptr; }
 
-  /// From the next batch on gradients are multiplied by it.
+  /// From the next batch on, gradients are multiplied by `scale`.
   void set_scale(double scale) { scale_ = scale; }
   double scale() const { return scale_; }
 
-  /// A new batch: sums and counts are zero. `count`: samples of the whole batch.
+  /// Begins a batch of `count` samples on all ranks together: sums and counts are zero.
   void begin(std::int64_t count);
-  /// Host labels of a microshard, as the heads take them; they live until the slot's next call. Different
-  /// slots on different threads.
+  /// Arranges a microshard's labels in host memory as the heads take them. They are valid until the slot's
+  /// next call. Workers call it concurrently, for different slots.
   LabelBlock arrange(int slot, const Labels& labels, std::int64_t n);
   /// Counts a microshard's labels, which are in host memory.
   void count(int shard, const LabelBlock& labels, std::int64_t n);
-  /// The same, counted by somebody else.
+  /// Sets the counts of labels that the caller has counted.
   void set_counts(int shard, std::span<const LossCounts> counts);
-  /// All ranks.
+  /// Sums the counts over all ranks. All ranks.
   void agree();
 
   /// One head's part of a microshard.
   struct Place {
     const float* outputs = nullptr;
-    float* d_outputs = nullptr;  ///< written; null: nobody wants it
-    float* into = nullptr;       ///< if not null: d_outputs is added to it then
+    float* d_outputs = nullptr;  ///< written; null: not wanted
+    float* into = nullptr;       ///< if not null, d_outputs is then added to it
   };
   /// Puts all heads' losses into the lane's stream. `labels` on the device.
   void run(const Lane& lane, int shard, std::int64_t n, const LabelBlock& labels,
            std::span<const Place> places);
 
-  /// Of an own microshard, by head; the losses when they are done.
+  /// The sums of an own microshard, by head. Losses are valid when the device has computed them.
   std::span<const HeadSums> results(int shard);
 
  private:

@@ -63,8 +63,8 @@ void SparseGradients::reduce() {
   }
 }
 
-// All tables at once, so that the host waits twice, not for each of them: for the backward pass with the
-// counts, and for the rows that go to other ranks.
+// Handles all tables together, so that the host waits only twice: for the backward pass with the counts, and
+// for the rows that go to other ranks.
 void SparseGradients::reduce_on_device() {
   const Traced traced("waiting", "for rows of gradients");
   const auto arrived = [&](const char* what) {

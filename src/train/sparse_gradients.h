@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of large tables of which a step touches few rows: from the layers, over ranks and threads, to the
-// optimizer they stay (rows, values). On a device they stay there, but for their way between ranks.
+// Gradients of large tables of which a step touches few rows. They stay pairs of (rows, values) from the
+// layers, through the sums over workers and ranks, to the optimizer. On a device they stay in its memory,
+// except for the exchange between ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +18,41 @@
 
 namespace lockstep {
 
-/// Before VariableStore::commit(): which tables' gradients stay sparse. A table's does if a step of
-/// `batch_size` samples can touch at most the share `below` of its rows. Arithmetic on shapes alone: the same
-/// on all ranks.
+/// Chooses the tables whose gradients stay sparse: those of whose rows a step of `batch_size` samples can
+/// touch at most the share `below`. Depends on shapes alone, so all ranks choose the same. Call it before
+/// VariableStore::commit().
 void choose_sparse(VariableStore& variables, std::int64_t batch_size, double below);
 
 class SparseGradients final : public SparseTotals {
  public:
-  /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples. `place`: of the
-  /// layers and the optimizer.
+  /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples. `place` is where
+  /// the layers and the optimizer work.
   SparseGradients(DeviceSparseSum::Place place, Communicator& communicator, ThreadPool& pool,
                   const VariableStore& variables, int shards, std::int64_t max_samples);
 
-  /// No microshard has touched a row.
+  /// Sets the number of touched rows of all microshards to 0.
   void clear();
-  /// Where an own microshard's gradients go, by Variable::sparse_index; all of it on the device. Different
-  /// shards may be filled by different threads.
+  /// Where an own microshard's gradients are written, by Variable::sparse_index; on the device. Workers may
+  /// fill different shards concurrently.
   const SparseRows* leaves(int shard) const;
-  /// All ranks, with all microshards done, on a device in its stream. Waits for a device. No allocation.
+  /// Sums over workers and ranks. All ranks, after all microshards have been computed (or are in a device's
+  /// stream). Waits for a device. No allocation.
   void reduce();
-  /// Of the global batch, on all ranks; by Variable::sparse_index. Between reduce() and the next step. Its
-  /// count lies in host memory; rows and values on the device, for what enters the stream.
+  /// The gradient of the global batch, by Variable::sparse_index; the same on all ranks. Valid from reduce()
+  /// to the next step. The count lies in host memory; rows and values on the device, for work that enters the
+  /// stream.
   const SparseRows& total(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total();
   }
-  /// The same for kernels that read the count themselves: it lies on the device, too.
+  /// The same with the count on the device, for kernels that read it.
   const SparseRows& total_on_device(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total_on_device();
   }
 
   std::size_t memory_bytes() const;
-  /// What this rank sent in the last step.
+  /// Bytes that this rank sent in the last step.
   std::int64_t bytes_sent() const;
 
  private:
@@ -57,7 +60,7 @@ class SparseGradients final : public SparseTotals {
 
   DeviceSparseSum::Place place_;
   Range own_;
-  // One of them, by where the layers work.
+  // sums_ on the CPU, device_sums_ on a device; the other is empty.
   std::vector<std::unique_ptr<SparseSum>> sums_;
   std::vector<std::unique_ptr<DeviceSparseSum>> device_sums_;
   Buffer workspace_;  ///< of device_sums_, one after another

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a step that are the same in every step, recorded once and launched as one: on a GPU the many small
-// kernels of a step cost their launching, not their work. On the CPU there is nothing to record.
+// Recordings of those parts of a step that are the same in every step. On a GPU, launching the many small
+// kernels of a step costs more than their work, so a recorded part is launched as one. On the CPU nothing is
+// recorded.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "core/buffer.h"
 #include "core/device.h"
 #include "core/function_ref.h"
 
@@ -15,8 +17,8 @@ namespace lockstep {
 
 class StepGraphs {
  public:
-  /// What a recording is valid for: the part of the step, which memory its input comes from, the samples of
-  /// the batch, and the loss scale.
+  /// What a recording is valid for: the part of the step, the memory that its input comes from, the number of
+  /// samples of the batch, and the loss scale.
   struct Key {
     int part = 0, side = 0;
     std::int64_t count = 0;
@@ -29,8 +31,8 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  /// `work` puts into the stream what is the same each time for `key`. The first time it does so, the second
-  /// time it is recorded, from then on the recording is launched. `may_record` false: it does so anyway.
+  /// Runs `work`, which puts the same work into the stream each time for `key`: calls it the first time,
+  /// records it the second time, and from then on launches the recording. If `may_record` is false, calls it.
   void run(const Key& key, bool may_record, FunctionRef<void()> work);
   int num_recorded() const;
 
@@ -39,13 +41,27 @@ class StepGraphs {
     Key key;
     void* graph;  ///< null until recorded
   };
-  /// Sizes of batches are few, the full one and an epoch's last, and so are loss scales. More would be a sign
-  /// of something else.
+  /// The number of keys is small: a step has few parts, batch sizes and loss scales.
   static constexpr std::size_t kMost = 4096;
 
   Device& device_;
   void* stream_;
   std::vector<Recording> recordings_;
+};
+
+/// The global step in memory of the device, where recorded kernels read it. Nothing on the CPU.
+class DeviceStepNumber {
+ public:
+  explicit DeviceStepNumber(Device& device);
+  /// Copies the step into the stream. The host may be one step ahead of the device.
+  void set(void* stream, std::int64_t step);
+  /// For Lane::step_word; null on the CPU.
+  const std::uint32_t* address() const { return static_cast<const std::uint32_t*>(number_.data()); }
+
+ private:
+  Device& device_;
+  Buffer pinned_;  ///< of two steps in turn
+  Buffer number_;
 };
 
 }  // namespace lockstep

@@ -1,41 +1,40 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks into a training step while it runs: what each layer gave for each microshard. The executor calls it
-// right behind the layer, while the memory still holds the values; without an observer this costs one
-// comparison of a pointer per layer and microshard.
+// Looks into a training step while it runs: sees what each layer computes for each microshard. The executor
+// calls the observer immediately after the layer, while memory still holds the values. Without an observer,
+// that costs one comparison of a pointer per layer and microshard.
 //
-// Operations are numbered as in Executor::calls(). Called on compute threads, several microshards at once,
-// each microshard's calls in order; met() on the main thread. Microshards without samples are left out.
-// Pointers are into the device's memory, and on a device with queues the work may still be in lane.stream.
+// Operations are numbered as in Executor::calls(). Workers call the observer concurrently, each microshard's
+// calls in order; synchronised() is called on the main thread. Microshards without samples are skipped.
+// Pointers are into the device's memory; on a device with streams the work may still be in lane.stream.
 #pragma once
 
 #include <span>
 
 #include "model/layer.h"
+#include "train/batch_source.h"
 #include "train/loss_stage.h"
 
 namespace lockstep {
-
-struct Microshard;
 
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
 
   virtual void fetched(const Microshard&, const Lane&, const float* features) = 0;
-  /// pass.outputs are there.
+  /// pass.outputs are computed.
   virtual void forward(int operation, const Pass& pass) = 0;
-  /// By head; the places' d_outputs are there: the gradients that backward begins with.
+  /// By head. The places' d_outputs are computed: the gradients that backward begins with.
   virtual void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
                     std::span<const LossStage::Place>) = 0;
-  /// pass.dx are there, each as this operation gave it: nothing is added to it yet. So are the gradients of
-  /// the layer's variables, unless the layer is a collective one.
+  /// pass.dx are computed, before contributions of other operations are added. So are the gradients of the
+  /// layer's variables, except for a collective layer.
   virtual void backward(int operation, const Pass& pass) = 0;
-  /// The gradients of a collective layer's variables are there.
+  /// The gradients of a collective layer's variables are computed.
   virtual void backward_local(int operation, const Pass& pass) = 0;
-  /// Microshards have met: the totals of all groups, the same on all ranks.
-  virtual void met(int operation, bool backward, std::span<const double* const> totals) = 0;
+  /// After a synchronisation point: the totals of all groups, the same on all ranks.
+  virtual void synchronised(int operation, bool backward, std::span<const double* const> totals) = 0;
 };
 
 }  // namespace lockstep

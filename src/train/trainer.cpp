@@ -31,6 +31,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       optimizer_(optimizer),
       executor_(context, true, plan.distinct_shard_sizes()),
       source_(dataset, plan, context.pool.size(), executor_.num_slots()),
+      fed_(source_),
       reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
                make_buckets(context.variables.dense_elements(), context.variables.cut_points(),
                             options.bucket_first_bytes, options.bucket_bytes),
@@ -66,8 +67,8 @@ void Trainer::declare_metrics() {
   ids_.loss_scale = scales_loss() ? metrics_.add("loss_scale") : StepMetrics::kNone;
   const auto add_total = [&](const char* name, double ClipTotals::*number) {
     metrics_.add({.name = name,
-                  .read = [clip = clip_.get(), number]() -> std::optional<double> {
-                    const std::optional<ClipTotals> totals = clip->totals();
+                  .read = [this, number]() -> std::optional<double> {
+                    const std::optional<ClipTotals> totals = clip_totals();
                     return totals ? std::optional((*totals).*number) : std::nullopt;
                   },
                   .may_wait = clip_->must_wait()});
@@ -109,34 +110,7 @@ StepResult Trainer::compute() {
     const Traced traced("forward", "packing weights");
     executor_.refresh_weights();
   }
-  auto extent = [&](int shard) { return source_.extent(batch, shard); };
-  auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-    Labels labels = source_.fetch(batch, m, lane, slot, features);
-    if (feed_) feed_(step_, m, features, labels);
-    return labels;
-  };
-  auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
-    LossReport::fill(sums, sums_.leaf(m.shard));
-  };
-  auto labels_alone = [&](const Microshard& m, int lane, int slot) {
-    return source_.fetch_labels(batch, m, lane, slot);
-  };
-  BatchView view{.ticket = feed_ ? -1 : step_,
-                 .step = step_,
-                 .count = batch.count,
-                 .extent = extent,
-                 .fetch = fetch,
-                 .done = done};
-  if (!feed_) view.labels.emplace(labels_alone);
-  // A device gets the next batch while it computes this one. Its samples are those that the next step will
-  // ask for, unless something feeds it or moves the cursor.
-  const Batch next_batch = plan_.batch(plan_.advance(cursor_));
-  auto next_extent = [&](int shard) { return source_.extent(next_batch, shard); };
-  auto next_fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-    return source_.fetch(next_batch, m, lane, slot, features);
-  };
-  const BatchView next_view{.ticket = step_ + 1, .extent = next_extent, .fetch = next_fetch, .done = done};
-  executor_.train(view, reducer_, feed_ ? nullptr : &next_view);
+  run_passes(batch);
   {
     const Traced traced("waiting", "for gradients");
     reducer_.wait_all();
@@ -171,14 +145,27 @@ std::optional<ClipTotals> Trainer::clip_totals() {
   return clip_->totals();
 }
 
+void Trainer::run_passes(const Batch& batch) {
+  // A device gets the next batch while it computes this one. A feed changes samples in the step itself.
+  const Batch next = plan_.batch(plan_.advance(cursor_));
+  fed_.set_step(step_);
+  if (fed_.feeds())
+    executor_.train({.source = fed_, .batch = batch, .step = step_}, reducer_);
+  else
+    executor_.train({.source = source_, .batch = batch, .step = step_, .next = &next}, reducer_);
+  const Range own = executor_.own_shards();
+  for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
+    LossReport::fill(executor_.head_sums(shard), sums_.leaf(shard));
+}
+
 void Trainer::set_loss_scale(double scale) {
   LOCKSTEP_CHECK(not_finite_.size_bytes() > 0 || scale == 1, "a loss scale of {}", scale);
   loss_scale_ = scale;
   executor_.set_loss_scale(scale);
 }
 
-/// Takes the loss scale off the summed gradients. They are the same on all ranks: so is the answer, true if
-/// all of them are finite.
+/// Divides the summed gradients by the loss scale. Returns whether all are finite, the same on all ranks, as
+/// the sums are.
 bool Trainer::unscale() {
   if (not_finite_.size_bytes() == 0) return true;
   const Traced traced("update", "taking off the loss scale");

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training step: plan, fetch, forward, loss, backward, reduce, agree; then the update. What happens
-// beside it (summaries, evaluation, checkpoints, progress) is the session's (monitored_session.h).
+// The training step: plan, fetch, forward, loss, backward, sum over ranks; then the update. Everything else
+// (summaries, evaluation, checkpoints, progress) belongs to the session.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "comm/gradient_reducer.h"
@@ -13,8 +12,9 @@
 #include "optim/gradient_clip.h"
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
-#include "train/batch_source.h"
+#include "train/dataset_batch_source.h"
 #include "train/executor.h"
+#include "train/fed_batch_source.h"
 #include "train/loss_report.h"
 #include "train/step_metrics.h"
 #include "train/variable_fingerprint.h"
@@ -25,13 +25,13 @@ namespace lockstep {
 struct StepResult {
   std::int64_t step = 0;   ///< global steps done
   Cursor cursor;           ///< of the next batch
-  std::int64_t epoch = 0;  ///< that the batch was in, from 0
+  std::int64_t epoch = 0;  ///< of the batch, from 0
   bool epoch_ended = false;
   std::int64_t samples = 0;
-  double loss = 0, accuracy = 0;  ///< means over the batch; the loss is that of all heads, and regularization
+  double loss = 0, accuracy = 0;  ///< means over the batch; the loss is of all heads and regularization
   double learning_rate = 0;
   double loss_scale = 1;
-  bool finite_gradients = true;        ///< looked at where a loss scale is used
+  bool finite_gradients = true;        ///< checked only where a loss scale is used
   std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
 };
 
@@ -39,17 +39,13 @@ struct TrainerOptions {
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
   ClipRule clip;
-  bool scales_loss = false;  ///< set_loss_scale() is going to be called
+  bool scales_loss = false;  ///< set_loss_scale() will be called
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
 
-/// Changes a microshard's samples before the forward pass: features (n samples) and labels. Runs on compute
-/// threads, several at once. What it does may depend on step and sample alone, never on rank or thread.
-using Feed = std::function<void(std::int64_t step, const Microshard&, float* features, Labels& labels)>;
-
 class Trainer {
  public:
-  /// Collective: makes the communicators. `gradients` and `control` are duplicates of the world.
+  /// All ranks. `gradients` and `control` are duplicates of the world. References outlive the trainer.
   Trainer(ExecutorContext context, Communicator& gradients, Communicator& control, const Dataset& dataset,
           const StepPlan& plan, Optimizer& optimizer, const TrainerOptions& options);
 
@@ -59,7 +55,7 @@ class Trainer {
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
-  /// What a step's result has beside loss and accuracy (LossReport::names).
+  /// The parts of a step's result, in addition to loss and accuracy (LossReport::names).
   std::span<const std::string> part_names() const { return report_.names(); }
   /// The numbers of the last step by name; compute() publishes them.
   const StepMetrics& metrics() const { return metrics_; }
@@ -68,35 +64,36 @@ class Trainer {
 
   /// One step: compute(), then apply(true). All ranks.
   StepResult step();
-  /// The step's numbers and its summed gradients, and the one exchange in which all ranks learn them.
-  /// Variables are as before, but for running statistics. All ranks.
+  /// Computes the step's numbers and its summed gradients, and makes the exchange in which all ranks receive
+  /// them. Changes no variables but running statistics. All ranks.
   StepResult compute();
-  /// Ends the step: moves the variables (or not, if `update` is false), the step and the cursor. All ranks
-  /// alike.
+  /// Ends the step: updates the variables, and advances the step and the cursor. If `update` is false, the
+  /// variables and running statistics stay as before the step. The same on all ranks.
   void apply(bool update);
-  /// The next update of the variables comes behind `event`, which somebody waits for who reads them on the
-  /// device; null: nobody. It lives until then.
+  /// The next update waits for `event`, recorded by a pending reader of the variables on the device; null: no
+  /// reader. The event outlives the update.
   void hold_update(const DeviceEvent* event) { read_ = event; }
-  /// Of the variables as they are now; waits for the device.
+  /// The fingerprint of the current variables; waits for the device.
   VariableFingerprint::Result fingerprint() { return fingerprint_.take(); }
 
   /// The step's small sums, and the values that each rank sends with them (SmallSum::set_rank_values).
   SmallSum& exchange() { return sums_; }
-  /// From the next step on; an empty one ends it. All ranks alike.
-  void set_feed(Feed feed) { feed_ = std::move(feed); }
+  /// Changes the samples from the next step on; an empty function ends that. The same on all ranks.
+  void set_feed(Feed feed) { fed_.set_feed(std::move(feed)); }
 
-  /// A power of two, from the next step on; if the options said so. All ranks alike.
+  /// Sets the scale from the next step on: a power of two. Needs TrainerOptions::scales_loss. The same on all
+  /// ranks.
   void set_loss_scale(double scale);
   bool scales_loss() const { return not_finite_.size_bytes() > 0; }
 
-  /// Looks into the steps from the next one on; null ends it. It outlives them.
+  /// Observes the steps from the next one on; null ends that. The observer outlives its use.
   void observe(StepObserver* observer) { executor_.observe(observer); }
-  /// What is called in a step, after fusion.
+  /// The calls of a step, after fusion.
   const Graph::Calls& calls() const { return executor_.calls(); }
-  /// The gradient summed over the global batch, flat as in the variable store, of its dense_elements();
-  /// between compute() and the next one.
+  /// The gradient summed over the global batch: dense_elements() values, flat as in the variable store.
+  /// Before clipping, which apply() does. Valid from compute() to the next compute().
   const float* summed_gradients() { return reducer_.result(); }
-  /// Before clipping, which apply() does. The rest of it: those of sparse tables; null if there are none.
+  /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
   /// Null if the options neither clip nor record a norm.
   GradientClip* gradient_clip() { return clip_.get(); }
@@ -110,19 +107,20 @@ class Trainer {
     return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0) +
            (clip_ ? clip_->memory_bytes() : 0);
   }
-  /// Of sparse tables as of the last step.
+  /// Includes what sparse tables sent in the last step.
   std::int64_t bytes_sent_per_step() const {
     return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
   }
   Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
-  /// Waiting for other ranks in steps (and in what else uses `control`), so far.
+  /// Time spent waiting for other ranks so far, in steps and in other uses of `control`.
   double communication_seconds() const {
-    return reducer_.seconds_blocked() + context_.meetings.seconds_waited() + control_.seconds_waited();
+    return reducer_.seconds_blocked() + context_.sync.seconds_waited() + control_.seconds_waited();
   }
   double input_seconds() const { return source_.seconds(); }
 
  private:
+  void run_passes(const Batch& batch);
   bool unscale();
   void declare_metrics();
 
@@ -131,17 +129,17 @@ class Trainer {
   const StepPlan& plan_;
   Optimizer& optimizer_;
   Executor executor_;
-  BatchSource source_;
+  DatasetBatchSource source_;
+  FedBatchSource fed_;
   GradientReducer reducer_;
   Regularizer regularizer_;
   LossReport report_;
   std::vector<double> parts_;
   SmallSum sums_;
-  Feed feed_;
   VariableFingerprint fingerprint_;
-  const DeviceEvent* read_ = nullptr;  ///< the variables may be written when it has happened
+  const DeviceEvent* read_ = nullptr;  ///< the next update waits for it
   double loss_scale_ = 1;
-  Buffer not_finite_;                        ///< pinned: a word per lane; empty: gradients are not scaled
+  Buffer not_finite_;                        ///< pinned: a flag per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   Buffer held_;                              ///< running statistics before the step, on the device

@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fingerprint of all variables, taken where they lie: what ranks compare to see that they have the same
-// bits, and whether training has broken them.
+// A fingerprint of all variables, computed on their device. Ranks compare it to check that they have the same
+// bits; it also tells whether all values are finite.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "train/executor.h"
+#include "core/buffer.h"
+#include "train/executor_context.h"
 
 namespace lockstep {
 
@@ -17,10 +18,10 @@ class VariableFingerprint {
   explicit VariableFingerprint(const ExecutorContext& context);
 
   struct Result {
-    std::uint64_t hash = 0;  ///< the same on ranks whose variables have the same bits, whatever their threads
+    std::uint64_t hash = 0;  ///< equal on ranks whose variables have the same bits, for any number of threads
     bool finite = true;      ///< none is NaN or infinite
   };
-  /// On the loop's thread; waits for the device.
+  /// On the main thread; waits for the device.
   Result take();
 
  private:

@@ -7,13 +7,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "comm/gradient_reducer.h"
 #include "train/executor.h"
 #include "train/loss_report.h"
+#include "train/rows_batch_source.h"
 #include "train/workers.h"
 
 namespace lockstep {
@@ -28,7 +28,7 @@ class OneStep {
         heads_(std::move(loss)),
         workers_(threads),
         gradients_(world.duplicate("gradients")),
-        meetings_(world.duplicate("meetings")),
+        sync_(world.duplicate("sync")),
         control_(world.duplicate("control")),
         report_(heads_),
         sums_(*control_, static_cast<int>(sizes_.size()), 0, report_.width()) {
@@ -43,7 +43,7 @@ class OneStep {
     if (occurring.front() == 0) occurring.erase(occurring.begin());
     executor_ = std::make_unique<Executor>(
         ExecutorContext{*graph_, variables_, heads_, cpu_kernels(), cpu_device(), workers_.pool(),
-                        workers_.lanes(), *meetings_, nullptr, static_cast<int>(sizes_.size()), 77},
+                        workers_.lanes(), *sync_, nullptr, static_cast<int>(sizes_.size()), 77},
         true, occurring);
     workers_.grow_scratch(executor_->scratch_bytes());
     const std::int64_t elements = variables_.trainable_elements();
@@ -52,7 +52,7 @@ class OneStep {
                                                  make_buckets(elements, variables_.cut_points(), 256, 1024),
                                                  GradientReducerOptions{.overlap = overlap});
     executor_->attach(*reducer_);
-    labels_.resize(static_cast<std::size_t>(executor_->num_slots()));
+    source_ = std::make_unique<RowsBatchSource>(graph_->features().num_elements(), sizes_);
   }
 
   VariableStore& variables() { return variables_; }
@@ -67,27 +67,12 @@ class OneStep {
   /// `features` and `labels` are of the whole batch; each rank uses its own part.
   Result run(const std::vector<float>& features, const std::vector<std::int32_t>& labels,
              std::int64_t step = 3) {
-    const std::int64_t elements = graph_->features().num_elements();
-    std::int64_t count = 0;
-    for (std::int64_t n : sizes_) count += n;
-    auto extent = [&](int shard) {
-      std::int64_t first = 0;
-      for (int s = 0; s < shard; ++s) first += sizes_[static_cast<std::size_t>(s)];
-      return Microshard{shard, first, sizes_[static_cast<std::size_t>(shard)]};
-    };
-    auto fetch = [&](const Microshard& m, int, int slot, float* to) {
-      std::memcpy(to, features.data() + m.first_sample * elements,
-                  static_cast<std::size_t>(m.n * elements) * sizeof(float));
-      auto& own = labels_[static_cast<std::size_t>(slot)];
-      own.assign(labels.begin() + m.first_sample, labels.begin() + m.first_sample + m.n);
-      return Labels{.indices = own.data()};
-    };
-    auto done = [&](const Microshard& m, std::span<const HeadSums> sums) {
-      LossReport::fill(sums, sums_.leaf(m.shard));
-    };
+    source_->set(features.data(), {.indices = labels.data()});
     executor_->refresh_weights();
-    executor_->train({.step = step, .count = count, .extent = extent, .fetch = fetch, .done = done},
-                     *reducer_);
+    executor_->train({.source = *source_, .batch = source_->batch(), .step = step}, *reducer_);
+    const Range own = executor_->own_shards();
+    for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
+      LossReport::fill(executor_->head_sums(shard), sums_.leaf(shard));
     reducer_->wait_all();
     sums_.reduce("loss");
     const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), {});
@@ -101,12 +86,12 @@ class OneStep {
   Heads heads_;
   VariableStore variables_;
   Workers workers_;
-  std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::unique_ptr<Communicator> gradients_, sync_, control_;
   LossReport report_;
   SmallSum sums_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<GradientReducer> reducer_;
-  std::vector<std::vector<std::int32_t>> labels_;
+  std::unique_ptr<RowsBatchSource> source_;
 };
 
 }  // namespace lockstep

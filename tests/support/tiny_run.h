@@ -72,7 +72,7 @@ class TinyRun {
         kernels_(*options.kernels),
         workers_(options.threads, device_),
         gradients_(world.duplicate("gradients")),
-        meetings_(world.duplicate("meetings")),
+        sync_(world.duplicate("sync")),
         control_(world.duplicate("control")) {
     heads_.add_outputs(graph_);
     graph_.finish(variables_);
@@ -93,7 +93,7 @@ class TinyRun {
   }
   ExecutorContext context() {
     return {graph_,           variables_, heads_,  kernels_, device_, workers_.pool(),
-            workers_.lanes(), *meetings_, nullptr, shards_,  4};
+            workers_.lanes(), *sync_,     nullptr, shards_,  4};
   }
   Trainer& trainer() { return *trainer_; }
   Workers& workers() { return workers_; }
@@ -112,7 +112,7 @@ class TinyRun {
   Device& device_;
   const KernelTable& kernels_;
   Workers workers_;
-  std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::unique_ptr<Communicator> gradients_, sync_, control_;
   int shards_ = 0;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -13,60 +13,73 @@
 #include "driver/setup/run_directory.h"
 #include "io/atomic_file.h"
 #include "session/run_vocabulary.h"
-#include "train/batch_source.h"
-#include "train/executor.h"
+#include "train/dataset_batch_source.h"
+#include "train/predictor.h"
 
 namespace lockstep {
 
 namespace {
 
-/// One head's rows of a batch, and how they are written: the class of the largest output for a head with
-/// classes (of each position), then all outputs.
-struct HeadRows {
-  HeadRows(const Head& judged, Device& device, std::int64_t batch_size)
-      : head(judged),
-        outputs(head.shape.num_elements()),
-        classes(head.loss->has_classes() ? head.shape.last() : 0),
-        rows(static_cast<std::size_t>(batch_size * outputs)),
-        on_device(device, rows.size() * sizeof(float)) {}
+/// How a head's rows are written: the class of the largest prediction for a head with classes (of each
+/// position), then all predictions.
+struct HeadColumns {
+  HeadColumns(const Head& of, int head_number)
+      : head(of),
+        number(head_number),
+        values(of.shape.num_elements()),
+        classes(of.loss->has_classes() ? of.shape.last() : 0) {}
 
   std::string name(std::string_view column) const {
     return head.name.empty() ? std::string(column) : fmt::format("{}/{}", head.name, column);
   }
   void append_header(std::string& text) const {
-    const std::int64_t positions = classes > 0 ? outputs / classes : 0;
+    const std::int64_t positions = classes > 0 ? values / classes : 0;
     for (std::int64_t p = 0; p < positions; ++p)
       text += name(positions == 1 ? "class" : fmt::format("class{}", p)) + ",";
-    for (std::int64_t i = 0; i < outputs; ++i)
-      text += name(fmt::format("{}{}", classes > 0 ? "p" : "y", i)) + (i + 1 == outputs ? "" : ",");
+    for (std::int64_t i = 0; i < values; ++i)
+      text += name(fmt::format("{}{}", classes > 0 ? "p" : "y", i)) + (i + 1 == values ? "" : ",");
   }
-  void append_row(std::string& text, std::int64_t sample) const {
-    const float* row = rows.data() + sample * outputs;
-    for (const float* position = row; classes > 0 && position != row + outputs; position += classes)
+  void append_row(std::string& text, const float* row) const {
+    for (const float* position = row; classes > 0 && position != row + values; position += classes)
       text += std::to_string(std::max_element(position, position + classes) - position) + ",";
-    for (std::int64_t i = 0; i < outputs; ++i)
-      text += fmt::format("{}{}", row[i], i + 1 == outputs ? "" : ",");
+    for (std::int64_t i = 0; i < values; ++i) text += fmt::format("{}{}", row[i], i + 1 == values ? "" : ",");
   }
 
   const Head& head;
-  std::int64_t outputs, classes;
-  std::vector<float> rows;
-  Buffer on_device;
+  int number;
+  std::int64_t values, classes;
 };
 
-/// Every rank has the rows of its consecutive shards; the chief collects them.
-void collect(HeadRows& head, const ExecutorContext& context, Communicator& world, const StepPlan& plan,
-             std::int64_t count) {
-  context.device.copy_to_host(head.rows.data(), head.on_device.data(), head.on_device.size_bytes());
-  for (int rank = 1; rank < world.size(); ++rank) {
-    const Range shards = shards_of_rank(rank, world.size(), context.shards);
-    const std::int64_t first = plan.shard_range(count, shards.first).first,
-                       last = plan.shard_range(count, shards.last - 1).last;
-    float* rows = head.rows.data() + first * head.outputs;
-    const auto bytes = static_cast<std::size_t>((last - first) * head.outputs) * sizeof(float);
-    if (world.rank() == 0) world.receive(rows, bytes, rank, "predictions");
-    if (world.rank() == rank) world.send(rows, bytes, 0, "predictions");
+/// Predicts all samples; rank 0 gets the text of the file. All ranks.
+std::string prediction_text(RunContext& session, const Dataset& input, std::int64_t batch_size) {
+  const ExecutorContext context = session.executor_context();
+  const StepPlan plan(
+      {.num_samples = input.size(), .batch_size = batch_size, .shards = context.shards, .shuffle = false});
+  const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
+  Predictor predictor(context, {.max_samples = batch_size, .sample_counts = sizes});
+  DatasetBatchSource source(input, plan, context.pool.size(), predictor.num_slots());
+  session.workers().grow_scratch(predictor.scratch_bytes());
+  predictor.refresh_weights();
+
+  std::vector<HeadColumns> heads;
+  std::string text;
+  for (const Head& head : context.heads) {
+    if (!heads.empty()) text += ",";
+    heads.emplace_back(head, static_cast<int>(heads.size()));
+    heads.back().append_header(text);
   }
+  text += "\n";
+  for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
+    const Batch batch = plan.batch(cursor);
+    predictor.run(source, batch);
+    predictor.collect(session.world(), source, batch);
+    for (std::int64_t i = 0; session.is_chief() && i < batch.count; ++i)
+      for (const HeadColumns& head : heads) {
+        head.append_row(text, predictor.rows(head.number).data() + i * head.values);
+        text += &head == &heads.back() ? "\n" : ",";
+      }
+  }
+  return text;
 }
 
 }  // namespace
@@ -102,51 +115,7 @@ int command_predict(const CommandLine& line) {
           },
           "reading the input");
     });
-    const ExecutorContext context = session.executor_context();
-    const StepPlan plan({.num_samples = input->size(),
-                         .batch_size = target.config.train.batch_size,
-                         .shards = session.shards(),
-                         .shuffle = false});
-    Executor executor(context, false, plan.distinct_shard_sizes());
-    BatchSource source(*input, plan, context.pool.size(), executor.num_slots());
-    session.workers().grow_scratch(executor.scratch_bytes());
-    executor.refresh_weights();
-
-    std::vector<HeadRows> heads;
-    heads.reserve(static_cast<std::size_t>(context.heads.size()));
-    std::string text;
-    for (const Head& head : context.heads) {
-      heads.emplace_back(head, context.device, plan.spec().batch_size);
-      if (heads.size() > 1) text += ",";
-      heads.back().append_header(text);
-    }
-    text += "\n";
-    for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
-      const Batch batch = plan.batch(cursor);
-      auto extent = [&](int shard) { return source.extent(batch, shard); };
-      auto fetch = [&](const Microshard& m, int lane, int slot, float* features) {
-        return source.fetch(batch, m, lane, slot, features);
-      };
-      auto done = [](const Microshard&, std::span<const HeadSums>) {};
-      auto predict = [&](const MicroshardOutputs& given) {
-        for (std::size_t i = 0; i < heads.size(); ++i)
-          heads[i].head.loss->predict(
-              context.kernels, context.device, given.lane, given.microshard.n, heads[i].head.shape,
-              given.outputs[i],
-              heads[i].on_device.as<float>().data() + given.microshard.first_sample * heads[i].outputs);
-      };
-      executor.run({.count = batch.count,
-                    .extent = extent,
-                    .fetch = fetch,
-                    .done = done,
-                    .outputs = BatchView::Outputs(predict)});
-      for (HeadRows& head : heads) collect(head, context, world, plan, batch.count);
-      for (std::int64_t i = 0; world.rank() == 0 && i < batch.count; ++i)
-        for (const HeadRows& head : heads) {
-          head.append_row(text, i);
-          text += &head == &heads.back() ? "\n" : ",";
-        }
-    }
+    const std::string text = prediction_text(session, *input, target.config.train.batch_size);
     shared([&] {
       agree(
           world,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The context lies at the beginning of a window of the T tokens that the model was trained on; behind it is
-// padding (id 0), which a causal model does not see. The outputs behind the context's last token choose the
-// next one. A context longer than T loses its beginning.
+// The context is placed at the beginning of a window of the T tokens that the model was trained on. The rest
+// of the window is padding (id 0), which a causal model does not see. The outputs after the context's last
+// token choose the next one. A context longer than T loses its beginning.
 #include "driver/commands/command_sample.h"
 
 #include <algorithm>
@@ -18,7 +18,8 @@
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
 #include "session/run_vocabulary.h"
-#include "train/executor.h"
+#include "train/predictor.h"
+#include "train/rows_batch_source.h"
 
 namespace lockstep {
 
@@ -93,47 +94,41 @@ class TokenSampler {
 class WindowModel {
  public:
   WindowModel(RunContext& session, int head)
-      : context_(session.executor_context()),
-        head_(head),
-        executor_(context_, false, kOneSample),
+      : head_(head),
         window_(static_cast<std::size_t>(session.train_data().feature_shape().num_elements())),
-        outputs_(static_cast<std::size_t>(context_.heads[head].shape.num_elements())),
-        on_device_(context_.device, outputs_.size() * sizeof(float)) {
-    session.workers().grow_scratch(executor_.scratch_bytes());
-    executor_.refresh_weights();
+        source_(std::ssize(window_), one_sample(session.shards())),
+        predictor_(session.executor_context(),
+                   {.sample_counts = kOneSample, .values = Predictor::Values::outputs}) {
+    session.workers().grow_scratch(predictor_.scratch_bytes());
+    predictor_.refresh_weights();
+    source_.set(window_.data());
   }
 
-  /// The outputs behind the last of `ids`.
+  /// The outputs after the last of `ids`.
   std::span<const float> run(const std::vector<std::int32_t>& ids) {
     const std::size_t used = std::min(ids.size(), window_.size());
     std::fill(window_.begin(), window_.end(), 0.0F);
     std::transform(ids.end() - static_cast<std::ptrdiff_t>(used), ids.end(), window_.begin(),
                    [](std::int32_t id) { return static_cast<float>(id); });
-    // The one sample is the first microshard's; all others are empty.
-    auto extent = [&](int shard) { return Microshard{shard, shard == 0 ? 0 : 1, shard == 0 ? 1 : 0}; };
-    auto fetch = [&](const Microshard& m, int, int, float* features) {
-      if (m.n > 0) std::copy(window_.begin(), window_.end(), features);
-      return Labels{.columns = 0};
-    };
-    auto done = [](const Microshard&, std::span<const HeadSums>) {};
-    auto keep = [&](const MicroshardOutputs& given) {
-      context_.device.copy(given.lane.stream, on_device_.data(),
-                           given.outputs[static_cast<std::size_t>(head_)], on_device_.size_bytes());
-    };
-    executor_.run(
-        {.count = 1, .extent = extent, .fetch = fetch, .done = done, .outputs = BatchView::Outputs(keep)});
-    context_.device.copy_to_host(outputs_.data(), on_device_.data(), on_device_.size_bytes());
-    const std::size_t classes = outputs_.size() / window_.size();
-    return std::span<const float>(outputs_).subspan((used - 1) * classes, classes);
+    predictor_.run(source_, source_.batch());
+    const std::span<const float> outputs = predictor_.rows(head_);
+    const std::size_t classes = outputs.size() / window_.size();
+    return outputs.subspan((used - 1) * classes, classes);
   }
 
  private:
   static constexpr std::int64_t kOneSample[] = {1};
-  ExecutorContext context_;
+  /// The sample is the first microshard; all others are empty.
+  static std::vector<std::int64_t> one_sample(int shards) {
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(shards));
+    sizes.front() = 1;
+    return sizes;
+  }
+
   int head_;
-  Executor executor_;
-  std::vector<float> window_, outputs_;
-  Buffer on_device_;
+  std::vector<float> window_;
+  RowsBatchSource source_;
+  Predictor predictor_;
 };
 
 /// The head whose outputs are {tokens of a window, size of the vocabulary}.

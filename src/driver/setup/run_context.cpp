@@ -79,7 +79,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     check_same_everywhere();
   });
   gradients_ = world().duplicate("gradients");
-  meetings_ = world().duplicate("batch norm");
+  sync_ = world().duplicate("batch norm");
   control_ = world().duplicate("control");
   shared([&] { connect_devices(); });
 }
@@ -90,7 +90,7 @@ void RunContext::connect_devices() {
   if (!device_->is_gpu() || world().size() == 1 || shares_gpus_ || make == nullptr) return;
   gradient_stream_.emplace(device_->device);
   direct_gradients_ = make(*gradients_, device_->device, gradient_stream_->get(), "gradients");
-  direct_meetings_ = make(*meetings_, device_->device, workers_->lanes().front().stream, "batch norm");
+  direct_sync_ = make(*sync_, device_->device, workers_->lanes().front().stream, "batch norm");
 }
 
 std::vector<NamedText> RunContext::environment() const {
@@ -126,8 +126,8 @@ ExecutorContext RunContext::executor_context() {
           device_->device,
           workers_->pool(),
           workers_->lanes(),
-          *meetings_,
-          direct_meetings_.get(),
+          *sync_,
+          direct_sync_.get(),
           shards_,
           seed()};
 }

@@ -49,7 +49,6 @@ class RunContext {
 
   /// One duplicate of the world per purpose.
   Communicator& gradients() { return *gradients_; }
-  Communicator& meetings() { return *meetings_; }
   Communicator& control() { return *control_; }
   /// Between GPUs, on a separate stream; null where gradients pass through the host.
   std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
@@ -76,9 +75,9 @@ class RunContext {
   std::unique_ptr<Workers> workers_;
   void connect_devices();
 
-  std::unique_ptr<Communicator> gradients_, meetings_, control_;
+  std::unique_ptr<Communicator> gradients_, sync_, control_;
   std::optional<DeviceStream> gradient_stream_;
-  std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_meetings_;
+  std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_sync_;
   int shards_ = 0, cores_ = 1, ranks_on_host_ = 1;
 };
 

@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 
 #include "comm/self_communicator.h"
-#include "support/error_support.h"
 #include "support/tiny_run.h"
 
 namespace lockstep {

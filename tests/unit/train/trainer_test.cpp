@@ -100,7 +100,7 @@ TEST(Trainer, PositionContinuesARun) {
   EXPECT_EQ(whole.variables().hash(), resumed.variables().hash());
 }
 
-TEST(Trainer, WithoutAnUpdateTheVariablesAndRunningStatisticsStay) {
+TEST(Trainer, WithoutAnUpdateVariablesAndStatisticsStay) {
   SelfCommunicator self;
   TinyRun run(self, {.layers = kNet});
   run.trainer().step();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "train/batch_source.h"
+#include "train/dataset_batch_source.h"
 
 #include <algorithm>
 
@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes, int slots)
+DatasetBatchSource::DatasetBatchSource(const Dataset& dataset, const StepPlan& plan, int workers, int slots)
     : dataset_(dataset),
       plan_(plan),
-      samples_(static_cast<std::size_t>(lanes)),
+      samples_(static_cast<std::size_t>(workers)),
       indices_(static_cast<std::size_t>(slots)),
       rows_(static_cast<std::size_t>(slots)) {
   const auto sizes = plan.distinct_shard_sizes();
@@ -22,21 +22,21 @@ BatchSource::BatchSource(const Dataset& dataset, const StepPlan& plan, int lanes
   for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);
 }
 
-Microshard BatchSource::extent(const Batch& batch, int shard) const {
+Microshard DatasetBatchSource::extent(const Batch& batch, int shard) const {
   const Range range = plan_.shard_range(batch.count, shard);
   return {shard, range.first, range.size()};
 }
 
-std::span<const std::int64_t> BatchSource::chosen(const Batch& batch, const Microshard& microshard,
-                                                  int lane) {
-  std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(lane)];
+std::span<const std::int64_t> DatasetBatchSource::chosen(const Batch& batch, const Microshard& microshard,
+                                                         int worker) {
+  std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(worker)];
   for (std::int64_t i = 0; i < microshard.n; ++i)
     samples[static_cast<std::size_t>(i)] =
         plan_.sample_at(batch.epoch, batch.first + microshard.first_sample + i);
   return {samples.data(), static_cast<std::size_t>(microshard.n)};
 }
 
-Labels BatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {
+Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {
   Labels labels{.columns = dataset_.num_label_columns()};
   if (auto& rows = rows_[static_cast<std::size_t>(slot)]; !rows.empty()) {
     dataset_.gather_labels(samples, rows.data());
@@ -48,18 +48,19 @@ Labels BatchSource::gather_labels(std::span<const std::int64_t> samples, int slo
   return labels;
 }
 
-Labels BatchSource::fetch(const Batch& batch, const Microshard& microshard, int lane, int slot,
-                          float* features) {
+Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshard, FetchPlace place,
+                                 float* features) {
   const Timer timer;
-  const std::span<const std::int64_t> samples = chosen(batch, microshard, lane);
+  const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
   dataset_.gather_features(samples, features);
-  const Labels labels = gather_labels(samples, slot);
-  if (lane == 0) seconds_ += timer.seconds();
+  const Labels labels = gather_labels(samples, place.slot);
+  if (place.worker == 0) seconds_ += timer.seconds();
   return labels;
 }
 
-Labels BatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, int lane, int slot) {
-  return gather_labels(chosen(batch, microshard, lane), slot);
+Labels DatasetBatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,
+                                        float* /*features*/) {
+  return gather_labels(chosen(batch, microshard, place.worker), place.slot);
 }
 
 }  // namespace lockstep

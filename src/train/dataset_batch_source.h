@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches of a data set in the order of its step plan.
+#pragma once
+
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/step_plan.h"
+#include "train/batch_source.h"
+
+namespace lockstep {
+
+class DatasetBatchSource final : public BatchSource {
+ public:
+  /// For `workers` concurrent callers and `slots` microshards in flight. References outlive the source.
+  DatasetBatchSource(const Dataset& dataset, const StepPlan& plan, int workers, int slots);
+
+  Microshard extent(const Batch& batch, int shard) const override;
+  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override;
+  Labels fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,
+                      float* features) override;
+
+  /// Time that worker 0 has spent in fetch().
+  double seconds() const { return seconds_; }
+
+ private:
+  std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);
+  Labels gather_labels(std::span<const std::int64_t> samples, int slot);
+
+  const Dataset& dataset_;
+  const StepPlan& plan_;
+  std::vector<std::vector<std::int64_t>> samples_;  ///< by worker
+  std::vector<std::vector<std::int32_t>> indices_;  ///< by slot
+  std::vector<std::vector<float>> rows_;            ///< by slot
+  double seconds_ = 0;
+};
+
+}  // namespace lockstep

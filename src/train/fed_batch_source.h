@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches of another source, changed by a function: what a hook feeds into a step.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "train/batch_source.h"
+
+namespace lockstep {
+
+/// Changes a microshard's samples before the forward pass: features (n samples) and labels. Workers call it
+/// concurrently. Its result may depend on step and sample alone, never on rank or thread.
+using Feed = std::function<void(std::int64_t step, const Microshard&, float* features, Labels& labels)>;
+
+class FedBatchSource final : public BatchSource {
+ public:
+  explicit FedBatchSource(BatchSource& source) : source_(source) {}
+
+  /// An empty function ends the feeding.
+  void set_feed(Feed feed) { feed_ = std::move(feed); }
+  bool feeds() const { return static_cast<bool>(feed_); }
+  /// The global step of the batches that are fetched next.
+  void set_step(std::int64_t step) { step_ = step; }
+
+  Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
+  /// Labels are fetched with the features: the feed may look at both.
+  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
+    Labels labels = source_.fetch(batch, microshard, place, features);
+    feed_(step_, microshard, features, labels);
+    return labels;
+  }
+
+ private:
+  BatchSource& source_;
+  Feed feed_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/microshard_runner.h"
+
+#include "core/trace.h"
+#include "train/fault_step.h"
+
+namespace lockstep {
+
+MicroshardRunner::MicroshardRunner(const Parts& parts)
+    : parts_(parts), sharers_(parts.calls.operations.size()) {
+  slots_.reserve(static_cast<std::size_t>(parts.plan.num_slots()));
+  for (int i = 0; i < parts.plan.num_slots(); ++i)
+    slots_.emplace_back(i, parts.context.device, parts.calls, parts.memory);
+  for (std::size_t i = 0; i < sharers_.size(); ++i) {
+    const Graph::Operation& operation = parts.calls.operations[i];
+    if (operation.owner >= 0 && operation.backward)
+      sharers_[static_cast<std::size_t>(operation.owner)].push_back(static_cast<int>(i));
+  }
+}
+
+void MicroshardRunner::begin(const BatchRun& run) {
+  look_up_labels(run);
+  count_labels(run);
+}
+
+// With synchronisation points, a phase with the loss may run itself while the phase with the fetch is
+// launched from a recording, which sets nothing here.
+void MicroshardRunner::look_up_labels(const BatchRun& run) {
+  if (parts_.stage == nullptr || !parts_.plan.synchronises()) return;
+  const Range own = parts_.plan.own();
+  for (int shard = static_cast<int>(own.first); shard < own.last; ++shard) {
+    MicroshardSlot& slot = slot_of(0, shard);
+    slot.microshard = run.source.extent(run.batch, shard);
+    if (slot.microshard.n == 0) continue;
+    slot.labels = parts_.stage->labels(shard);
+    slot.host_labels = parts_.stage->host_labels(shard);
+  }
+}
+
+// The input stage has counted labels with the samples. Without a stage, the fetch counts them, unless ranks
+// agree on the counts: then labels are fetched once more, before everything else.
+void MicroshardRunner::count_labels(const BatchRun& run) {
+  LossStage& loss = parts_.loss;
+  const Range own = parts_.plan.own();
+  if (parts_.stage != nullptr)
+    for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
+      loss.set_counts(shard, parts_.stage->counts(shard));
+  if (!loss.agrees()) return;
+  if (parts_.stage == nullptr)
+    parts_.context.pool.run([&](int worker) {
+      const Range shards = parts_.plan.microshards(worker, ExecutionPlan::Which::all);
+      for (int shard = static_cast<int>(shards.first); shard < shards.last; ++shard) {
+        const Microshard microshard = run.source.extent(run.batch, shard);
+        if (microshard.n == 0) continue;
+        const MicroshardSlot& slot = slot_of(worker, shard);
+        const Labels labels =
+            run.source.fetch_labels(run.batch, microshard, {worker, slot.index}, slot.features);
+        loss.count(shard, loss.arrange(slot.index, labels, microshard.n), microshard.n);
+      }
+    });
+  loss.agree();
+}
+
+void MicroshardRunner::run(const Phase& phase, const BatchRun& run, int worker, int shard) {
+  MicroshardSlot& slot = slot_of(worker, shard);
+  if (phase.first) slot.microshard = run.source.extent(run.batch, shard);
+  Task task{phase,          run, worker, parts_.context.lanes[static_cast<std::size_t>(worker)], slot,
+            slot.microshard};
+  task.lane.step_word = parts_.step_word;
+  for (const ExecutionPlan::Action& action : phase.actions) perform(action, task);
+  if (phase.gradients.size() > 0) finish_gradients(task);
+}
+
+void MicroshardRunner::perform(const ExecutionPlan::Action& action, Task& task) {
+  using Act = ExecutionPlan::Act;
+  switch (action.act) {
+    case Act::fetch:
+      return fetch(task);
+    case Act::forward_local:
+      return forward(action.operation, task, true);
+    case Act::forward:
+      return forward(action.operation, task, false);
+    case Act::loss:
+      return loss(task);
+    case Act::backward_local:
+      return backward_local(action.operation, task);
+    case Act::backward:
+      return backward(action.operation, task);
+    case Act::no_gradient:
+      return zero_gradients(action.operation, task);
+  }
+}
+
+void MicroshardRunner::fetch(Task& task) {
+  const Microshard& microshard = task.microshard;
+  MicroshardSlot& slot = task.slot;
+  if (microshard.n == 0) return;
+  if (const InputStage* stage = parts_.stage; stage != nullptr) {
+    const std::int64_t values = microshard.n * parts_.context.graph.features().num_elements();
+    parts_.context.device.copy(task.lane.stream, slot.features, stage->features(microshard.shard),
+                               static_cast<std::size_t>(values) * sizeof(float));
+    slot.labels = stage->labels(microshard.shard);
+    slot.host_labels = stage->host_labels(microshard.shard);
+  } else {
+    const Traced traced("input", "fetch");
+    const Labels labels =
+        task.run.source.fetch(task.run.batch, microshard, {task.worker, slot.index}, slot.features);
+    slot.labels = slot.host_labels = parts_.loss.arrange(slot.index, labels, microshard.n);
+    parts_.loss.count(microshard.shard, slot.labels, microshard.n);
+  }
+  if (observer_ != nullptr) observer_->fetched(microshard, task.lane, slot.features);
+}
+
+void MicroshardRunner::loss(Task& task) {
+  const Traced traced("forward", "loss");
+  const Microshard& microshard = task.microshard;
+  if (microshard.n == 0) return;
+  MicroshardSlot& slot = task.slot;
+  parts_.loss.run(task.lane, microshard.shard, microshard.n, slot.labels, slot.places);
+  if (parts_.training) fault_in_gradient(parts_.context.device, task.lane, slot.places.front().d_outputs);
+  if (observer_ != nullptr) {
+    parts_.context.device.synchronize(task.lane.stream);  // the sums are there
+    observer_->lost(microshard, task.lane, parts_.loss.results(microshard.shard), slot.places);
+  }
+  if (task.run.outputs != nullptr)
+    task.run.outputs->take({microshard, task.lane, slot.outputs, slot.host_labels});
+}
+
+void MicroshardRunner::forward(int number, Task& task, bool local) {
+  const Graph::Operation& operation = operation_of(number);
+  const Traced traced("forward", operation.layer->name().c_str());
+  const Pass pass = pass_of(number, task, {});
+  if (local) return operation.collective->forward_local(pass, sync_point(number).forward_leaf(pass.shard));
+  if (pass.n == 0) return;
+  operation.layer->forward(pass);
+  if (observer_ != nullptr) observer_->forward(number, pass);
+}
+
+void MicroshardRunner::backward_local(int number, Task& task) {
+  const Graph::Operation& operation = operation_of(number);
+  const Traced traced("backward", operation.layer->name().c_str());
+  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  operation.collective->backward_local(pass, sync_point(number).backward_leaf(pass.shard));
+  if (observer_ != nullptr && pass.n > 0) observer_->backward_local(number, pass);
+}
+
+void MicroshardRunner::backward(int number, Task& task) {
+  const Graph::Operation& operation = operation_of(number);
+  const Traced traced("backward", operation.layer->name().c_str());
+  if (task.microshard.n == 0) return;
+  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  operation.layer->backward(pass);
+  add_shared_gradients(number, pass, task.slot);
+  if (observer_ != nullptr) observer_->backward(number, pass);
+  add_contributions(number, task);
+}
+
+void MicroshardRunner::zero_gradients(int number, Task& task) {
+  const Traced traced("backward", operation_of(number).layer->name().c_str());
+  if (task.microshard.n == 0) return;
+  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  const Range own = own_gradients(number);
+  parts_.context.device.zero(task.lane.stream, pass.gradients + (own.first - pass.gradient_base),
+                             static_cast<std::size_t>(own.size()) * sizeof(float));
+  add_shared_gradients(number, pass, task.slot);
+}
+
+// Operations that use another one's variables run before it in the backward pass. Their gradients wait in the
+// arena until the owner has written its own.
+void MicroshardRunner::add_shared_gradients(int owner, const Pass& pass, const MicroshardSlot& slot) {
+  for (const int sharer : sharers_[static_cast<std::size_t>(owner)]) {
+    const Range own = own_gradients(owner);
+    parts_.context.kernels.elementwise.accumulate(
+        pass.lane, own.size(), pass.gradients + (own.first - pass.gradient_base),
+        address_at<float>(slot.arena, parts_.memory.shared_gradients(sharer)));
+  }
+}
+
+/// Adds input gradients to those that other readers of the same values have contributed.
+void MicroshardRunner::add_contributions(int number, const Task& task) {
+  const Graph::Operation& operation = operation_of(number);
+  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+    if (!parts_.memory.contribution(number, static_cast<int>(input)).accumulate) continue;
+    const int value_number = operation.inputs[input];
+    const Graph::Value& value = parts_.calls.values[static_cast<std::size_t>(value_number)];
+    parts_.context.kernels.elementwise.accumulate(
+        task.lane, task.microshard.n * value.shape.num_elements(),
+        data_at(task.slot.arena, parts_.memory.value_gradient(value_number), value.type),
+        task.slot.calls[static_cast<std::size_t>(number)].dx[input]);
+  }
+}
+
+void MicroshardRunner::finish_gradients(const Task& task) {
+  const Phase& phase = task.phase;
+  const int shard = task.microshard.shard;
+  float* const leaf = accumulator_->leaf(task.worker, shard, phase.gradients, phase.base);
+  const auto zero = [&](const Range& range) {
+    parts_.context.device.zero(task.lane.stream, leaf + (range.first - phase.gradients.first),
+                               static_cast<std::size_t>(range.size()) * sizeof(float));
+  };
+  if (task.microshard.n == 0) zero(phase.gradients);
+  for (const Range& gap : phase.gaps) zero(gap);
+  accumulator_->finished(task.lane, task.worker, shard, phase.gradients, phase.base);
+}
+
+MicroshardRunner::GradientPlace MicroshardRunner::gradients_of(int number, const Task& task) const {
+  const Graph::Operation& operation = operation_of(number);
+  if (operation.owner >= 0)
+    return {address_at<float>(task.slot.arena, parts_.memory.shared_gradients(number)),
+            own_gradients(operation.owner).first};
+  const Phase& phase = task.phase;
+  if (phase.gradients.size() == 0) return {};
+  return {accumulator_->leaf(task.worker, task.microshard.shard, phase.gradients, phase.base),
+          phase.gradients.first};
+}
+
+Pass MicroshardRunner::pass_of(int number, const Task& task, GradientPlace gradients) const {
+  const MicroshardSlot::Call& call = task.slot.calls[static_cast<std::size_t>(number)];
+  const Microshard& microshard = task.microshard;
+  return {parts_.context.kernels,
+          task.lane,
+          parts_.context.variables,
+          parts_.training,
+          microshard.n,
+          microshard.shard,
+          parts_.context.seed,
+          task.run.step,
+          microshard.first_sample,
+          call.inputs.data(),
+          call.outputs.data(),
+          call.saved,
+          call.dy.data(),
+          call.dy2.data(),
+          call.dx.data(),
+          gradients.address,
+          gradients.base,
+          sparse_ == nullptr ? nullptr : sparse_->leaves(microshard.shard)};
+}
+
+}  // namespace lockstep

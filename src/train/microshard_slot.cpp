@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/microshard_slot.h"
+
+namespace lockstep {
+
+MicroshardSlot::MicroshardSlot(int number, Device& device, const Graph::Calls& graph_calls,
+                               const MemoryPlan& memory)
+    : index(number),
+      arena(device, memory.total_bytes()),
+      features(address_at<float>(arena, memory.value(0))) {
+  for (std::size_t head = 0; head < graph_calls.outputs.size(); ++head) {
+    const int value = graph_calls.outputs[head];
+    const MemoryPlan::Contribution& gradient = memory.loss_gradient(static_cast<int>(head));
+    outputs.push_back(address_at<float>(arena, memory.value(value)));
+    places.push_back(
+        {outputs.back(), address_at<float>(arena, gradient.offset),
+         gradient.accumulate ? address_at<float>(arena, memory.value_gradient(value)) : nullptr});
+  }
+  for (std::size_t i = 0; i < graph_calls.operations.size(); ++i)
+    calls.push_back(make_call(static_cast<int>(i), graph_calls, memory));
+}
+
+MicroshardSlot::Call MicroshardSlot::make_call(int number, const Graph::Calls& graph_calls,
+                                               const MemoryPlan& memory) const {
+  const Graph::Operation& operation = graph_calls.operations[static_cast<std::size_t>(number)];
+  const auto type_of = [&](int value) { return graph_calls.values[static_cast<std::size_t>(value)].type; };
+  Call call{};
+  for (std::size_t input = 0; input < operation.inputs.size(); ++input) {
+    const int value = operation.inputs[input];
+    call.inputs.push_back(data_at(arena, memory.value(value), type_of(value)));
+    call.dx.push_back(
+        data_at(arena, memory.contribution(number, static_cast<int>(input)).offset, type_of(value)));
+  }
+  for (const int value : operation.outputs) {
+    call.outputs.push_back(data_at(arena, memory.value(value), type_of(value)));
+    call.dy.push_back(data_at(arena, memory.value_gradient(value), type_of(value)));
+    call.dy2.push_back(data_at(arena, memory.second_gradient(value), type_of(value)));
+  }
+  call.saved = address_at<char>(arena, memory.saved(number));
+  return call;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sync_point.h"
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+int checked_group(const CollectiveLayer& layer, int shards) {
+  const int group = layer.collective_traits().group_size;
+  LOCKSTEP_REQUIRE(group == 0 || shards % group == 0, ErrorKind::config,
+                   "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
+                   layer.name(), group, shards);
+  return group;
+}
+
+// The sums are the first lane's work, on its stream: a device has one lane.
+SmallSum make_sum(const ExecutorContext& context, const CollectiveLayer& layer,
+                  CollectiveLayer::Reduction reduction) {
+  const Lane& lane = context.lanes.front();
+  const NormKernels& norm = context.kernels.norm;
+  const int width = reduction.width;
+  const CollectiveLayer::Merge merge = reduction.merge;
+  const auto merge_leaves = [&norm, &lane, merge, width](double* into, const double* right) {
+    if (merge == CollectiveLayer::Merge::moments)
+      norm.merge_moments(lane, (width - 1) / 2, into, right);
+    else
+      norm.merge_sums(lane, width, into, right);
+  };
+  return SmallSum(context.sync, context.shards, checked_group(layer, context.shards), width, merge_leaves,
+                  {context.device, lane.stream, context.direct_sync});
+}
+
+}  // namespace
+
+SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer)
+    : lane_(context.lanes.front()),
+      kernels_(context.kernels),
+      variables_(context.variables),
+      layer_(layer),
+      forward_name_("batch statistics of " + layer.name()),
+      backward_name_("batch gradient sums of " + layer.name()),
+      forward_(make_sum(context, layer, layer.collective_traits().forward)),
+      backward_(make_sum(context, layer, layer.collective_traits().backward)),
+      totals_(static_cast<std::size_t>(forward_.num_groups())) {}
+
+std::span<const double* const> SyncPoint::sum(SmallSum& sums, const std::string& name) {
+  sums.reduce(name.c_str());
+  for (int group = 0; group < sums.num_groups(); ++group)
+    totals_[static_cast<std::size_t>(group)] = sums.total(group);
+  return totals_;
+}
+
+std::span<const double* const> SyncPoint::sum_forward() {
+  const std::span<const double* const> totals = sum(forward_, forward_name_);
+  layer_.forward_reduced({kernels_, lane_, variables_, totals});
+  return totals;
+}
+
+std::span<const double* const> SyncPoint::sum_backward() {
+  const std::span<const double* const> totals = sum(backward_, backward_name_);
+  layer_.backward_reduced({kernels_, lane_, variables_, totals});
+  return totals;
+}
+
+}  // namespace lockstep
