@@ -33,8 +33,8 @@ struct BoundMetric {
   Shape shape{};               ///< of what it reads, per sample
 };
 
-/// Binds metrics to the heads or layers that they read. Throws Error(config), with the position, if one does not
-/// fit the model or the data.
+/// Binds metrics to the heads or layers that they read. Throws Error(config), with the position, if one does
+/// not fit the model or the data.
 std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
                                       const Graph& graph, const Dataset& dataset);
 

@@ -11,8 +11,8 @@
 #include "driver/setup/train_setup.h"
 #include "driver/setup/widened_products.h"
 #include "model/memory_plan.h"
-#include "train/evaluation_metrics.h"
 #include "session/hook_table.h"
+#include "train/evaluation_metrics.h"
 #include "train/trainer.h"
 
 namespace lockstep {

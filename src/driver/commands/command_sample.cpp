@@ -136,7 +136,8 @@ int next_token_head(RunContext& session) {
   const TextInfo* text = session.train_data().text();
   if (text == nullptr || !text->next_token_labels)
     throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
-                session.config().section("").where("data"), "--prompt needs one; other models take --input and --output.");
+                session.config().section("").where("data"),
+                "--prompt needs one; other models take --input and --output.");
   const Shape wanted{session.train_data().feature_shape()[0], text->vocabulary.size()};
   int number = 0;
   std::string found;
