@@ -45,7 +45,7 @@ int run(CommEnvironment& environment, int steps) {
                             .reports = reports,
                             .shards = 4,
                             .seed = 4},
-                           {.run_dir = "/tmp"}, [](MonitoredSession&) {});
+                           {.run_dir = "/tmp"}, [](HookContext&) { return std::int64_t{-1}; });
   Saver saver(world.rank() == 0, "/tmp", {.background = false});
   session.add(std::make_unique<NanGuardHook>(GuardAction::error));
   session.add(std::make_unique<DriftCheckHook>(kNever));

@@ -7,7 +7,7 @@
 //   hooks: [{heartbeat: {every_seconds: 5}}]
 #include "core/timer.h"
 #include "io/atomic_file.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 #include "session/plugin.h"
 
 namespace {
@@ -19,16 +19,16 @@ class Heartbeat : public Hook {
   explicit Heartbeat(double every_seconds)
       : Hook("heartbeat", HookScope::chief_only), every_seconds_(every_seconds) {}
 
-  void after_create_session(MonitoredSession& session) override { beat(session, "running"); }
-  void after_run(MonitoredSession& session, const StepResult&) override {
-    if (since_.seconds() >= every_seconds_) beat(session, "running");
+  void after_create_session(HookContext& context) override { beat(context, "running"); }
+  void after_run(HookContext& context, const StepResult&) override {
+    if (since_.seconds() >= every_seconds_) beat(context, "running");
   }
-  void end(MonitoredSession& session) override { beat(session, "finished"); }
+  void end(HookContext& context) override { beat(context, "finished"); }
 
  private:
-  void beat(MonitoredSession& session, const char* state) {
-    write_file_atomically(session.run_dir() + "/heartbeat",
-                          fmt::format("{} {}\n", state, session.global_step()));
+  void beat(HookContext& context, const char* state) {
+    write_file_atomically(context.run_dir() + "/heartbeat",
+                          fmt::format("{} {}\n", state, context.global_step()));
     since_.restart();
   }
 

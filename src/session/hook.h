@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks: what happens beside the training step. A session (monitored_session.h) calls them, in the order in
-// which they were added, in the same order in all six methods:
+// Hooks: what happens beside the training step. A session (monitored_session.h) calls all six methods of its
+// hooks in the order in which the hooks were added:
 //
-//   begin                 once, before anything is restored: declare words and state here
+//   begin                 once, before anything is restored: declare rank values and state here
 //   after_create_session  variables have their values; again after each recovery, while begin is not
 //   before_run            before each step
 //   before_update         the step's numbers are known on all ranks, the variables are not moved yet
@@ -23,7 +23,7 @@
 
 namespace lockstep {
 
-class MonitoredSession;
+class HookContext;
 
 enum class HookScope { all_ranks, chief_only };
 /// What becomes of a step's gradients. `skip`: the variables stay, the step counts.
@@ -41,13 +41,13 @@ class Hook {
   /// True if its methods make collective calls: then they run on all ranks in every step where one does.
   virtual bool communicates() const { return false; }
 
-  virtual void begin(MonitoredSession&) {}
-  virtual void after_create_session(MonitoredSession&) {}
-  virtual void before_run(MonitoredSession&) {}
+  virtual void begin(HookContext&) {}
+  virtual void after_create_session(HookContext&) {}
+  virtual void before_run(HookContext&) {}
   /// Must decide alike on all ranks: `result` is the same on all. Skipped if any hook says so.
-  virtual Verdict before_update(MonitoredSession&, const StepResult&) { return Verdict::update; }
-  virtual void after_run(MonitoredSession&, const StepResult&) {}
-  virtual void end(MonitoredSession&) {}
+  virtual Verdict before_update(HookContext&, const StepResult&) { return Verdict::update; }
+  virtual void after_run(HookContext&, const StepResult&) {}
+  virtual void end(HookContext&) {}
 
  protected:
   explicit Hook(std::string name, HookScope scope = HookScope::all_ranks)

@@ -23,8 +23,8 @@ int exit_code(Interruption interruption) {
   return 1;
 }
 
-InterruptionRequest InterruptionRequest::from_word(double word) {
-  const int number = static_cast<int>(word);
+InterruptionRequest InterruptionRequest::from_code(double code) {
+  const int number = static_cast<int>(code);
   return {static_cast<Interruption>(number / 1000), number % 1000};
 }
 
@@ -44,15 +44,15 @@ InterruptionRequest signal_request() {
 }
 
 InterruptionRequest agreed(Communicator& communicator, const InterruptionRequest& mine, const char* what) {
-  const double word = mine.word();
+  const double code = mine.code();
   std::vector<double> all(static_cast<std::size_t>(communicator.size()));
-  communicator.allgather(&word, sizeof word, all.data(), what);
-  return InterruptionRequest::from_word(*std::ranges::max_element(all));
+  communicator.allgather(&code, sizeof code, all.data(), what);
+  return InterruptionRequest::from_code(*std::ranges::max_element(all));
 }
 
 const InterruptionRequest& InterruptionSources::look() {
   for (const Source& source : sources_)
-    if (const InterruptionRequest request = source(); request.word() > found_.word()) found_ = request;
+    if (const InterruptionRequest request = source(); request.code() > found_.code()) found_ = request;
   return found_;
 }
 

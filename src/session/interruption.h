@@ -30,9 +30,9 @@ struct InterruptionRequest {
   int reason = 0;  ///< a signal, or an InterruptionReason
 
   bool any() const { return kind != Interruption::finished; }
-  /// One number for the exchange; the larger one prevails. 0: no request.
-  double word() const { return any() ? 1000.0 * static_cast<double>(kind) + reason : 0; }
-  static InterruptionRequest from_word(double word);
+  /// For the exchange: one number, of which the largest of all ranks prevails. 0: no request.
+  double code() const { return any() ? 1000.0 * static_cast<double>(kind) + reason : 0; }
+  static InterruptionRequest from_code(double code);
 };
 /// "signal USR1", "the time of the job is nearly over".
 std::string interruption_text(const InterruptionRequest& request);

@@ -34,7 +34,7 @@ std::string hash_of_config(const std::string& text) { return fmt::format("{:016x
 
 std::string why_finished(Communicator& world, const TrainingOptions& options, const JobSpec& job,
                          const FoundCheckpoint& found) {
-  if (!found.exists() || found.left_off) return {};
+  if (!found.exists() || found.deferred) return {};
   const std::string where =
       fmt::format("this run is finished: step {} in {}", found.header.global_step, found.path);
   if (reached(options, found)) return where;

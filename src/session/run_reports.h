@@ -38,7 +38,7 @@ class RunReports {
   /// Opens the files, or those of a new attempt; what earlier ones wrote of steps above `step` is dropped.
   /// Before it, nothing is recorded: a run that is finished already must not leave empty files.
   /// `evaluated_step`: the last one whose evaluation counts; an earlier attempt may have been killed just
-  /// after it had made up for one (left_off.h).
+  /// after it had run a deferred one (deferred_calls.h).
   void resume_from(std::int64_t step, std::int64_t evaluated_step);
   /// One record: a line of metrics.jsonl, and an event for each value. `epoch` counts from 1.
   void record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values,

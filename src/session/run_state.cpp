@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/version.h"
 #include "io/checkpoint_store.h"
-#include "session/left_off.h"
+#include "session/deferred_calls.h"
 
 namespace lockstep {
 
@@ -80,7 +80,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
         const CheckpointFile checkpoint(found.path);
         if (!file.empty()) checkpoint.verify();
         found.header = checkpoint.header();
-        found.left_off = checkpoint.has(LeftOff::kPath);
+        found.deferred = checkpoint.has(DeferredCalls::kPath);
       },
       "looking for a checkpoint");
   broadcast_text(world, found.path, "path of the checkpoint");
@@ -90,7 +90,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
                             found.header.shards,
                             static_cast<std::int64_t>(found.header.seed),
                             found.header.weights_only ? 1 : 0,
-                            found.left_off ? 1 : 0};
+                            found.deferred ? 1 : 0};
   world.broadcast(numbers, sizeof numbers, 0, "header of the checkpoint");
   found.header.global_step = numbers[0];
   found.header.epoch = numbers[1];
@@ -98,7 +98,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   found.header.shards = numbers[3];
   found.header.seed = static_cast<std::uint64_t>(numbers[4]);
   found.header.weights_only = numbers[5] != 0;
-  found.left_off = numbers[6] != 0;
+  found.deferred = numbers[6] != 0;
   broadcast_text(world, found.header.config, "configuration in the checkpoint");
   return found;
 }

@@ -30,7 +30,7 @@ CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::u
 struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
   CheckpointHeader header;  ///< without digest and times
-  bool left_off = false;    ///< the session that wrote it has left something to do (left_off.h)
+  bool deferred = false;    ///< it holds deferred calls (deferred_calls.h)
   bool exists() const { return !path.empty(); }
 };
 
@@ -40,7 +40,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 
 /// All ranks: the chief reads the tensors, all get them. A checkpoint of another model throws
 /// Error(checkpoint) that names what is missing or has another shape. `hook_state`
-/// (MonitoredSession::state()) may be missing, where a hook is new: it keeps its values, with a warning.
+/// (HookContext::state()) may be missing, where a hook is new: it keeps its values, with a warning.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                    Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 

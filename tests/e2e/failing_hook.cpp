@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plugin for hooks_test.py: fails in one method, on one rank.
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 #include "session/plugin.h"
 
 namespace {
@@ -12,15 +12,15 @@ using namespace lockstep;
 class Failing : public Hook {
  public:
   Failing(std::string method, std::int64_t rank) : Hook("failing"), method_(std::move(method)), rank_(rank) {}
-  void begin(MonitoredSession& session) override { fail("begin", session); }
-  void after_create_session(MonitoredSession& session) override { fail("after_create_session", session); }
-  void before_run(MonitoredSession& session) override { fail("before_run", session); }
-  void after_run(MonitoredSession& session, const StepResult&) override { fail("after_run", session); }
-  void end(MonitoredSession& session) override { fail("end", session); }
+  void begin(HookContext& context) override { fail("begin", context); }
+  void after_create_session(HookContext& context) override { fail("after_create_session", context); }
+  void before_run(HookContext& context) override { fail("before_run", context); }
+  void after_run(HookContext& context, const StepResult&) override { fail("after_run", context); }
+  void end(HookContext& context) override { fail("end", context); }
 
  private:
-  void fail(const char* method, MonitoredSession& session) {
-    if (method_ == method && session.control().rank() == rank_)
+  void fail(const char* method, HookContext& context) {
+    if (method_ == method && context.control().rank() == rank_)
       throw std::runtime_error("as it was asked to");
   }
   std::string method_;

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 #include "session/plugin.h"
 
 namespace {
@@ -16,7 +16,7 @@ using namespace lockstep;
 class Slow : public Hook {
  public:
   explicit Slow(double seconds) : Hook("slow"), seconds_(seconds) {}
-  void before_run(MonitoredSession&) override {
+  void before_run(HookContext&) override {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
   }
 

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 TEST(StopHooks, AfterStepsCountsAcrossRecoveries) {
   TestRun run(1);
   int failures = 0;
-  run.add<At>("after_run", 0, 2, [&](MonitoredSession&) {
+  run.add<At>("after_run", 0, 2, [&](HookContext&) {
     if (++failures == 1) throw TransientError(ErrorKind::data, "once");
   });
   run.add<StopAfterStepsHook>(4);
@@ -105,8 +105,8 @@ std::int64_t end_with_spikes(double factor, GuardAction action, bool& moved) {
   });
   run.add<LossSpikeHook>(factor, 5, action);
   std::uint64_t before = 0;
-  run.add<At>("before_run", -1, 8, [&](MonitoredSession& s) { before = s.variables().hash(); });
-  run.add<At>("after_run", -1, 9, [&](MonitoredSession& s) { moved = s.variables().hash() != before; });
+  run.add<At>("before_run", -1, 8, [&](HookContext& s) { before = s.variables().hash(); });
+  run.add<At>("after_run", -1, 9, [&](HookContext& s) { moved = s.variables().hash() != before; });
   run.add<StopAtStepHook>(12);
   run.run();
   return run.session.global_step();
@@ -128,8 +128,8 @@ TEST(LossSpike, StopsSkipsOrWarns) {
 class Metric : public Hook {
  public:
   explicit Metric(std::vector<double> values) : Hook("metric"), values_(std::move(values)) {}
-  void after_run(MonitoredSession& s, const StepResult& r) override {
-    s.metrics().note("eval/loss", r.step, values_[static_cast<std::size_t>(r.step - 1) % values_.size()]);
+  void after_run(HookContext& s, const StepResult& r) override {
+    s.eval_metrics().note("eval/loss", r.step, values_[static_cast<std::size_t>(r.step - 1) % values_.size()]);
   }
 
  private:
@@ -194,7 +194,7 @@ TEST(FinalOps, RunOnceAtTheEnd) {
   TestRun run;
   int calls = 0;
   run.add<StopAtStepHook>(2);
-  run.add<FinalOpsHook>("final", [&](MonitoredSession& s) {
+  run.add<FinalOpsHook>("final", [&](HookContext& s) {
     ++calls;
     EXPECT_EQ(s.global_step(), 2);
   });
@@ -218,17 +218,17 @@ TEST(Feed, TwoFeedsInOneStepAreAnError) {
 class Listener : public CheckpointSaverListener {
  public:
   Listener(std::vector<std::string>& calls, std::int64_t stop_at) : calls_(calls), stop_at_(stop_at) {}
-  void begin(MonitoredSession&) override { calls_.push_back("begin"); }
-  void before_save(MonitoredSession&, std::int64_t step) override {
+  void begin(HookContext&) override { calls_.push_back("begin"); }
+  void before_save(HookContext&, std::int64_t step) override {
     calls_.push_back(fmt::format("before {}", step));
   }
-  bool after_save(MonitoredSession&, std::int64_t step, const std::string& path) override {
+  bool after_save(HookContext&, std::int64_t step, const std::string& path) override {
     calls_.push_back(fmt::format("after {}", step));
     EXPECT_EQ(CheckpointFile(path).header().global_step, step)
         << "the file is durable when the listener is called";
     return step == stop_at_;
   }
-  void end(MonitoredSession&, std::int64_t step) override { calls_.push_back(fmt::format("end {}", step)); }
+  void end(HookContext&, std::int64_t step) override { calls_.push_back(fmt::format("end {}", step)); }
 
  private:
   std::vector<std::string>& calls_;
@@ -246,7 +246,7 @@ TEST(CheckpointSaver, NotifiesListenersAndStopsOnRequest) {
         run.add<CheckpointSaverHook>(saver, CheckpointSaverHook::Options{.triggers = {.every_steps = 2}});
     hook.add_listener(std::make_unique<Listener>(calls, 4));
     // In the background a file may be late: each step waits for it, so that the order is deterministic.
-    run.add<At>("before_run", 0, -1, [&](MonitoredSession&) { saver.wait(60); });
+    run.add<At>("before_run", 0, -1, [&](HookContext&) { saver.wait(60); });
     run.add<StopAtStepHook>(50);
     run.run();
     if (!chief) {

@@ -26,20 +26,20 @@ class Recorder : public Hook {
  public:
   Recorder(std::string name, std::vector<std::string>& calls, HookScope scope = HookScope::all_ranks)
       : Hook(std::move(name), scope), calls_(calls) {}
-  void begin(MonitoredSession& s) override { note("begin", s.global_step()); }
-  void after_create_session(MonitoredSession& s) override { note("create", s.global_step()); }
-  void before_run(MonitoredSession& s) override { note("before", s.global_step()); }
-  Verdict before_update(MonitoredSession& s, const StepResult& r) override {
+  void begin(HookContext& s) override { note("begin", s.global_step()); }
+  void after_create_session(HookContext& s) override { note("create", s.global_step()); }
+  void before_run(HookContext& s) override { note("before", s.global_step()); }
+  Verdict before_update(HookContext& s, const StepResult& r) override {
     EXPECT_EQ(r.step, s.global_step() + 1);
     note("update", s.global_step());
     return Verdict::update;
   }
-  void after_run(MonitoredSession& s, const StepResult& r) override {
+  void after_run(HookContext& s, const StepResult& r) override {
     EXPECT_EQ(r.step, s.global_step());
     EXPECT_GT(r.loss, 0);
     note("after", s.global_step());
   }
-  void end(MonitoredSession& s) override { note("end", s.global_step()); }
+  void end(HookContext& s) override { note("end", s.global_step()); }
 
  private:
   void note(const char* method, std::int64_t step) {
@@ -82,17 +82,17 @@ TEST(Hooks, StopRequestOfOneRankStopsAll) {
   } cases[] = {{"before_run", 3, 4}, {"after_run", 3, 4}};
   for (const auto& c : cases) {
     TestRun run;
-    run.add<At>(c.method, last, c.at, [](MonitoredSession& s) { s.request_stop("a test asks for it"); });
+    run.add<At>(c.method, last, c.at, [](HookContext& s) { s.request_stop("a test asks for it"); });
     run.run();
     EXPECT_EQ(run.session.global_step(), c.end) << c.method;
   }
 }
 
 /// A request from step `at` on, on one rank.
-InterruptionSources::Source request_from(MonitoredSession& session, int rank, std::int64_t at,
+InterruptionSources::Source request_from(HookContext& context, int rank, std::int64_t at,
                                          InterruptionRequest request) {
-  return [&session, rank, at, request]() -> InterruptionRequest {
-    const bool due = session.control().rank() == rank && session.global_step() >= at;
+  return [&context, rank, at, request]() -> InterruptionRequest {
+    const bool due = context.control().rank() == rank && context.global_step() >= at;
     return due ? request : InterruptionRequest{};
   };
 }
@@ -101,8 +101,10 @@ TEST(Hooks, MostUrgentInterruptionStopsAllRanks) {
   const int last = test_world().size() - 1;
   TestRun run;
   run.add<StopAtStepHook>(9);
-  run.session.interruptions().add(request_from(run.session, 0, 3, {Interruption::requeue, 10}));
-  run.session.interruptions().add(request_from(run.session, last, 3, {Interruption::user, 2}));
+  run.session.context().interruptions().add(
+      request_from(run.session.context(), 0, 3, {Interruption::requeue, 10}));
+  run.session.context().interruptions().add(
+      request_from(run.session.context(), last, 3, {Interruption::user, 2}));
   run.run();
   EXPECT_EQ(run.session.global_step(), 4);
   EXPECT_EQ(run.session.interruption().kind, Interruption::user);
@@ -111,8 +113,8 @@ TEST(Hooks, MostUrgentInterruptionStopsAllRanks) {
 
 TEST(Hooks, InterruptionBeforeTheFirstStepSkipsIt) {
   TestRun run;
-  run.session.interruptions().add(
-      request_from(run.session, test_world().size() - 1, 0, {Interruption::requeue, 15}));
+  run.session.context().interruptions().add(
+      request_from(run.session.context(), test_world().size() - 1, 0, {Interruption::requeue, 15}));
   run.run();
   EXPECT_EQ(run.session.global_step(), 0);
   EXPECT_EQ(run.session.interruption().kind, Interruption::requeue);
@@ -121,7 +123,8 @@ TEST(Hooks, InterruptionBeforeTheFirstStepSkipsIt) {
 TEST(Hooks, InterruptionInTheLastStepHasNoEffect) {
   TestRun run;
   run.add<StopAtStepHook>(4);
-  run.session.interruptions().add(request_from(run.session, 0, 3, {Interruption::requeue, 10}));
+  run.session.context().interruptions().add(
+      request_from(run.session.context(), 0, 3, {Interruption::requeue, 10}));
   run.run();
   EXPECT_EQ(run.session.global_step(), 4);
   EXPECT_FALSE(run.session.interruption().any());
@@ -134,37 +137,37 @@ TEST(Hooks, DeferredWorkResumesBeforeTheNextStep) {
     TestRun run;
     run.add<Recorder>("a", calls);
     Hook* giving_up = nullptr;
-    giving_up = &run.add<At>("after_run", -1, 2, [&](MonitoredSession& s) {
-      s.leave_off(*giving_up, {Interruption::requeue, 10});
+    giving_up = &run.add<At>("after_run", -1, 2, [&](HookContext& s) {
+      s.defer(*giving_up, {Interruption::requeue, 10});
     });
     run.add<Recorder>("b", calls);
     run.run();
     EXPECT_EQ(calls.back(), "b.end 2");
     EXPECT_THAT(calls, testing::Not(testing::Contains("b.after 2")));
-    EXPECT_EQ(run.session.state().size(), 1U);
-    const Tensor left_off = run.session.state().back().tensor;
-    kept.assign(left_off.data<double>(), left_off.data<double>() + left_off.num_elements());
+    EXPECT_EQ(run.session.context().state().size(), 1U);
+    const Tensor deferred = run.session.context().state().back().tensor;
+    kept.assign(deferred.data<double>(), deferred.data<double>() + deferred.num_elements());
   }
   calls.clear();
   TestRun run(0, kHookNet, {}, 2);
-  run.on_restore = [&](MonitoredSession& s) {
+  run.on_restore = [&](HookContext& s) {
     std::ranges::copy(kept, s.state(true).back().tensor.data<double>());
     s.trainer().set_position(2, {});
   };
   run.add<Recorder>("a", calls);
-  run.add<At>("after_run", -1, 2, [&](MonitoredSession&) { calls.emplace_back("resumed"); });
+  run.add<At>("after_run", -1, 2, [&](HookContext&) { calls.emplace_back("deferred"); });
   run.add<Recorder>("b", calls);
   run.add<StopAtStepHook>(3);
   run.run();
   const std::vector<std::string> first(calls.begin() + 4, calls.begin() + 7);
-  EXPECT_THAT(first, ElementsAre("resumed", "b.after 2", "a.before 2"));
-  EXPECT_TRUE(run.session.made_up());
-  EXPECT_TRUE(run.session.state().empty()) << "it must not be resumed again";
+  EXPECT_THAT(first, ElementsAre("deferred", "b.after 2", "a.before 2"));
+  EXPECT_TRUE(run.session.context().ran_deferred());
+  EXPECT_TRUE(run.session.context().state().empty()) << "it must not run again";
 }
 
 TEST(Hooks, StopNowEndsWithThatStep) {
   TestRun run;
-  run.add<At>("after_run", -1, 3, [](MonitoredSession& s) { s.stop_now("a test asks for it"); });
+  run.add<At>("after_run", -1, 3, [](HookContext& s) { s.stop_now("a test asks for it"); });
   run.run();
   EXPECT_EQ(run.session.global_step(), 3);
 }
@@ -177,7 +180,7 @@ TEST(Hooks, ErrorInAnyMethodEndsAllAndNamesTheHook) {
       std::vector<std::string> calls;
       TestRun run;
       run.add<Recorder>("other", calls);
-      run.add<At>(method, rank, std::string_view(method) == "end" ? 3 : -1, [](MonitoredSession&) {
+      run.add<At>(method, rank, std::string_view(method) == "end" ? 3 : -1, [](HookContext&) {
         throw Error(ErrorKind::data, "the sensor is broken", "sensor 7", "Repair it.");
       });
       run.add<StopAtStepHook>(3);
@@ -204,14 +207,14 @@ TEST(Hooks, ErrorInTheLastStepIsReported) {
   TestRun run;
   run.add<StopAtStepHook>(2);
   run.add<At>("after_run", test_world().size() - 1, 2,
-              [](MonitoredSession&) { throw std::runtime_error("too late?"); });
+              [](HookContext&) { throw std::runtime_error("too late?"); });
   EXPECT_THROW(run.run(), SharedError);
 }
 
 TEST(Hooks, OtherHooksOfTheStepRunAfterAnError) {
   std::vector<std::string> calls;
   TestRun run;
-  run.add<At>("after_run", -1, 2, [](MonitoredSession&) { throw std::runtime_error("first"); });
+  run.add<At>("after_run", -1, 2, [](HookContext&) { throw std::runtime_error("first"); });
   run.add<Recorder>("r", calls);
   EXPECT_THROW(run.run(), SharedError);
   EXPECT_THAT(calls, testing::Contains("r.after 2"));
@@ -227,61 +230,61 @@ TEST(Hooks, TransientErrorRecoversWithTheSameBits) {
   TestRun run(2);
   run.add<Recorder>("r", calls);
   int failures = 0;
-  run.add<At>("after_run", test_world().size() - 1, 4, [&](MonitoredSession&) {
+  run.add<At>("after_run", test_world().size() - 1, 4, [&](HookContext&) {
     if (++failures <= 2) throw TransientError(ErrorKind::data, "the file server does not answer");
   });
   run.add<StopAtStepHook>(6);
   run.run();
-  EXPECT_EQ(run.session.recoveries(), 2);
+  EXPECT_EQ(run.session.context().recoveries(), 2);
   EXPECT_EQ(std::ranges::count(calls, "r.begin 0"), 1);
   EXPECT_EQ(std::ranges::count(calls, "r.create 0"), 3);
   EXPECT_EQ(run.tiny.variables().hash(), whole.tiny.variables().hash());
 
   TestRun hopeless(2);
-  hopeless.add<At>("after_run", 0, 4, [](MonitoredSession&) {
+  hopeless.add<At>("after_run", 0, 4, [](HookContext&) {
     throw TransientError(ErrorKind::data, "the file server does not answer");
   });
   EXPECT_THROW(hopeless.run(), SharedError);
-  EXPECT_EQ(hopeless.session.recoveries(), 3) << "the third recovery exceeds the limit";
+  EXPECT_EQ(hopeless.session.context().recoveries(), 3) << "the third recovery exceeds the limit";
 }
 
-class Words : public Hook {
+class SendingHook : public Hook {
  public:
-  Words() : Hook("words") {}
-  void begin(MonitoredSession& s) override { words_ = s.declare_words(2); }
-  void before_run(MonitoredSession& s) override {
-    s.words(words_)[0] = 100 * s.control().rank() + static_cast<double>(s.global_step());
-    s.words(words_)[1] = -1;
+  SendingHook() : Hook("sending") {}
+  void begin(HookContext& s) override { slice_ = s.rank_values().declare(2); }
+  void before_run(HookContext& s) override {
+    s.rank_values().mine(slice_)[0] = 100 * s.control().rank() + static_cast<double>(s.global_step());
+    s.rank_values().mine(slice_)[1] = -1;
   }
-  void after_run(MonitoredSession& s, const StepResult& result) override {
+  void after_run(HookContext& s, const StepResult& result) override {
     for (int rank = 0; rank < s.control().size(); ++rank)
-      EXPECT_THAT(s.words_of(words_, rank),
+      EXPECT_THAT(s.rank_values().of_rank(slice_, rank),
                   ElementsAre(100 * rank + static_cast<double>(result.step) - 1, -1));
     ++checked_;
   }
   int checked_ = 0;
 
  private:
-  MonitoredSession::Words words_;
+  RankValues::Slice slice_;
 };
 
 TEST(Hooks, RankValuesAreExchangedWithTheStep) {
   TestRun run, plain;
   plain.add<StopAtStepHook>(5);
   plain.run();
-  Words& words = run.add<Words>();
+  SendingHook& hook = run.add<SendingHook>();
   run.add<StopAtStepHook>(5);
   run.run();
-  EXPECT_EQ(words.checked_, 5);
+  EXPECT_EQ(hook.checked_, 5);
   EXPECT_EQ(run.tiny.variables().hash(), plain.tiny.variables().hash());
 }
 
 TEST(Hooks, SaveRequestOfOneRankReachesAll) {
   TestRun run;
   std::vector<std::int64_t> taken;
-  run.add<At>("before_run", test_world().size() - 1, 2, [](MonitoredSession& s) { s.request_save(); });
-  run.add<At>("after_run", -1, -1, [&](MonitoredSession& s) {
-    if (s.take_save_request()) taken.push_back(s.global_step());
+  run.add<At>("before_run", test_world().size() - 1, 2, [](HookContext& s) { s.request_save(); });
+  run.add<At>("after_run", -1, -1, [&](HookContext& s) {
+    if (s.save_request().take()) taken.push_back(s.global_step());
   });
   run.add<StopAtStepHook>(5);
   run.run();
@@ -319,21 +322,20 @@ TEST(ReadyCheck, NamesVariablesWithoutValues) {
 TEST(Services, RunDuringTheLoopAndEndWithIt) {
   std::atomic<int> runs{0};
   TestRun run;
-  run.add<At>("after_create_session", 0, -1, [&](MonitoredSession& s) {
-    loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter"});
-  });
-  run.add<At>("after_run", 0, -1, [&](MonitoredSession& s) {
+  run.add<At>("after_create_session", 0, -1,
+              [&](HookContext& s) { loop(s.coordinator(), 0.001, [&] { ++runs; }, {.name = "counter"}); });
+  run.add<At>("after_run", 0, -1, [&](HookContext& s) {
     if (runs > 3) s.request_stop("enough");
   });
   run.run();
   EXPECT_EQ(runs > 3, test_world().rank() == 0);
-  EXPECT_TRUE(run.session.coordinator().running_threads().empty());
+  EXPECT_TRUE(run.session.context().coordinator().running_threads().empty());
 }
 
 TEST(Services, ErrorOnOneRankEndsAllAndNamesTheService) {
   const int last = test_world().size() - 1;
   TestRun run;
-  run.add<At>("after_create_session", last, -1, [](MonitoredSession& s) {
+  run.add<At>("after_create_session", last, -1, [](HookContext& s) {
     loop(s.coordinator(), 0.001, [] { throw Error(ErrorKind::data, "the queue is gone"); },
          {.name = "reader"});
   });
@@ -350,17 +352,17 @@ TEST(Services, ErrorOnOneRankEndsAllAndNamesTheService) {
 TEST(Services, TransientErrorRestartsTheService) {
   std::atomic<int> starts{0};
   TestRun run(1);
-  run.add<At>("after_create_session", -1, -1, [&](MonitoredSession& s) {
+  run.add<At>("after_create_session", -1, -1, [&](HookContext& s) {
     ++starts;
     if (s.control().rank() != 0 || s.recoveries() > 0) return;
     loop(s.coordinator(), 0.001, [] { throw TransientError(ErrorKind::data, "no answer"); },
          {.name = "reader"});
   });
-  run.add<At>("after_run", -1, -1, [](MonitoredSession& s) {
+  run.add<At>("after_run", -1, -1, [](HookContext& s) {
     if (s.recoveries() > 0 && s.global_step() >= 3) s.stop_now();
   });
   run.run();
-  EXPECT_EQ(run.session.recoveries(), 1);
+  EXPECT_EQ(run.session.context().recoveries(), 1);
   EXPECT_EQ(starts, 2);
 }
 

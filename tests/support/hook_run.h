@@ -33,12 +33,12 @@ struct TestRun {
                  .max_recoveries = max_recoveries,
                  .recovery_wait_seconds = 0,
                  .init_fn = std::move(init_fn)},
-                [this, restored_step](auto& s) {
+                [this, restored_step](HookContext& s) {
                   tiny.variables().initialize(4);
                   tiny.optimizer().reset_slots();
                   s.trainer().set_position(0, {});
-                  s.set_restored(restored_step);
                   if (on_restore) on_restore(s);
+                  return restored_step;
                 }) {}
   template <typename H, typename... Args>
   H& add(Args&&... args) {
@@ -54,32 +54,32 @@ struct TestRun {
 
   TinyRun tiny;
   RunReports reports;
-  std::function<void(MonitoredSession&)> on_restore;  ///< called at the end of every restore
+  std::function<void(HookContext&)> on_restore;  ///< called at the end of every restore
   MonitoredSession session;
 };
 
 /// Calls `function` in one method, on one rank (-1: all), at one step (-1: all).
 class At : public Hook {
  public:
-  using Function = std::function<void(MonitoredSession&)>;
+  using Function = std::function<void(HookContext&)>;
   At(std::string method, int rank, std::int64_t step, Function function)
       : Hook("at_" + method),
         method_(std::move(method)),
         rank_(rank),
         step_(step),
         function_(std::move(function)) {}
-  void begin(MonitoredSession& s) override { call("begin", s); }
-  void after_create_session(MonitoredSession& s) override { call("after_create_session", s); }
-  void before_run(MonitoredSession& s) override { call("before_run", s); }
-  Verdict before_update(MonitoredSession& s, const StepResult&) override {
+  void begin(HookContext& s) override { call("begin", s); }
+  void after_create_session(HookContext& s) override { call("after_create_session", s); }
+  void before_run(HookContext& s) override { call("before_run", s); }
+  Verdict before_update(HookContext& s, const StepResult&) override {
     call("before_update", s);
     return Verdict::update;
   }
-  void after_run(MonitoredSession& s, const StepResult&) override { call("after_run", s); }
-  void end(MonitoredSession& s) override { call("end", s); }
+  void after_run(HookContext& s, const StepResult&) override { call("after_run", s); }
+  void end(HookContext& s) override { call("end", s); }
 
  private:
-  void call(const char* method, MonitoredSession& s) {
+  void call(const char* method, HookContext& s) {
     if (method_ == method && (rank_ < 0 || rank_ == s.control().rank()) &&
         (step_ < 0 || step_ == s.global_step()))
       function_(s);

@@ -89,7 +89,7 @@ class TrainingRun {
                      .accuracy = session.model().accuracy(),
                      .part_accuracy = session.model().report_accuracy},
         MonitoredSession::Options{.run_dir = options.run_dir, .max_recoveries = config_.train.max_recoveries},
-        [this](MonitoredSession& monitored) { restore(monitored); });
+        [this](HookContext& context) { return restore(context); });
     const std::vector<std::int64_t>& record = options.line.record;
     if (!record.empty())  // first: it keeps what is known when another hook ends the run
       monitored_->add(std::make_unique<RecordHook>(
@@ -129,25 +129,25 @@ class TrainingRun {
  private:
   /// Where an attempt begins: at the checkpoint that was found at the start, or at the newest one in a
   /// recovery, or with initial values.
-  void restore(MonitoredSession& monitored) {
+  std::int64_t restore(HookContext& context) {
     shared([&] {
-      if (monitored.recoveries() > 0) {
+      if (context.recoveries() > 0) {
         agree(
             session_.control(), [&] { saver_.wait(config_.checkpoint.saver.timeout_seconds); },
             "waiting for the checkpoint in flight");
-        found_ = find_checkpoint(session_.world(), monitored.run_dir(), "");
+        found_ = find_checkpoint(session_.world(), context.run_dir(), "");
         session_.model().variables->initialize(session_.seed());
         optimizer_->reset_slots();
       }
       if (found_.exists())
         restore_state(session_.world(), found_, *session_.model().variables, optimizer_.get(),
-                      monitored.state(found_.left_off));
+                      context.state(found_.deferred));
       else if (config_.warm_start)
         warm_start(session_.world(), *config_.warm_start, *session_.model().variables);
     });
-    monitored.set_restored(found_.exists() ? found_.header.global_step : -1);
     trainer_->set_position(found_.exists() ? found_.header.global_step : 0,
                            {found_.header.epoch, found_.header.samples_consumed});
+    return found_.exists() ? found_.header.global_step : -1;
   }
 
   void describe() const {
@@ -175,7 +175,7 @@ class TrainingRun {
       log_info("this host has GPUs, which are not used: device is cpu");
     log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
              session_.model().variables->num_parameters(), session_.train_data().size(),
-             plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->run_dir());
+             plan_.spec().batch_size, counted(session_.shards(), "shard"), monitored_->context().run_dir());
     if (trainer_->global_step() > 0)
       log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer_->global_step(),
                trainer_->cursor().epoch + 1, trainer_->cursor().samples_consumed, found_.path);

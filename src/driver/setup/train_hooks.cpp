@@ -24,7 +24,7 @@ namespace lockstep {
 namespace {
 
 /// The metric of keep_best; empty if it is off.
-std::string best_metric(const MonitoredSession& session, const Config& config, const Evaluation* evaluation) {
+std::string best_metric(const SessionParts& parts, const Config& config, const Evaluation* evaluation) {
   if (config.checkpoint.saver.retention.keep_best == 0) return {};
   if (evaluation == nullptr)
     throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
@@ -32,9 +32,9 @@ std::string best_metric(const MonitoredSession& session, const Config& config, c
   const std::string& metric = config.checkpoint.best_metric;
   std::vector<std::string> known = evaluation->metric_names();
   known.push_back("loss");
-  if (session.parts().accuracy) known.push_back("accuracy");
+  if (parts.accuracy) known.push_back("accuracy");
   for (const std::string& part : evaluation->part_names())
-    if (session.parts().reports_part(part)) known.push_back(part);
+    if (parts.reports_part(part)) known.push_back(part);
   if (std::ranges::find(known, metric) == known.end()) {
     const std::string near = nearest(metric, std::vector<std::string_view>(known.begin(), known.end()));
     throw config.error(
@@ -59,7 +59,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   Evaluation* evaluation = parts.evaluation;
   Saver& saver = parts.saver;
   if (parts.job_end) {
-    if (session.is_chief())
+    if (session.context().is_chief())
       log_info("this job ends in {}, says {}", format_duration(parts.job_end->time - unix_time()),
                parts.job_end->source);
     session.add(std::make_unique<TimeLimitHook>(
@@ -69,14 +69,14 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   }
   const GuardAction on_nan = config.train.on_nan;
   session.add(std::make_unique<SignalHook>());
-  session.add(std::make_unique<SwitchFilesHook>(session.run_dir()));
+  session.add(std::make_unique<SwitchFilesHook>(session.context().run_dir()));
   session.add(std::make_unique<NanGuardHook>(on_nan));
   if (const LossScale& scale = config.precision.loss_scale; scale.used())
     session.add(std::make_unique<LossScaleHook>(scale, on_nan));
   else if (config.gradients.clips_norm())
     session.add(std::make_unique<GradientGuardHook>(on_nan));
   session.add(std::make_unique<DriftCheckHook>(config.comm.check_every_steps));
-  if (const int ranks = session.control().size(); ranks > 1 && config.comm.straggler_factor)
+  if (const int ranks = session.context().control().size(); ranks > 1 && config.comm.straggler_factor)
     session.add(std::make_unique<StragglerHook>(
         ranks, StragglerOptions{.factor = *config.comm.straggler_factor, .least_seconds = 1e-3}));
   session.add(std::make_unique<SummarySaverHook>(
@@ -91,13 +91,14 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   else
     session.add(std::make_unique<StopAfterEpochsHook>(*config.train.epochs));
   session.add(std::make_unique<CheckpointSaverHook>(
-      saver, CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
-                                          .best_metric = best_metric(session, config, evaluation),
-                                          .compare_ranks = config.comm.check_every_steps > 0,
-                                          .require_finite = on_nan != GuardAction::warn,
-                                          .config_text = resolved_config_text(config),
-                                          .meet_seconds = meet_seconds(config),
-                                          .copy_ways = parts.copy_ways}));
+      saver,
+      CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
+                                   .best_metric = best_metric(session.context().parts(), config, evaluation),
+                                   .compare_ranks = config.comm.check_every_steps > 0,
+                                   .require_finite = on_nan != GuardAction::warn,
+                                   .config_text = resolved_config_text(config),
+                                   .meet_seconds = meet_seconds(config),
+                                   .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet)
     session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.plan.steps_per_epoch()),

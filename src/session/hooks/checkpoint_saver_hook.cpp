@@ -10,7 +10,7 @@
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "core/trace.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -48,65 +48,65 @@ void CheckpointSaverHook::add_listener(std::unique_ptr<CheckpointSaverListener> 
   listeners_.push_back(std::move(listener));
 }
 
-void CheckpointSaverHook::begin(MonitoredSession& session) {
-  if (!options_.best_metric.empty()) session.declare_state(*this, "best", best_);
-  tell(session, [&](CheckpointSaverListener& listener) { listener.begin(session); });
+void CheckpointSaverHook::begin(HookContext& context) {
+  if (!options_.best_metric.empty()) context.declare_state(*this, "best", best_);
+  tell(context, [&](CheckpointSaverListener& listener) { listener.begin(context); });
 }
 
 /// Calls each listener, on the chief; what one throws ends the run on all ranks, in order.
-void CheckpointSaverHook::tell(MonitoredSession& session, FunctionRef<void(CheckpointSaverListener&)> what) {
-  if (!session.is_chief()) return;
-  for (const auto& listener : listeners_) session.keep_errors(*this, [&] { what(*listener); });
+void CheckpointSaverHook::tell(HookContext& context, FunctionRef<void(CheckpointSaverListener&)> what) {
+  if (!context.is_chief()) return;
+  for (const auto& listener : listeners_) context.keep_errors(*this, [&] { what(*listener); });
 }
 
-CheckpointSaverHook::State CheckpointSaverHook::state(MonitoredSession& session) const {
-  const SessionParts& parts = session.parts();
+CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) const {
+  const SessionParts& parts = context.parts();
   const Device* const device = options_.copy_ways.device;
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
-  State state{run_header(session.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
+  State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
                          options_.config_text),
               state_tensors(parts.variables, &parts.optimizer, on_device)};
-  state.tensors.insert(state.tensors.end(), session.state().begin(), session.state().end());
+  state.tensors.insert(state.tensors.end(), context.state().begin(), context.state().end());
   return state;
 }
 
-void CheckpointSaverHook::after_create_session(MonitoredSession& session) {
+void CheckpointSaverHook::after_create_session(HookContext& context) {
   if (!std::exchange(prepared_, true))
     shared([&] {
       agree(
-          session.control(),
+          context.control(),
           [&] {
-            const State all = state(session);
+            const State all = state(context);
             saver_.prepare(all.header, all.tensors, options_.copy_ways);
           },
           "preparing for checkpoints");
     });
-  seen_metrics_ = session.metrics().version();
+  seen_metrics_ = context.eval_metrics().version();
   schedule_.began(now());
   postponed_ = false;
-  if (options_.triggers.at_start && session.restored_step() != session.global_step()) save(session);
+  if (options_.triggers.at_start && context.restored_step() != context.global_step()) save(context);
 }
 
-void CheckpointSaverHook::after_run(MonitoredSession& session, const StepResult& result) {
-  const std::optional<double> metric = new_metric(session);
-  const bool best = metric && is_best(*metric, result.step), requested = session.take_save_request();
+void CheckpointSaverHook::after_run(HookContext& context, const StepResult& result) {
+  const std::optional<double> metric = new_metric(context);
+  const bool best = metric && is_best(*metric, result.step), requested = context.save_request().take();
   const bool due =
       best || requested || schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1);
-  collect(session);
+  collect(context);
   // The last one comes at the end, behind the last evaluation: a run that it calls finished has nothing left
   // to do.
-  if (session.should_stop()) return;
-  if (due) save(session);
-  if (session.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
-    session.request_save();
+  if (context.should_stop()) return;
+  if (due) save(context);
+  if (context.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
+    context.request_save();
 }
 
 /// The metric that an evaluation of this step has just found; retention is told.
-std::optional<double> CheckpointSaverHook::new_metric(MonitoredSession& session) {
-  if (options_.best_metric.empty() || session.metrics().version() == seen_metrics_) return std::nullopt;
-  seen_metrics_ = session.metrics().version();
-  const auto entry = session.metrics().latest(options_.best_metric);
-  if (!entry || entry->step != session.global_step() || !std::isfinite(entry->value)) return std::nullopt;
+std::optional<double> CheckpointSaverHook::new_metric(HookContext& context) {
+  if (options_.best_metric.empty() || context.eval_metrics().version() == seen_metrics_) return std::nullopt;
+  seen_metrics_ = context.eval_metrics().version();
+  const auto entry = context.eval_metrics().latest(options_.best_metric);
+  if (!entry || entry->step != context.global_step() || !std::isfinite(entry->value)) return std::nullopt;
   saver_.note_metric(entry->step, entry->value);
   return entry->value;
 }
@@ -120,63 +120,63 @@ bool CheckpointSaverHook::is_best(double metric, std::int64_t step) {
   return true;
 }
 
-void CheckpointSaverHook::collect(MonitoredSession& session) {
+void CheckpointSaverHook::collect(HookContext& context) {
   for (const CheckpointOutcome& outcome : saver_.poll()) {
     schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
     if (outcome.error) continue;
-    if (session.ending() && outcome.step == session.global_step())
-      session.reports().note(fmt::format("checkpoint {}", outcome.path));
-    tell(session, [&](CheckpointSaverListener& listener) {
-      if (listener.after_save(session, outcome.step, outcome.path))
-        session.request_stop("a listener of the checkpoint saver asks for it");
+    if (context.ending() && outcome.step == context.global_step())
+      context.reports().note(fmt::format("checkpoint {}", outcome.path));
+    tell(context, [&](CheckpointSaverListener& listener) {
+      if (listener.after_save(context, outcome.step, outcome.path))
+        context.request_stop("a listener of the checkpoint saver asks for it");
     });
   }
 }
 
 /// The same on all ranks: variables that differ or are broken are an error, not a checkpoint.
-void CheckpointSaverHook::check(MonitoredSession& session) {
+void CheckpointSaverHook::check(HookContext& context) {
   if (!options_.compare_ranks && !options_.require_finite) return;
-  const std::int64_t step = session.global_step();
+  const std::int64_t step = context.global_step();
   shared([&] {
-    const VariableFingerprint::Result fingerprint = session.trainer().fingerprint();
+    const VariableFingerprint::Result fingerprint = context.trainer().fingerprint();
     if (options_.compare_ranks)
-      require_same_bits(session.control(), fingerprint.hash,
+      require_same_bits(context.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
     // A checkpoint of broken variables would be what a resumed run begins with.
-    if (options_.require_finite && !fingerprint.finite) require_finite(session.variables(), step);
+    if (options_.require_finite && !fingerprint.finite) require_finite(context.variables(), step);
   });
 }
 
 /// All ranks, after the same step.
-void CheckpointSaverHook::save(MonitoredSession& session) {
-  check(session);
-  if (!session.is_chief()) return;
+void CheckpointSaverHook::save(HookContext& context) {
+  check(context);
+  if (!context.is_chief()) return;
   postponed_ = saver_.busy();
   if (postponed_) return;
   set_long_phase("saving a checkpoint");
-  tell(session,
-       [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
-  const State all = state(session);
+  tell(context,
+       [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });
+  const State all = state(context);
   const Traced traced("saving", "copy for a checkpoint");
   saver_.save(all.header, all.tensors);
-  session.trainer().hold_update(saver_.copied());
+  context.trainer().hold_update(saver_.copied());
   schedule_.began(now());
 }
 
-void CheckpointSaverHook::end(MonitoredSession& session) {
+void CheckpointSaverHook::end(HookContext& context) {
   // An evaluation that took place because it is the end is no part of the run's state: a run that goes on
   // later, to more steps, has the bits of one that never ended here.
-  new_metric(session);
-  if (session.restored_step() != session.global_step() || session.made_up()) {
+  new_metric(context);
+  if (context.restored_step() != context.global_step() || context.ran_deferred()) {
     set_long_phase("the last checkpoint");
-    check(session);
-    tell(session,
-         [&](CheckpointSaverListener& listener) { listener.before_save(session, session.global_step()); });
-    const State all = state(session);
-    shared([&] { saver_.finish(session.control(), all.header, all.tensors, options_.meet_seconds); });
+    check(context);
+    tell(context,
+         [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });
+    const State all = state(context);
+    shared([&] { saver_.finish(context.control(), all.header, all.tensors, options_.meet_seconds); });
   }
-  collect(session);
-  tell(session, [&](CheckpointSaverListener& listener) { listener.end(session, session.global_step()); });
+  collect(context);
+  tell(context, [&](CheckpointSaverListener& listener) { listener.end(context, context.global_step()); });
 }
 
 }  // namespace lockstep

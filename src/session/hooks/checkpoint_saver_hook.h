@@ -26,13 +26,11 @@ namespace lockstep {
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;
-  virtual void begin(MonitoredSession&) {}
-  virtual void before_save(MonitoredSession&, std::int64_t /*step*/) {}
+  virtual void begin(HookContext&) {}
+  virtual void before_save(HookContext&, std::int64_t /*step*/) {}
   /// True asks for a stop.
-  virtual bool after_save(MonitoredSession&, std::int64_t /*step*/, const std::string& /*path*/) {
-    return false;
-  }
-  virtual void end(MonitoredSession&, std::int64_t /*step*/) {}
+  virtual bool after_save(HookContext&, std::int64_t /*step*/, const std::string& /*path*/) { return false; }
+  virtual void end(HookContext&, std::int64_t /*step*/) {}
 };
 
 class CheckpointSaverHook : public Hook {
@@ -52,23 +50,23 @@ class CheckpointSaverHook : public Hook {
   void add_listener(std::unique_ptr<CheckpointSaverListener> listener);
 
   bool communicates() const override { return true; }
-  void begin(MonitoredSession& session) override;
-  void after_create_session(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void begin(HookContext& context) override;
+  void after_create_session(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
   struct State {
     CheckpointHeader header;
     std::vector<CheckpointTensor> tensors;
   };
-  State state(MonitoredSession& session) const;
-  std::optional<double> new_metric(MonitoredSession& session);
+  State state(HookContext& context) const;
+  std::optional<double> new_metric(HookContext& context);
   bool is_best(double metric, std::int64_t step);
-  void collect(MonitoredSession& session);
-  void save(MonitoredSession& session);
-  void check(MonitoredSession& session);
-  void tell(MonitoredSession& session, FunctionRef<void(CheckpointSaverListener&)> what);
+  void collect(HookContext& context);
+  void save(HookContext& context);
+  void check(HookContext& context);
+  void tell(HookContext& context, FunctionRef<void(CheckpointSaverListener&)> what);
 
   Saver& saver_;
   Options options_;

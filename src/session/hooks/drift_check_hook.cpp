@@ -4,14 +4,14 @@
 
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
-void DriftCheckHook::after_run(MonitoredSession& session, const StepResult& result) {
+void DriftCheckHook::after_run(HookContext& context, const StepResult& result) {
   if (every_steps_ <= 0 || result.step % every_steps_ != 0) return;
   shared([&] {
-    require_same_bits(session.control(), session.trainer().fingerprint().hash,
+    require_same_bits(context.control(), context.trainer().fingerprint().hash,
                       fmt::format("the variables after step {}", result.step).c_str());
   });
 }

@@ -14,7 +14,7 @@ class DriftCheckHook : public Hook {
   /// `every_steps` 0: never.
   explicit DriftCheckHook(std::int64_t every_steps) : Hook("drift_check"), every_steps_(every_steps) {}
   bool communicates() const override { return true; }
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::int64_t every_steps_;

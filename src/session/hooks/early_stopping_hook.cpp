@@ -3,7 +3,7 @@
 #include "session/hooks/early_stopping_hook.h"
 
 #include "comm/shared_error.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -31,11 +31,11 @@ StopAtThresholdHook::StopAtThresholdHook(std::string name, std::string metric, b
       threshold_(threshold),
       min_steps_(min_steps) {}
 
-void StopAtThresholdHook::after_run(MonitoredSession& session, const StepResult& result) {
-  const auto entry = news(session.metrics(), seen_version_, metric_, result.step);
+void StopAtThresholdHook::after_run(HookContext& context, const StepResult& result) {
+  const auto entry = news(context.eval_metrics(), seen_version_, metric_, result.step);
   if (!entry || entry->step < min_steps_) return;
   if (higher_ ? entry->value > threshold_ : entry->value < threshold_)
-    session.stop_for_good(fmt::format("{} is {:.6g}, {} {:.6g}", metric_, entry->value,
+    context.stop_for_good(fmt::format("{} is {:.6g}, {} {:.6g}", metric_, entry->value,
                                       higher_ ? "above" : "below", threshold_));
 }
 
@@ -47,12 +47,10 @@ StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string m
       max_steps_(max_steps),
       min_steps_(min_steps) {}
 
-void StopWithoutProgressHook::begin(MonitoredSession& session) {
-  session.declare_state(*this, "best", best_);
-}
+void StopWithoutProgressHook::begin(HookContext& context) { context.declare_state(*this, "best", best_); }
 
-void StopWithoutProgressHook::after_run(MonitoredSession& session, const StepResult& result) {
-  const auto entry = news(session.metrics(), seen_version_, metric_, result.step);
+void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& result) {
+  const auto entry = news(context.eval_metrics(), seen_version_, metric_, result.step);
   if (!entry || entry->step < min_steps_) return;
   const bool better = best_[1] < 0 || (increase_ ? entry->value > best_[0] : entry->value < best_[0]);
   if (better && entry->value == entry->value) {
@@ -60,7 +58,7 @@ void StopWithoutProgressHook::after_run(MonitoredSession& session, const StepRes
     best_[1] = static_cast<double>(entry->step);
   } else if (best_[1] >= 0 &&
              static_cast<double>(entry->step) - best_[1] >= static_cast<double>(max_steps_)) {
-    session.stop_for_good(fmt::format("{} has not {} since step {}, where it was {:.6g}", metric_,
+    context.stop_for_good(fmt::format("{} has not {} since step {}, where it was {:.6g}", metric_,
                                       increase_ ? "increased" : "decreased", best_[1], best_[0]));
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Early stopping by what evaluations find (session.metrics()). The decision is the same on all ranks, and
-// what it rests on is kept in checkpoints: a resumed run stops at the step at which the uninterrupted one
-// does.
+// Early stopping by what evaluations find (HookContext::eval_metrics()). The decision is the same on all
+// ranks, and what it rests on is kept in checkpoints: a resumed run stops at the step at which the
+// uninterrupted one does.
 #pragma once
 
 #include "session/hook.h"
@@ -15,7 +15,7 @@ class StopAtThresholdHook : public Hook {
  public:
   StopAtThresholdHook(std::string name, std::string metric, bool higher, double threshold,
                       std::int64_t min_steps);
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::string metric_;
@@ -31,8 +31,8 @@ class StopWithoutProgressHook : public Hook {
  public:
   StopWithoutProgressHook(std::string name, std::string metric, bool increase, std::int64_t max_steps,
                           std::int64_t min_steps);
-  void begin(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::string metric_;

@@ -17,12 +17,12 @@ class EvaluationHook : public Hook {
       : Hook("evaluation"), evaluation_(evaluation), every_epochs_(every_epochs), every_steps_(every_steps) {}
 
   bool communicates() const override { return true; }
-  void after_create_session(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void after_create_session(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
-  void evaluate(MonitoredSession& session);
+  void evaluate(HookContext& context);
 
   Evaluation& evaluation_;
   std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1, epoch_ = 0;

@@ -7,17 +7,17 @@
 #include <functional>
 
 #include "session/hook.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
 /// Calls a function once at the end, after a clean stop, on all ranks or on the chief.
 class FinalOpsHook : public Hook {
  public:
-  using Function = std::function<void(MonitoredSession&)>;
+  using Function = std::function<void(HookContext&)>;
   FinalOpsHook(std::string name, Function function, HookScope scope = HookScope::all_ranks)
       : Hook(std::move(name), scope), function_(std::move(function)) {}
-  void end(MonitoredSession& session) override { function_(session); }
+  void end(HookContext& context) override { function_(context); }
 
  private:
   Function function_;
@@ -27,7 +27,7 @@ class FinalOpsHook : public Hook {
 class FeedHook : public Hook {
  public:
   FeedHook(std::string name, Feed feed) : Hook(std::move(name)), feed_(std::move(feed)) {}
-  void before_run(MonitoredSession& session) override { session.feed(*this, feed_); }
+  void before_run(HookContext& context) override { context.feed(*this, feed_); }
 
  private:
   Feed feed_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -54,10 +54,10 @@ std::string number_text(const std::string& name, const StepResult& result, Train
 LoggingTensorHook::LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end)
     : Hook("logging", HookScope::chief_only), tensors_(std::move(tensors)), timer_(timer), at_end_(at_end) {}
 
-void LoggingTensorHook::begin(MonitoredSession& session) {
-  const VariableStore& variables = session.variables();
-  const std::span<const std::string> parts = session.trainer().part_names();
-  GradientClip* clip = session.trainer().gradient_clip();
+void LoggingTensorHook::begin(HookContext& context) {
+  const VariableStore& variables = context.variables();
+  const std::span<const std::string> parts = context.trainer().part_names();
+  GradientClip* clip = context.trainer().gradient_clip();
   const bool measures = clip != nullptr && clip->rule().measures();
   for (const std::string& name : tensors_) {
     if (std::ranges::find(kNumbers, name) != std::end(kNumbers) || (measures && name == "gradient_norm") ||
@@ -72,28 +72,28 @@ void LoggingTensorHook::begin(MonitoredSession& session) {
   }
 }
 
-void LoggingTensorHook::after_run(MonitoredSession& session, const StepResult& result) {
+void LoggingTensorHook::after_run(HookContext& context, const StepResult& result) {
   last_ = result;
   const bool first = std::exchange(first_, false) && !timer_.never();
   if (!first && !timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
-  log(session);
+  log(context);
 }
 
-void LoggingTensorHook::end(MonitoredSession& session) {
-  if (at_end_ && last_.step != logged_step_) log(session);
+void LoggingTensorHook::end(HookContext& context) {
+  if (at_end_ && last_.step != logged_step_) log(context);
 }
 
-void LoggingTensorHook::log(MonitoredSession& session) {
+void LoggingTensorHook::log(HookContext& context) {
   std::string line = fmt::format("step {}: ", last_.step);
-  const VariableStore& variables = session.variables();
+  const VariableStore& variables = context.variables();
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Variable* variable = find_variable(variables, tensors_[i]);
     line += fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i],
                         variable != nullptr ? variable_text(variables, *variable)
-                                            : number_text(tensors_[i], last_, session.trainer()));
+                                            : number_text(tensors_[i], last_, context.trainer()));
   }
   if (logged_step_ >= 0) line += fmt::format(" ({:.3f} s)", since_.seconds());
-  session.reports().note(line);
+  context.reports().note(line);
   since_.restart();
   timer_.done();
   logged_step_ = last_.step;

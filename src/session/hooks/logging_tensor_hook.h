@@ -18,12 +18,12 @@ class LoggingTensorHook : public Hook {
   /// `tensors`: loss, accuracy, learning_rate, epoch, or variables, of which mean and L2 norm are shown. Due
   /// at the session's first step, then by the timer; `at_end`: once more at the end.
   LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end);
-  void begin(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void begin(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
-  void log(MonitoredSession& session);
+  void log(HookContext& context);
 
   std::vector<std::string> tensors_;
   HookTimer timer_;

@@ -5,22 +5,22 @@
 #include <cmath>
 
 #include "core/log.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
 LossScaleHook::LossScaleHook(const LossScale& scale, GuardAction on_nan)
     : Hook("loss_scale"), options_(scale), on_nan_(on_nan), state_{.scale = scale.initial} {}
 
-void LossScaleHook::begin(MonitoredSession& session) {
+void LossScaleHook::begin(HookContext& context) {
   if (!options_.dynamic) return;
-  session.declare_state(*this, "scale", {&state_.scale, 1});
-  session.declare_state(*this, "good_steps", {&state_.good_steps, 1});
+  context.declare_state(*this, "scale", {&state_.scale, 1});
+  context.declare_state(*this, "good_steps", {&state_.good_steps, 1});
 }
 
-void LossScaleHook::before_run(MonitoredSession& session) { session.trainer().set_loss_scale(state_.scale); }
+void LossScaleHook::before_run(HookContext& context) { context.trainer().set_loss_scale(state_.scale); }
 
-Verdict LossScaleHook::before_update(MonitoredSession& session, const StepResult& result) {
+Verdict LossScaleHook::before_update(HookContext& context, const StepResult& result) {
   if (result.finite_gradients) {
     if (options_.dynamic) state_.finite(options_);
     return Verdict::update;
@@ -30,13 +30,13 @@ Verdict LossScaleHook::before_update(MonitoredSession& session, const StepResult
     return Verdict::update;
   }
   if (!options_.dynamic || !state_.overflowed())
-    return guard(session, on_nan_,
+    return guard(context, on_nan_,
                  fmt::format("the gradients of step {} are not finite, at a loss scale of {}: training has "
                              "diverged",
                              result.step, state_.scale),
                  "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
                  "learning rate, precision.loss_scale: dynamic, or precision.compute: bfloat16.");
-  if (session.is_chief())
+  if (context.is_chief())
     log_info("step {}: gradients overflowed; its update is left out, the loss scale is {} now", result.step,
              state_.scale);
   return Verdict::skip;

@@ -16,9 +16,9 @@ namespace lockstep {
 class LossScaleHook : public Hook {
  public:
   LossScaleHook(const LossScale& scale, GuardAction on_nan);
-  void begin(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   LossScale options_;

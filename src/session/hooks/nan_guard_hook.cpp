@@ -7,44 +7,44 @@
 
 #include "comm/shared_error.h"
 #include "core/log.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
-Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice) {
+Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice) {
   switch (action) {
     case GuardAction::error:
       throw SharedError(Error(ErrorKind::numeric, what, "", advice));
     case GuardAction::stop:
-      session.stop_now(what);
+      context.stop_now(what);
       return Verdict::skip;
     case GuardAction::skip:
-      if (session.is_chief()) log_warning("{}: this step's update is left out", what);
+      if (context.is_chief()) log_warning("{}: this step's update is left out", what);
       return Verdict::skip;
     case GuardAction::warn:
-      if (session.is_chief()) log_warning("{}", what);
+      if (context.is_chief()) log_warning("{}", what);
       return Verdict::update;
   }
   return Verdict::update;
 }
 
-Verdict NanGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
+Verdict NanGuardHook::before_update(HookContext& context, const StepResult& result) {
   if (std::isfinite(result.loss)) return Verdict::update;
-  return guard(session, action_,
+  return guard(context, action_,
                fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
                "The variables were not updated with it, and the last checkpoint is intact. Try a smaller "
                "learning rate.");
 }
 
-Verdict GradientGuardHook::before_update(MonitoredSession& session, const StepResult& result) {
+Verdict GradientGuardHook::before_update(HookContext& context, const StepResult& result) {
   if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
-  const GradientClip& clip = *session.trainer().gradient_clip();
+  const GradientClip& clip = *context.trainer().gradient_clip();
   if (clip.must_wait() && (action_ == GuardAction::error || action_ == GuardAction::warn))
     return Verdict::update;
-  const double norm = session.trainer().clip_totals().value().norm;
+  const double norm = context.trainer().clip_totals().value().norm;
   if (std::isfinite(norm)) return Verdict::update;
   return guard(
-      session, action_,
+      context, action_,
       fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step, norm),
       "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
       "learning rate.");
@@ -57,12 +57,12 @@ LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction act
       losses_(static_cast<std::size_t>(window)),
       sorted_(static_cast<std::size_t>(window)) {}
 
-void LossSpikeHook::begin(MonitoredSession& session) {
-  session.declare_state(*this, "losses", losses_);
-  session.declare_state(*this, "seen", {&seen_, 1});
+void LossSpikeHook::begin(HookContext& context) {
+  context.declare_state(*this, "losses", losses_);
+  context.declare_state(*this, "seen", {&seen_, 1});
 }
 
-Verdict LossSpikeHook::before_update(MonitoredSession& session, const StepResult& result) {
+Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& result) {
   if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard's
   const auto seen = static_cast<std::size_t>(seen_);
   if (seen >= losses_.size()) {
@@ -71,7 +71,7 @@ Verdict LossSpikeHook::before_update(MonitoredSession& session, const StepResult
     std::nth_element(sorted_.begin(), middle, sorted_.end());
     if (result.loss > factor_ * *middle)
       return guard(
-          session, action_,
+          context, action_,
           fmt::format("the loss of step {} is {:.4g}, over {} times the median {:.4g} of the last {}",
                       result.step, result.loss, factor_, *middle, losses_.size()),
           "Look at the data of this step, or try a smaller learning rate.");

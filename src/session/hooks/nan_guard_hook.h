@@ -15,13 +15,13 @@ namespace lockstep {
 
 /// Does `action` because of `what`: ends with an error (exit code 1), stops in order, leaves out the step's
 /// update, or only logs it. All ranks alike.
-Verdict guard(MonitoredSession& session, GuardAction action, const std::string& what, const char* advice);
+Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice);
 
 /// Judges the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   GuardAction action_;
@@ -33,7 +33,7 @@ class NanGuardHook : public Hook {
 class GradientGuardHook : public Hook {
  public:
   explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   GuardAction action_;
@@ -44,8 +44,8 @@ class GradientGuardHook : public Hook {
 class LossSpikeHook : public Hook {
  public:
   LossSpikeHook(double factor, std::int64_t window, GuardAction action);
-  void begin(MonitoredSession& session) override;
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   double factor_;

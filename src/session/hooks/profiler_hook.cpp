@@ -10,7 +10,7 @@
 #include "core/cpu.h"
 #include "core/trace.h"
 #include "io/atomic_file.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -74,46 +74,46 @@ std::vector<std::string> gather_texts(Communicator& group, const std::string& mi
 ProfilerHook::ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every)
     : Hook("profile"), first_(first), last_(last), every_(every) {}
 
-void ProfilerHook::begin(MonitoredSession&) { name_trace_thread("main"); }
+void ProfilerHook::begin(HookContext&) { name_trace_thread("main"); }
 
-void ProfilerHook::before_run(MonitoredSession& session) {
-  const std::int64_t next = session.global_step() + 1;
+void ProfilerHook::before_run(HookContext& context) {
+  const std::int64_t next = context.global_step() + 1;
   const bool due = every_ > 0 ? next >= first_ && (next - first_) % every_ == 0 : next == first_;
   if (started_ >= 0 || !due) return;
-  session.control().barrier("start of the profile");  // one zero for the clocks of all ranks
-  session.trainer().device().mark_profile(true);
+  context.control().barrier("start of the profile");  // one zero for the clocks of all ranks
+  context.trainer().device().mark_profile(true);
   start_trace();
   started_ = next;
 }
 
-void ProfilerHook::after_run(MonitoredSession& session, const StepResult& result) {
-  if (started_ >= 0 && result.step - started_ >= last_ - first_) write(session, result.step);
+void ProfilerHook::after_run(HookContext& context, const StepResult& result) {
+  if (started_ >= 0 && result.step - started_ >= last_ - first_) write(context, result.step);
 }
 
-void ProfilerHook::end(MonitoredSession& session) {
-  if (started_ >= 0) write(session, session.global_step());
+void ProfilerHook::end(HookContext& context) {
+  if (started_ >= 0) write(context, context.global_step());
 }
 
-void ProfilerHook::write(MonitoredSession& session, std::int64_t last) {
-  Communicator& group = session.control();
+void ProfilerHook::write(HookContext& context, std::int64_t last) {
+  Communicator& group = context.control();
   const std::string name = fmt::format("trace-{:08}-{:08}.json", started_, last);
-  const std::string path = session.run_dir() + "/profile/" + name;
+  const std::string path = context.run_dir() + "/profile/" + name;
   started_ = -1;
   const std::vector<ThreadTrace> spans = stop_trace();
-  session.trainer().device().mark_profile(false);
+  context.trainer().device().mark_profile(false);
   const std::vector<std::string> texts = gather_texts(group, events_of(spans, group.rank()));
   shared([&] {
     agree(
         group,
         [&] {
           if (group.rank() != 0) return;
-          std::filesystem::create_directories(session.run_dir() + "/profile");
+          std::filesystem::create_directories(context.run_dir() + "/profile");
           write_file_atomically(path, fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n",
                                                   fmt::join(texts, ",\n")));
         },
         "writing the profile");
   });
-  session.reports().note(fmt::format("profile {}", path));
+  context.reports().note(fmt::format("profile {}", path));
 }
 
 }  // namespace lockstep

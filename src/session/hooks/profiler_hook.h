@@ -16,14 +16,14 @@ class ProfilerHook : public Hook {
   ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every);
 
   bool communicates() const override { return true; }
-  void begin(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
   /// A stop in the middle: what there is.
-  void end(MonitoredSession& session) override;
+  void end(HookContext& context) override;
 
  private:
-  void write(MonitoredSession& session, std::int64_t last);
+  void write(HookContext& context, std::int64_t last);
 
   std::int64_t first_, last_, every_;
   std::int64_t started_ = -1;  ///< the first step of the profile that is going on; -1: none

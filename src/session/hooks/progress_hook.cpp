@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/log.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -13,25 +13,25 @@ ProgressHook::~ProgressHook() {
   if (reports_ != nullptr) reports_->set_line_writer({});
 }
 
-void ProgressHook::after_create_session(MonitoredSession& session) {
+void ProgressHook::after_create_session(HookContext& context) {
   progress_ = std::make_unique<Progress>(
       Progress::Options{.terminal = Progress::is_terminal(stderr),
                         .write_line = [](std::string_view text) { log_info("{}", text); }},
-      sample(session));
-  reports_ = &session.reports();
+      sample(context));
+  reports_ = &context.reports();
   reports_->set_line_writer([this](std::string_view text) { progress_->line(text); });
 }
 
-void ProgressHook::after_run(MonitoredSession& session, const StepResult& result) {
+void ProgressHook::after_run(HookContext& context, const StepResult& result) {
   samples_ += result.samples;
   loss_ = result.loss;
-  progress_->update(sample(session));
+  progress_->update(sample(context));
 }
 
-void ProgressHook::end(MonitoredSession& session) { progress_->finish(sample(session)); }
+void ProgressHook::end(HookContext& context) { progress_->finish(sample(context)); }
 
-ProgressSample ProgressHook::sample(MonitoredSession& session) const {
-  const Trainer& trainer = session.trainer();
+ProgressSample ProgressHook::sample(HookContext& context) const {
+  const Trainer& trainer = context.trainer();
   ProgressSample sample;
   sample.step = trainer.global_step();
   sample.total_steps = total_steps_;

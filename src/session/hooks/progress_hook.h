@@ -20,12 +20,12 @@ class ProgressHook : public Hook {
       : Hook("progress", HookScope::chief_only), total_steps_(total_steps), epochs_(epochs) {}
   ~ProgressHook() override;
 
-  void after_create_session(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void after_create_session(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
-  ProgressSample sample(MonitoredSession& session) const;
+  ProgressSample sample(HookContext& context) const;
 
   std::int64_t total_steps_, epochs_, samples_ = 0;
   double loss_ = 0;

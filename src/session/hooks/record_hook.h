@@ -11,7 +11,7 @@
 #include <string>
 
 #include "session/hook.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 #include "session/step_recorder.h"
 
 namespace lockstep {
@@ -25,16 +25,16 @@ class RecordHook : public Hook {
   };
   RecordHook(const ExecutorContext& context, Options options);
   bool communicates() const override { return true; }
-  void begin(MonitoredSession& session) override;
-  void after_create_session(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void begin(HookContext& context) override;
+  void after_create_session(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
-  void write_state(MonitoredSession& session, std::int64_t step);
-  void write_record(MonitoredSession& session, const StepResult& result, bool finished);
+  void write_state(HookContext& context, std::int64_t step);
+  void write_record(HookContext& context, const StepResult& result, bool finished);
 
   ExecutorContext context_;
   Options options_;

@@ -3,7 +3,7 @@
 #include "session/hooks/signal_hook.h"
 
 #include "core/run_signals.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -12,17 +12,17 @@ namespace {
 constexpr double kSameSignalSeconds = 1;
 }  // namespace
 
-void SignalHook::begin(MonitoredSession& session) { session.interruptions().add(signal_request); }
+void SignalHook::begin(HookContext& context) { context.interruptions().add(signal_request); }
 
-void SignalHook::before_run(MonitoredSession& session) {
+void SignalHook::before_run(HookContext& context) {
   const unsigned saves = save_signals();
   if (saves == saves_seen_) return;
   saves_seen_ = saves;
-  if (!saved_ || since_save_.seconds() >= kSameSignalSeconds) session.request_save();
+  if (!saved_ || since_save_.seconds() >= kSameSignalSeconds) context.request_save();
 }
 
-void SignalHook::after_run(MonitoredSession& session, const StepResult&) {
-  if (!session.save_requested()) return;
+void SignalHook::after_run(HookContext& context, const StepResult&) {
+  if (!context.save_request().pending()) return;
   saved_ = true;
   since_save_.restart();
 }

@@ -12,9 +12,9 @@ namespace lockstep {
 class SignalHook : public Hook {
  public:
   SignalHook() : Hook("signals") {}
-  void begin(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   unsigned saves_seen_ = 0;

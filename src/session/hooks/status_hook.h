@@ -15,8 +15,8 @@ class StatusHook : public Hook {
   /// Both outlive it; the chief's.
   StatusHook(RunStatus* status, const Saver& saver)
       : Hook("status", HookScope::chief_only), status_(status), saver_(saver) {}
-  void before_run(MonitoredSession&) override { status_->first_step_begins(); }
-  void after_run(MonitoredSession&, const StepResult& result) override {
+  void before_run(HookContext&) override { status_->first_step_begins(); }
+  void after_run(HookContext&, const StepResult& result) override {
     status_->step_done(result.step, result.loss);
     status_->waited_for_checkpoints(saver_.blocked_seconds());
   }

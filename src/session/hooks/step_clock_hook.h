@@ -17,8 +17,8 @@ class StepClockHook : public Hook {
  public:
   explicit StepClockHook(std::function<void(double seconds)> took)
       : Hook("step_clock"), took_(std::move(took)) {}
-  void before_run(MonitoredSession&) override { timer_.restart(); }
-  Verdict before_update(MonitoredSession&, const StepResult&) override {
+  void before_run(HookContext&) override { timer_.restart(); }
+  Verdict before_update(HookContext&, const StepResult&) override {
     took_(timer_.seconds());
     return Verdict::update;
   }

@@ -2,28 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/hooks/stop_hooks.h"
 
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
-void StopAtStepHook::after_run(MonitoredSession& session, const StepResult& result) {
-  if (result.step >= last_step_) session.stop_now();
+void StopAtStepHook::after_run(HookContext& context, const StepResult& result) {
+  if (result.step >= last_step_) context.stop_now();
 }
 
-void StopAfterStepsHook::after_create_session(MonitoredSession& session) {
-  if (last_step_ < 0) last_step_ = session.global_step() + steps_;
+void StopAfterStepsHook::after_create_session(HookContext& context) {
+  if (last_step_ < 0) last_step_ = context.global_step() + steps_;
 }
 
-void StopAfterStepsHook::after_run(MonitoredSession& session, const StepResult& result) {
-  if (result.step >= last_step_) session.stop_now(fmt::format("{} steps are done", steps_));
+void StopAfterStepsHook::after_run(HookContext& context, const StepResult& result) {
+  if (result.step >= last_step_) context.stop_now(fmt::format("{} steps are done", steps_));
 }
 
-void StopAfterEpochsHook::after_run(MonitoredSession& session, const StepResult& result) {
-  if (result.cursor.epoch >= epochs_) session.stop_now();
+void StopAfterEpochsHook::after_run(HookContext& context, const StepResult& result) {
+  if (result.cursor.epoch >= epochs_) context.stop_now();
 }
 
-void StopAfterSecondsHook::before_run(MonitoredSession& session) {
-  if (since_.seconds() >= seconds_) session.request_stop(fmt::format("{} seconds have passed", seconds_));
+void StopAfterSecondsHook::before_run(HookContext& context) {
+  if (since_.seconds() >= seconds_) context.request_stop(fmt::format("{} seconds have passed", seconds_));
 }
 
 }  // namespace lockstep

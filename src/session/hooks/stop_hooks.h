@@ -13,7 +13,7 @@ namespace lockstep {
 class StopAtStepHook : public Hook {
  public:
   explicit StopAtStepHook(std::int64_t last_step) : Hook("stop_at_step"), last_step_(last_step) {}
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::int64_t last_step_;
@@ -24,8 +24,8 @@ class StopAtStepHook : public Hook {
 class StopAfterStepsHook : public Hook {
  public:
   explicit StopAfterStepsHook(std::int64_t steps) : Hook("stop_after_steps"), steps_(steps) {}
-  void after_create_session(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_create_session(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::int64_t steps_, last_step_ = -1;
@@ -35,7 +35,7 @@ class StopAfterStepsHook : public Hook {
 class StopAfterEpochsHook : public Hook {
  public:
   explicit StopAfterEpochsHook(std::int64_t epochs) : Hook("stop_after_epochs"), epochs_(epochs) {}
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   std::int64_t epochs_;
@@ -47,8 +47,8 @@ class StopAfterSecondsHook : public Hook {
  public:
   explicit StopAfterSecondsHook(double seconds)
       : Hook("stop_after_seconds", HookScope::chief_only), seconds_(seconds) {}
-  void begin(MonitoredSession&) override { since_.restart(); }
-  void before_run(MonitoredSession& session) override;
+  void begin(HookContext&) override { since_.restart(); }
+  void before_run(HookContext& context) override;
 
  private:
   double seconds_;

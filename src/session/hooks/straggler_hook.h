@@ -11,7 +11,7 @@
 #include "comm/straggler.h"
 #include "core/timer.h"
 #include "session/hook.h"
-#include "session/monitored_session.h"
+#include "session/rank_values.h"
 
 namespace lockstep {
 
@@ -19,15 +19,15 @@ class StragglerHook : public Hook {
  public:
   StragglerHook(int ranks, StragglerOptions options);
   bool communicates() const override { return true; }  // the hosts' names, in begin
-  void begin(MonitoredSession& session) override;
-  void after_create_session(MonitoredSession&) override { measured_ = false; }
-  void before_run(MonitoredSession& session) override;
-  Verdict before_update(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void after_create_session(HookContext&) override { measured_ = false; }
+  void before_run(HookContext& context) override;
+  Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   StragglerOptions options_;
   StragglerDetector detector_;
-  MonitoredSession::Words words_;
+  RankValues::Slice slice_;
   std::vector<std::string> hosts_;
   std::vector<double> seconds_;
   Timer since_;

@@ -18,9 +18,9 @@ namespace lockstep {
 class SummarySaverHook : public Hook {
  public:
   explicit SummarySaverHook(HookTimer timer) : Hook("summary_saver"), timer_(timer) {}
-  void after_create_session(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
-  void end(MonitoredSession& session) override;
+  void after_create_session(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+  void end(HookContext& context) override;
 
  private:
   HookTimer timer_;
@@ -32,8 +32,8 @@ class SummarySaverHook : public Hook {
 class StepCounterHook : public Hook {
  public:
   explicit StepCounterHook(HookTimer timer) : Hook("step_counter", HookScope::chief_only), timer_(timer) {}
-  void after_create_session(MonitoredSession&) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void after_create_session(HookContext&) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   HookTimer timer_;

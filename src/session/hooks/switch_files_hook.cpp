@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/log.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -26,17 +26,17 @@ bool take(const std::string& path) {
 
 }  // namespace
 
-void SwitchFilesHook::begin(MonitoredSession& session) {
-  session.interruptions().add([this, &session] { return look(session); });
+void SwitchFilesHook::begin(HookContext& context) {
+  context.interruptions().add([this, &context] { return look(context); });
 }
 
-InterruptionRequest SwitchFilesHook::look(MonitoredSession& session) {
+InterruptionRequest SwitchFilesHook::look(HookContext& context) {
   if (looked_ && since_.seconds() < kLookSeconds) return {};
   looked_ = true;
   since_.restart();
   if (take(save_)) {
-    session.reports().note("the run directory has a file SAVE");
-    session.request_save();
+    context.reports().note("the run directory has a file SAVE");
+    context.request_save();
   }
   if (!take(stop_)) return {};
   return {Interruption::user, static_cast<int>(InterruptionReason::stop_file)};

@@ -17,10 +17,10 @@ class SwitchFilesHook : public Hook {
  public:
   explicit SwitchFilesHook(const std::string& run_dir)
       : Hook("switch_files", HookScope::chief_only), stop_(run_dir + "/STOP"), save_(run_dir + "/SAVE") {}
-  void begin(MonitoredSession& session) override;
+  void begin(HookContext& context) override;
 
  private:
-  InterruptionRequest look(MonitoredSession& session);
+  InterruptionRequest look(HookContext& context);
 
   std::string stop_, save_;
   bool looked_ = false;

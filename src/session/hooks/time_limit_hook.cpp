@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "core/scalar.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
@@ -33,16 +33,16 @@ std::optional<JobEnd> job_end(std::optional<double> limit_seconds, double begin,
 TimeLimitHook::TimeLimitHook(const Saver& saver, Options options)
     : Hook("time_limit", HookScope::chief_only), saver_(saver), options_(std::move(options)) {}
 
-void TimeLimitHook::begin(MonitoredSession& session) {
-  session.interruptions().add([this]() -> InterruptionRequest {
+void TimeLimitHook::begin(HookContext& context) {
+  context.interruptions().add([this]() -> InterruptionRequest {
     if (options_.clock() + seconds_needed() < options_.end) return {};
     return {Interruption::requeue, static_cast<int>(InterruptionReason::time_limit)};
   });
 }
 
-void TimeLimitHook::before_run(MonitoredSession&) { since_.restart(); }
+void TimeLimitHook::before_run(HookContext&) { since_.restart(); }
 
-void TimeLimitHook::after_run(MonitoredSession&, const StepResult&) {
+void TimeLimitHook::after_run(HookContext&, const StepResult&) {
   longest_step_ = std::max(longest_step_ * kForget, since_.seconds());
 }
 

@@ -34,9 +34,9 @@ class TimeLimitHook : public Hook {
   };
   /// `saver` outlives it.
   TimeLimitHook(const Saver& saver, Options options);
-  void begin(MonitoredSession& session) override;
-  void before_run(MonitoredSession& session) override;
-  void after_run(MonitoredSession& session, const StepResult& result) override;
+  void begin(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
   /// How long before the end it stops, as measured so far: twice the longest save (one may be under way),
   /// three times the longest of the last steps, and the margin.

@@ -10,32 +10,32 @@
 #include "comm/shared_error.h"
 #include "core/timer.h"
 #include "io/checkpoint_store.h"
-#include "session/monitored_session.h"
+#include "session/hook_context.h"
 
 namespace lockstep {
 
-void WaitForStepHook::after_create_session(MonitoredSession& session) {
+void WaitForStepHook::after_create_session(HookContext& context) {
   if (std::exchange(waited_, true)) return;
   set_long_phase("waiting for another run");
-  Communicator& control = session.control();
+  Communicator& control = context.control();
   const Timer since;
   // The chief looks, all are told: no rank waits for longer than a poll in one call.
   for (bool first = true;; first = false) {
-    std::int64_t words[2] = {-1, 0};  // newest step, out of time
+    std::int64_t answer[2] = {-1, 0};  // newest step, out of time
     if (control.rank() == 0) {
-      words[0] = newest_checkpoint_step(run_dir_).value_or(-1);
-      words[1] = since.seconds() >= timeout_seconds_ ? 1 : 0;
-      if (first && words[0] < step_)
-        session.reports().note(fmt::format("waiting for step {} of {}", step_, run_dir_));
+      answer[0] = newest_checkpoint_step(run_dir_).value_or(-1);
+      answer[1] = since.seconds() >= timeout_seconds_ ? 1 : 0;
+      if (first && answer[0] < step_)
+        context.reports().note(fmt::format("waiting for step {} of {}", step_, run_dir_));
     }
-    control.broadcast(words, sizeof words, 0, "waiting for another run");
-    if (words[0] >= step_) return;
-    if (agreed(control, session.interruptions().look(), "waiting for another run").any()) return;
-    if (words[1] != 0)
+    control.broadcast(answer, sizeof answer, 0, "waiting for another run");
+    if (answer[0] >= step_) return;
+    if (agreed(control, context.interruptions().look(), "waiting for another run").any()) return;
+    if (answer[1] != 0)
       throw SharedError(
           Error(ErrorKind::checkpoint,
                 fmt::format("waited {:.0f} s for a checkpoint of step {}, and there is {}", timeout_seconds_,
-                            step_, words[0] < 0 ? "none" : fmt::format("only one of step {}", words[0])),
+                            step_, answer[0] < 0 ? "none" : fmt::format("only one of step {}", answer[0])),
                 run_dir_, "Check that the other run is going on, or raise timeout_seconds."));
     std::this_thread::sleep_for(std::chrono::duration<double>(poll_seconds_));
   }

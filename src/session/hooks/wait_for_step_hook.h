@@ -21,7 +21,7 @@ class WaitForStepHook : public Hook {
         timeout_seconds_(timeout_seconds) {}
 
   bool communicates() const override { return true; }
-  void after_create_session(MonitoredSession& session) override;
+  void after_create_session(HookContext& context) override;
 
  private:
   std::string run_dir_;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "session/left_off.h"
+#include "session/deferred_calls.h"
 
 #include "core/hash.h"
 
@@ -13,7 +13,7 @@ double name_number(const std::string& hook) { return static_cast<double>(hash64(
 
 }  // namespace
 
-void LeftOff::set(Method method, const std::string& hook, const StepResult& result) {
+void DeferredCalls::set(Method method, const std::string& hook, const StepResult& result) {
   const auto number = [](auto value) { return static_cast<double>(value); };
   values_ = {number(static_cast<int>(method)),
              name_number(hook),
@@ -28,9 +28,9 @@ void LeftOff::set(Method method, const std::string& hook, const StepResult& resu
              result.learning_rate};
 }
 
-bool LeftOff::is_at(const std::string& hook) const { return values_[1] == name_number(hook); }
+bool DeferredCalls::begin_with(const std::string& hook) const { return values_[1] == name_number(hook); }
 
-StepResult LeftOff::result() const {
+StepResult DeferredCalls::result() const {
   const auto integer = [&](std::size_t i) { return static_cast<std::int64_t>(values_[i]); };
   return {.step = integer(2),
           .cursor = {integer(3), integer(4)},

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hook_context.h"
+
+#include <utility>
+
+namespace lockstep {
+
+HookContext::HookContext(const SessionParts& parts, std::string run_dir, Coordinator& coordinator)
+    : parts_(parts),
+      run_dir_(std::move(run_dir)),
+      coordinator_(coordinator),
+      rank_values_(parts.trainer.exchange(), parts.control.size()),
+      stop_(parts.control.rank() == 0, parts.reports, rank_values_),
+      save_(rank_values_),
+      state_(deferred_) {}
+
+void HookContext::defer(const Hook& hook, const InterruptionRequest& interruption) {
+  LOCKSTEP_CHECK(interruption.any());
+  deferred_.set(ending_ ? DeferredCalls::Method::end : DeferredCalls::Method::after_run, hook.name(),
+                last_result_);
+  stop_.interrupt(interruption, global_step());
+}
+
+void HookContext::keep_errors(const Hook& hook, FunctionRef<void()> body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    stop_.keep_error(error, std::current_exception(), is_transient(error));
+  } catch (const std::exception& error) {
+    const Error named(ErrorKind::bug, fmt::format("hook {}: {}", hook.name(), error.what()));
+    stop_.keep_error(named, std::make_exception_ptr(named), false);
+  }
+}
+
+void HookContext::feed(const Hook& hook, Feed feed) {
+  LOCKSTEP_REQUIRE(feeding_ == nullptr, ErrorKind::config, "hooks {} and {} both feed the same step",
+                   feeding_->name(), hook.name());
+  feeding_ = &hook;
+  parts_.trainer.set_feed(std::move(feed));
+}
+
+void HookContext::end_feed() {
+  if (std::exchange(feeding_, nullptr) != nullptr) parts_.trainer.set_feed({});
+}
+
+}  // namespace lockstep

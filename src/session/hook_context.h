@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What hooks get in each of their methods: where the run is, and what they may ask for. One per session,
+// which owns it. Everything here is for the loop's thread.
+#pragma once
+
+#include <string>
+
+#include "core/coordinator.h"
+#include "core/function_ref.h"
+#include "session/deferred_calls.h"
+#include "session/hook_state.h"
+#include "session/metric_board.h"
+#include "session/rank_values.h"
+#include "session/save_request.h"
+#include "session/session_parts.h"
+#include "session/stop_control.h"
+#include "session/transient_error.h"
+
+namespace lockstep {
+
+class HookContext {
+ public:
+  HookContext(const HookContext&) = delete;
+  HookContext& operator=(const HookContext&) = delete;
+
+  // The run.
+
+  const SessionParts& parts() const { return parts_; }
+  Trainer& trainer() { return parts_.trainer; }
+  const VariableStore& variables() const { return parts_.variables; }
+  Communicator& control() { return parts_.control; }
+  RunReports& reports() { return parts_.reports; }
+  /// What evaluations found.
+  MetricBoard& eval_metrics() { return eval_metrics_; }
+  const std::string& run_dir() const { return run_dir_; }
+  bool is_chief() const { return parts_.control.rank() == 0; }
+  /// Steps done.
+  std::int64_t global_step() const { return parts_.trainer.global_step(); }
+  /// end() is being called: no step follows.
+  bool ending() const { return ending_; }
+  /// How often the session has been created again after a TransientError.
+  int recoveries() const { return recoveries_; }
+  /// The step of the checkpoint that the present attempt began with; -1: none.
+  std::int64_t restored_step() const { return restored_step_; }
+
+  // Stopping (stop_control.h).
+
+  void request_stop(const std::string& reason) { stop_.request_stop(reason); }
+  void stop_now(const std::string& reason = {}) { stop_.stop_now(reason); }
+  void stop_for_good(const std::string& reason) { stop_.stop_for_good(reason); }
+  bool should_stop() const { return stop_.should_stop(); }
+  InterruptionSources& interruptions() { return stop_.interruptions(); }
+  const InterruptionRequest& interruption() const { return stop_.interruption(); }
+
+  // Deferring calls to the next job (deferred_calls.h).
+
+  /// All ranks alike, in after_run or end: this hook ended early because of the interruption. The hooks after
+  /// it are not called in this after_run. A session that continues from the checkpoint calls this hook and
+  /// them first.
+  void defer(const Hook& hook, const InterruptionRequest& interruption);
+  /// Calls are deferred, by this session or by the one that wrote the checkpoint.
+  bool has_deferred() const { return deferred_.any(); }
+  /// This session has run the calls that an earlier one deferred.
+  bool ran_deferred() const { return ran_deferred_; }
+
+  // Checkpoints.
+
+  /// Any rank: the checkpoint saver saves after the step whose exchange brings the request.
+  void request_save() { save_.request(); }
+  SaveRequest& save_request() { return save_; }
+  /// In begin: numbers of the hook that checkpoints keep (hook_state.h).
+  void declare_state(const Hook& hook, const std::string& key, std::span<double> values) {
+    state_.declare(hook, key, values);
+  }
+  /// For a checkpoint: HookState::tensors().
+  std::span<const CheckpointTensor> state(bool with_deferred = false) const {
+    return state_.tensors(with_deferred);
+  }
+
+  // Other ranks, the step's samples, threads.
+
+  /// Values that each rank sends with every step: declared in begin (rank_values.h).
+  RankValues& rank_values() { return rank_values_; }
+  /// For hooks that communicate: runs something that may fail on this rank alone, and keeps its error for the
+  /// next exchange.
+  void keep_errors(const Hook& hook, FunctionRef<void()> body);
+  /// In before_run, all ranks alike: changes the samples of this step. Two hooks that feed are an error.
+  void feed(const Hook& hook, Feed feed);
+  /// Threads beside the loop: a hook starts its services here, in after_create_session. An error in one ends
+  /// the session on all ranks, like an error of a hook. Services end before the session does.
+  Coordinator& coordinator() { return coordinator_; }
+
+ private:
+  friend class MonitoredSession;
+  HookContext(const SessionParts& parts, std::string run_dir, Coordinator& coordinator);
+  void end_feed();
+
+  SessionParts parts_;
+  std::string run_dir_;
+  Coordinator& coordinator_;
+  MetricBoard eval_metrics_;
+  RankValues rank_values_;
+  StopControl stop_;
+  SaveRequest save_;
+  DeferredCalls deferred_;
+  HookState state_;
+  StepResult last_result_;
+  const Hook* feeding_ = nullptr;
+  int recoveries_ = 0;
+  std::int64_t restored_step_ = -1;
+  bool ending_ = false, ran_deferred_ = false;
+};
+
+}  // namespace lockstep

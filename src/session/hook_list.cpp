@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/hook_list.h"
+
+#include <algorithm>
+
+#include "session/agree_shared.h"
+#include "session/deferred_calls.h"
+#include "session/transient_error.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string hook_text(const Hook& hook, const char* method, const std::string& what) {
+  return fmt::format("hook {}, {}: {}", hook.name(), method, what);
+}
+
+/// Calls one method of one hook; what it throws gets the hook's name.
+void call_named(Hook& hook, const char* method, HookList::Call call) {
+  try {
+    call(hook);
+  } catch (const SharedError& error) {
+    throw SharedError(
+        Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice()));
+  } catch (const TransientError& error) {
+    throw TransientError(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
+                         error.advice());
+  } catch (const Error& error) {
+    throw Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice());
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::bug, hook_text(hook, method, error.what()));
+  } catch (...) {
+    throw Error(ErrorKind::bug, hook_text(hook, method, "it threw something that is no exception"));
+  }
+}
+
+}  // namespace
+
+void HookList::add(std::unique_ptr<Hook> hook) {
+  for (const auto& other : hooks_)
+    LOCKSTEP_REQUIRE(other->name() != hook->name(), ErrorKind::config, "there are two hooks with the name {}",
+                     hook->name());
+  hooks_.push_back(std::move(hook));
+}
+
+void HookList::call_agreed(const char* method, Call call) {
+  for (const std::unique_ptr<Hook>& hook : hooks_) {
+    const auto body = [&] {
+      if (calls(*hook)) call_named(*hook, method, call);
+    };
+    if (hook->communicates())
+      body();
+    else
+      agree_shared(control_, hook->name().c_str(), body);
+  }
+}
+
+void HookList::call_in_step(const char* method, Call call, std::size_t first) {
+  for (std::size_t i = first; i < hooks_.size() && !deferred_.any(); ++i) {
+    Hook& hook = *hooks_[i];
+    if (!calls(hook)) continue;
+    if (hook.communicates()) {
+      call_named(hook, method, call);
+      continue;
+    }
+    try {
+      call_named(hook, method, call);
+    } catch (const SharedError&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::communication) throw;  // there is no exchange to tell others with
+      stop_.keep_error(error, std::current_exception(), is_transient(error));
+    }
+  }
+}
+
+std::size_t HookList::first_deferred() const {
+  const auto hook = std::ranges::find_if(hooks_, [&](const std::unique_ptr<Hook>& candidate) {
+    return deferred_.begin_with(candidate->name());
+  });
+  return static_cast<std::size_t>(hook - hooks_.begin());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What hooks keep in checkpoints: numbers that belong to the run and are the same on all ranks. The registry
+// holds views of them, in the order in which they were declared, and their initial values.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "session/deferred_calls.h"
+#include "session/hook.h"
+
+namespace lockstep {
+
+class HookState {
+ public:
+  /// `deferred` outlives it.
+  explicit HookState(DeferredCalls& deferred) : deferred_(deferred) {}
+
+  /// In begin: `values` are kept as state/hooks/<hook>/<key> (an on-disk name: do not change) and live as
+  /// long as the hook, which is one of all ranks.
+  void declare(const Hook& hook, const std::string& key, std::span<double> values);
+  /// After the last declare(): adds the deferred calls, and remembers all values as the initial ones.
+  void close();
+  /// Gives everything its initial value.
+  void reset();
+
+  /// For a checkpoint. Deferred calls are part of it only if there are any, or if `with_deferred` asks for
+  /// them: to restore them.
+  std::span<const CheckpointTensor> tensors(bool with_deferred) const;
+
+ private:
+  DeferredCalls& deferred_;
+  std::vector<CheckpointTensor> tensors_;  ///< after close() the last one is that of deferred_
+  std::vector<double> initial_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session works with. All of it outlives the session.
+#pragma once
+
+#include "comm/communicator.h"
+#include "model/variable_store.h"
+#include "optim/optimizer.h"
+#include "session/run_reports.h"
+#include "train/trainer.h"
+
+namespace lockstep {
+
+struct SessionParts {
+  Communicator& control;  ///< for agreements, and for hooks that communicate
+  Trainer& trainer;
+  VariableStore& variables;
+  const Optimizer& optimizer;
+  RunReports& reports;
+  int shards = 1;
+  std::uint64_t seed = 0;
+  bool accuracy = true;       ///< is reported with the loss
+  bool part_accuracy = true;  ///< of each head, where there are several
+  bool reports_part(std::string_view part) const { return part_accuracy || !is_accuracy(part); }
+};
+
+}  // namespace lockstep
