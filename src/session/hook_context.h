@@ -32,12 +32,16 @@ class HookContext {
   const VariableStore& variables() const { return parts_.variables; }
   Communicator& control() { return parts_.control; }
   RunReports& reports() { return parts_.reports; }
+  /// The numbers of the last step, by name (train/step_metrics.h).
+  const StepMetrics& step_metrics() const { return parts_.trainer.metrics(); }
   /// What evaluations found.
   MetricBoard& eval_metrics() { return eval_metrics_; }
   const std::string& run_dir() const { return run_dir_; }
   bool is_chief() const { return parts_.control.rank() == 0; }
   /// Steps done.
   std::int64_t global_step() const { return parts_.trainer.global_step(); }
+  /// Of the next batch.
+  Cursor cursor() const { return parts_.trainer.cursor(); }
   /// end() is being called: no step follows.
   bool ending() const { return ending_; }
   /// How often the session has been created again after a TransientError.

@@ -149,6 +149,7 @@ void MonitoredSession::run_deferred() {
   context_.last_result_ = deferred.result();
   deferred.clear();
   context_.ran_deferred_ = true;
+  context_.trainer().publish(context_.last_result_);
   if (method == DeferredCalls::Method::end)
     context_.stop_now();
   else

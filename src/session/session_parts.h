@@ -22,7 +22,11 @@ struct SessionParts {
   std::uint64_t seed = 0;
   bool accuracy = true;       ///< is reported with the loss
   bool part_accuracy = true;  ///< of each head, where there are several
-  bool reports_part(std::string_view part) const { return part_accuracy || !is_accuracy(part); }
+  /// Whether a number of the step or of an evaluation is reported.
+  bool is_reported(std::string_view name) const {
+    if (name == "accuracy") return accuracy;
+    return part_accuracy || !is_accuracy(name);
+  }
 };
 
 }  // namespace lockstep

@@ -59,7 +59,6 @@ class StopControl {
 
   /// Keeps this rank's error for the next exchange. A later one is logged and dropped.
   void keep_error(const Error& error, std::exception_ptr what, bool transient);
-  bool has_error() const { return error_ != nullptr; }
   /// Rethrows the kept error, if there is one.
   void rethrow_error() const;
   void clear_error();

@@ -32,9 +32,9 @@ std::string best_metric(const SessionParts& parts, const Config& config, const E
   const std::string& metric = config.checkpoint.best_metric;
   std::vector<std::string> known = evaluation->metric_names();
   known.push_back("loss");
-  if (parts.accuracy) known.push_back("accuracy");
+  if (parts.is_reported("accuracy")) known.push_back("accuracy");
   for (const std::string& part : evaluation->part_names())
-    if (parts.reports_part(part)) known.push_back(part);
+    if (parts.is_reported(part)) known.push_back(part);
   if (std::ranges::find(known, metric) == known.end()) {
     const std::string near = nearest(metric, std::vector<std::string_view>(known.begin(), known.end()));
     throw config.error(

@@ -9,7 +9,7 @@ namespace lockstep {
 
 void EvaluationHook::after_create_session(HookContext& context) {
   evaluated_step_ = -1;
-  epoch_ = context.trainer().cursor().epoch;
+  epoch_ = context.cursor().epoch;
 }
 
 void EvaluationHook::after_run(HookContext& context, const StepResult& result) {
@@ -31,7 +31,7 @@ void EvaluationHook::evaluate(HookContext& context) {
   }
   const std::int64_t step = context.global_step();
   evaluated_step_ = step;
-  const bool accuracy = context.parts().accuracy && !result.has_metric("accuracy");
+  const bool accuracy = context.parts().is_reported("accuracy") && !result.has_metric("accuracy");
   context.eval_metrics().note("eval/loss", step, result.loss);
   if (accuracy) context.eval_metrics().note("eval/accuracy", step, result.accuracy);
   RunReports& reports = context.reports();
@@ -40,7 +40,7 @@ void EvaluationHook::evaluate(HookContext& context) {
   std::string parts;
   for (std::size_t i = 0; i < result.parts.size(); ++i) {
     const std::string& name = evaluation_.part_names()[i];
-    if (!context.parts().reports_part(name) || result.has_metric(name)) continue;
+    if (!context.parts().is_reported(name) || result.has_metric(name)) continue;
     values.push_back({name, result.parts[i]});
     context.eval_metrics().note("eval/" + name, step, result.parts[i]);
     parts += is_accuracy(name) ? fmt::format("  {} {:.2f} %", name, 100 * result.parts[i])

@@ -22,7 +22,6 @@ class HookTimer {
   bool due_by_step(std::int64_t step) const { return every_steps_ > 0 && step % every_steps_ == 0; }
   /// This rank's clock.
   bool due_by_clock() const { return every_seconds_ > 0 && since_.seconds() >= every_seconds_; }
-  bool uses_clock() const { return every_seconds_ > 0; }
   bool never() const { return every_steps_ <= 0 && every_seconds_ <= 0; }
   /// It was done: the seconds begin anew.
   void done() { since_.restart(); }

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view kNumbers[] = {"loss", "accuracy", "learning_rate", "epoch"};
+constexpr std::string_view kEpoch = "epoch";
 
 const Variable* find_variable(const VariableStore& variables, const std::string& name) {
   const auto found = std::ranges::find(variables.variables(), name, &Variable::name);
@@ -32,23 +32,6 @@ std::string variable_text(const VariableStore& variables, const Variable& variab
                      std::sqrt(squares));
 }
 
-std::string norm_text(Trainer& trainer) {  // none before this job's first step
-  const std::optional<ClipTotals> totals = trainer.clip_totals();
-  return totals ? fmt::format("{:.6g}", totals->norm) : "unknown";
-}
-
-std::string number_text(const std::string& name, const StepResult& result, Trainer& trainer) {
-  const std::span<const std::string> part_names = trainer.part_names();
-  const auto part = static_cast<std::size_t>(std::ranges::find(part_names, name) - part_names.begin());
-  if (part < part_names.size())  // a step that another job did has left its total alone
-    return part < result.parts.size() ? fmt::format("{:.6g}", result.parts[part]) : "unknown";
-  if (name == "loss") return fmt::format("{:.6g}", result.loss);
-  if (name == "accuracy") return fmt::format("{:.6g}", result.accuracy);
-  if (name == "gradient_norm") return norm_text(trainer);
-  if (name == "learning_rate") return fmt::format("{:.6g}", result.learning_rate);
-  return fmt::format("{}", result.epoch + 1);
-}
-
 }  // namespace
 
 LoggingTensorHook::LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end)
@@ -56,16 +39,13 @@ LoggingTensorHook::LoggingTensorHook(std::vector<std::string> tensors, HookTimer
 
 void LoggingTensorHook::begin(HookContext& context) {
   const VariableStore& variables = context.variables();
-  const std::span<const std::string> parts = context.trainer().part_names();
-  GradientClip* clip = context.trainer().gradient_clip();
-  const bool measures = clip != nullptr && clip->rule().measures();
+  const StepMetrics& metrics = context.step_metrics();
   for (const std::string& name : tensors_) {
-    if (std::ranges::find(kNumbers, name) != std::end(kNumbers) || (measures && name == "gradient_norm") ||
-        find_variable(variables, name) != nullptr || std::ranges::find(parts, name) != parts.end())
+    if (name == kEpoch || metrics.find(name) != StepMetrics::kNone ||
+        find_variable(variables, name) != nullptr)
       continue;
-    std::string known = fmt::format("{}", fmt::join(kNumbers, ", "));
-    if (measures) known += ", gradient_norm";
-    for (const std::string& part : parts) known += ", " + part;
+    std::string known(kEpoch);
+    for (const StepMetrics::Metric& metric : metrics.metrics()) known += ", " + metric.name;
     for (const Variable& variable : variables.variables()) known += ", " + variable.name;
     throw Error(ErrorKind::config, fmt::format("there is no tensor '{}'", name), "",
                 fmt::format("There are: {}.", known));
@@ -73,30 +53,34 @@ void LoggingTensorHook::begin(HookContext& context) {
 }
 
 void LoggingTensorHook::after_run(HookContext& context, const StepResult& result) {
-  last_ = result;
+  step_ = result.step;
+  epoch_ = result.epoch + 1;
   const bool first = std::exchange(first_, false) && !timer_.never();
   if (!first && !timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
   log(context);
 }
 
 void LoggingTensorHook::end(HookContext& context) {
-  if (at_end_ && last_.step != logged_step_) log(context);
+  if (at_end_ && step_ != logged_step_) log(context);
+}
+
+std::string LoggingTensorHook::text_of(const std::string& name, const HookContext& context) const {
+  if (const Variable* variable = find_variable(context.variables(), name))
+    return variable_text(context.variables(), *variable);
+  if (name == kEpoch) return fmt::format("{}", epoch_);
+  const std::optional<double> value = context.step_metrics().value(name);
+  return value ? fmt::format("{:.6g}", *value) : "unknown";  // a step of an earlier job has no heads' losses
 }
 
 void LoggingTensorHook::log(HookContext& context) {
-  std::string line = fmt::format("step {}: ", last_.step);
-  const VariableStore& variables = context.variables();
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Variable* variable = find_variable(variables, tensors_[i]);
-    line += fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i],
-                        variable != nullptr ? variable_text(variables, *variable)
-                                            : number_text(tensors_[i], last_, context.trainer()));
-  }
+  std::string line = fmt::format("step {}: ", step_);
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    line += fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i], text_of(tensors_[i], context));
   if (logged_step_ >= 0) line += fmt::format(" ({:.3f} s)", since_.seconds());
   context.reports().note(line);
   since_.restart();
   timer_.done();
-  logged_step_ = last_.step;
+  logged_step_ = step_;
 }
 
 }  // namespace lockstep

@@ -15,21 +15,22 @@ namespace lockstep {
 
 class LoggingTensorHook : public Hook {
  public:
-  /// `tensors`: loss, accuracy, learning_rate, epoch, or variables, of which mean and L2 norm are shown. Due
-  /// at the session's first step, then by the timer; `at_end`: once more at the end.
+  /// `tensors`: epoch, names of step metrics (loss, learning_rate), or names of variables, of which mean and
+  /// L2 norm are shown. Due at the session's first step, then by the timer; `at_end`: once more at the end.
   LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end);
+  /// Throws Error(config) for a name that there is not.
   void begin(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
   void end(HookContext& context) override;
 
  private:
   void log(HookContext& context);
+  std::string text_of(const std::string& name, const HookContext& context) const;
 
   std::vector<std::string> tensors_;
   HookTimer timer_;
   bool at_end_, first_ = true;
-  StepResult last_;
-  std::int64_t logged_step_ = -1;
+  std::int64_t step_ = 0, epoch_ = 0, logged_step_ = -1;
   Timer since_;
 };
 

@@ -36,12 +36,17 @@ Verdict NanGuardHook::before_update(HookContext& context, const StepResult& resu
                "learning rate.");
 }
 
+void GradientGuardHook::begin(HookContext& context) {
+  norm_ = context.step_metrics().find("gradient_norm");
+  LOCKSTEP_CHECK(norm_ != StepMetrics::kNone, "no step measures the gradients");
+}
+
 Verdict GradientGuardHook::before_update(HookContext& context, const StepResult& result) {
   if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
-  const GradientClip& clip = *context.trainer().gradient_clip();
-  if (clip.must_wait() && (action_ == GuardAction::error || action_ == GuardAction::warn))
+  const StepMetrics& metrics = context.step_metrics();
+  if (metrics.may_wait(norm_) && (action_ == GuardAction::error || action_ == GuardAction::warn))
     return Verdict::update;
-  const double norm = context.trainer().clip_totals().value().norm;
+  const double norm = metrics.value(norm_).value();
   if (std::isfinite(norm)) return Verdict::update;
   return guard(
       context, action_,

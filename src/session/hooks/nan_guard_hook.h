@@ -33,10 +33,12 @@ class NanGuardHook : public Hook {
 class GradientGuardHook : public Hook {
  public:
   explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}
+  void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   GuardAction action_;
+  StepMetrics::Id norm_ = StepMetrics::kNone;
 };
 
 /// A spike: a loss above `factor` times the median of the last `window` losses that were none. Judged once

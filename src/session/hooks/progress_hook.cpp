@@ -13,6 +13,11 @@ ProgressHook::~ProgressHook() {
   if (reports_ != nullptr) reports_->set_line_writer({});
 }
 
+void ProgressHook::begin(HookContext& context) {
+  communication_ = context.step_metrics().find("communication_seconds");
+  input_ = context.step_metrics().find("input_seconds");
+}
+
 void ProgressHook::after_create_session(HookContext& context) {
   progress_ = std::make_unique<Progress>(
       Progress::Options{.terminal = Progress::is_terminal(stderr),
@@ -31,17 +36,17 @@ void ProgressHook::after_run(HookContext& context, const StepResult& result) {
 void ProgressHook::end(HookContext& context) { progress_->finish(sample(context)); }
 
 ProgressSample ProgressHook::sample(HookContext& context) const {
-  const Trainer& trainer = context.trainer();
+  const StepMetrics& metrics = context.step_metrics();
   ProgressSample sample;
-  sample.step = trainer.global_step();
+  sample.step = context.global_step();
   sample.total_steps = total_steps_;
   sample.epochs = epochs_;
-  sample.epoch = trainer.cursor().epoch + 1;
+  sample.epoch = context.cursor().epoch + 1;
   if (epochs_ > 0) sample.epoch = std::min(sample.epoch, epochs_);
   sample.loss = loss_;
   sample.samples = samples_;
-  sample.communication_seconds = trainer.communication_seconds();
-  sample.input_seconds = trainer.input_seconds();
+  sample.communication_seconds = metrics.value(communication_).value();
+  sample.input_seconds = metrics.value(input_).value();
   return sample;
 }
 

@@ -20,6 +20,7 @@ class ProgressHook : public Hook {
       : Hook("progress", HookScope::chief_only), total_steps_(total_steps), epochs_(epochs) {}
   ~ProgressHook() override;
 
+  void begin(HookContext& context) override;
   void after_create_session(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
   void end(HookContext& context) override;
@@ -29,6 +30,7 @@ class ProgressHook : public Hook {
 
   std::int64_t total_steps_, epochs_, samples_ = 0;
   double loss_ = 0;
+  StepMetrics::Id communication_ = StepMetrics::kNone, input_ = StepMetrics::kNone;
   RunReports* reports_ = nullptr;
   std::unique_ptr<Progress> progress_;
 };

@@ -16,17 +16,22 @@ StragglerHook::StragglerHook(int ranks, StragglerOptions options)
 
 void StragglerHook::begin(HookContext& context) {
   slice_ = context.rank_values().declare(1);
+  waiting_ = context.step_metrics().find("communication_seconds");
   hosts_ = host_names(context.control());
 }
 
 void StragglerHook::before_run(HookContext& context) {
   context.rank_values().mine(slice_)[0] = busy_;
-  waited_ = context.trainer().communication_seconds();
+  waited_ = seconds_waited(context);
   since_.restart();
 }
 
+double StragglerHook::seconds_waited(HookContext& context) const {
+  return context.step_metrics().value(waiting_).value();
+}
+
 Verdict StragglerHook::before_update(HookContext& context, const StepResult&) {
-  busy_ = since_.seconds() - (context.trainer().communication_seconds() - waited_);
+  busy_ = since_.seconds() - (seconds_waited(context) - waited_);
   if (!std::exchange(measured_, true) || !context.is_chief()) return Verdict::update;
   for (std::size_t rank = 0; rank < seconds_.size(); ++rank)
     seconds_[rank] = context.rank_values().of_rank(slice_, static_cast<int>(rank))[0];

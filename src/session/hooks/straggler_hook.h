@@ -25,9 +25,12 @@ class StragglerHook : public Hook {
   Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
+  double seconds_waited(HookContext& context) const;
+
   StragglerOptions options_;
   StragglerDetector detector_;
   RankValues::Slice slice_;
+  StepMetrics::Id waiting_ = StepMetrics::kNone;
   std::vector<std::string> hosts_;
   std::vector<double> seconds_;
   Timer since_;

@@ -19,19 +19,15 @@ void SummarySaverHook::after_run(HookContext& context, const StepResult& result)
   samples_ += result.samples;
   const bool due = timer_.due_by_step(result.step);
   if (!due && !(context.is_chief() && timer_.due_by_clock())) return;
-  const std::optional<ClipTotals> totals = context.trainer().clip_totals();
+  std::vector<RunReports::Value> values;
+  const StepMetrics& metrics = context.step_metrics();
+  for (StepMetrics::Id id = 0; id < metrics.size(); ++id) {
+    const StepMetrics::Metric& metric = metrics.metrics()[static_cast<std::size_t>(id)];
+    if (metric.use != StepMetrics::Use::summary || !context.parts().is_reported(metric.name)) continue;
+    if (const std::optional<double> value = metrics.value(id)) values.push_back({metric.name, *value});
+  }
   if (!context.is_chief()) return;
   timer_.done();
-  std::vector<RunReports::Value> values = {{"loss", result.loss}};
-  if (context.parts().accuracy) values.push_back({"accuracy", result.accuracy});
-  const std::span<const std::string> names = context.trainer().part_names();
-  for (std::size_t i = 0; i < result.parts.size(); ++i)
-    if (context.parts().reports_part(names[i])) values.push_back({names[i], result.parts[i]});
-  values.push_back({"learning_rate", result.learning_rate});
-  if (context.trainer().scales_loss()) values.push_back({"loss_scale", result.loss_scale});
-  if (totals) values.push_back({"gradient_norm", totals->norm});
-  if (totals && context.trainer().gradient_clip()->rule().clips_norm())
-    values.push_back({"clipped", totals->clipped});
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

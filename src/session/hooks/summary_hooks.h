@@ -10,11 +10,10 @@
 
 namespace lockstep {
 
-/// Loss, accuracy, learning rate, norm of the gradients and samples/s into event files and metrics.jsonl, and
-/// whatever the reports were given since. Creates and closes the files; what an earlier attempt wrote beyond
-/// the session's step is dropped. The chief writes; the other ranks are there because a GPU is waited for
-/// where the norm is recorded, in the same steps on all of them: the norm is that of a sum to which every
-/// rank's GPU has to come.
+/// Writes the step metrics that are meant for summaries, and samples/s, into event files and metrics.jsonl.
+/// Creates and closes the files, and drops what an earlier attempt wrote of later steps. The chief writes.
+/// All ranks read the metrics in the same steps, because a rank that reads one may wait for its GPU, and that
+/// for the GPUs of the other ranks (the norm of the summed gradients).
 class SummarySaverHook : public Hook {
  public:
   explicit SummarySaverHook(HookTimer timer) : Hook("summary_saver"), timer_(timer) {}
