@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stop before the end of the run, with its state saved: by a signal, because the time of the job is over,
-// by a file in the run directory. Each rank asks its sources; what it has found is one number that travels
-// with the step's exchange, and the largest of all ranks is what all of them do.
+// An interruption is a stop before the end of the run, with the state saved. A signal, the end of the job's
+// time or a file in the run directory causes it. Each rank asks its sources, and sends the most urgent
+// request as one number with the exchange of the step. All ranks follow the largest number.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@
 
 namespace lockstep {
 
-/// How a session came to its end. `finished`: nothing is left to do. `requeue`: saved, wants to go on in
-/// another job. `user`: saved, somebody wanted it to stop.
+/// How a session ended. `finished`: nothing is left to do. `requeue`: saved, to continue in another job.
+/// `user`: saved, a person asked for the stop.
 enum class Interruption { finished = 0, requeue = 1, user = 2 };
 
-/// What the program exits with: 0, 75 (EX_TEMPFAIL, what tools for Slurm take for "queue me again"), 130 (as
-/// shells say of INT).
+/// The exit code of the program: 0; 75 (EX_TEMPFAIL, on which tools for Slurm queue the job again); 130 (the
+/// code that shells report for INT).
 int exit_code(Interruption interruption);
 
-/// Why: a signal's number, or one of these.
+/// The reason: the number of a signal, or one of these.
 enum class InterruptionReason { none = 0, time_limit = 101, stop_file = 102 };
 
 struct InterruptionRequest {
@@ -34,22 +34,22 @@ struct InterruptionRequest {
   double code() const { return any() ? 1000.0 * static_cast<double>(kind) + reason : 0; }
   static InterruptionRequest from_code(double code);
 };
-/// "signal USR1", "the time of the job is nearly over".
+/// For people: "signal USR1", "the time of the job is nearly over".
 std::string interruption_text(const InterruptionRequest& request);
 
-/// What the signals so far ask for.
+/// The request of the signals that this process has received.
 InterruptionRequest signal_request();
-/// All ranks, where there is no step whose exchange could carry it: the most urgent of all ranks.
+/// The most urgent request of all ranks, where no exchange of a step carries it. All ranks.
 InterruptionRequest agreed(Communicator& communicator, const InterruptionRequest& mine, const char* what);
 
-/// Whom a rank asks.
+/// The sources of a rank.
 class InterruptionSources {
  public:
-  /// Called before each step and between the batches of an evaluation: must be cheap, and must not
+  /// Called before each step and between the batches of an evaluation. It must be cheap and must not
   /// communicate.
   using Source = std::function<InterruptionRequest()>;
   void add(Source source) { sources_.push_back(std::move(source)); }
-  /// The most urgent request so far; once made it stays.
+  /// The most urgent request so far. A request is never withdrawn.
   const InterruptionRequest& look();
 
  private:

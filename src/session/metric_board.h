@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What evaluations found, for the hooks that act on it (early stopping, best checkpoints). The same on all
-// ranks.
+// The results of evaluations, for the hooks that act on them (early stopping, best checkpoints). The same on
+// all ranks.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class MetricBoard {
     latest_.insert_or_assign(std::string(name), Entry{step, value});
     ++version_;
   }
-  /// Grows with each note: a cheap way to see that there is nothing new.
+  /// Grows with each note, so that a reader sees cheaply whether there is a new value.
   std::uint64_t version() const { return version_; }
   std::optional<Entry> latest(std::string_view name) const {
     const auto found = latest_.find(name);

@@ -28,7 +28,7 @@ int terminal_width(std::FILE* stream) {
   return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-// A terminal that has gone away is no reason to end a run: what could not be shown is dropped.
+// A closed terminal must not end a run: what cannot be shown is dropped.
 void show(std::FILE* stream, const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
     std::clearerr(stream);
@@ -38,7 +38,7 @@ std::string of_total(std::int64_t done, std::int64_t total) {
   return total > 0 ? fmt::format("{}/{}", done, total) : fmt::format("{}", done);
 }
 
-// A field of the line; the higher `importance`, the longer it stays when there is little room.
+// A field of the line. Fields of low importance are dropped first when there is little room.
 struct Field {
   std::string text;
   int importance;
@@ -95,7 +95,7 @@ std::string format_share(double share) {
 
 void RateMeter::add(const ProgressSample& sample, double now) {
   const double elapsed = now - last_time_;
-  if (!(elapsed > 0)) return;  // the next sample covers this one's step, too
+  if (!(elapsed > 0)) return;  // the next sample covers this step too
   const double keep = std::exp(-elapsed / kMemorySeconds);
   const auto move = [keep](double& sum, double difference) { sum = sum * keep + difference; };
   move(time_, elapsed);
@@ -151,7 +151,7 @@ void Progress::update(const ProgressSample& sample) {
   meter_.add(sample, now);
   if (now < next_time_ && !first_) return;
   if (options_.terminal) {
-    // Back to the first column at the end, so that a line from elsewhere starts there.
+    // The cursor returns to the first column, so that a line of another writer starts there.
     show(options_.stream, fmt::format("\r\033[K{}\r", progress_bar(sample, meter_, options_.width())));
     drawn_ = true;
     next_time_ = now + kRedrawSeconds;

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress of a long run: on a terminal one line that is redrawn, in a log a line now and then. Only rank 0
-// has one.
+// Progress of a long run: one line that is redrawn on a terminal, or a line every few seconds in a log. Only
+// rank 0 shows it.
 //
 // The formatting functions and the meter are pure; Progress adds the clock and the terminal. update() is
-// called after every step: it reads the clock, adds numbers, and allocates only when something is to be
-// shown.
+// called after every step. It reads the clock and adds numbers, and allocates only when it shows something.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace lockstep {
 
-/// Where a run stands. Sums are since any fixed moment: only differences count.
+/// The position of a run. Sums count from any fixed moment, because only differences are used.
 struct ProgressSample {
   std::int64_t step = 0;                                ///< steps done
   std::int64_t total_steps = 0;                         ///< 0: unknown
@@ -32,10 +31,10 @@ struct ProgressSample {
 std::string format_duration(double seconds);
 /// Three digits: "8.21", "812", "12.3k", "1.20M"; "?" if negative or not finite.
 std::string format_rate(double per_second);
-/// "3%"; below 0 or above 1 is cut off.
+/// "3%"; values below 0 or above 1 are clamped.
 std::string format_share(double share);
 
-/// Averages in which what lies kMemorySeconds back counts a third (1/e).
+/// Exponential averages: a value that is kMemorySeconds old has the weight 1/e.
 class RateMeter {
  public:
   static constexpr double kMemorySeconds = 10;
@@ -58,8 +57,7 @@ class RateMeter {
 
 /// "step 200/1000  epoch 3/10  loss 0.1234  12.3k samples/s  comm 3%  input 1%  left 3m05s".
 std::string progress_line(const ProgressSample& sample, const RateMeter& meter);
-/// The same with a bar in front, fitted into `width` columns: fields are left out from the least important
-/// one on.
+/// The same with a bar in front, fitted into `width` columns. The least important fields are dropped first.
 std::string progress_bar(const ProgressSample& sample, const RateMeter& meter, int width);
 
 class Progress {
@@ -67,23 +65,23 @@ class Progress {
   static constexpr double kRedrawSeconds = 0.1, kLineSeconds = 10;
 
   struct Options {
-    bool terminal = false;                             ///< redraw one line; else lines now and then
-    std::FILE* stream = stderr;                        ///< of the redrawn line
+    bool terminal = false;       ///< redraw one line; else write a line every few seconds
+    std::FILE* stream = stderr;  ///< of the redrawn line
     std::function<void(std::string_view)> write_line;  ///< lines for the log; called on the calling thread
     std::function<double()> now_seconds;               ///< monotonic; empty: the steady clock
-    std::function<int()> width;                        ///< of the terminal; empty: asked from the system
+    std::function<int()> width;                        ///< of the terminal; empty: as the system says
   };
   /// True if `stream` is a terminal on which a line can be redrawn.
   static bool is_terminal(std::FILE* stream);
 
-  /// `start` is where the run begins (a resumed one not at step 0).
+  /// `start` is where the run begins; for a resumed run that is not step 0.
   Progress(Options options, const ProgressSample& start);
 
   /// After each step.
   void update(const ProgressSample& sample);
   /// A line of its own, such as the result of an evaluation.
   void line(std::string_view text);
-  /// The last line: where the run stands, and how long it took. Removes the redrawn line.
+  /// Removes the redrawn line and writes the last one: the position of the run, and how long it took.
   void finish(const ProgressSample& sample);
 
  private:

@@ -20,13 +20,13 @@ RunState state_of(const JobRecord& last, double silent_seconds, const IsAlive& i
   return last.state == "starting" ? RunState::starting : RunState::running;
 }
 
-/// When a job was last there.
+/// When a job last existed.
 double end_of(const JobRecord& job, bool goes_on, double now) {
   if (job.ended()) return job.end;
   return goes_on ? now : std::max(job.heartbeat, job.begin);
 }
 
-/// `next_step`: where the next job began, or what is durable; its own last step where nothing is known.
+/// `next_step`: where the next job began; for the last job its own last step.
 void add_times(RunProgress& all, const JobRecord& job, double end, std::int64_t next_step) {
   all.job_seconds += end - job.begin;
   if (job.first_step <= 0) {
@@ -42,7 +42,7 @@ void add_times(RunProgress& all, const JobRecord& job, double end, std::int64_t 
   const double share = steps > 0 ? static_cast<double>(repeated) / static_cast<double>(steps) : 0;
   all.repeated_seconds += share * std::max(0.0, stepping - job.saving_seconds);
   all.saving_seconds += std::min(job.saving_seconds, stepping);
-  // A finished job spends its end on the last evaluation; of a running one it is not known what comes.
+  // A finished job spends its end on the last evaluation. The end of a running job is not known.
   if (job.ended() && job.state != "finished") all.stopping_seconds += end - last_step;
 }
 
@@ -93,7 +93,7 @@ RunProgress run_progress(const std::vector<JobRecord>& jobs, double now, const I
     if (!is_last) all.between_seconds += std::max(0.0, jobs[i + 1].begin - end);
   }
 
-  // The last job that made steps tells the rate.
+  // The rate is that of the last job that made steps.
   for (auto job = jobs.rbegin(); job != jobs.rend() && all.steps_per_second == 0; ++job) {
     const double seconds = job->last_step - job->first_step;
     if (job->first_step > 0 && seconds > 0 && job->step > job->begin_step)

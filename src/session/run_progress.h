@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `lockstep status` says, as arithmetic on the records of a run's jobs.
+// The numbers of `lockstep status`, computed from the records of a run's jobs.
 //
-// The time of the jobs is lost where it went into starting (until the first step), into waiting for
-// checkpoints, into steps that a later job did again because nothing was saved of them, and into stopping;
-// the rest, steps that count and evaluations, is effective. The time between jobs is the queue's.
+// Lost time: starting (until the first step), waiting for checkpoints, steps that a later job repeated
+// because they were not saved, and stopping. All other time of the jobs is effective: steps that count, and
+// evaluations. The time between jobs is spent in the queue.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,20 @@
 
 namespace lockstep {
 
-/// Waiting: the last job ended with exit code 75, another one is to go on. Crashed: it ended without a word.
+/// Waiting: the last job ended with exit code 75, and another one is to continue. Crashed: the last job ended
+/// without a record of its end.
 enum class RunState { starting, running, waiting, finished, stopped, failed, crashed };
 const char* name_of(RunState state);
 
 struct RunProgress {
   RunState state = RunState::crashed;
-  double silent_seconds = 0;  ///< since the last sign of life of a job that has not ended
+  double silent_seconds = 0;  ///< since the last heartbeat of a job that has not ended
   int jobs = 0;
   std::int64_t step = 0, total_steps = 0;
-  double steps_per_second = 0;  ///< of the last job, evaluations and checkpoints among them; 0: unknown
+  double steps_per_second = 0;  ///< of the last job, with evaluations and checkpoints; 0: unknown
   double left_seconds = -1;     ///< of computing, at that rate; -1: unknown
-  /// When the run will be finished at the pace of all its jobs and the time between them; seconds since
-  /// 1970; 0: unknown.
+  /// When the run will be finished at the pace so far, including the time between jobs. Seconds since 1970;
+  /// 0: unknown.
   double finish_time = 0;
   double job_seconds = 0;      ///< of all jobs together
   double between_seconds = 0;  ///< from the end of a job to the begin of the next
@@ -41,15 +42,15 @@ struct RunProgress {
   double effective_share() const { return job_seconds > 0 ? 1 - lost_seconds() / job_seconds : 0; }
 };
 
-/// Whether the process of a record is there; nothing: it cannot be told from here.
+/// Whether the process of a record exists; nothing: this process cannot tell.
 using IsAlive = std::function<std::optional<bool>(const JobRecord&)>;
-/// By /proc, where the job runs on this host and this process sees the same process numbers.
+/// Looks into /proc. Tells something only if the job runs on this host with the same process numbers.
 std::optional<bool> is_alive_here(const JobRecord& record);
 
 /// `jobs` is not empty. `now`: seconds since 1970.
 RunProgress run_progress(const std::vector<JobRecord>& jobs, double now, const IsAlive& is_alive);
 
-/// A job that cannot be seen from here has crashed when it was silent for so long.
+/// A job whose process cannot be seen counts as crashed after so long a silence.
 inline constexpr double kSilentSeconds = 60;
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 
-/// One list of members for both directions.
+/// One list of members for writing and reading.
 template <typename Record, typename Visit>
 void visit(Record& r, Visit&& member) {
   member("state", r.state);
@@ -83,12 +83,12 @@ std::vector<JobRecord> read_jobs(const std::string& run_dir) {
   const std::string path = run_dir + "/status.json";
   if (std::error_code code; !fs::exists(path, code)) return jobs;
   if (auto last = job_record(read_whole_file(path)); last) {
-    // Between its way into jobs.jsonl and the next status.json a start may have been killed.
+    // A start may have been killed after it moved the record to jobs.jsonl and before it wrote status.json.
     if (jobs.empty() || jobs.back().begin != last->begin) jobs.push_back(std::move(*last));
     return jobs;
   }
-  throw Error(ErrorKind::config, "this is no status that this version knows", path,
-              "It says how far the run is; the run itself needs it not. Remove it if it is damaged.");
+  throw Error(ErrorKind::config, "this version does not know this format of a status file", path,
+              "Only `lockstep status` reads it; the run does not need it. Remove it if it is damaged.");
 }
 
 int jobs_without_gain(const std::vector<JobRecord>& jobs, std::int64_t step) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a training run's numbers go: event files, metrics.jsonl, lines for people. The hooks decide what and
-// when. On the chief only; on other ranks every call does nothing.
+// Where the numbers of a training run go: event files, metrics.jsonl, lines for people. The hooks decide what
+// is reported, and when. On ranks other than the chief every call does nothing.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class RunReports {
     double value;
     bool event = true;  ///< false: only into metrics.jsonl
   };
-  /// Numbers of one name, for metrics.jsonl alone.
+  /// Numbers of one name, for metrics.jsonl only.
   using List = MetricsLog::List;
   using LineWriter = std::function<void(std::string_view)>;
 
@@ -35,23 +35,23 @@ class RunReports {
 
   RunReports(bool is_chief, std::string run_dir, Options options);
 
-  /// Opens the files, or those of a new attempt; what earlier ones wrote of steps above `step` is dropped.
-  /// Before it, nothing is recorded: a run that is finished already must not leave empty files.
+  /// Opens the files of a new attempt, and drops what earlier attempts wrote of steps above `step`. Nothing
+  /// is recorded before this call, so that a run that is already finished leaves no empty files.
   /// `evaluated_step`: the last one whose evaluation counts; an earlier attempt may have been killed just
   /// after it had run a deferred one (deferred_calls.h).
   void resume_from(std::int64_t step, std::int64_t evaluated_step);
   /// One record: a line of metrics.jsonl, and an event for each value. `epoch` counts from 1.
   void record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values,
               std::span<const List> lists = {});
-  /// An event alone, among those of training.
+  /// One event of training, without a line of metrics.jsonl.
   void event(std::string_view tag, std::int64_t step, double value);
   void flush();
   /// Flushes and closes the files.
   void close();
 
-  /// A line for people ("checkpoint ..."): to the progress display if there is one, else to the log.
+  /// A line for people ("checkpoint ..."). It goes to the progress display if there is one, else to the log.
   void note(const std::string& text);
-  /// Where notes go; empty: to the log.
+  /// Where notes go; empty: the log.
   void set_line_writer(LineWriter writer) { write_line_ = std::move(writer); }
 
  private:

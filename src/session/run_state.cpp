@@ -128,14 +128,14 @@ std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor
   return wrong;
 }
 
-/// Those of a hook's tensors that the file has in this shape.
+/// Reads the tensors that the file has in the same shape.
 void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTensor> hook_state) {
   for (const CheckpointTensor& wanted : hook_state) {
     const CheckpointEntry* entry = find_entry(file, wanted.path);
     if (entry != nullptr && entry->shape == wanted.tensor.shape() && entry->dtype == wanted.tensor.dtype())
       file.read_into(wanted.path, wanted.tensor);
     else
-      log_warning("the checkpoint has no {} of this size: it begins anew", wanted.path);
+      log_warning("the checkpoint has no {} of this size: it keeps its initial values", wanted.path);
   }
 }
 

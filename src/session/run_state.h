@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of a run that a checkpoint keeps: variables, slots, cursor; and its way to and from a file. The
-// chief reads and writes files; all ranks follow.
+// The state of a run that a checkpoint keeps (variables, slots, cursor), and how it is found and restored.
+// The chief reads files; all ranks get the result.
 #pragma once
 
 #include <optional>
@@ -16,17 +16,18 @@
 
 namespace lockstep {
 
-/// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only. They are in
-/// host memory, brought up to date; with `on_device`, where variables and optimizer are on a GPU, what the
-/// update moves is left there and marked so, and only running statistics are brought.
+/// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only. The tensors
+/// are in host memory and up to date. With `on_device`, where variables and optimizer are on a GPU, the
+/// tensors that the update changes stay there and are marked so; only running statistics are copied to the
+/// host.
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
                                             bool on_device = false);
 
-/// What the checkpoint of a run says about it: where it is, and the configuration as run.
+/// The header of a run's checkpoint: the position of the run, and the configuration as run.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
                             const std::string& config_text);
 
-/// The checkpoint that a run continues from, as the chief found it; the same on all ranks.
+/// The checkpoint that a run continues from. The chief finds it; it is the same on all ranks.
 struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
   CheckpointHeader header;  ///< without digest and times
@@ -34,13 +35,13 @@ struct FoundCheckpoint {
   bool exists() const { return !path.empty(); }
 };
 
-/// All ranks: the chief looks (in run_dir for the newest intact one, warning about damaged ones, or at `file`
-/// if it is not empty), all get the answer. Throws the same Error(checkpoint) on all ranks.
+/// All ranks. The chief looks at `file`; if that is empty, it takes the newest intact one in run_dir and
+/// warns of damaged ones. Throws the same Error(checkpoint) on all ranks.
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
 
-/// All ranks: the chief reads the tensors, all get them. A checkpoint of another model throws
-/// Error(checkpoint) that names what is missing or has another shape. `hook_state`
-/// (HookContext::state()) may be missing, where a hook is new: it keeps its values, with a warning.
+/// All ranks. The chief reads the tensors and broadcasts them. A checkpoint of another model throws
+/// Error(checkpoint), which names what is missing or has another shape. State of a hook (`hook_state`,
+/// HookContext::state()) may be missing if the hook is new: it keeps its values, and a warning says so.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                    Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
 

@@ -59,7 +59,7 @@ RunStatus::RunStatus(std::string run_dir, JobRecord mine)
   record_.state = "starting";
   record_.begin = unix_time();
   if (!before_.empty()) try {
-      // The last one may be there already, if a start was killed right here.
+      // The last record may be in the file already, if a start was killed right after this.
       const std::string path = run_dir_ + "/jobs.jsonl", last = to_json(before_.back());
       std::error_code code;
       if (!std::filesystem::exists(path, code) || read_whole_file(path).find(last) == std::string::npos)
@@ -76,11 +76,6 @@ RunStatus::~RunStatus() {
   } catch (const std::exception& error) {
     log_warning("{}", error.what());
   }
-}
-
-std::int64_t RunStatus::begin_step() const {
-  const std::lock_guard lock(mutex_);
-  return record_.begin_step;
 }
 
 void RunStatus::set_total_steps(std::int64_t steps) {
@@ -135,7 +130,7 @@ void RunStatus::write() {
     write_file_atomically(run_dir_ + "/status.json", text + "\n");
   } catch (const std::exception& error) {
     if (!std::exchange(warned_, true))
-      log_warning("the run goes on, but `lockstep status` will not know of it: {}", error.what());
+      log_warning("the run continues, but its status cannot be written: {}", error.what());
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps status.json (run_record.h) while a job runs: on the chief, in a thread of its own, every few seconds,
-// so that a step pays for a few stores to memory only. A file that cannot be written is one warning.
+// Writes status.json (run_record.h) while a job runs: on the chief, in a thread of its own, every few
+// seconds. A step only stores a few numbers in memory. If the file cannot be written, one warning says so.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class RunStatus {
  public:
   static constexpr double kHeartbeatSeconds = 5;
 
-  /// The chief, holding the run directory's lock: what the last job left goes to jobs.jsonl, and this one
-  /// begins. `mine`: what is known of it already.
+  /// The chief, which holds the lock of the run directory. Moves the record of the last job to jobs.jsonl and
+  /// begins that of this one. `mine`: what is known of this job.
   RunStatus(std::string run_dir, JobRecord mine);
   ~RunStatus();
   RunStatus(const RunStatus&) = delete;
@@ -27,15 +27,14 @@ class RunStatus {
 
   /// The jobs before this one.
   const std::vector<JobRecord>& before() const { return before_; }
-  std::int64_t begin_step() const;
 
-  // The loop's thread.
+  // For the thread of the loop.
   void set_total_steps(std::int64_t steps);
   void first_step_begins();
   void step_done(std::int64_t step, double loss);
   void waited_for_checkpoints(double seconds);
 
-  /// The job's last word, written at once; later ones do nothing.
+  /// Records the end of the job and writes it at once. Later calls do nothing.
   void end(const std::string& state, int exit_code, const std::string& reason);
 
  private:
@@ -50,7 +49,7 @@ class RunStatus {
   Coordinator coordinator_;  // last: its thread ends before what it uses
 };
 
-/// Of this process: host, process, job of the queue.
+/// The record of this process: host, process, job of the queue.
 JobRecord this_job(int ranks, std::int64_t begin_step, std::string config_hash);
 
 }  // namespace lockstep

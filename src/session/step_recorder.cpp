@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *kInput = "input", *kForward = "forward", *kLoss = "loss", *kBackward = "backward",
                      *kSum = "sum", *kUpdate = "update";
-/// Rows that travel with the others and are no part of the record: the samples of each microshard.
+/// A row that is gathered with the others and is not part of the record: the samples of each microshard.
 constexpr const char* kSamples = "samples";
 
 std::size_t most_shards(const ExecutorContext& context) {
@@ -84,7 +84,7 @@ void StepRecorder::add_operation_backward(int number) {
       add_row(kBackward, layer, fmt::format("gradient of its input from {}", value_text(input)), true);
 }
 
-// The layer as the user wrote it, with those that run in the same pass: "conv1 + relu1".
+// The layer as the user wrote it, and those that run in the same pass: "conv1 + relu1".
 std::string StepRecorder::layer_text(const Graph::Operation& operation) const {
   std::string text = operation.layer->name();
   if (operation.node < 0) return text;
@@ -106,7 +106,7 @@ std::span<const Variable> StepRecorder::variables_of(const Graph::Operation& ope
       static_cast<std::size_t>(node.last_variable - node.first_variable));
 }
 
-// Of the device's memory; a device with queues gets its work done first.
+// Of memory of the device, whose queued work ends first.
 std::uint64_t StepRecorder::hash_bytes(const void* data, std::size_t bytes) const {
   if (context_.device.is_host()) return hash64(data, bytes);
   std::vector<char> copy(bytes);
@@ -151,7 +151,7 @@ std::uint64_t StepRecorder::hash(const SparseRows& rows, std::int32_t count, con
   return hash64(parts, sizeof parts);
 }
 
-// The count is on the device, too.
+// The count is on the device as well.
 std::uint64_t StepRecorder::hash_leaf(const SparseRows& rows, const Variable& table) const {
   std::int32_t count = 0;
   context_.device.copy_to_host(&count, rows.count, sizeof count);

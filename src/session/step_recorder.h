@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the record of a step (step_record.h): an observer that hashes what it sees. All its memory is taken
-// when it is made; the step that it observes takes longer, and has the same bits.
+// Makes the record of a step (step_record.h): an observer that hashes what it sees. It allocates only when it
+// is made. The observed step takes longer and has the same bits.
 //
 //   clear(), Trainer::observe(&recorder), compute(), summed(), apply(), gather(communicator, true)
 #pragma once
@@ -19,16 +19,16 @@ namespace lockstep {
 
 class StepRecorder : public StepObserver {
  public:
-  /// `calls`: what the observed executor calls. All ranks. References outlive the recorder.
+  /// `calls`: those of the observed executor. All ranks. References outlive the recorder.
   StepRecorder(const ExecutorContext& context, const Graph::Calls& calls);
 
-  /// Forgets what was seen, before the step.
+  /// Forgets the step before. Called before the step.
   void clear();
-  /// When gradients are summed: `gradients` is flat as in the variable store; `sparse` (may be null) are
-  /// those of sparse tables.
+  /// Called when gradients are summed. `gradients` is flat as in the variable store; `sparse` (may be null)
+  /// holds those of sparse tables.
   void summed(const float* gradients, const SparseGradients* sparse);
-  /// All ranks: its hashes, those of the variables with them if the step is `finished`, and the hosts. The
-  /// caller adds the step's numbers and the environment.
+  /// The hashes of all ranks and their hosts; if the step is `finished`, also the hashes of the variables.
+  /// The caller adds the step's numbers and the environment. All ranks.
   StepRecord gather(Communicator& communicator, bool finished);
 
   void fetched(const Microshard&, const Lane&, const float* features) override;
@@ -68,7 +68,7 @@ class StepRecorder : public StepObserver {
   ExecutorContext context_;
   const Graph::Calls& calls_;
   Range own_;
-  std::size_t stride_;           // microshards that a rank has at most, at least 1
+  std::size_t stride_;           // the most microshards that a rank has, at least 1
   std::vector<RecordRow> rows_;  // without hashes
   std::vector<Rows> of_operation_;
   int samples_ = 0, features_ = 0, loss_ = 0, d_outputs_ = 0, sums_ = 0, updates_ = 0;

@@ -129,7 +129,8 @@ class Metric : public Hook {
  public:
   explicit Metric(std::vector<double> values) : Hook("metric"), values_(std::move(values)) {}
   void after_run(HookContext& s, const StepResult& r) override {
-    s.eval_metrics().note("eval/loss", r.step, values_[static_cast<std::size_t>(r.step - 1) % values_.size()]);
+    s.eval_metrics().note("eval/loss", r.step,
+                          values_[static_cast<std::size_t>(r.step - 1) % values_.size()]);
   }
 
  private:

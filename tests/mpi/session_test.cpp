@@ -279,6 +279,12 @@ TEST(Hooks, RankValuesAreExchangedWithTheStep) {
   EXPECT_EQ(run.tiny.variables().hash(), plain.tiny.variables().hash());
 }
 
+TEST(Hooks, RankValuesAreDeclaredInBeginOnly) {
+  TestRun run;
+  run.add<At>("after_create_session", -1, -1, [](HookContext& s) { s.rank_values().declare(1); });
+  EXPECT_THROW(run.run(), SharedError);
+}
+
 TEST(Hooks, SaveRequestOfOneRankReachesAll) {
   TestRun run;
   std::vector<std::int64_t> taken;

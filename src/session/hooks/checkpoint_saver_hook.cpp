@@ -21,7 +21,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Says which one is broken.
+/// Throws an error that names the first value that is not finite.
 void require_finite(const VariableStore& variables, std::int64_t step) {
   for (const CheckpointTensor& tensor : state_tensors(variables, nullptr)) {
     const float* values = tensor.tensor.f32();
@@ -53,7 +53,7 @@ void CheckpointSaverHook::begin(HookContext& context) {
   tell(context, [&](CheckpointSaverListener& listener) { listener.begin(context); });
 }
 
-/// Calls each listener, on the chief; what one throws ends the run on all ranks, in order.
+/// Calls each listener, on the chief. An error of a listener ends the run on all ranks.
 void CheckpointSaverHook::tell(HookContext& context, FunctionRef<void(CheckpointSaverListener&)> what) {
   if (!context.is_chief()) return;
   for (const auto& listener : listeners_) context.keep_errors(*this, [&] { what(*listener); });
@@ -93,15 +93,14 @@ void CheckpointSaverHook::after_run(HookContext& context, const StepResult& resu
   const bool due =
       best || requested || schedule_.due_by_count(result.step, result.epoch_ended, result.epoch + 1);
   collect(context);
-  // The last one comes at the end, behind the last evaluation: a run that it calls finished has nothing left
-  // to do.
+  // The last checkpoint is written at the end, after the last evaluation.
   if (context.should_stop()) return;
   if (due) save(context);
   if (context.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
     context.request_save();
 }
 
-/// The metric that an evaluation of this step has just found; retention is told.
+/// The metric that an evaluation of this step has found; also noted for retention.
 std::optional<double> CheckpointSaverHook::new_metric(HookContext& context) {
   if (options_.best_metric.empty() || context.eval_metrics().version() == seen_metrics_) return std::nullopt;
   seen_metrics_ = context.eval_metrics().version();
@@ -111,7 +110,7 @@ std::optional<double> CheckpointSaverHook::new_metric(HookContext& context) {
   return entry->value;
 }
 
-/// True if it is the best so far, which it then becomes.
+/// True if the metric is the best so far; it is then remembered as the best.
 bool CheckpointSaverHook::is_best(double metric, std::int64_t step) {
   const bool larger = saver_.options().retention.larger_is_better;
   if (best_[1] >= 0 && !(larger ? metric > best_[0] : metric < best_[0])) return false;
@@ -133,7 +132,7 @@ void CheckpointSaverHook::collect(HookContext& context) {
   }
 }
 
-/// The same on all ranks: variables that differ or are broken are an error, not a checkpoint.
+/// Throws the same error on all ranks if variables differ between ranks or are not finite.
 void CheckpointSaverHook::check(HookContext& context) {
   if (!options_.compare_ranks && !options_.require_finite) return;
   const std::int64_t step = context.global_step();
@@ -142,7 +141,7 @@ void CheckpointSaverHook::check(HookContext& context) {
     if (options_.compare_ranks)
       require_same_bits(context.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
-    // A checkpoint of broken variables would be what a resumed run begins with.
+    // A resumed run would begin with the broken variables.
     if (options_.require_finite && !fingerprint.finite) require_finite(context.variables(), step);
   });
 }
@@ -164,8 +163,8 @@ void CheckpointSaverHook::save(HookContext& context) {
 }
 
 void CheckpointSaverHook::end(HookContext& context) {
-  // An evaluation that took place because it is the end is no part of the run's state: a run that goes on
-  // later, to more steps, has the bits of one that never ended here.
+  // The evaluation at the end is not part of the run's state: a run that continues to more steps later has
+  // the bits of one that never ended here.
   new_metric(context);
   if (context.restored_step() != context.global_step() || context.ran_deferred()) {
     set_long_phase("the last checkpoint");

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves checkpoints: every so many steps, epochs and seconds, as often as failures make it worth while, at
-// the session's start, after an evaluation that is the best so far, on request, and at the end. The chief
-// writes, in the background (saver.h). A save is a matter of all ranks: they compare their variables first,
-// so that no broken bit of one gets into a checkpoint. What only the chief knows (its clock, that the last
-// save has ended) becomes a request, one step later.
+// Saves checkpoints: every so many steps, epochs and seconds; as often as the time between failures suggests;
+// at the start of the session; after an evaluation that is the best so far; on request; and at the end. The
+// chief writes, in the background (saver.h). All ranks take part in a save: they compare their variables
+// first, so that no checkpoint holds a broken bit of one rank. What only the chief knows (its clock, the end
+// of the save before) becomes a request, which all ranks follow one step later.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-/// Told of every save, on the chief. before_save comes before the variables are copied, after_save when the
-/// file is durable, a step or more later if it is written in the background.
+/// Is told of every save, on the chief: before_save before the variables are copied, after_save when the file
+/// is durable. In the background that is a step or more later.
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;
@@ -38,11 +38,11 @@ class CheckpointSaverHook : public Hook {
   struct Options {
     CheckpointTriggers triggers;
     std::string
-        best_metric;  ///< "eval/loss": for retention, and for a save when it is the best so far; empty: none
+        best_metric;  ///< "eval/loss": for retention, and for a save when it is best so far; empty: none
     bool compare_ranks = true;   ///< before each save
-    bool require_finite = true;  ///< broken variables are an error, not a checkpoint
+    bool require_finite = true;  ///< values that are not finite are an error, not a checkpoint
     std::string config_text;     ///< for the files' headers
-    double meet_seconds = 5;     ///< how often ranks meet while they wait for the last one
+    double meet_seconds = 5;     ///< how often ranks synchronise while they wait for the last one
     CheckpointCopyWays copy_ways;
   };
   /// `saver` outlives the hook.
@@ -73,7 +73,7 @@ class CheckpointSaverHook : public Hook {
   CheckpointSchedule schedule_;
   std::vector<std::unique_ptr<CheckpointSaverListener>> listeners_;
   bool prepared_ = false;
-  bool postponed_ = false;  ///< the chief's: due, and another one is still being written
+  bool postponed_ = false;  ///< on the chief: a save is due, and another one is still being written
   std::uint64_t seen_metrics_ = 0;
   double best_[2] = {0, -1};  ///< value, step; step -1: none yet
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares a hash of the variables of all ranks every so many steps: a rank that has drifted (broken memory,
-// a defect) is named. Before each checkpoint the saver compares, too.
+// Compares a hash of the variables of all ranks every so many steps, and names a rank that differs (broken
+// memory, a defect). The checkpoint saver makes the same check before each save.
 #pragma once
 
 #include "session/hook.h"

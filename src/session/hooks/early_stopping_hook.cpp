@@ -9,7 +9,8 @@ namespace lockstep {
 
 namespace {
 
-/// The metric, if an evaluation has just noted it. One that evaluations do not give is an error on all ranks.
+/// The metric, if an evaluation of this step has noted it. Throws the same error on all ranks for a metric
+/// that no evaluation gives.
 std::optional<MetricBoard::Entry> news(const MetricBoard& board, std::uint64_t& seen,
                                        const std::string& metric, std::int64_t step) {
   if (board.version() == seen) return std::nullopt;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Early stopping by what evaluations find (HookContext::eval_metrics()). The decision is the same on all
-// ranks, and what it rests on is kept in checkpoints: a resumed run stops at the step at which the
-// uninterrupted one does.
+// Early stopping by the results of evaluations (HookContext::eval_metrics()). The decision is the same on all
+// ranks. What it depends on is kept in checkpoints, so that a resumed run stops at the same step as one that
+// was not interrupted.
 #pragma once
 
 #include "session/hook.h"
@@ -26,7 +26,7 @@ class StopAtThresholdHook : public Hook {
 };
 
 /// Stops when the best value so far is `max_steps` steps old or more. Better is strictly larger (`increase`)
-/// or smaller; evaluations before `min_steps` do not count, NaN is never better.
+/// or smaller. Evaluations before `min_steps` do not count; NaN is never better.
 class StopWithoutProgressHook : public Hook {
  public:
   StopWithoutProgressHook(std::string name, std::string metric, bool increase, std::int64_t max_steps,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluation in memory: with the variables as they are, on all ranks, every sample once. What it finds goes
-// to the session's metrics ("eval/loss", "eval/accuracy"), the reports and the log.
+// Evaluates on all ranks with the variables in memory, every sample once. The results go to
+// HookContext::eval_metrics() ("eval/loss", "eval/accuracy"), the reports and the log.
 #pragma once
 
 #include "session/hook.h"
@@ -12,7 +12,8 @@ namespace lockstep {
 
 class EvaluationHook : public Hook {
  public:
-  /// Every so many epochs and steps (0: never for this reason), and always at the end. References outlive it.
+  /// Every so many epochs and steps (0: never for this reason), and always at the end. `evaluation` outlives
+  /// it.
   EvaluationHook(Evaluation& evaluation, std::int64_t every_epochs, std::int64_t every_steps)
       : Hook("evaluation"), evaluation_(evaluation), every_epochs_(every_epochs), every_steps_(every_steps) {}
 

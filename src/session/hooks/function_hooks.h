@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks around a function of the user's: for programs in C++.
+// Hooks that call a function, for programs in C++.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ class FinalOpsHook : public Hook {
   Function function_;
 };
 
-/// Changes the samples of every step (train/trainer.h, Feed): augmentation, synthetic data.
+/// Changes the samples of every step (Feed): augmentation, synthetic data.
 class FeedHook : public Hook {
  public:
   FeedHook(std::string name, Feed feed) : Hook(std::move(name)), feed_(std::move(feed)) {}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// When something is due: at multiples of n steps, so that a resumed run does it at the same steps as one that
-// was not interrupted, or when n seconds have passed since the last time.
+// Says when something is due: at multiples of n steps, or n seconds after the last time. Multiples of steps
+// are the same in a resumed run and in one that was not interrupted.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ class HookTimer {
   HookTimer(std::optional<std::int64_t> every_steps, std::optional<double> every_seconds)
       : every_steps_(every_steps.value_or(0)), every_seconds_(every_seconds.value_or(0)) {}
 
-  /// The same on all ranks. `step` counts steps that are done.
+  /// The same on all ranks. `step`: steps done.
   bool due_by_step(std::int64_t step) const { return every_steps_ > 0 && step % every_steps_ == 0; }
-  /// This rank's clock.
+  /// By the clock of this rank.
   bool due_by_clock() const { return every_seconds_ > 0 && since_.seconds() >= every_seconds_; }
   bool never() const { return every_steps_ <= 0 && every_seconds_ <= 0; }
-  /// It was done: the seconds begin anew.
+  /// It was done: the seconds count from now.
   void done() { since_.restart(); }
 
  private:

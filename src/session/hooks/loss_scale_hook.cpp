@@ -25,7 +25,7 @@ Verdict LossScaleHook::before_update(HookContext& context, const StepResult& res
     if (options_.dynamic) state_.finite(options_);
     return Verdict::update;
   }
-  if (!std::isfinite(result.loss)) {  // the NaN guard has said what becomes of it
+  if (!std::isfinite(result.loss)) {  // the NaN guard has decided
     state_.good_steps = 0;
     return Verdict::update;
   }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moves a dynamic loss scale: halved where the step's gradients are not finite, whose update is left out;
-// doubled after so many steps on end with finite ones. Both numbers are kept in checkpoints.
+// Adapts a dynamic loss scale. Gradients that are not finite halve it and skip the update; so many
+// consecutive steps with finite gradients double it. Checkpoints keep the scale and the number of those
+// steps.
 #pragma once
 
 #include "optim/loss_scale.h"
@@ -11,8 +12,8 @@
 
 namespace lockstep {
 
-/// The summed gradients are the same on all ranks, so is what follows from them. Gradients that are not
-/// finite at a scale that cannot be lowered (1, or a fixed one) are what `on_nan` says.
+/// The decision depends on the summed gradients alone, so it is the same on all ranks. If gradients are not
+/// finite and the scale cannot be lowered (it is 1, or fixed), `on_nan` decides.
 class LossScaleHook : public Hook {
  public:
   LossScaleHook(const LossScale& scale, GuardAction on_nan);

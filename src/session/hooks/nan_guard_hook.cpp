@@ -42,7 +42,7 @@ void GradientGuardHook::begin(HookContext& context) {
 }
 
 Verdict GradientGuardHook::before_update(HookContext& context, const StepResult& result) {
-  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has said what becomes of it
+  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard has decided
   const StepMetrics& metrics = context.step_metrics();
   if (metrics.may_wait(norm_) && (action_ == GuardAction::error || action_ == GuardAction::warn))
     return Verdict::update;
@@ -68,7 +68,7 @@ void LossSpikeHook::begin(HookContext& context) {
 }
 
 Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& result) {
-  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard's
+  if (!std::isfinite(result.loss)) return Verdict::update;  // the NaN guard decides
   const auto seen = static_cast<std::size_t>(seen_);
   if (seen >= losses_.size()) {
     std::copy(losses_.begin(), losses_.end(), sorted_.begin());

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loss that is NaN or infinite, gradients that are, and a loss that jumps: seen before the variables move.
+// Guards against a loss or gradients that are NaN or infinite, and against a loss that jumps. They act before
+// the variables are updated.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ namespace lockstep {
 /// update, or only logs it. All ranks alike.
 Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice);
 
-/// Judges the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
+/// Checks the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
@@ -27,9 +28,9 @@ class NanGuardHook : public Hook {
   GuardAction action_;
 };
 
-/// Judges the norm of the gradients, which is the same on all ranks, where they are clipped by norms: one
-/// that is not finite makes them NaN everywhere. On a GPU the host would have to wait for the norm in each
-/// step. It does so where not to update is the point (stop, skip); else it is the next loss that is NaN.
+/// Checks the norm of the gradients, where they are clipped by norms: a norm that is not finite makes all of
+/// them NaN. The norm is the same on all ranks. On a GPU the host has to wait for it. It does so in each step
+/// for the actions that prevent the update (stop, skip); with the others the next loss is NaN.
 class GradientGuardHook : public Hook {
  public:
   explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}
@@ -41,8 +42,8 @@ class GradientGuardHook : public Hook {
   StepMetrics::Id norm_ = StepMetrics::kNone;
 };
 
-/// A spike: a loss above `factor` times the median of the last `window` losses that were none. Judged once
-/// there are `window` of them; they are kept in checkpoints.
+/// A spike is a loss above `factor` times the median of the last `window` losses that were no spikes. Losses
+/// are checked once there are `window` of them; checkpoints keep them.
 class LossSpikeHook : public Hook {
  public:
   LossSpikeHook(double factor, std::int64_t window, GuardAction action);
@@ -53,7 +54,7 @@ class LossSpikeHook : public Hook {
   double factor_;
   GuardAction action_;
   std::vector<double> losses_, sorted_;
-  double seen_ = 0;  ///< losses so far; the next one goes to losses_[seen_ % window]
+  double seen_ = 0;  ///< losses so far; the next one is stored in losses_[seen_ % window]
 };
 
 }  // namespace lockstep

@@ -16,9 +16,8 @@ namespace lockstep {
 
 namespace {
 
-/// This rank's events of the Trace Event Format (Google, "Trace Event Format", 2016), joined by commas:
-/// complete events
-/// ("X") in microseconds, and metadata ("M") with the names. A process is a rank.
+/// This rank's events in the Trace Event Format (Google, "Trace Event Format", 2016), joined by commas:
+/// complete events ("X") in microseconds, and metadata ("M") with the names. A process is a rank.
 std::string events_of(const std::vector<ThreadTrace>& threads, int rank) {
   using Json = nlohmann::json;
   std::string text = Json{{"ph", "M"},
@@ -48,7 +47,7 @@ std::string events_of(const std::vector<ThreadTrace>& threads, int rank) {
   return text;
 }
 
-/// The texts of all ranks on rank 0, in their order; empty on the others. All ranks.
+/// The texts of all ranks in their order, on rank 0; nothing on the others. All ranks.
 std::vector<std::string> gather_texts(Communicator& group, const std::string& mine) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(group.size()));
   const std::uint64_t size = mine.size();
@@ -80,7 +79,7 @@ void ProfilerHook::before_run(HookContext& context) {
   const std::int64_t next = context.global_step() + 1;
   const bool due = every_ > 0 ? next >= first_ && (next - first_) % every_ == 0 : next == first_;
   if (started_ >= 0 || !due) return;
-  context.control().barrier("start of the profile");  // one zero for the clocks of all ranks
+  context.control().barrier("start of the profile");  // the clocks of all ranks start together
   context.trainer().device().mark_profile(true);
   start_trace();
   started_ = next;

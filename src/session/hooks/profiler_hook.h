@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profile of a few steps: every rank and thread, layer by layer, in one file that Perfetto and
-// chrome://tracing open.
+// Profiles a few steps: every rank and thread, layer by layer, in one file for Perfetto or chrome://tracing.
 #pragma once
 
 #include "session/hook.h"
@@ -11,22 +10,22 @@ namespace lockstep {
 
 class ProfilerHook : public Hook {
  public:
-  /// Of the steps that make global_step `first` to `last`. `every` > 0: again after so many steps. Written to
-  /// RUN_DIR/profile/trace-<first>-<last>.json by the chief.
+  /// Profiles the steps that make global_step `first` to `last`. `every` > 0: again after so many steps. The
+  /// chief writes RUN_DIR/profile/trace-<first>-<last>.json.
   ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every);
 
   bool communicates() const override { return true; }
   void begin(HookContext& context) override;
   void before_run(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
-  /// A stop in the middle: what there is.
+  /// After a stop in the middle of a profile, writes what there is.
   void end(HookContext& context) override;
 
  private:
   void write(HookContext& context, std::int64_t last);
 
   std::int64_t first_, last_, every_;
-  std::int64_t started_ = -1;  ///< the first step of the profile that is going on; -1: none
+  std::int64_t started_ = -1;  ///< the first step of the present profile; -1: none
 };
 
 }  // namespace lockstep

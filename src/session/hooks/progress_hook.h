@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress on the chief: a bar on a terminal, a line now and then in a log.
+// Shows progress on the chief: a bar on a terminal, or a line every few seconds in a log.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace lockstep {
 
 class ProgressHook : public Hook {
  public:
-  /// `total_steps` and `epochs`: what the run is to reach; 0: unknown.
+  /// `total_steps`, `epochs`: the length of the run; 0: unknown.
   ProgressHook(std::int64_t total_steps, std::int64_t epochs)
       : Hook("progress", HookScope::chief_only), total_steps_(total_steps), epochs_(epochs) {}
   ~ProgressHook() override;

@@ -37,7 +37,7 @@ void RecordHook::before_run(HookContext& context) {
   if (context.is_chief()) write_state(context, step);
 }
 
-/// The state first, and an older record away: a record is never beside a state that is not its own.
+/// Removes an older record and writes the state, so that no record lies beside the state of another step.
 void RecordHook::write_state(HookContext& context, std::int64_t step) {
   set_long_phase("writing the state before the recorded step");
   const SessionParts& parts = context.parts();
@@ -58,7 +58,7 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
   set_phase(fmt::format("step {}, recorded", step).c_str());
 }
 
-/// Another hook may end the run here, for a loss that is not finite: what is known by now is kept.
+/// Writes what is known so far, because another hook may end the run here (a loss that is not finite).
 Verdict RecordHook::before_update(HookContext& context, const StepResult& result) {
   if (!recording_) return Verdict::update;
   recorder_->summed(context.trainer().summed_gradients(), context.trainer().sparse_gradients());

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records steps for `lockstep replay` (--record N): before the step the chief writes the state, afterwards
-// the hashes of all ranks. A record that cannot be written is a warning; training goes on. Between recorded
-// steps it does nothing.
+// Records steps for `lockstep replay` (--record N). The chief writes the state before such a step, and the
+// hashes of all ranks after it. If a record cannot be written, a warning says so and training continues. In
+// other steps the hook does nothing.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 namespace {
-/// One USR2 to all ranks does not reach all of them before the same step.
+/// A USR2 to all ranks may reach them before different steps. Within this time it counts once.
 constexpr double kSameSignalSeconds = 1;
 }  // namespace
 

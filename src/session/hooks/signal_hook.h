@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals (core/run_signals.h) become requests of the session: to any one rank is enough.
+// Turns signals (core/run_signals.h) into interruptions and requests to save. A signal to one rank is enough.
 #pragma once
 
 #include "core/timer.h"

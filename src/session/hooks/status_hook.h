@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the run's status (run_status.h) how far it is.
+// Reports the steps of the loop to the status of the job (run_status.h).
 #pragma once
 
 #include "session/hook.h"
@@ -12,7 +12,7 @@ namespace lockstep {
 
 class StatusHook : public Hook {
  public:
-  /// Both outlive it; the chief's.
+  /// Both belong to the chief and outlive the hook.
   StatusHook(RunStatus* status, const Saver& saver)
       : Hook("status", HookScope::chief_only), status_(status), saver_(saver) {}
   void before_run(HookContext&) override { status_->first_step_begins(); }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells how long each step took, from its begin to its sums: what the watchdog's limit is found from. Hooks
-// are not counted if this one is added last.
+// Measures each step from its begin to the end of its exchange. The limit of the watchdog is derived from it.
+// The time does not include other hooks if this one is added last.
 #pragma once
 
 #include <functional>

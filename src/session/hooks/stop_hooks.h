@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that end a training: at a step, after so many steps, epochs or seconds.
+// Hooks that end training: at a step, or after so many steps, epochs or seconds.
 #pragma once
 
 #include "core/timer.h"
@@ -19,8 +19,8 @@ class StopAtStepHook : public Hook {
   std::int64_t last_step_;
 };
 
-/// Stops `steps` steps after the one at which the session was first created; a recovery does not begin the
-/// count anew.
+/// Stops `steps` steps after the one at which the session was first created. A recovery does not restart the
+/// count.
 class StopAfterStepsHook : public Hook {
  public:
   explicit StopAfterStepsHook(std::int64_t steps) : Hook("stop_after_steps"), steps_(steps) {}
@@ -31,7 +31,7 @@ class StopAfterStepsHook : public Hook {
   std::int64_t steps_, last_step_ = -1;
 };
 
-/// Stops when `epochs` epochs are done, counted from the run's beginning.
+/// Stops when `epochs` epochs of the run are done.
 class StopAfterEpochsHook : public Hook {
  public:
   explicit StopAfterEpochsHook(std::int64_t epochs) : Hook("stop_after_epochs"), epochs_(epochs) {}
@@ -41,8 +41,7 @@ class StopAfterEpochsHook : public Hook {
   std::int64_t epochs_;
 };
 
-/// Stops after the first step that begins `seconds` or more after the session's creation, by the chief's
-/// clock.
+/// Stops after the first step that begins at least `seconds` after begin, by the clock of the chief.
 class StopAfterSecondsHook : public Hook {
  public:
   explicit StopAfterSecondsHook(double seconds)

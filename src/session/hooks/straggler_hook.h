@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names a rank that slows all others down. Each rank's time of work in a step, without its waiting for
-// others, travels with the next step's exchange; the chief judges (comm/straggler.h).
+// Names a rank that slows all others down. Each rank sends the time that it worked in a step, without waiting
+// for others, with the exchange of the next step. The chief decides (comm/straggler.h).
 #pragma once
 
 #include <string>
@@ -34,9 +34,9 @@ class StragglerHook : public Hook {
   std::vector<std::string> hosts_;
   std::vector<double> seconds_;
   Timer since_;
-  double waited_ = 0;      ///< by this rank, before the step
+  double waited_ = 0;      ///< by this rank before the step
   double busy_ = 0;        ///< of the last step
-  bool measured_ = false;  ///< there was a last step
+  bool measured_ = false;  ///< busy_ is that of a step
 };
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is recorded while training: loss, accuracy and rate now and then, and the speed.
+// Record the numbers of training and its speed.
 #pragma once
 
 #include "core/timer.h"
@@ -27,7 +27,7 @@ class SummarySaverHook : public Hook {
   std::int64_t samples_ = 0;
 };
 
-/// `global_step/sec` and `samples/sec` into the event file. The first time it only begins to count.
+/// Writes `global_step/sec` and `samples/sec` into the event file.
 class StepCounterHook : public Hook {
  public:
   explicit StepCounterHook(HookTimer timer) : Hook("step_counter", HookScope::chief_only), timer_(timer) {}

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLookSeconds = 1;
 
-/// True if there was one; it is gone then. One that cannot be removed would strike again in the next job.
+/// Removes the file; true if there was one. A file that cannot be removed would act again in the next job.
 bool take(const std::string& path) {
   if (::unlink(path.c_str()) == 0) return true;
   if (errno == ENOENT) return false;

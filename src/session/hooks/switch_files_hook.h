@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that a person makes in the run directory, for where signals cannot be sent: STOP (save and stop) and
-// SAVE (save and go on). The chief looks for them once a second and removes what it acts on.
+// Files that a person creates in the run directory where signals cannot be sent: STOP (save and stop) and
+// SAVE (save and continue). The chief looks for them once a second and removes those that it acts on.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ void WaitForStepHook::after_create_session(HookContext& context) {
   set_long_phase("waiting for another run");
   Communicator& control = context.control();
   const Timer since;
-  // The chief looks, all are told: no rank waits for longer than a poll in one call.
+  // The chief looks and tells all ranks. No rank waits longer than one poll in a collective call.
   for (bool first = true;; first = false) {
     std::int64_t answer[2] = {-1, 0};  // newest step, out of time
     if (control.rank() == 0) {

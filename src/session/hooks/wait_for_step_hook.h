@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waits, before the first step, until another run has saved a checkpoint of a step: a run that begins where a
-// second job is still computing its start.
+// Waits before the first step until another run has saved a checkpoint of a step: for a run that begins with
+// values that another job is still computing.
 #pragma once
 
 #include "session/hook.h"
@@ -11,8 +11,8 @@ namespace lockstep {
 
 class WaitForStepHook : public Hook {
  public:
-  /// Looks into `run_dir` every `poll_seconds` until its newest checkpoint is of `step` or later; an error
-  /// after `timeout_seconds`.
+  /// Looks into `run_dir` every `poll_seconds` until its newest checkpoint is of `step` or later. Fails after
+  /// `timeout_seconds`.
   WaitForStepHook(std::string run_dir, std::int64_t step, double poll_seconds, double timeout_seconds)
       : Hook("wait_for_step"),
         run_dir_(std::move(run_dir)),

@@ -65,7 +65,7 @@ ProgressSample sample_at(std::int64_t step, std::int64_t total = 1000) {
   return sample;
 }
 
-TEST(RateMeter, ConstantSpeedIsFoundExactlyAlsoAfterAResume) {
+TEST(RateMeter, ConstantSpeedIsExactAlsoAfterAResume) {
   RateMeter meter(sample_at(500), 100.0);
   for (int i = 1; i <= 50; ++i) meter.add(sample_at(500 + i), 100.0 + 0.1 * i);
   EXPECT_NEAR(meter.steps_per_second(), 10.0, 1e-9);
@@ -81,7 +81,7 @@ TEST(RateMeter, ForgetsAnOldSpeed) {
   EXPECT_NEAR(meter.steps_per_second(), 10.0, 0.01);
 }
 
-TEST(RateMeter, StepsWithoutTimeBetweenThemAreNotLost) {
+TEST(RateMeter, CountsStepsWithoutTimeBetweenThem) {
   RateMeter meter(sample_at(0), 0.0);
   meter.add(sample_at(1), 0.0);
   EXPECT_EQ(meter.steps_per_second(), 0.0);
@@ -100,7 +100,7 @@ TEST(ProgressLine, SaysEverything) {
             "step 200/1000  epoch 3/10  loss 0.1235  640 samples/s  comm 3%  input 1%  left 1m20s");
 }
 
-TEST(ProgressLine, WithoutAKnownEndThereIsNoTimeLeft) {
+TEST(ProgressLine, NoTimeLeftWithoutAKnownEnd) {
   ProgressSample sample = sample_at(200, 0);
   sample.epochs = sample.epoch = 0;
   sample.loss = std::nan("");
@@ -115,7 +115,7 @@ TEST(ProgressBar, NeverWiderThanTheTerminal) {
         << width;
 }
 
-TEST(ProgressBar, LeavesOutTheLeastImportantFieldsFirst) {
+TEST(ProgressBar, DropsTheLeastImportantFieldsFirst) {
   const RateMeter meter = ten_steps_a_second();
   EXPECT_THAT(progress_bar(sample_at(200), meter, 120),
               ::testing::StartsWith("[======                        ]  step 200/1000"));
@@ -149,7 +149,7 @@ struct Stage {
   }
 };
 
-TEST(Progress, InALogTheFirstLineAndThenOneEveryTenSeconds) {
+TEST(Progress, LogGetsALineEveryTenSeconds) {
   Stage stage;
   Progress progress = stage.make(false);
   for (int step = 1; step <= 350; ++step) {
@@ -165,7 +165,7 @@ TEST(Progress, InALogTheFirstLineAndThenOneEveryTenSeconds) {
   EXPECT_EQ(std::ftell(stage.screen), 0);
 }
 
-TEST(Progress, OnATerminalTenRedrawsASecondAtMost) {
+TEST(Progress, TerminalGetsTenRedrawsASecondAtMost) {
   Stage stage;
   Progress progress = stage.make(true);
   for (int step = 1; step <= 1000; ++step) {
@@ -180,7 +180,7 @@ TEST(Progress, OnATerminalTenRedrawsASecondAtMost) {
   EXPECT_EQ(shown.find('\n'), std::string::npos);
 }
 
-TEST(Progress, OnATerminalALineReplacesTheBar) {
+TEST(Progress, LineReplacesTheBarOnATerminal) {
   Stage stage;
   Progress progress = stage.make(true);
   stage.now = 1;

@@ -42,7 +42,7 @@ JobRecord killed(double begin, std::int64_t begin_step, std::int64_t step) {
   return record;
 }
 
-TEST(RunProgress, TheTimeOfAChainIsSplitIntoWhatCountsAndWhatDoesNot) {
+TEST(RunProgress, SplitsTimeIntoEffectiveAndLost) {
   // 200 steps; then 400 of which a kill cost 100; then the rest of a second.
   const std::vector<JobRecord> jobs{job(1000, 0, 200, "requeue"), killed(2000, 200, 600),
                                     job(3000, 500, 700, "requeue")};
@@ -70,7 +70,7 @@ TEST(RunProgress, StatesOfJobsThatHaveEnded) {
   EXPECT_EQ(run_progress({job(0, 0, 1000, "finished")}, 1e6, kNo).left_seconds, 0);
 }
 
-TEST(RunProgress, AJobThatHasNotEndedIsJudgedByItsProcessOrByItsSilence) {
+TEST(RunProgress, StateOfAJobThatHasNotEnded) {
   const std::vector<JobRecord> jobs{killed(0, 0, 10)};
   EXPECT_EQ(run_progress(jobs, 1000, kYes).state, RunState::running);
   EXPECT_EQ(run_progress(jobs, 99, kNo).state, RunState::crashed);
@@ -80,7 +80,7 @@ TEST(RunProgress, AJobThatHasNotEndedIsJudgedByItsProcessOrByItsSilence) {
       << "a crashed job ended with its last sign of life";
 }
 
-TEST(RunProgress, AJobThatHasMadeNoStepIsAllStarting) {
+TEST(RunProgress, JobWithoutAStepIsAllStarting) {
   JobRecord starting = killed(0, 5, 5);
   starting.state = "starting";
   starting.first_step = starting.last_step = 0;
@@ -91,7 +91,7 @@ TEST(RunProgress, AJobThatHasMadeNoStepIsAllStarting) {
   EXPECT_EQ(run.left_seconds, -1);
 }
 
-TEST(RunRecord, ProcessesOfThisHostAreKnownAndThoseOfOthersAreNot) {
+TEST(RunRecord, KnowsProcessesOfThisHostOnly) {
   JobRecord mine = this_job(1, 0, "");
   EXPECT_EQ(is_alive_here(mine), true);
   ++mine.process_start;  // the number belongs to another process now
@@ -136,7 +136,7 @@ class StatusFiles : public testing::Test {
       (std::filesystem::temp_directory_path() / ("lockstep-status-" + std::to_string(::getpid()))).string();
 };
 
-TEST_F(StatusFiles, EachJobBeginsWhereTheLastOneLeftOff) {
+TEST_F(StatusFiles, EachJobBeginsWhereTheLastOneEnded) {
   for (int i = 0; i < 3; ++i) {
     RunStatus status(folder, this_job(2, 10 * i, ""));
     EXPECT_EQ(static_cast<int>(status.before().size()), i);
@@ -153,7 +153,7 @@ TEST_F(StatusFiles, EachJobBeginsWhereTheLastOneLeftOff) {
   }
 }
 
-TEST_F(StatusFiles, AStartThatWasKilledBetweenItsTwoFilesCountsNoJobTwice) {
+TEST_F(StatusFiles, StartKilledBetweenFilesCountsNoJobTwice) {
   { RunStatus(folder, this_job(1, 0, "")).end("requeue", 75, ""); }
   write_file_atomically(folder + "/jobs.jsonl", read_whole_file(folder + "/status.json"));
   EXPECT_EQ(read_jobs(folder).size(), 1U);
@@ -161,7 +161,7 @@ TEST_F(StatusFiles, AStartThatWasKilledBetweenItsTwoFilesCountsNoJobTwice) {
   EXPECT_EQ(read_jobs(folder).size(), 2U);
 }
 
-TEST_F(StatusFiles, ADamagedOneIsNamedAndEndsNoTraining) {
+TEST_F(StatusFiles, DamagedFileIsNamedAndEndsNoTraining) {
   write_file_atomically(folder + "/status.json", "{\"format\":1,");
   EXPECT_THROW(read_jobs(folder), Error);
   RunStatus status(folder, this_job(1, 0, ""));

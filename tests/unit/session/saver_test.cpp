@@ -48,7 +48,7 @@ class SaverTest : public ::testing::TestWithParam<bool> {
   Saver saver_;
 };
 
-TEST_P(SaverTest, PollTellsWhatIsDurable) {
+TEST_P(SaverTest, PollReturnsDurableCheckpoints) {
   ASSERT_TRUE(saver_.save(header(3), tensors_));
   saver_.wait(kLong);
   EXPECT_FALSE(saver_.busy());
@@ -62,7 +62,7 @@ TEST_P(SaverTest, PollTellsWhatIsDurable) {
   EXPECT_TRUE(saver_.poll().empty());
 }
 
-TEST_P(SaverTest, AFailureDuringTheRunIsNoErrorAndTheNextOneWorks) {
+TEST_P(SaverTest, FailureDuringTheRunIsAWarning) {
   ASSERT_TRUE(saver_.save(header(1), tensors_));
   saver_.wait(kLong);
   break_disk();
@@ -92,7 +92,7 @@ TEST_P(SaverTest, FinishDoesNotWriteTheSameStepTwice) {
   EXPECT_EQ(saver_.poll().size(), 1U);
 }
 
-TEST_P(SaverTest, FinishTriesAgainWhatFailedAndThenItIsAnError) {
+TEST_P(SaverTest, FinishTriesAgainAndThenFails) {
   ASSERT_TRUE(saver_.save(header(1), tensors_));
   saver_.wait(kLong);
   break_disk();
@@ -120,7 +120,7 @@ TEST(Saver, OtherRanksDoNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(Saver, ADiskWithoutRoomIsRefusedWithFigures) {
+TEST(Saver, RefusesADiskWithoutRoom) {
   const TemporaryFolder folder;
   Saver saver(true, folder.path(), {});
   float value = 0;

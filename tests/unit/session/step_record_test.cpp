@@ -56,13 +56,13 @@ TEST(StepRecord, ComesBackFromItsText) {
   EXPECT_TRUE(differences(record, read).empty());
 }
 
-TEST(StepRecord, ALossThatIsNotFiniteIsKept) {
+TEST(StepRecord, KeepsALossThatIsNotFinite) {
   StepRecord record = sample();
   record.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(std::isnan(record_from_json(to_json(record), "here").loss));
 }
 
-TEST(StepRecord, WhatIsNoRecordSaysWhere) {
+TEST(StepRecord, InvalidRecordNamesTheFile) {
   const std::string good = to_json(sample());
   const auto replaced = [&](const std::string& from, const std::string& to) {
     std::string text = good;
@@ -98,7 +98,7 @@ TEST(StepRecord, DifferencesAreInOrderOfExecution) {
   EXPECT_THAT(found[1].places, ElementsAre(1));  // rank 1 had another value
 }
 
-TEST(StepRecord, AStepThatDidNotEndIsComparedAsFarAsItCame) {
+TEST(StepRecord, ComparesAnUnfinishedStepAsFarAsItCame) {
   StepRecord recorded = sample();
   recorded.rows.pop_back();
   EXPECT_TRUE(differences(recorded, sample()).empty());
@@ -114,7 +114,7 @@ TEST(StepRecord, AnotherModelOrBatchIsAnError) {
   EXPECT_THROW(differences(sample(), other), Error);
 }
 
-TEST(ReplayReport, NamesTheFirstDifferenceItsRankAndHost) {
+TEST(ReplayReport, NamesTheFirstDifferenceWithRankAndHost) {
   StepRecord repeated = sample();
   repeated.hosts = {"laptop"};
   repeated.rows[2].hashes[0] = 70;
@@ -142,7 +142,7 @@ TEST(ReplayReport, SaysWhatMayExplainIt) {
   EXPECT_THAT(replay_report(sample(), repeated, false), HasSubstr("samples differ"));
 }
 
-TEST(StepRecord, TheStepsOfARunAreFound) {
+TEST(StepRecord, FindsTheStepsOfARun) {
   const std::string run = testing::TempDir() + "/lockstep_recorded_steps";
   std::filesystem::remove_all(run);
   EXPECT_TRUE(recorded_steps(run).empty());
