@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a training run, from the step plan to the session with its hooks. They are made from a
+// RunContext on all ranks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/setup/run_context.h"
+#include "session/hooks/time_limit_hook.h"
+#include "session/monitored_session.h"
+#include "session/run_status.h"
+#include "session/saver.h"
+#include "train/evaluation.h"
+
+namespace lockstep {
+
+/// How a job starts the run.
+struct TrainingStart {
+  std::string run_dir;
+  FoundCheckpoint found;             ///< where the run continues
+  std::vector<std::int64_t> record;  ///< steps to record (--record)
+  std::optional<JobEnd> job_end;
+  RunStatus* status = nullptr;  ///< null on ranks other than the chief
+  bool quiet = false;           ///< no progress
+};
+
+/// Each part uses those before it.
+struct Training {
+  FoundCheckpoint found;  ///< what the present attempt began with
+  StepPlan plan;
+  std::unique_ptr<Optimizer> optimizer;
+  Saver saver;
+  RunReports reports;
+  std::unique_ptr<Trainer> trainer = {};
+  std::unique_ptr<Evaluation> evaluation = {};  ///< null: there is no evaluation set
+  std::unique_ptr<MonitoredSession> session = {};
+};
+
+/// The session has all hooks and is not started. `context` and `start.status` outlive the result. All ranks.
+/// Throws Error(config).
+std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start);
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/setup/training_log.h"
+
+#include <algorithm>
+
+#include "comm/transport.h"
+#include "core/cpu.h"
+#include "core/log.h"
+#include "core/version.h"
+#include "driver/launch.h"
+#include "driver/setup/gpu_module.h"
+#include "driver/setup/widened_products.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string counted(int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+void log_machine(RunContext& context, const Trainer& trainer) {
+  const std::string mpi = mpi_library_version();
+  const ComputeDevice& device = context.device();
+  log_info("lockstep {} ({}); {}, {}", kVersion, kBuild,
+           primitive_library_version(context.config().precision.compute), mpi.substr(0, mpi.find(',')));
+  log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(context.world().size(), "rank"),
+           context.ranks_on_host(), host_name(), counted(context.workers().pool().size(), "thread"),
+           counted(context.cores_per_rank(), "core"), device.is_gpu() ? "cuda" : "cpu",
+           trainer.overlaps() ? "; communication overlapped" : "");
+  if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", context.device_table());
+  if (context.shares_gpus())
+    log_warning(
+        "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
+        "rank per GPU.");
+  if (const std::string widened = widened_products(*context.model().graph); !widened.empty())
+    log_info("products in float32, which save no time: {}", widened);
+  if (!device.is_gpu() && host_has_gpus()) log_info("this host has GPUs, which are not used: device is cpu");
+}
+
+void log_run(RunContext& context, const Training& training) {
+  const Trainer& trainer = *training.trainer;
+  log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
+           context.model().variables->num_parameters(), context.train_data().size(),
+           training.plan.spec().batch_size, counted(context.shards(), "shard"),
+           training.session->context().run_dir());
+  if (trainer.global_step() > 0)
+    log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
+             trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.found.path);
+}
+
+void log_transports(const std::vector<std::string>& lines, const std::vector<std::string>& hosts) {
+  if (lines.empty()) return;
+  for (const std::string& line : lines) log_info("messages {}", line);
+  constexpr double kSoonSeconds = 60;
+  const bool one_host = std::ranges::all_of(hosts, [&](const std::string& h) { return h == hosts.front(); });
+  const auto seconds = launcher_notices_after_seconds();
+  if (!one_host && seconds && *seconds > kSoonSeconds)
+    log_info(
+        "a host that is cut off ends these ranks in time, but mpirun itself only after {:.0f} s or more: "
+        "docs/hosts.md says how to shorten that",
+        *seconds);
+}
+
+}  // namespace
+
+void log_training_start(RunContext& context, const Training& training) {
+  const std::vector<std::string> transports = describe_transports(context.world(), context.hosts());
+  if (!context.is_chief()) return;
+  log_machine(context, *training.trainer);
+  log_run(context, training);
+  log_transports(transports, context.hosts());
+}
+
+void log_training_end(RunContext& context) {
+  if (context.is_chief() && context.device().is_gpu())
+    log_info("GPU memory: at most {:.2f} MB at a time on rank 0",
+             static_cast<double>(context.device().device.peak_bytes()) * 1e-6);
+}
+
+}  // namespace lockstep

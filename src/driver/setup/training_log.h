@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `lockstep train` logs about the run as a whole: versions, ranks, devices, sizes, where it continues.
+#pragma once
+
+#include "driver/setup/run_context.h"
+#include "driver/setup/training.h"
+
+namespace lockstep {
+
+/// After the session's start. All ranks; the chief logs.
+void log_training_start(RunContext& context, const Training& training);
+/// After the run. The chief logs.
+void log_training_end(RunContext& context);
+
+}  // namespace lockstep
