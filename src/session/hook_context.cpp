@@ -18,7 +18,7 @@ HookContext::HookContext(const SessionParts& parts, std::string run_dir, Coordin
 void HookContext::defer(const Hook& hook, const InterruptionRequest& interruption) {
   LOCKSTEP_CHECK(interruption.any());
   deferred_.set(ending_ ? DeferredCalls::Method::end : DeferredCalls::Method::after_run, hook.name(),
-                last_result_);
+                last_step_);
   stop_.interrupt(interruption, global_step());
 }
 

@@ -40,6 +40,8 @@ class HookContext {
   bool is_chief() const { return parts_.control.rank() == 0; }
   /// Steps done.
   std::int64_t global_step() const { return parts_.trainer.global_step(); }
+  /// The last step of this attempt, or the one whose calls an earlier session deferred. Before both: step 0.
+  const StepResult& last_step() const { return last_step_; }
   /// Of the next batch.
   Cursor cursor() const { return parts_.trainer.cursor(); }
   /// end() is being called: no step follows.
@@ -110,7 +112,7 @@ class HookContext {
   SaveRequest save_;
   DeferredCalls deferred_;
   HookState state_;
-  StepResult last_result_;
+  StepResult last_step_;
   const Hook* feeding_ = nullptr;
   int recoveries_ = 0;
   std::int64_t restored_step_ = -1;

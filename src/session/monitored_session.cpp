@@ -61,6 +61,7 @@ void MonitoredSession::create() {
   const SessionParts& parts = context_.parts();
   set_long_phase("restoring");
   context_.state_.reset();
+  context_.last_step_ = {};
   if (context_.recoveries_ > 0) {  // hooks start theirs again
     agree_shared(parts.control, "ending services", [&] { coordinator_.join(options_.stop_grace_seconds); });
     coordinator_.clear_stop();
@@ -115,7 +116,7 @@ bool MonitoredSession::run_step() {
     if (hook.before_update(context_, result) == Verdict::skip) verdict = Verdict::skip;
   });
   trainer.apply(verdict == Verdict::update);
-  context_.last_result_ = result;
+  context_.last_step_ = result;
   hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });
   context_.stop_.follow(agreement, global_step());
   return !should_stop();
@@ -146,15 +147,15 @@ void MonitoredSession::run_deferred() {
   if (!deferred.any()) return;
   const DeferredCalls::Method method = deferred.method();
   const std::size_t first = hooks_.first_deferred();
-  context_.last_result_ = deferred.result();
+  context_.last_step_ = deferred.result();
   deferred.clear();
   context_.ran_deferred_ = true;
-  context_.trainer().publish(context_.last_result_);
+  context_.trainer().publish(context_.last_step_);
   if (method == DeferredCalls::Method::end)
     context_.stop_now();
   else
     hooks_.call_in_step(
-        "after_run", [&](Hook& hook) { hook.after_run(context_, context_.last_result_); }, first);
+        "after_run", [&](Hook& hook) { hook.after_run(context_, context_.last_step_); }, first);
 }
 
 /// A service has asked for a stop, or has failed.

@@ -165,6 +165,35 @@ TEST(Hooks, DeferredWorkResumesBeforeTheNextStep) {
   EXPECT_TRUE(run.session.context().state().empty()) << "it must not run again";
 }
 
+TEST(Hooks, DeferredEndKnowsTheLastStep) {
+  std::vector<double> kept;
+  StepResult before, after;
+  {
+    TestRun run;
+    run.add<StopAtStepHook>(4);
+    Hook* interrupted = nullptr;
+    interrupted = &run.add<At>("end", -1, 4, [&](HookContext& s) {
+      before = s.last_step();
+      s.defer(*interrupted, {Interruption::requeue, 10});
+    });
+    run.run();
+    const Tensor deferred = run.session.context().state().back().tensor;
+    kept.assign(deferred.data<double>(), deferred.data<double>() + deferred.num_elements());
+  }
+  ASSERT_TRUE(before.epoch_ended) << "the cursor is in the next epoch";
+  TestRun run(0, kHookNet, {}, 4);
+  run.on_restore = [&](HookContext& s) {
+    std::ranges::copy(kept, s.state(true).back().tensor.data<double>());
+    s.trainer().set_position(4, before.cursor);
+  };
+  run.add<At>("end", -1, 4, [&](HookContext& s) { after = s.last_step(); });
+  run.run();
+  EXPECT_EQ(run.session.global_step(), 4) << "no step follows";
+  EXPECT_EQ(after.step, 4);
+  EXPECT_EQ(after.epoch, before.epoch);
+  EXPECT_EQ(after.loss, before.loss);
+}
+
 TEST(Hooks, StopNowEndsWithThatStep) {
   TestRun run;
   run.add<At>("after_run", -1, 3, [](HookContext& s) { s.stop_now("a test asks for it"); });

@@ -7,13 +7,9 @@
 
 namespace lockstep {
 
-void EvaluationHook::after_create_session(HookContext& context) {
-  evaluated_step_ = -1;
-  epoch_ = context.cursor().epoch;
-}
+void EvaluationHook::after_create_session(HookContext&) { evaluated_step_ = -1; }
 
 void EvaluationHook::after_run(HookContext& context, const StepResult& result) {
-  epoch_ = result.epoch;
   const bool by_epoch = result.epoch_ended && every_epochs_ > 0 && (result.epoch + 1) % every_epochs_ == 0;
   if (by_epoch || (every_steps_ > 0 && result.step % every_steps_ == 0)) evaluate(context);
 }
@@ -56,7 +52,9 @@ void EvaluationHook::evaluate(HookContext& context) {
     for (const MetricTable& table : report.tables)
       lists.push_back({fmt::format("{}/{}", name, table.name), table.values, table.columns});
   }
-  reports.record(RunReports::Split::eval, step, epoch_ + 1, values, lists);
+  const StepResult& last = context.last_step();
+  const std::int64_t epoch = last.step > 0 ? last.epoch : context.cursor().epoch;
+  reports.record(RunReports::Split::eval, step, epoch + 1, values, lists);
   reports.flush();
   reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}{}  ({} samples)", step, result.loss,
                            accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "", parts,

@@ -26,7 +26,7 @@ class EvaluationHook : public Hook {
   void evaluate(HookContext& context);
 
   Evaluation& evaluation_;
-  std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1, epoch_ = 0;
+  std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1;
 };
 
 }  // namespace lockstep

@@ -53,34 +53,32 @@ void LoggingTensorHook::begin(HookContext& context) {
 }
 
 void LoggingTensorHook::after_run(HookContext& context, const StepResult& result) {
-  step_ = result.step;
-  epoch_ = result.epoch + 1;
   const bool first = std::exchange(first_, false) && !timer_.never();
   if (!first && !timer_.due_by_step(result.step) && !timer_.due_by_clock()) return;
   log(context);
 }
 
 void LoggingTensorHook::end(HookContext& context) {
-  if (at_end_ && step_ != logged_step_) log(context);
+  if (at_end_ && context.last_step().step != logged_step_) log(context);
 }
 
 std::string LoggingTensorHook::text_of(const std::string& name, const HookContext& context) const {
   if (const Variable* variable = find_variable(context.variables(), name))
     return variable_text(context.variables(), *variable);
-  if (name == kEpoch) return fmt::format("{}", epoch_);
+  if (name == kEpoch) return fmt::format("{}", context.last_step().epoch + 1);
   const std::optional<double> value = context.step_metrics().value(name);
   return value ? fmt::format("{:.6g}", *value) : "unknown";  // a step of an earlier job has no heads' losses
 }
 
 void LoggingTensorHook::log(HookContext& context) {
-  std::string line = fmt::format("step {}: ", step_);
+  std::string line = fmt::format("step {}: ", context.last_step().step);
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     line += fmt::format("{}{} = {}", i == 0 ? "" : ", ", tensors_[i], text_of(tensors_[i], context));
   if (logged_step_ >= 0) line += fmt::format(" ({:.3f} s)", since_.seconds());
   context.reports().note(line);
   since_.restart();
   timer_.done();
-  logged_step_ = step_;
+  logged_step_ = context.last_step().step;
 }
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ class LoggingTensorHook : public Hook {
   std::vector<std::string> tensors_;
   HookTimer timer_;
   bool at_end_, first_ = true;
-  std::int64_t step_ = 0, epoch_ = 0, logged_step_ = -1;
+  std::int64_t logged_step_ = -1;
   Timer since_;
 };
 
