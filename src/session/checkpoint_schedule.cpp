@@ -33,7 +33,7 @@ bool CheckpointSchedule::due_by_time(double now) const {
 std::optional<double> CheckpointSchedule::interval_seconds() const {
   std::optional<double> interval = triggers_.every_seconds;
   if (triggers_.mtbf_seconds) {
-    // Not before the disk has done with the one before.
+    // Not before the previous file is written.
     const double best =
         std::max(optimal_checkpoint_interval(cost_seconds_, *triggers_.mtbf_seconds), write_seconds_);
     interval = std::min(interval.value_or(best), best);

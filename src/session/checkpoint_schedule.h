@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a checkpoint is due: after so many steps, epochs or seconds, or as often as the time between failures
-// makes worth while. No files, no clock of its own.
+// Says when a checkpoint is due: after so many steps, epochs or seconds, or as often as the time between
+// failures suggests. It uses no files and no clock of its own.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-/// The interval in seconds between checkpoints that loses least time, to writing them and to computing again
-/// what a failure took: J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
+/// The interval in seconds between checkpoints that loses the least time to writing them and to repeating
+/// steps after a failure: J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
 /// dumps", Future Generation Computer Systems 22 (2006), equation 37, which refines
 /// sqrt(2 cost mtbf) of J. W. Young, "A first order approximation to the optimum checkpoint interval",
-/// Communications of the ACM 17 (1974). `cost_seconds`: that training stands still for one checkpoint;
+/// Communications of the ACM 17 (1974). `cost_seconds`: how long training waits for one checkpoint;
 /// `mtbf_seconds` > 0: mean time between failures.
 double optimal_checkpoint_interval(double cost_seconds, double mtbf_seconds);
 
@@ -26,19 +26,19 @@ struct CheckpointTriggers {
 
 class CheckpointSchedule {
  public:
-  /// `now`: of a steady clock, in seconds; the first interval begins here.
+  /// `now`: seconds of a steady clock. The first interval begins here.
   CheckpointSchedule(const CheckpointTriggers& triggers, double now);
 
   /// By steps or epochs done: the same on all ranks. `epochs_done` counts the epoch that just ended.
   bool due_by_count(std::int64_t step, bool epoch_ended, std::int64_t epochs_done) const;
-  /// By time: the chief's clock decides.
+  /// By the time of the chief.
   bool due_by_time(double now) const;
-  /// Seconds between checkpoints that due_by_time() goes by; nullopt if time does not matter.
+  /// The interval in seconds that due_by_time() uses; nullopt if only counts matter.
   std::optional<double> interval_seconds() const;
 
-  /// A checkpoint was begun: intervals count from here.
+  /// A checkpoint has begun: the next interval begins here.
   void began(double now) { last_ = now; }
-  /// What one took: of training's time, and of the disk's.
+  /// What a checkpoint took: how long training waited, and how long the file took.
   void measured(double blocked_seconds, double write_seconds);
 
  private:

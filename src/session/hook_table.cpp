@@ -23,49 +23,49 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kStopAfterSteps[] = {
-    {"steps", integer, kRequired, ">= 1", "Steps of this session, a resumed one counts anew."}};
+    {"steps", integer, kRequired, ">= 1", "Steps of this session. A resumed session counts from 0."}};
 constexpr ParamSpec kStopAfterSeconds[] = {
-    {"seconds", real, kRequired, "> 0 seconds", "From the session's start, by the chief's clock."}};
+    {"seconds", real, kRequired, "> 0 seconds", "From the start of the session, by the clock of rank 0."}};
 
 constexpr std::string_view kMetricHelp =
-    "What evaluations find: eval/loss, eval/accuracy, eval/f1 for a metric of eval.metrics.";
+    "A result of evaluations: eval/loss, eval/accuracy, or eval/f1 for a metric of eval.metrics.";
 constexpr std::string_view kMinStepsHelp = "Evaluations before this step do not count.";
 constexpr ParamSpec kThreshold[] = {
     {"metric", string, kRequired, "", kMetricHelp},
-    {"threshold", real, kRequired, "", "The value to be beyond."},
+    {"threshold", real, kRequired, "", "The value that the metric must pass."},
     {"min_steps", integer, "0", ">= 0", kMinStepsHelp},
 };
 constexpr ParamSpec kWithoutProgress[] = {
     {"metric", string, kRequired, "", kMetricHelp},
-    {"max_steps", integer, kRequired, ">= 1", "How old the best value may become."},
+    {"max_steps", integer, kRequired, ">= 1", "How old the best value may be."},
     {"min_steps", integer, "0", ">= 0", kMinStepsHelp},
 };
 constexpr ParamSpec kLossSpike[] = {
     {"factor", real, "3", "> 1", "A loss above factor times the median is a spike."},
-    {"window", integer, "100", ">= 3 steps", "Losses that the median is taken of."},
+    {"window", integer, "100", ">= 3 steps", "How many losses the median is computed from."},
     {"action", string, "warn", "error|stop|skip|warn",
-     "error: end with exit code 1. stop: end in order. skip: leave out this step's update. warn: say it and "
-     "go on."},
+     "error: end with exit code 1. stop: save and end. skip: skip the update of this step. warn: log a "
+     "warning."},
 };
 constexpr ParamSpec kLogging[] = {
     {"tensors", strings, "[loss]", "",
-     "loss, accuracy, learning_rate, epoch, loss/HEAD, or names of variables, of which mean and norm are "
-     "shown."},
+     "epoch, step metrics (loss, accuracy, learning_rate, loss/HEAD, gradient_norm), or names of "
+     "variables, of which mean and norm are shown."},
     {"every_steps", integer, "null", ">= 1 or null", "Log at multiples of so many steps."},
     {"every_seconds", real, "null", "> 0 seconds or null", "Log when so many seconds have passed."},
-    {"at_end", boolean, "false", "", "Log at the end, too."},
+    {"at_end", boolean, "false", "", "Also log at the end."},
 };
 constexpr ParamSpec kProfile[] = {
     {"first_step", integer, "10", ">= 1",
-     "The first step of the profile; the very first ones are not typical."},
+     "The first step of the profile. The first steps of a run are not typical."},
     {"last_step", integer, "14", ">= 1", "The last one."},
-    {"every_steps", integer, "null", ">= 1 or null", "Again after so many steps. null: once."},
+    {"every_steps", integer, "null", ">= 1 or null", "Repeat the profile after so many steps. null: once."},
 };
 constexpr ParamSpec kWaitForStep[] = {
     {"run_dir", string, kRequired, "", "The run directory of the other run."},
-    {"step", integer, kRequired, ">= 0", "Its newest checkpoint must be of this step or later."},
+    {"step", integer, kRequired, ">= 0", "Wait until its newest checkpoint is of this step or later."},
     {"poll_seconds", real, "0.5", "(0, 10] seconds", "How often to look."},
-    {"timeout_seconds", real, "7200", "> 0 seconds", "After that it is an error (exit code 4)."},
+    {"timeout_seconds", real, "7200", "> 0 seconds", "How long to wait before it is an error (exit code 4)."},
 };
 
 template <typename T>
@@ -125,21 +125,19 @@ constexpr std::array kTable = {
     HookEntry{"stop_if_lower", "Ends training when an evaluation's metric is below a threshold.", kThreshold,
               make_threshold<false>},
     HookEntry{"stop_if_no_increase",
-              "Early stopping: ends training when a metric has not grown for too long.", kWithoutProgress,
+              "Early stopping: ends training when a metric has not increased for too long.", kWithoutProgress,
               make_without_progress<true>},
     HookEntry{"stop_if_no_decrease",
-              "Early stopping: ends training when a metric has not fallen for too long.", kWithoutProgress,
+              "Early stopping: ends training when a metric has not decreased for too long.", kWithoutProgress,
               make_without_progress<false>},
-    HookEntry{"loss_spike", "Acts on a loss that jumps, before the variables move.", kLossSpike,
+    HookEntry{"loss_spike", "Acts on a loss that jumps, before the variables are updated.", kLossSpike,
               [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
                 return std::make_unique<LossSpikeHook>(p.real("factor"), p.integer("window"),
                                                        guard_action(p.string("action")));
               }},
-    HookEntry{"logging", "Logs numbers and variables now and then.", kLogging, make_logging},
-    HookEntry{"profile",
-              "Writes where the time goes, for all ranks and threads, as a trace that Perfetto opens.",
-              kProfile, make_profile},
-    HookEntry{"wait_for_step", "Before the first step, waits for another run's checkpoint.", kWaitForStep,
+    HookEntry{"logging", "Logs numbers and variables regularly.", kLogging, make_logging},
+    HookEntry{"profile", "Writes a trace of all ranks and threads for Perfetto.", kProfile, make_profile},
+    HookEntry{"wait_for_step", "Waits for a checkpoint of another run before the first step.", kWaitForStep,
               [](const Params& p, const HookSetting& setting) -> std::unique_ptr<Hook> {
                 return std::make_unique<WaitForStepHook>(setting.resolved(p.string("run_dir")),
                                                          p.integer("step"), p.real("poll_seconds"),

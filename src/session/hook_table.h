@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that a configuration can name. To add one: one file in session/hooks/, one line in the table, one
-// test, and its options here are its documentation (docs/hooks.md says what hooks are).
+// The hooks that a configuration can name. To add one: a file in session/hooks/, a line in the table and a
+// test. The options in the table are its documentation (docs/hooks.md describes hooks in general).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// What a hook's maker gets beside the hook's own options.
+/// What make() gets beside the hook's own options.
 struct HookSetting {
   std::string base_directory;  ///< absolute: where relative paths of the configuration begin
   std::string resolved(const std::string& path) const;
@@ -30,10 +30,10 @@ struct HookEntry {
 
 /// The built-in ones.
 std::span<const HookEntry> hook_table();
-/// For plugins: the entry's texts and table must live as long as the program. Throws Error(config) if the
-/// name is taken.
+/// For plugins. The entry's texts and table live as long as the program. Throws Error(config) if the name is
+/// taken.
 void register_hook(const HookEntry& entry);
-/// All that can be named: built in and registered.
+/// The built-in hooks and the registered ones.
 std::vector<HookEntry> known_hooks();
 
 /// A hook of a configuration's list, with checked options: make() may still refuse them. Each call makes a
@@ -45,8 +45,8 @@ struct HookSpec {
   std::unique_ptr<Hook> make(const HookSetting& setting) const { return entry.make(options, setting); }
 };
 
-/// `list` as in the section `hooks`; null: none. Plugins are loaded already. Makes every hook once, so that
-/// all mistakes show before anything starts. Throws Error(config) with position.
+/// `list`: the section `hooks`; null: none. Plugins are loaded already. Makes every hook once, so that all
+/// mistakes are found before anything starts. Throws Error(config) with position.
 std::vector<HookSpec> hooks_from_config(const Node& list, const HookSetting& setting);
 
 }  // namespace lockstep

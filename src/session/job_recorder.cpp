@@ -66,10 +66,9 @@ int JobRecorder::code_of_requeue(std::int64_t step) const {
   const int count = jobs_without_gain(jobs, step);
   if (count < max_jobs_without_progress_) return exit_code(Interruption::requeue);
   log_error(
-      "{} in a row gained no step: the run is still at step {}. Exit code 1, so that the queue does not "
-      "start it again "
-      "for ever.\n  Look at lockstep.log and at what ended the jobs; train.max_jobs_without_progress is the "
-      "limit.",
+      "{} in a row gained no step: the run is still at step {}. The exit code is 1, so that the queue does "
+      "not start it again forever.\n  Look at lockstep.log and at what ended the jobs; "
+      "train.max_jobs_without_progress is the limit.",
       count == 1 ? "this job" : fmt::format("{} jobs", count), step);
   return 1;
 }

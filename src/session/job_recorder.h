@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job of a run that may take many: what the jobs before it left, its own status, and the exit code that
-// tells the queue whether another one is to follow.
+// One job of a run that may take many jobs: whether the jobs before it have finished the run, the status of
+// this one, and the exit code that tells the queue whether another job is to follow.
 #pragma once
 
 #include <memory>
@@ -39,12 +39,13 @@ class JobRecorder {
   /// Null on ranks that are not the chief.
   RunStatus* status() { return status_.get(); }
 
-  /// All ranks: a stop that was asked for before there is anything to save; the job ends with this code.
+  /// The exit code if a stop was requested before there is anything to save. All ranks.
   std::optional<int> interrupted_at_start();
-  /// All ranks, with the state of `step` durable: the exit code. Says so if this job and those before it
-  /// gained no step, so that it ends with 1 in place of 75. `final_reason` as in MonitoredSession.
+  /// The exit code, when the state of `step` is durable. It is 1 instead of 75, with an error in the log, if
+  /// this job and those before it gained no step. `final_reason`: MonitoredSession::final_reason(). All
+  /// ranks.
   int end(const InterruptionRequest& interruption, std::int64_t step, const std::string& final_reason);
-  /// This rank alone.
+  /// Records an error of this rank. No communication.
   void failed(int code, const std::string& reason);
 
  private:

@@ -16,8 +16,8 @@ Function* find_symbol(void* library, const char* name, const std::string& path) 
   void* symbol = ::dlsym(library, name);
   if (symbol == nullptr)
     throw Error(ErrorKind::config,
-                fmt::format("this shared object is no Lockstep plugin: it has no {}", name), path,
-                "Register what it has in LOCKSTEP_PLUGIN { ... } (session/plugin.h).");
+                fmt::format("this shared object is not a Lockstep plugin: it has no {}", name), path,
+                "A plugin registers its contents in LOCKSTEP_PLUGIN { ... } (session/plugin.h).");
   return reinterpret_cast<Function*>(symbol);
 }
 
@@ -37,7 +37,7 @@ void load_plugin(const std::string& path, const std::string& where) {
   if (std::strcmp(build, kPluginBuild) != 0)
     throw Error(ErrorKind::config,
                 fmt::format("the plugin was built for '{}', this program is '{}'", build, kPluginBuild), path,
-                "Build it anew, with this Lockstep's headers and the same compiler.");
+                "Build it again with the headers of this Lockstep and the same compiler.");
   find_symbol<void()>(library, "lockstep_plugin_register", path)();
   loaded.push_back(path);
 }

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared objects of the user's, named in a configuration: hooks, layers, functions as layers, losses,
-// readers.
+// Plugins: shared objects that a configuration names. They bring hooks, layers, functions as layers, losses
+// and readers.
 //
 //   plugins: [build/libmine.so]
 //   hooks: [{greet: {every_steps: 10}}]
 //
-// The plugin's side:
+// In the plugin:
 //
 //   LOCKSTEP_PLUGIN {
 //     lockstep::register_hook({"greet", "Says hello.", kTable, make_greet});
@@ -17,9 +17,9 @@
 //     lockstep::register_reader({...});                                       // data/reader_table.h
 //   }
 //
-// Plugins are loaded before a model is made, by every command that reads a configuration. A plugin is
-// compiled against the headers of the program that loads it, with the same compiler version, and does not
-// link Lockstep: the program exports what it needs (examples/layer_plugin, examples/hook_plugin).
+// Every command that reads a configuration loads the plugins before it makes a model. A plugin is compiled
+// against the headers of the program that loads it, with the same compiler version. It does not link
+// Lockstep, because the program exports what it needs (examples/layer_plugin, examples/hook_plugin).
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@
 
 namespace lockstep {
 
-/// What a plugin was compiled with: two that differ do not fit.
+/// What a plugin was compiled with. A program loads only plugins with its own value.
 inline constexpr const char* kPluginBuild = "lockstep plugin 3, compiler " __VERSION__;
 
 /// Loads the shared object at `path` unless it is loaded already; it stays loaded. Each rank loads its own.

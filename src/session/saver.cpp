@@ -82,17 +82,17 @@ void Saver::wait(double limit_seconds) {
   throw Error(ErrorKind::checkpoint,
               fmt::format("the checkpoint is not on the disk after {} s of waiting", limit_seconds),
               store_->path_of(writer_->step()),
-              "Look whether the disk answers; checkpoint.timeout_seconds is the limit.");
+              "Check whether the disk responds; checkpoint.timeout_seconds is the limit.");
 }
 
-void Saver::wait_together(Communicator& world, double meet_seconds) {
+void Saver::wait_together(Communicator& world, double sync_seconds) {
   const Timer timer;
   enum : std::uint8_t { waiting, idle, too_long };
   for (;;) {
     std::uint8_t state = idle;
     if (writer_) {
       const double rest = options_.timeout_seconds - timer.seconds();
-      state = writer_->wait(std::min(meet_seconds, std::max(rest, 0.0))) ? idle
+      state = writer_->wait(std::min(sync_seconds, std::max(rest, 0.0))) ? idle
               : rest > 0                                                 ? waiting
                                                                          : too_long;
     }
@@ -107,15 +107,15 @@ void Saver::wait_together(Communicator& world, double meet_seconds) {
                 ErrorKind::checkpoint,
                 fmt::format("the checkpoint is not on the disk after {:.1f} s of waiting", timer.seconds()),
                 store_->path_of(writer_->step()),
-                "Look whether the disk answers; checkpoint.timeout_seconds is the limit.");
+                "Check whether the disk responds; checkpoint.timeout_seconds is the limit.");
         },
         "waiting for the checkpoint");
   }
 }
 
 void Saver::finish(Communicator& world, const CheckpointHeader& header,
-                   std::span<const CheckpointTensor> tensors, double meet_seconds) {
-  wait_together(world, meet_seconds);
+                   std::span<const CheckpointTensor> tensors, double sync_seconds) {
+  wait_together(world, sync_seconds);
   collect();
   agree(
       world,
@@ -123,14 +123,14 @@ void Saver::finish(Communicator& world, const CheckpointHeader& header,
         if (is_chief_ && durable_step_ != header.global_step) begin(header, tensors);
       },
       "beginning the last checkpoint");
-  wait_together(world, meet_seconds);
+  wait_together(world, sync_seconds);
   agree(
       world,
       [&] {
         collect();
         if (!is_chief_ || durable_step_ == header.global_step) return;
         const Error error = *finished_.back().error;
-        finished_.pop_back();  // told here, not again as a warning
+        finished_.pop_back();  // reported here, not as a warning
         throw Error(error);
       },
       "writing the last checkpoint");

@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves the state of a run, in the background: a training step waits for a copy in host memory only, a thread
-// of the chief's does the rest (io/checkpoint_writer.h). The chief writes; on other ranks every call but
-// finish() does nothing, and nothing here but finish() communicates.
+// Saves the state of a run in the background. A training step waits only for a copy in host memory; a thread
+// of the chief writes the file (io/checkpoint_writer.h). Only finish() communicates. On ranks other than the
+// chief all other calls do nothing.
 //
 //   save()       begins a checkpoint, unless one is in flight
-//   poll()       says, on the loop's thread, what has become durable or failed since
-//   finish()     the last checkpoint: waits until it is durable, and only here a failure is an error
+//   poll()       returns what has become durable or failed since the last call
+//   finish()     writes the last checkpoint and waits until it is durable
 //
-// A checkpoint that fails before that leaves no temporary and the older ones untouched, and is a warning.
+// A failure in finish() is an error. Any earlier failure is a warning: it leaves no temporary file, and the
+// older checkpoints are untouched.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@ namespace lockstep {
 struct SaverOptions {
   RetentionRules retention;
   bool background = true;         ///< false: save() returns when the file is durable
-  double timeout_seconds = 3600;  ///< > 0: of the waiting for one checkpoint
+  double timeout_seconds = 3600;  ///< > 0: the longest wait for one checkpoint
 };
 
 class Saver {
@@ -36,34 +37,34 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Once, before the first save: looks whether the disk has room for all checkpoints that will be kept and
-  /// one more, and takes memory for the copy. Throws Error(checkpoint) on the chief alone: call it under
-  /// agree().
+  /// Once, before the first save. Checks that the disk has room for all checkpoints that will be kept and one
+  /// more, and allocates memory for the copy. Throws Error(checkpoint) on the chief only: call it in agree().
   void prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
                CheckpointCopyWays ways);
-  /// Tensors may be on the device: after save() the next update must come behind copied().
+  /// Tensors may be on the device: after save() the next update must wait for copied().
   bool copies_from_device() const { return options_.background; }
-  /// The last save has taken its copy from the device; null: it had none to take.
+  /// Happens when the last save has copied from the device; null: it copied nothing from there.
   const DeviceEvent* copied() const { return writer_ ? writer_->copied() : nullptr; }
 
   /// A checkpoint is in flight. Always false on other ranks.
   bool busy() const;
-  /// Begins the checkpoint of header.global_step. False, and nothing done, while one is in flight: try again
-  /// after a later step. Afterwards the tensors may change (those on a device: behind copied()). On other
-  /// ranks true.
+  /// Begins the checkpoint of header.global_step. While one is in flight it does nothing and returns false:
+  /// try again after a later step. After the call the tensors may change (those on a device: after copied()).
+  /// Always true on other ranks.
   bool save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
-  /// What has ended since the last call, in order; logs each failure as one warning.
+  /// What has ended since the last call, in order. Logs each failure as a warning. For the thread of the
+  /// loop.
   std::vector<CheckpointOutcome> poll();
-  /// Waits until nothing is in flight; throws Error(checkpoint), on the chief alone, when `limit_seconds`
-  /// have passed.
+  /// Waits until nothing is in flight. Throws Error(checkpoint), on the chief only, after `limit_seconds`.
   void wait(double limit_seconds);
 
-  /// All ranks: the last checkpoint of the run. Waits for the one in flight; if that is this very step's, it
-  /// is not written again. Throws the same Error(checkpoint) on all ranks if it cannot be written, or is not
-  /// within options.timeout_seconds. Ranks meet often while they wait, so that no watchdog takes it for a
-  /// hang: `meet_seconds` is how often, well below the communicator's limit. Outcomes are left for poll().
+  /// The last checkpoint of the run. Waits for the one in flight; if that is of the same step, it is not
+  /// written again. Throws the same Error(checkpoint) on all ranks if the file cannot be written, or not
+  /// within options.timeout_seconds. While they wait, the ranks synchronise every `sync_seconds`, well below
+  /// the time limit of the communicator, so that no watchdog takes the wait for a hang. poll() returns the
+  /// outcomes. All ranks.
   void finish(Communicator& world, const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
-              double meet_seconds);
+              double sync_seconds);
 
   /// For retention by a metric: how good the model is after `step`.
   void note_metric(std::int64_t step, double value);
@@ -71,17 +72,17 @@ class Saver {
 
   // Measured so far, on the chief.
 
-  /// That the loop waited for saves.
+  /// How long the loop has waited for saves.
   double blocked_seconds() const { return blocked_seconds_; }
-  /// From the beginning of a save to the durable file, at most. Before the first one has ended: a guess from
-  /// the size.
+  /// The longest time from the beginning of a save to the durable file. Before the first one has ended, an
+  /// estimate from the size.
   double longest_save_seconds() const { return longest_save_seconds_; }
 
  private:
   void collect();
   void add(CheckpointOutcome outcome);
   void begin(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
-  void wait_together(Communicator& world, double meet_seconds);
+  void wait_together(Communicator& world, double sync_seconds);
 
   const bool is_chief_;
   const SaverOptions options_;

@@ -70,7 +70,7 @@ std::string lines(const char* what, const std::vector<WarmStartReport::Item>& it
   return text;
 }
 
-void refuse_names_that_mean_nothing(const VariableStore& variables, const WarmStartOptions& options) {
+void refuse_useless_patterns(const VariableStore& variables, const WarmStartOptions& options) {
   std::vector<std::string> names;
   for (const Variable& variable : variables.variables()) names.push_back(variable.name);
   const auto refuse = [&](const char* option, const std::vector<std::string>& unused) {
@@ -106,14 +106,14 @@ std::string WarmStartReport::text() const {
   };
   count(missing.size(), "missing there");
   count(other_shape.size(), "with another shape");
-  count(not_meant.size(), "left alone");
-  count(not_wanted.size(), "of the checkpoint not used");
+  count(unmatched.size(), "not matched");
+  count(unused.size(), "of the checkpoint not used");
   std::vector<Item> renamed;
   std::copy_if(taken.begin(), taken.end(), std::back_inserter(renamed),
                [](const Item& item) { return item.from != item.name; });
   text += lines("taken:", renamed) + lines("missing:", missing) + lines("another shape:", other_shape);
-  for (const std::string& name : not_meant) text += "\n  left alone: " + name;
-  for (const std::string& name : not_wanted) text += "\n  not used: " + name;
+  for (const std::string& name : unmatched) text += "\n  not matched: " + name;
+  for (const std::string& name : unused) text += "\n  not used: " + name;
   return text;
 }
 
@@ -125,7 +125,7 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
   for (const CheckpointTensor& wanted : state_tensors(variables, nullptr)) {
     const std::string name = wanted.path.substr(kGroup.size());
     if (!options.variables.matches(name)) {
-      report.not_meant.push_back(name);
+      report.unmatched.push_back(name);
       continue;
     }
     const std::string from = options.rename.renamed(name);
@@ -146,7 +146,7 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
   }
   for (const CheckpointEntry& entry : entries)
     if (entry.path.starts_with(kGroup) && !used.contains(entry.path.substr(kGroup.size())))
-      report.not_wanted.push_back(entry.path.substr(kGroup.size()));
+      report.unused.push_back(entry.path.substr(kGroup.size()));
   return report;
 }
 
@@ -157,7 +157,7 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
       world,
       [&] {
         if (world.rank() != 0) return;
-        refuse_names_that_mean_nothing(variables, options);
+        refuse_useless_patterns(variables, options);
         const std::string path_there = checkpoint_at(options.checkpoint);
         const CheckpointFile file(path_there);
         if (path_there == options.checkpoint)

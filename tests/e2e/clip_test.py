@@ -110,7 +110,7 @@ class ClipTest(LockstepTest):
         growth = ["precision.loss_scale=dynamic", "precision.loss_scale_growth_steps=1"]
         sets = ["precision.compute=float16", "train.batch_size=128", "shards=4", "gradients.clip_global_norm=0.5"]
         result = self.train("one", config=DIGITS, sets=[*sets, *growth], steps=40)
-        self.assertIn("gradients overflowed; its update is left out, the loss scale is", result.err)
+        self.assertIn("gradients overflowed; its update is skipped, the loss scale is", result.err)
         self.assertTrue(0 < sum(self.numbers("one", "clipped")) < 40)
         for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)):
             run = f"many{ranks}{threads}"
@@ -136,7 +136,7 @@ class ClipTest(LockstepTest):
             return result
         self.assert_one_error(run("error", "error", code=1), 1, "the norm of the gradients of step 4 is nan")
         skipped = run("skip", "skip")
-        self.assertIn("the norm of the gradients of step 4 is nan: training has diverged: this step's update is left out",
+        self.assertIn("the norm of the gradients of step 4 is nan: training has diverged: this step's update is skipped",
                       skipped.err)
         norms = self.numbers("skip", "gradient_norm")
         self.assertEqual([i for i, norm in enumerate(norms) if norm is None], [3])

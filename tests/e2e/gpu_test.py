@@ -73,7 +73,7 @@ class GpuTest(GpuRunTest):
     def test_non_finite_norm_skips_or_ends(self):
         sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}
         result = self.on_gpu("skip", ranks=2, sets=[*sets, "train.on_nan=skip"], **fault)
-        self.assertIn("the norm of the gradients of step 3 is nan: training has diverged: this step's update is left out",
+        self.assertIn("the norm of the gradients of step 3 is nan: training has diverged: this step's update is skipped",
                       result.err)
         norms = [record["gradient_norm"] for record in records(self.folder / "skip")]
         self.assertEqual([norm is None for norm in norms], [step == 3 for step in range(1, STEPS + 1)])

@@ -118,7 +118,7 @@ class HooksTest(LockstepTest):
         self.assertEqual(self.header(self.folder / "stop")["global_step"], step)
         self.assertLess(step, 9)
         result = self.train("skip", ranks=2, steps=9, sets=[rate, "train.on_nan=skip"])
-        self.assertRegex(result.err, r"the loss of step \d is \S+: training has diverged: this step's update is left out")
+        self.assertRegex(result.err, r"the loss of step \d is \S+: training has diverged: this step's update is skipped")
         self.assertEqual(self.header(self.folder / "skip")["global_step"], 9)
 
     def test_a_checkpoint_at_the_start_and_by_the_clock(self):

@@ -45,12 +45,12 @@ std::string best_metric(const SessionParts& parts, const Config& config, const E
   return "eval/" + metric;
 }
 
-/// Interval at which ranks synchronise while they wait for the last checkpoint: well below the time limit of
-/// a communication call.
-double meet_seconds(const Config& config) {
-  constexpr double kMeetSeconds = 5;
+/// How often ranks synchronise while they wait for the last checkpoint: well below the time limit of a
+/// communication call.
+double sync_seconds(const Config& config) {
+  constexpr double kSyncSeconds = 5;
   const double limit = config.comm.timeout_seconds.value_or(0);
-  return limit > 0 ? std::min(limit / 4, kMeetSeconds) : kMeetSeconds;
+  return limit > 0 ? std::min(limit / 4, kSyncSeconds) : kSyncSeconds;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
                                    .compare_ranks = config.comm.check_every_steps > 0,
                                    .require_finite = on_nan != GuardAction::warn,
                                    .config_text = resolved_config_text(config),
-                                   .meet_seconds = meet_seconds(config),
+                                   .sync_seconds = sync_seconds(config),
                                    .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet)

@@ -3,11 +3,13 @@
 //
 // The hooks of `lockstep train`, in their order:
 //
-//   time_limit, signals, switch_files, nan_guard, drift_check, straggler, summary_saver, step_counter,
-//   evaluation, the configuration's own, stop at the run's end, checkpoint_saver, progress, step_clock
+//   record, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard, drift_check,
+//   straggler, summary_saver, step_counter, evaluation, those of the configuration, stop_at_step or
+//   stop_after_epochs, checkpoint_saver, status, progress, step_clock
 //
-// Evaluation comes before the configuration's hooks, so that early stopping sees its results in the same
-// step. The saver comes after them, so that a checkpoint holds their state of the same step.
+// Evaluation comes before the hooks of the configuration, so that early stopping sees its results in the same
+// step. The checkpoint saver comes after them, so that a checkpoint holds their state of the same step.
+// record and step_clock are added in training.cpp.
 #pragma once
 
 #include "data/step_plan.h"
@@ -25,12 +27,13 @@ struct TrainHookParts {
   Evaluation* evaluation = nullptr;  ///< may be null
   Saver& saver;
   CheckpointCopyWays copy_ways;
-  RunStatus* status = nullptr;  ///< null on ranks that are not the chief
+  RunStatus* status = nullptr;  ///< null on ranks other than the chief
   std::optional<JobEnd> job_end;
   bool quiet = false;
 };
 
-/// Adds the hooks. The references in `parts` outlive the session. All ranks. Throws Error(config).
+/// Adds all but the first and the last. What `parts` names outlives the session. All ranks. Throws
+/// Error(config).
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts);
 
 }  // namespace lockstep

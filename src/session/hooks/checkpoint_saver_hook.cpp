@@ -172,7 +172,7 @@ void CheckpointSaverHook::end(HookContext& context) {
     tell(context,
          [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });
     const State all = state(context);
-    shared([&] { saver_.finish(context.control(), all.header, all.tensors, options_.meet_seconds); });
+    shared([&] { saver_.finish(context.control(), all.header, all.tensors, options_.sync_seconds); });
   }
   collect(context);
   tell(context, [&](CheckpointSaverListener& listener) { listener.end(context, context.global_step()); });

@@ -42,7 +42,7 @@ class CheckpointSaverHook : public Hook {
     bool compare_ranks = true;   ///< before each save
     bool require_finite = true;  ///< values that are not finite are an error, not a checkpoint
     std::string config_text;     ///< for the files' headers
-    double meet_seconds = 5;     ///< how often ranks synchronise while they wait for the last one
+    double sync_seconds = 5;     ///< how often ranks synchronise while they wait for the last one
     CheckpointCopyWays copy_ways;
   };
   /// `saver` outlives the hook.

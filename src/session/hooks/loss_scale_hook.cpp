@@ -37,7 +37,7 @@ Verdict LossScaleHook::before_update(HookContext& context, const StepResult& res
                  "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
                  "learning rate, precision.loss_scale: dynamic, or precision.compute: bfloat16.");
   if (context.is_chief())
-    log_info("step {}: gradients overflowed; its update is left out, the loss scale is {} now", result.step,
+    log_info("step {}: gradients overflowed; its update is skipped, the loss scale is {} now", result.step,
              state_.scale);
   return Verdict::skip;
 }

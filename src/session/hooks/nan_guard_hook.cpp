@@ -19,7 +19,7 @@ Verdict guard(HookContext& context, GuardAction action, const std::string& what,
       context.stop_now(what);
       return Verdict::skip;
     case GuardAction::skip:
-      if (context.is_chief()) log_warning("{}: this step's update is left out", what);
+      if (context.is_chief()) log_warning("{}: this step's update is skipped", what);
       return Verdict::skip;
     case GuardAction::warn:
       if (context.is_chief()) log_warning("{}", what);

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-/// Does `action` because of `what`: ends with an error (exit code 1), stops in order, leaves out the step's
-/// update, or only logs it. All ranks alike.
+/// Acts on `what`: ends with an error (exit code 1), stops, skips the update of the step, or logs a warning.
+/// All ranks alike.
 Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice);
 
 /// Checks the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 namespace {
-/// By what a long step is forgotten, so that the first one, which is slow, does not count for ever.
+/// The longest step shrinks by this factor in each step, so that the slow first one is forgotten.
 constexpr double kForget = 0.99;
 }  // namespace
 
@@ -23,7 +23,7 @@ std::optional<JobEnd> job_end(std::optional<double> limit_seconds, double begin,
   if (text == nullptr) return end;
   const std::optional<double> slurm = parse_real(text);
   if (!slurm) {
-    log_warning("the environment variable SLURM_JOB_END_TIME is '{}', no time; it is left alone", text);
+    log_warning("the environment variable SLURM_JOB_END_TIME is '{}', which is no time: it is ignored", text);
     return end;
   }
   if (!end || *slurm < end->time) end = JobEnd{*slurm, "SLURM_JOB_END_TIME"};

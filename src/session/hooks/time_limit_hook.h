@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stops before the time of the job is over, early enough to save: by the chief's clock.
+// Stops early enough to save before the time of the job is over, by the clock of the chief.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// When the job ends, in seconds since 1970, and who says so.
+/// When the job ends, in seconds since 1970, and the source of that time.
 struct JobEnd {
   double time = 0;
   const char* source = "";
@@ -29,7 +29,7 @@ class TimeLimitHook : public Hook {
  public:
   struct Options {
     double end = 0;             ///< seconds since 1970
-    double margin_seconds = 0;  ///< beside what saving and steps take
+    double margin_seconds = 0;  ///< in addition to what saving and steps take
     std::function<double()> clock;
   };
   /// `saver` outlives it.
@@ -38,8 +38,8 @@ class TimeLimitHook : public Hook {
   void before_run(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
 
-  /// How long before the end it stops, as measured so far: twice the longest save (one may be under way),
-  /// three times the longest of the last steps, and the margin.
+  /// How long before the end it stops: twice the longest save (one may be in flight), three times the longest
+  /// of the recent steps, and the margin. Saves and steps as measured so far.
   double seconds_needed() const;
 
  private:
