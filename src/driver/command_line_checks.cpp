@@ -31,9 +31,9 @@ ValueCheck not_negative_number() {
                  [](const std::string& text) { return parse_real(text).value_or(-1) >= 0; });
 }
 
-void check_predict(const CLI::App& sub, const CommandLine& line) {
+void check_predict(const CLI::App& sub) {
   const char* const help = "See: lockstep predict --help";
-  if (line.prompt) {
+  if (sub.count("--prompt") > 0) {
     for (const char* name : {"--input", "--output"})
       if (sub.count(name) > 0)
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), help);

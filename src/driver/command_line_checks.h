@@ -7,8 +7,6 @@
 #include <functional>
 #include <string>
 
-#include "driver/command_line.h"
-
 namespace CLI {
 class App;
 }
@@ -25,6 +23,6 @@ ValueCheck whole_number();
 ValueCheck not_negative_number();
 
 /// Options of predict with --input and with --prompt must not be mixed. Throws Error(usage).
-void check_predict(const CLI::App& sub, const CommandLine& line);
+void check_predict(const CLI::App& sub);
 
 }  // namespace lockstep

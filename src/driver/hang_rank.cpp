@@ -56,14 +56,14 @@ void park(double limit_seconds) {
 
 }  // namespace
 
-std::optional<double> hang_timeout_seconds(const CommandLine& line, std::optional<double> configured) {
-  if (!line.hang_rank || configured == 0.0) return configured;  // 0: no limit
-  return std::max(configured.value_or(0), line.hang_seconds + kMarginSeconds);
+std::optional<double> hang_timeout_seconds(const HangArguments& hang, std::optional<double> configured) {
+  if (!hang.rank || configured == 0.0) return configured;  // 0: no limit
+  return std::max(configured.value_or(0), hang.seconds + kMarginSeconds);
 }
 
-void hang_rank(const CommandLine& line, Communicator& world) {
-  if (!line.hang_rank) return;
-  const int rank = *line.hang_rank;
+void hang_rank(const HangArguments& hang, Communicator& world) {
+  if (!hang.rank) return;
+  const int rank = *hang.rank;
   if (rank >= world.size())
     throw Error(
         ErrorKind::usage,
@@ -75,7 +75,7 @@ void hang_rank(const CommandLine& line, Communicator& world) {
   agree(
       world,
       [&] {
-        if (world.rank() == rank) park(line.hang_seconds);
+        if (world.rank() == rank) park(hang.seconds);
       },
       "waiting for the rank in the debugger");
 }

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "driver/command_line.h"
+#include "driver/commands/arguments.h"
 
 /// Set by a debugger: `set var {int}&lockstep_debugger_continue = 1`.
 extern "C" volatile int lockstep_debugger_continue;
@@ -19,10 +19,10 @@ extern "C" volatile int lockstep_debugger_continue;
 namespace lockstep {
 
 /// The time limit of communication calls: `configured`, or more if a rank waits for a debugger.
-std::optional<double> hang_timeout_seconds(const CommandLine& line, std::optional<double> configured);
+std::optional<double> hang_timeout_seconds(const HangArguments& hang, std::optional<double> configured);
 
-/// All ranks, before any other collective. Holds the rank that `line` names, if it names one. Throws the same
+/// All ranks, before any other collective. Holds the rank that `hang` names, if it names one. Throws the same
 /// Error on all ranks: Error(usage) if there is no such rank, or if no debugger came within --hang-seconds.
-void hang_rank(const CommandLine& line, Communicator& world);
+void hang_rank(const HangArguments& hang, Communicator& world);
 
 }  // namespace lockstep

@@ -22,24 +22,17 @@ void print_error(const std::string& message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
-int print_help(const CommandLine& line) {
-  if (launcher_rank_hint() == 0) fmt::print("{}", line.text);
+}  // namespace
+
+int run_command(const HelpArguments& arguments) {
+  if (launcher_rank_hint() == 0) fmt::print("{}", arguments.text);
   return 0;
 }
 
-int dispatch(const CommandLine& line) {
-  if (line.command == Command::help) return print_help(line);
-  for (const CommandEntry& entry : command_table())
-    if (entry.command == line.command) return entry.run(line);
-  LOCKSTEP_CHECK(false, "a command without a line in commands.cpp");
-  return 1;
-}
-
-}  // namespace
-
 int run_program(int argc, const char* const* argv) {
   try {
-    const int code = dispatch(parse_command_line(argc, argv));
+    const int code = std::visit([](const auto& arguments) { return run_command(arguments); },
+                                parse_command_line(argc, argv));
     // Results go to standard output: a full disk or a closed pipe must not look like success.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       print_error("standard output could not be written");

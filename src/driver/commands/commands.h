@@ -1,20 +1,33 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of commands: one line per command in commands.cpp.
+// The commands of the program, one file each. To add one: its arguments in arguments.h, its options in
+// command_line_options.cpp, and a function here.
 #pragma once
 
-#include <span>
-
-#include "driver/command_line.h"
+#include "driver/commands/arguments.h"
 
 namespace lockstep {
 
-struct CommandEntry {
-  Command command;
-  int (*run)(const CommandLine& line);  ///< returns the exit code; throws Error
-};
-
-std::span<const CommandEntry> command_table();
+// Each returns the exit code and throws Error.
+int run_command(const HelpArguments& arguments);
+int run_command(const TrainArguments& arguments);
+int run_command(const EvaluateArguments& arguments);
+int run_command(const PredictArguments& arguments);
+int run_command(const SampleArguments& arguments);
+int run_command(const CheckArguments& arguments);
+int run_command(const InspectArguments& arguments);
+int run_command(const EventsArguments& arguments);
+int run_command(const ReplayArguments& arguments);
+int run_command(const StatusArguments& arguments);
+int run_command(const VocabularyArguments& arguments);
+int run_command(const NeighboursArguments& arguments);
+int run_command(const InfoArguments& arguments);
+int run_command(const ConfigReferenceArguments& arguments);
+int run_command(const CheckpointListArguments& arguments);
+int run_command(const CheckpointVerifyArguments& arguments);
+int run_command(const CheckpointDiffArguments& arguments);
+int run_command(const CheckpointAverageArguments& arguments);
+int run_command(const CheckpointExportArguments& arguments);
 
 }  // namespace lockstep

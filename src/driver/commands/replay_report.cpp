@@ -7,7 +7,7 @@
 
 #include "comm/startup_check.h"
 #include "comm/tree.h"
-#include "driver/commands/command_replay.h"
+#include "driver/commands/replay.h"
 
 namespace lockstep {
 

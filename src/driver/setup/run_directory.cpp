@@ -6,19 +6,19 @@
 
 namespace lockstep {
 
-RunTarget resolve_target(const CommandLine& line) {
+RunTarget resolve_target(const RunArguments& arguments) {
   namespace fs = std::filesystem;
   RunTarget target;
-  if (fs::is_directory(line.target)) {
-    target.run_dir = line.target;
-    const std::string config = (fs::path(line.target) / "config.yaml").string();
+  if (fs::is_directory(arguments.target)) {
+    target.run_dir = arguments.target;
+    const std::string config = (fs::path(arguments.target) / "config.yaml").string();
     if (!fs::exists(config))
-      throw Error(ErrorKind::config, "this is no run directory: it has no config.yaml", line.target,
+      throw Error(ErrorKind::config, "this is no run directory: it has no config.yaml", arguments.target,
                   "Give the folder that `lockstep train` wrote (runs/NAME), or a configuration file.");
-    target.config = load_config(config, line.overrides);
+    target.config = load_config(config, arguments.overrides);
   } else {
-    target.config = load_config(line.target, line.overrides);
-    target.run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
+    target.config = load_config(arguments.target, arguments.overrides);
+    target.run_dir = arguments.run_dir.empty() ? default_run_directory(arguments.target) : arguments.run_dir;
   }
   return target;
 }

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "driver/command_line.h"
+#include "driver/commands/arguments.h"
 #include "driver/config/config.h"
 
 namespace lockstep {
@@ -18,6 +18,6 @@ struct RunTarget {
 };
 
 /// Reads the configuration. Before MPI starts. Throws Error(config).
-RunTarget resolve_target(const CommandLine& line);
+RunTarget resolve_target(const RunArguments& arguments);
 
 }  // namespace lockstep

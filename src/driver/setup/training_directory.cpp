@@ -14,13 +14,13 @@ namespace lockstep {
 
 namespace {
 
-void check_resume(const CommandLine& line, const Config& config, const FoundCheckpoint& found,
+void check_resume(Resume resume, const Config& config, const FoundCheckpoint& found,
                   const std::string& run_dir) {
-  if (line.resume == Resume::never && found.exists())
+  if (resume == Resume::never && found.exists())
     throw Error(ErrorKind::config, "the run directory already holds a run, and --resume never was given",
                 run_dir,
                 "Choose another with --run-dir, remove this one, or continue it with --resume auto.");
-  if (line.resume == Resume::must && !found.exists())
+  if (resume == Resume::must && !found.exists())
     throw Error(ErrorKind::checkpoint, "there is no checkpoint to continue from, and --resume must was given",
                 run_dir, "Check --run-dir, or start the run without --resume must.");
   if (found.exists() && found.header.weights_only)
@@ -58,11 +58,11 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
   return lock;
 }
 
-FoundCheckpoint checkpoint_to_resume(Communicator& world, const CommandLine& line, const Config& config,
+FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const Config& config,
                                      const std::string& run_dir) {
   return shared([&] {
     FoundCheckpoint found = find_checkpoint(world, run_dir, "");
-    check_resume(line, config, found, run_dir);
+    check_resume(resume, config, found, run_dir);
     return found;
   });
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "driver/command_line.h"
+#include "driver/commands/arguments.h"
 #include "driver/setup/run_context.h"
 #include "io/run_lock.h"
 #include "session/run_state.h"
@@ -20,7 +20,7 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
 
 /// The checkpoint that the run continues from, checked against --resume and the seed. The same, or the same
 /// Error, on all ranks.
-FoundCheckpoint checkpoint_to_resume(Communicator& world, const CommandLine& line, const Config& config,
+FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const Config& config,
                                      const std::string& run_dir);
 
 /// The chief writes config.yaml and the vocabulary of a text; in a resumed run it checks that the vocabulary

@@ -21,16 +21,21 @@ CommandLine parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "lockstep");
   return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
 }
+template <typename Arguments>
+Arguments parse_as(std::vector<const char*> arguments) {
+  CommandLine line = parse(std::move(arguments));
+  EXPECT_TRUE(std::holds_alternative<Arguments>(line)) << "another command";
+  return std::get<Arguments>(std::move(line));
+}
 std::string usage_error(std::vector<const char*> arguments) {
   return message_of([&] { parse(arguments); }, ErrorKind::usage);
 }
 
 TEST(CommandLine, TrainWithEverything) {
-  const CommandLine line =
-      parse({"train", "a.yaml", "--run-dir", "runs/a", "--set", "seed=1", "--set=train.batch_size=-2",
-             "--steps", "50", "--threads=3", "--resume", "must", "--quiet"});
-  EXPECT_EQ(line.command, Command::train);
-  EXPECT_EQ(line.target, "a.yaml");
+  const auto line = parse_as<TrainArguments>({"train", "a.yaml", "--run-dir", "runs/a", "--set", "seed=1",
+                                              "--set=train.batch_size=-2", "--steps", "50", "--threads=3",
+                                              "--resume", "must", "--quiet"});
+  EXPECT_EQ(line.config, "a.yaml");
   EXPECT_EQ(line.run_dir, "runs/a");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1", "train.batch_size=-2", "train.steps=50",
                                           "train.epochs=null", "threads=3"));
@@ -39,7 +44,7 @@ TEST(CommandLine, TrainWithEverything) {
 }
 
 TEST(CommandLine, Defaults) {
-  const CommandLine line = parse({"train", "a.yaml"});
+  const auto line = parse_as<TrainArguments>({"train", "a.yaml"});
   EXPECT_EQ(line.resume, Resume::automatic);
   EXPECT_TRUE(line.overrides.empty());
   EXPECT_EQ(line.run_dir, "");
@@ -47,14 +52,17 @@ TEST(CommandLine, Defaults) {
 }
 
 TEST(CommandLine, RecordedStepsAndParkedRanks) {
-  const CommandLine line = parse({"train", "--record", "3", "--record=20", "a.yaml", "--hang-rank", "0"});
+  const auto line =
+      parse_as<TrainArguments>({"train", "--record", "3", "--record=20", "a.yaml", "--hang-rank", "0"});
   EXPECT_THAT(line.record, ElementsAre(3, 20));
-  EXPECT_EQ(line.hang_rank, 0);
-  EXPECT_EQ(line.hang_seconds, 3600);
-  EXPECT_FALSE(parse({"train", "a.yaml"}).hang_rank.has_value());
-  EXPECT_EQ(parse({"evaluate", "runs/a", "--hang-rank", "2", "--hang-seconds", "1.5"}).hang_seconds, 1.5);
-  const CommandLine replay = parse({"replay", "runs/a", "--step", "7", "--json", "--threads", "2"});
-  EXPECT_EQ(replay.command, Command::replay);
+  EXPECT_EQ(line.hang.rank, 0);
+  EXPECT_EQ(line.hang.seconds, 3600);
+  EXPECT_FALSE(parse_as<TrainArguments>({"train", "a.yaml"}).hang.rank.has_value());
+  EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "runs/a", "--hang-rank", "2", "--hang-seconds", "1.5"})
+                .hang.seconds,
+            1.5);
+  const auto replay =
+      parse_as<ReplayArguments>({"replay", "runs/a", "--step", "7", "--json", "--threads", "2"});
   EXPECT_EQ(replay.step, 7);
   EXPECT_TRUE(replay.json);
   EXPECT_THAT(replay.overrides, ElementsAre("threads=2"));
@@ -67,54 +75,55 @@ TEST(CommandLine, RecordedStepsAndParkedRanks) {
 
 // One --set takes one value, so that the positional argument may follow.
 TEST(CommandLine, PositionalAfterSet) {
-  const CommandLine line = parse({"train", "--set", "seed=1", "a.yaml"});
-  EXPECT_EQ(line.target, "a.yaml");
+  const auto line = parse_as<TrainArguments>({"train", "--set", "seed=1", "a.yaml"});
+  EXPECT_EQ(line.config, "a.yaml");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--set", "seed=1", "b.yaml"}),
               HasSubstr("one argument too many: 'b.yaml'"));
 }
 
 TEST(CommandLine, TheOtherCommands) {
-  EXPECT_EQ(parse({"evaluate", "runs/a", "--checkpoint", "c.h5"}).checkpoint, "c.h5");
-  EXPECT_EQ(parse({"evaluate", "a.yaml", "--run-dir", "runs/a"}).run_dir, "runs/a");
-  const CommandLine predict = parse({"predict", "runs/a", "--input", "i.csv", "--output", "o.csv"});
+  EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "runs/a", "--checkpoint", "c.h5"}).run.checkpoint,
+            "c.h5");
+  EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "a.yaml", "--run-dir", "runs/a"}).run.run_dir, "runs/a");
+  const auto predict =
+      parse_as<PredictArguments>({"predict", "runs/a", "--input", "i.csv", "--output", "o.csv"});
   EXPECT_EQ(predict.input, "i.csv");
   EXPECT_EQ(predict.output, "o.csv");
-  EXPECT_FALSE(predict.prompt);
-  const CommandLine sample = parse({"predict", "runs/a", "--prompt", "To be", "--length", "9",
-                                    "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
+  const auto sample = parse_as<SampleArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9",
+                                                 "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
   EXPECT_EQ(sample.prompt, "To be");
   EXPECT_EQ(sample.length, 9);
   EXPECT_EQ(sample.temperature, 0.5);
   EXPECT_EQ(sample.top_k, 3);
   EXPECT_EQ(sample.seed, 7U);
-  const CommandLine near =
-      parse({"neighbours", "runs/a", "--words", "a,b", "--count", "3", "--variable", "e/w"});
+  const auto near = parse_as<NeighboursArguments>(
+      {"neighbours", "runs/a", "--words", "a,b", "--count", "3", "--variable", "e/w"});
   EXPECT_EQ(near.words, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(near.count, 3);
   EXPECT_EQ(near.variable, "e/w");
-  const CommandLine inspect = parse({"inspect", "c.h5", "--digest", "--json"});
+  const auto inspect = parse_as<InspectArguments>({"inspect", "c.h5", "--digest", "--json"});
   EXPECT_TRUE(inspect.digest && inspect.json);
-  EXPECT_EQ(parse({"events", "runs/a", "--tag", "loss"}).tag, "loss");
-  EXPECT_EQ(parse({"check", "a.yaml"}).command, Command::check);
-  EXPECT_EQ(parse({"info"}).command, Command::info);
-  EXPECT_EQ(parse({"config-reference"}).command, Command::config_reference);
+  EXPECT_EQ(parse_as<EventsArguments>({"events", "runs/a", "--tag", "loss"}).tag, "loss");
+  EXPECT_EQ(parse_as<CheckArguments>({"check", "a.yaml"}).config, "a.yaml");
+  parse_as<InfoArguments>({"info"});
+  parse_as<ConfigReferenceArguments>({"config-reference"});
 }
 
 TEST(CommandLine, HelpOfEachCommandHasAnExample) {
   for (const char* command :
        {"train", "evaluate", "predict", "inspect", "events", "check", "info", "config-reference"}) {
-    const CommandLine line = parse({command, "--help"});
-    EXPECT_EQ(line.command, Command::help);
+    const auto line = parse_as<HelpArguments>({command, "--help"});
     EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
     EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));
   }
   for (const auto& arguments : {std::vector<const char*>{"--help"}, {"-h"}, {"help"}})
-    EXPECT_THAT(parse(arguments).text, HasSubstr("config-reference"));
+    EXPECT_THAT(parse_as<HelpArguments>(arguments).text, HasSubstr("config-reference"));
 }
 
 TEST(CommandLine, Version) {
-  EXPECT_THAT(parse({"--version"}).text, ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(parse_as<HelpArguments>({"--version"}).text,
+              ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST(CommandLine, MisspeltCommand) {

@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "driver/commands/command_events.h"
-#include "driver/commands/command_inspect.h"
+#include "driver/commands/events.h"
+#include "driver/commands/inspect.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "io/event_writer.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "core/version.h"
-#include "driver/commands/command_info.h"
+#include "driver/commands/info.h"
 #include "support/error_support.h"
 
 namespace lockstep {

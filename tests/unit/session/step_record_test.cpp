@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "driver/commands/command_replay.h"
+#include "driver/commands/replay.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {

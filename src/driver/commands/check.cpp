@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_check.h"
+#include "driver/commands/commands.h"
 
 #include <algorithm>
 
@@ -83,8 +83,8 @@ void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& c
 
 }  // namespace
 
-int command_check(const CommandLine& line) {
-  const Config config = load_config(line.target, line.overrides);
+int run_command(const CheckArguments& arguments) {
+  const Config config = load_config(arguments.config, arguments.overrides);
   const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory),
                                  eval = open_evaluation_set(config.data, config.base_directory);
   std::string no_gpu;

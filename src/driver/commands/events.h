@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <string>
 
-#include "driver/command_line.h"
-
 namespace lockstep {
 
 /// Prints one JSON object per line to `out` for every value in the event file `path`, or in all those in the
@@ -22,7 +20,5 @@ namespace lockstep {
 /// and later is void). A record that is cut short ends its file with a warning. Returns the exit code 0;
 /// throws Error(data) for a damaged record, after what stands before it, and where there is no event file.
 int print_events(const std::string& path, const std::string& tag, std::FILE* out);
-
-int command_events(const CommandLine& line);
 
 }  // namespace lockstep

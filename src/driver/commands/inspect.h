@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <string>
 
-#include "driver/command_line.h"
-
 namespace lockstep {
 
 /// Prints header, tensors, shapes and statistics of the checkpoint `path` (a file, or a run directory for its
@@ -19,7 +17,5 @@ namespace lockstep {
 /// Statistics are in double, over the values that are not NaN (those are counted), one after the other;
 /// infinities count as values. JSON has null where a number is not finite or there is no value.
 int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out);
-
-int command_inspect(const CommandLine& line);
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_info.h"
+#include "driver/commands/info.h"
+#include "driver/command_line.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "core/cpu.h"
 #include "core/device.h"
 #include "core/version.h"
+#include "driver/commands/commands.h"
 #include "driver/setup/gpu_module.h"
 #include "io/library_versions.h"
 #include "kernels/backend.h"
@@ -60,7 +62,7 @@ std::string info_text(std::span<const InfoRow> rows) {
   return text;
 }
 
-int command_info(const CommandLine&) {
+int run_command(const InfoArguments&) {
   if (launcher_rank_hint() == 0) fmt::print("{}", info_text(build_info()));
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_inspect.h"
+#include "driver/commands/inspect.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "driver/commands/commands.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
 #include "io/tensor_values.h"
@@ -133,8 +134,8 @@ int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FIL
   return 0;
 }
 
-int command_inspect(const CommandLine& line) {
-  return inspect_checkpoint(line.target, line.digest, line.json, stdout);
+int run_command(const InspectArguments& arguments) {
+  return inspect_checkpoint(arguments.target, arguments.digest, arguments.json, stdout);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_train.h"
+#include "driver/commands/commands.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -40,23 +40,24 @@ int run_job(CommEnvironment& environment, const Config& config, TrainingStart st
 
 }  // namespace
 
-int command_train(const CommandLine& line) {
+int run_command(const TrainArguments& arguments) {
   const double begin = unix_time();
   const auto environment_variable = [](const char* name) -> const char* { return std::getenv(name); };
   install_run_signals(environment_variable);
   std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or pipe must not end a run
-  const Config config = load_config(line.target, line.overrides);
+  const Config config = load_config(arguments.config, arguments.overrides);
   const std::optional<JobEnd> end_of_job =
       job_end(config.train.time_limit_seconds, begin, environment_variable);
-  const std::string run_dir = line.run_dir.empty() ? default_run_directory(line.target) : line.run_dir;
+  const std::string run_dir =
+      arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
   const JobSpec job_spec{run_dir, hash_of_config(resolved_config_text(config)),
                          config.train.max_jobs_without_progress};
-  const std::optional<double> timeout = hang_timeout_seconds(line, config.comm.timeout_seconds);
-  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
+  const std::optional<double> timeout = hang_timeout_seconds(arguments.hang, config.comm.timeout_seconds);
+  return run_on_ranks(timeout, arguments.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
-    shared([&] { hang_rank(line, world); });
+    shared([&] { hang_rank(arguments.hang, world); });
     const std::unique_ptr<RunLock> lock = take_run_directory(world, run_dir);
-    const FoundCheckpoint found = checkpoint_to_resume(world, line, config, run_dir);
+    const FoundCheckpoint found = checkpoint_to_resume(world, arguments.resume, config, run_dir);
     if (world.rank() == 0) log_to_file(run_dir + "/lockstep.log");
     if (const std::string why = why_finished(world, config.train, job_spec, found); !why.empty()) {
       if (world.rank() == 0) log_info("{}", why);
@@ -67,10 +68,10 @@ int command_train(const CommandLine& line) {
       return run_job(environment, config,
                      {.run_dir = run_dir,
                       .found = found,
-                      .record = line.record,
+                      .record = arguments.record,
                       .job_end = end_of_job,
                       .status = nullptr,
-                      .quiet = line.quiet},
+                      .quiet = arguments.quiet},
                      job);
     } catch (const Error& error) {
       job.failed(exit_code(error.kind()), error.what());

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "driver/command_line.h"
-
 namespace lockstep {
 
 /// One row: "oneDNN", "2.6.3".
@@ -22,6 +20,5 @@ std::vector<InfoRow> build_info();
 std::string info_text(std::span<const InfoRow> rows);
 
 /// Prints the rows; under mpirun once.
-int command_info(const CommandLine& line);
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 // The context is placed at the beginning of a window of the T tokens that the model was trained on. The rest
 // of the window is padding (id 0), which a causal model does not see. The outputs after the context's last
 // token choose the next one. A context longer than T loses its beginning.
-#include "driver/commands/command_sample.h"
+#include "driver/commands/commands.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,12 +49,12 @@ std::vector<std::int32_t> prompt_ids(const std::string& prompt, const TextInfo& 
 /// no special ones. Ties go to the smaller id. Computed in double.
 class TokenSampler {
  public:
-  TokenSampler(const CommandLine& line, const Vocabulary& vocabulary)
-      : temperature_(line.temperature), seed_(line.seed) {
+  TokenSampler(const SampleArguments& arguments, const Vocabulary& vocabulary)
+      : temperature_(arguments.temperature), seed_(arguments.seed) {
     for (std::int64_t id = 0; id < vocabulary.size(); ++id)
       if (!vocabulary.is_special(id)) candidates_.push_back(static_cast<std::int32_t>(id));
-    top_k_ = line.top_k == 0 ? candidates_.size()
-                             : std::min(candidates_.size(), static_cast<std::size_t>(line.top_k));
+    top_k_ = arguments.top_k == 0 ? candidates_.size()
+                                  : std::min(candidates_.size(), static_cast<std::size_t>(arguments.top_k));
   }
 
   /// `number` counts the tokens of this text.
@@ -154,35 +154,36 @@ int next_token_head(RunContext& session) {
 
 }  // namespace
 
-int command_sample(const CommandLine& line) {
-  const RunTarget target = resolve_target(line);
-  return run_on_ranks(target.config.comm.timeout_seconds, line.quiet, [&](CommEnvironment& environment) {
-    Communicator& world = environment.world();
-    if (world.size() > 1)
-      throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
-                              "Each token needs the one before: start it without mpirun."));
-    const FoundCheckpoint found = find_checkpoint(world, target.run_dir, line.checkpoint);
-    if (!found.exists())
-      throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
-                  "Train first, or name one with --checkpoint.");
-    RunContext session(environment, target.config, found.header.shards, true, false);
-    check_vocabulary(target.run_dir, session.train_data());
-    const int head = next_token_head(session);
-    const TextInfo& text = *session.train_data().text();
-    std::vector<std::int32_t> ids = prompt_ids(*line.prompt, text);
-    restore_state(world, found, *session.model().variables, nullptr);
+int run_command(const SampleArguments& arguments) {
+  const RunTarget target = resolve_target(arguments.run);
+  return run_on_ranks(
+      target.config.comm.timeout_seconds, arguments.run.quiet, [&](CommEnvironment& environment) {
+        Communicator& world = environment.world();
+        if (world.size() > 1)
+          throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
+                                  "Each token needs the one before: start it without mpirun."));
+        const FoundCheckpoint found = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
+        if (!found.exists())
+          throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
+                      "Train first, or name one with --checkpoint.");
+        RunContext session(environment, target.config, found.header.shards, true, false);
+        check_vocabulary(target.run_dir, session.train_data());
+        const int head = next_token_head(session);
+        const TextInfo& text = *session.train_data().text();
+        std::vector<std::int32_t> ids = prompt_ids(arguments.prompt, text);
+        restore_state(world, found, *session.model().variables, nullptr);
 
-    WindowModel model(session, head);
-    TokenSampler sampler(line, text.vocabulary);
-    std::string out = *line.prompt;
-    for (std::int64_t i = 0; i < line.length; ++i) {
-      ids.push_back(sampler.choose(model.run(ids), static_cast<std::uint32_t>(i)));
-      if (text.tokenizer.unit == TokenUnit::words) out += ' ';
-      out += text.vocabulary.word(ids.back()).text;
-    }
-    fmt::print("{}\n", out);
-    return 0;
-  });
+        WindowModel model(session, head);
+        TokenSampler sampler(arguments, text.vocabulary);
+        std::string out = arguments.prompt;
+        for (std::int64_t i = 0; i < arguments.length; ++i) {
+          ids.push_back(sampler.choose(model.run(ids), static_cast<std::uint32_t>(i)));
+          if (text.tokenizer.unit == TokenUnit::words) out += ' ';
+          out += text.vocabulary.word(ids.back()).text;
+        }
+        fmt::print("{}\n", out);
+        return 0;
+      });
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_checkpoint.h"
+#include "driver/commands/checkpoint.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "driver/commands/commands.h"
 #include "driver/config/config.h"
 #include "io/checkpoint_store.h"
 #include "io/checkpoint_tools.h"
@@ -221,26 +222,28 @@ int diff_checkpoints(const std::string& first, const std::string& second, bool j
   return static_cast<std::size_t>(equal) == all.size() ? 0 : 1;
 }
 
-int command_checkpoint_list(const CommandLine& line) {
-  return list_checkpoints(line.target, line.verify, line.json, stdout);
+int run_command(const CheckpointListArguments& arguments) {
+  return list_checkpoints(arguments.run_dir, arguments.verify, arguments.json, stdout);
 }
 
-int command_checkpoint_verify(const CommandLine& line) { return verify_checkpoints(line.target, stdout); }
-
-int command_checkpoint_diff(const CommandLine& line) {
-  return diff_checkpoints(line.target, line.other, line.json, stdout);
+int run_command(const CheckpointVerifyArguments& arguments) {
+  return verify_checkpoints(arguments.target, stdout);
 }
 
-int command_checkpoint_average(const CommandLine& line) {
+int run_command(const CheckpointDiffArguments& arguments) {
+  return diff_checkpoints(arguments.first, arguments.second, arguments.json, stdout);
+}
+
+int run_command(const CheckpointAverageArguments& arguments) {
   std::vector<std::string> files;
-  for (const std::string& target : line.targets) files.push_back(checkpoint_at(target));
-  average_weights(files, line.output);
+  for (const std::string& target : arguments.files) files.push_back(checkpoint_at(target));
+  average_weights(files, arguments.output);
   return 0;
 }
 
-int command_checkpoint_export(const CommandLine& line) {
-  export_weights(CheckpointFile(checkpoint_at(line.target)), NamePatterns(line.variables),
-                 NameRules(line.rename), line.output);
+int run_command(const CheckpointExportArguments& arguments) {
+  export_weights(CheckpointFile(checkpoint_at(arguments.target)), NamePatterns(arguments.variables),
+                 NameRules(arguments.rename), arguments.output);
   return 0;
 }
 

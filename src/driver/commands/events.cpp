@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_events.h"
+#include "driver/commands/events.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "driver/commands/commands.h"
 #include "io/event_reader.h"
 
 namespace lockstep {
@@ -97,6 +98,8 @@ int print_events(const std::string& path, const std::string& tag, std::FILE* out
   return 0;
 }
 
-int command_events(const CommandLine& line) { return print_events(line.target, line.tag, stdout); }
+int run_command(const EventsArguments& arguments) {
+  return print_events(arguments.target, arguments.tag, stdout);
+}
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_replay.h"
+#include "driver/commands/replay.h"
 
 #include <filesystem>
 
 #include "comm/agree.h"
 #include "core/log.h"
+#include "driver/commands/commands.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
 #include "driver/setup/run_context.h"
@@ -70,30 +71,31 @@ StepRecord repeat(RunContext& session, const FoundCheckpoint& state, const StepR
 
 }  // namespace
 
-int command_replay(const CommandLine& line) {
-  const std::string state_path = record_state_path(line.target, line.step);
+int run_command(const ReplayArguments& arguments) {
+  const std::string state_path = record_state_path(arguments.run_dir, arguments.step);
   if (!std::filesystem::exists(state_path))
-    throw Error(ErrorKind::usage, fmt::format("step {} was not recorded", line.step), line.target,
-                known_steps(line.target));
-  if (!std::filesystem::exists(record_path(line.target, line.step)))
+    throw Error(ErrorKind::usage, fmt::format("step {} was not recorded", arguments.step), arguments.run_dir,
+                known_steps(arguments.run_dir));
+  if (!std::filesystem::exists(record_path(arguments.run_dir, arguments.step)))
     throw Error(ErrorKind::usage,
                 fmt::format("step {} was begun, but the run ended before there was anything to compare with",
-                            line.step),
-                line.target,
-                fmt::format("{} is the state before it. {}", state_path, known_steps(line.target)));
+                            arguments.step),
+                arguments.run_dir,
+                fmt::format("{} is the state before it. {}", state_path, known_steps(arguments.run_dir)));
   const Config config =
-      config_from_text(CheckpointFile(state_path).header().config, state_path, line.overrides);
-  const std::optional<double> timeout = hang_timeout_seconds(line, config.comm.timeout_seconds);
-  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
+      config_from_text(CheckpointFile(state_path).header().config, state_path, arguments.overrides);
+  const std::optional<double> timeout = hang_timeout_seconds(arguments.hang, config.comm.timeout_seconds);
+  return run_on_ranks(timeout, arguments.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
-    shared([&] { hang_rank(line, world); });
-    const StepRecord recorded = shared([&] { return read_record(world, line.target, line.step); });
-    const FoundCheckpoint state = shared([&] { return find_checkpoint(world, line.target, state_path); });
+    shared([&] { hang_rank(arguments.hang, world); });
+    const StepRecord recorded = shared([&] { return read_record(world, arguments.run_dir, arguments.step); });
+    const FoundCheckpoint state =
+        shared([&] { return find_checkpoint(world, arguments.run_dir, state_path); });
     RunContext session(environment, config, state.header.shards, true, false);
     const StepRecord repeated = repeat(session, state, recorded);
     return shared([&] {
       const bool equal = differences(recorded, repeated).empty();
-      if (session.is_chief()) fmt::print("{}", replay_report(recorded, repeated, line.json));
+      if (session.is_chief()) fmt::print("{}", replay_report(recorded, repeated, arguments.json));
       return equal ? 0 : 1;
     });
   });

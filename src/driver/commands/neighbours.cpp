@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_neighbours.h"
+#include "driver/commands/commands.h"
 
 #include <algorithm>
 #include <cmath>
@@ -114,31 +114,33 @@ std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& v
 
 }  // namespace
 
-int command_neighbours(const CommandLine& line) {
-  const std::string words_path = line.vocabulary.empty() ? vocabulary_path(line.target) : line.vocabulary;
+int run_command(const NeighboursArguments& arguments) {
+  const std::string words_path =
+      arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
   if (!std::filesystem::exists(words_path))
     throw Error(ErrorKind::usage, "there is no vocabulary", words_path,
                 "Give a run directory whose data is text, or a file with --vocabulary.");
   const Vocabulary vocabulary = Vocabulary::of_run(words_path);
-  const CheckpointFile file(line.checkpoint.empty() ? checkpoint_at(line.target) : line.checkpoint);
-  const CheckpointEntry& entry = find_variable(file, line.variable, vocabulary.size());
+  const CheckpointFile file(arguments.checkpoint.empty() ? checkpoint_at(arguments.run_dir)
+                                                         : arguments.checkpoint);
+  const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);
 
   auto json = nlohmann::ordered_json::object();
   std::string table;
-  for (const std::string& word : line.words) {
+  for (const std::string& word : arguments.words) {
     const std::int64_t id = id_of(vocabulary, word);
     table += fmt::format("{}{} ({} times)\n", table.empty() ? "" : "\n", escaped_word(word),
                          vocabulary.word(id).count);
     auto list = nlohmann::ordered_json::array();
-    for (const Neighbour& near : neighbours_of(vectors, vocabulary, id, line.count)) {
+    for (const Neighbour& near : neighbours_of(vectors, vocabulary, id, arguments.count)) {
       const Vocabulary::Word& other = vocabulary.word(near.id);
       table += fmt::format("  {:>7.4f}  {}\n", near.cosine, escaped_word(other.text));
       list.push_back({{"word", other.text}, {"cosine", near.cosine}, {"count", other.count}});
     }
     json[word] = list;
   }
-  if (line.json)
+  if (arguments.json)
     table = nlohmann::ordered_json{{"checkpoint", file.path()},
                                    {"variable", entry.path.substr(kVariables.size())},
                                    {"neighbours", json}}

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_status.h"
+#include "driver/commands/commands.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -140,22 +140,22 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
 
 }  // namespace
 
-int command_status(const CommandLine& line) {
-  const std::vector<JobRecord> jobs = read_jobs(line.target);
+int run_command(const StatusArguments& arguments) {
+  const std::vector<JobRecord> jobs = read_jobs(arguments.run_dir);
   if (jobs.empty())
     throw Error(
-        ErrorKind::config, "there is no status of a run", line.target + "/status.json",
+        ErrorKind::config, "there is no status of a run", arguments.run_dir + "/status.json",
         "Give the run directory of `lockstep train` (runs/NAME). A run that waits in the queue for its "
         "first job has none yet.");
   const double now = unix_time();
   RunProgress run = run_progress(jobs, now, is_alive_here);
-  const std::optional<SavedCheckpoint> saved = last_checkpoint(line.target);
+  const std::optional<SavedCheckpoint> saved = last_checkpoint(arguments.run_dir);
   if (saved && !jobs.back().ended())
     run.step = std::max(run.step, saved->step);  // the record is some seconds old
-  if (line.json)
-    print_json(line.target, run, jobs.back(), saved);
+  if (arguments.json)
+    print_json(arguments.run_dir, run, jobs.back(), saved);
   else
-    print_text(line.target, run, jobs.back(), saved, now);
+    print_text(arguments.run_dir, run, jobs.back(), saved, now);
   return 0;
 }
 

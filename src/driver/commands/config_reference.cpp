@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_config_reference.h"
+#include "driver/command_line.h"
+#include "driver/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -62,7 +63,7 @@ std::vector<ReferenceSection> other_rooms() {
 
 }  // namespace
 
-int command_config_reference(const CommandLine&) {
+int run_command(const ConfigReferenceArguments&) {
   if (launcher_rank_hint() == 0) fmt::print("{}", config_reference(other_rooms()));
   return 0;
 }

@@ -6,7 +6,6 @@
 
 #include <string>
 
-#include "driver/command_line.h"
 #include "session/step_record.h"
 
 namespace lockstep {
@@ -16,6 +15,5 @@ namespace lockstep {
 std::string replay_report(const StepRecord& recorded, const StepRecord& repeated, bool json);
 
 /// On any number of ranks. Returns 0 if the step has the recorded bits, 1 if not.
-int command_replay(const CommandLine& line);
 
 }  // namespace lockstep

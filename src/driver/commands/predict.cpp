@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_predict.h"
+#include "driver/commands/commands.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "comm/agree.h"
 #include "data/reader_table.h"
-#include "driver/commands/command_sample.h"
 #include "driver/launch.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
@@ -84,51 +83,53 @@ std::string prediction_text(RunContext& session, const Dataset& input, std::int6
 
 }  // namespace
 
-int command_predict(const CommandLine& line) {
-  if (line.prompt) return command_sample(line);
-  const RunTarget target = resolve_target(line);
-  return run_on_ranks(target.config.comm.timeout_seconds, line.quiet, [&](CommEnvironment& environment) {
-    Communicator& world = environment.world();
-    const FoundCheckpoint found = shared([&] {
-      FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
-      if (!checkpoint.exists())
-        throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
-                    "Train first, or name one with --checkpoint.");
-      return checkpoint;
-    });
-    // The model's input shape is that of the data it was trained on.
-    RunContext session(environment, target.config, found.header.shards, true, false);
-    shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
-    std::unique_ptr<Dataset> input;
-    shared([&] {
-      agree(
-          world,
-          [&] {
-            const std::filesystem::path folder = std::filesystem::absolute(line.output).parent_path();
-            if (world.rank() == 0 && !std::filesystem::is_directory(folder))
-              throw Error(ErrorKind::config,
-                          fmt::format("cannot be written: there is no folder {}", folder.string()),
-                          line.output, "Make the folder, or choose another --output.");
-            if (world.rank() == 0) check_vocabulary(target.run_dir, session.train_data());
-            input = open_features(target.config.data.format, target.config.data.train, ".", line.input,
+int run_command(const PredictArguments& arguments) {
+  const RunTarget target = resolve_target(arguments.run);
+  return run_on_ranks(
+      target.config.comm.timeout_seconds, arguments.run.quiet, [&](CommEnvironment& environment) {
+        Communicator& world = environment.world();
+        const FoundCheckpoint found = shared([&] {
+          FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
+          if (!checkpoint.exists())
+            throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
+                        "Train first, or name one with --checkpoint.");
+          return checkpoint;
+        });
+        // The model's input shape is that of the data it was trained on.
+        RunContext session(environment, target.config, found.header.shards, true, false);
+        shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
+        std::unique_ptr<Dataset> input;
+        shared([&] {
+          agree(
+              world,
+              [&] {
+                const std::filesystem::path folder =
+                    std::filesystem::absolute(arguments.output).parent_path();
+                if (world.rank() == 0 && !std::filesystem::is_directory(folder))
+                  throw Error(ErrorKind::config,
+                              fmt::format("cannot be written: there is no folder {}", folder.string()),
+                              arguments.output, "Make the folder, or choose another --output.");
+                if (world.rank() == 0) check_vocabulary(target.run_dir, session.train_data());
+                input =
+                    open_features(target.config.data.format, target.config.data.train, ".", arguments.input,
                                   session.train_data().feature_shape(), session.train_data().text());
-          },
-          "reading the input");
-    });
-    const std::string text = prediction_text(session, *input, target.config.train.batch_size);
-    shared([&] {
-      agree(
-          world,
-          [&] {
-            if (world.rank() == 0) write_file_atomically(line.output, text);
-          },
-          "writing the predictions");
-    });
-    if (session.is_chief())
-      fmt::print("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
-                 line.output);
-    return 0;
-  });
+              },
+              "reading the input");
+        });
+        const std::string text = prediction_text(session, *input, target.config.train.batch_size);
+        shared([&] {
+          agree(
+              world,
+              [&] {
+                if (world.rank() == 0) write_file_atomically(arguments.output, text);
+              },
+              "writing the predictions");
+        });
+        if (session.is_chief())
+          fmt::print("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
+                     arguments.output);
+        return 0;
+      });
 }
 
 }  // namespace lockstep

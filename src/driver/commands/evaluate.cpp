@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/commands/command_evaluate.h"
+#include "driver/commands/commands.h"
 
 #include <nlohmann/json.hpp>
 
@@ -50,14 +50,15 @@ std::string result_text(const FoundCheckpoint& found, const Model& model, const 
 
 }  // namespace
 
-int command_evaluate(const CommandLine& line) {
-  const RunTarget target = resolve_target(line);
-  const std::optional<double> timeout = hang_timeout_seconds(line, target.config.comm.timeout_seconds);
-  return run_on_ranks(timeout, line.quiet, [&](CommEnvironment& environment) {
+int run_command(const EvaluateArguments& arguments) {
+  const RunTarget target = resolve_target(arguments.run);
+  const std::optional<double> timeout =
+      hang_timeout_seconds(arguments.hang, target.config.comm.timeout_seconds);
+  return run_on_ranks(timeout, arguments.run.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
-    shared([&] { hang_rank(line, world); });
+    shared([&] { hang_rank(arguments.hang, world); });
     const FoundCheckpoint found = shared([&] {
-      FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, line.checkpoint);
+      FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
       if (!checkpoint.exists())
         throw Error(ErrorKind::checkpoint, "there is no checkpoint to evaluate", target.run_dir,
                     "Train first, or name one with --checkpoint.");

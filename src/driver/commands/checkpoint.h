@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <string>
 
-#include "driver/command_line.h"
-
 namespace lockstep {
 
 /// The work behind the commands, for tests: what they print goes to `out`. They return the exit code and
@@ -18,11 +16,5 @@ int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FI
 int verify_checkpoints(const std::string& path, std::FILE* out);
 /// 1 if a bit differs.
 int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out);
-
-int command_checkpoint_list(const CommandLine& line);
-int command_checkpoint_verify(const CommandLine& line);
-int command_checkpoint_diff(const CommandLine& line);
-int command_checkpoint_average(const CommandLine& line);
-int command_checkpoint_export(const CommandLine& line);
 
 }  // namespace lockstep

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arguments of each command, as plain structs: one per command, with that command's options and no
+// others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lockstep {
+
+/// --hang-rank and --hang-seconds: a rank that waits for a debugger before its first step.
+struct HangArguments {
+  std::optional<int> rank;
+  double seconds = 3600;
+};
+
+/// What `train --resume` does about checkpoints in the run directory.
+enum class Resume {
+  automatic,  ///< continue if there is one
+  never,      ///< refuse if there is one
+  must        ///< fail if there is none
+};
+
+/// `overrides` are the assignments of --set, in order, then those that --steps and --threads stand for.
+struct TrainArguments {
+  std::string config;
+  std::string run_dir;  ///< empty: runs/<name of the configuration>
+  std::vector<std::string> overrides;
+  Resume resume = Resume::automatic;
+  std::vector<std::int64_t> record;  ///< steps
+  HangArguments hang;
+  bool quiet = false;
+};
+
+/// A run and one of its checkpoints: what evaluate, predict and sample have in common.
+struct RunArguments {
+  std::string target;      ///< a run directory; for evaluate also a configuration file
+  std::string run_dir;     ///< with a configuration file; empty: its default run directory
+  std::string checkpoint;  ///< empty: the newest intact one
+  std::vector<std::string> overrides;
+  bool quiet = false;
+};
+
+struct EvaluateArguments {
+  RunArguments run;
+  HangArguments hang;
+};
+
+struct PredictArguments {
+  RunArguments run;
+  std::string input, output;
+};
+
+/// `predict --prompt`.
+struct SampleArguments {
+  RunArguments run;
+  std::string prompt;
+  std::int64_t length = 200;  ///< tokens to add
+  double temperature = 1;     ///< 0: the likeliest token
+  std::int64_t top_k = 0;     ///< 0: all tokens
+  std::uint64_t seed = 0;
+};
+
+struct InspectArguments {
+  std::string target;  ///< a checkpoint, or a run directory for its newest one
+  bool digest = false, json = false;
+};
+
+struct EventsArguments {
+  std::string target;  ///< an event file, or a directory
+  std::string tag;     ///< empty: all
+};
+
+struct ReplayArguments {
+  std::string run_dir;
+  std::int64_t step = 0;
+  std::vector<std::string> overrides;
+  HangArguments hang;
+  bool json = false, quiet = false;
+};
+
+struct CheckArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+};
+
+struct StatusArguments {
+  std::string run_dir;
+  bool json = false;
+};
+
+struct VocabularyArguments {
+  std::string config, output;
+  std::vector<std::string> overrides;
+};
+
+struct NeighboursArguments {
+  std::string run_dir;
+  std::vector<std::string> words;
+  std::string variable;    ///< empty: the only one that fits
+  std::string vocabulary;  ///< empty: that of the run directory
+  std::string checkpoint;  ///< empty: the newest intact one
+  std::int64_t count = 10;
+  bool json = false;
+};
+
+struct InfoArguments {};
+struct ConfigReferenceArguments {};
+
+struct CheckpointListArguments {
+  std::string run_dir;
+  bool verify = false, json = false;
+};
+
+struct CheckpointVerifyArguments {
+  std::string target;  ///< a checkpoint, or a run directory for all of its checkpoints
+};
+
+struct CheckpointDiffArguments {
+  std::string first, second;
+  bool json = false;
+};
+
+struct CheckpointAverageArguments {
+  std::vector<std::string> files;
+  std::string output;
+};
+
+struct CheckpointExportArguments {
+  std::string target, output;
+  std::vector<std::string> variables;  ///< patterns; empty: all
+  std::vector<std::pair<std::string, std::string>> rename;
+};
+
+/// --help, --version: a text to print.
+struct HelpArguments {
+  std::string text;
+};
+
+using CommandLine =
+    std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
+                 CheckArguments, InspectArguments, EventsArguments, ReplayArguments, StatusArguments,
+                 VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
+                 CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
+                 CheckpointAverageArguments, CheckpointExportArguments>;
+
+}  // namespace lockstep
