@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep check`: validates a configuration; prints the layer table, memory and bytes per step; runs
+// nothing.
 #include "driver/commands/commands.h"
 
 #include <algorithm>

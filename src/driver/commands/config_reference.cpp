@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep config-reference`: the reference of all configuration options, as Markdown.
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
 

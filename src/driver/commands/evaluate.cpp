@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep evaluate`: exact metrics over the whole evaluation set, as JSON on standard output.
 #include "driver/commands/commands.h"
 
 #include <nlohmann/json.hpp>
@@ -64,26 +66,26 @@ int run_command(const EvaluateArguments& arguments) {
                     "Train first, or name one with --checkpoint.");
       return checkpoint;
     });
-    RunContext session(environment, target.config, found.header.shards, false, true);
+    RunContext context(environment, target.config, found.header.shards, false, true);
     shared([&] {
       agree(
           world,
           [&] {
-            if (world.rank() == 0) check_vocabulary(target.run_dir, *session.eval_data());
+            if (world.rank() == 0) check_vocabulary(target.run_dir, *context.eval_data());
           },
           "comparing the vocabulary");
     });
-    shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
-    const Config& config = session.config();
+    shared([&] { restore_state(world, found, *context.model().variables, nullptr); });
+    const Config& config = context.config();
     const auto evaluation = shared([&] {
-      return std::make_unique<Evaluation>(session.executor_context(), session.control(), *session.eval_data(),
+      return std::make_unique<Evaluation>(context.executor_context(), context.control(), *context.eval_data(),
                                           config.evaluation_batch_size(),
-                                          bind_metrics(config.eval.metrics, *session.model().heads,
-                                                       *session.model().graph, *session.eval_data()));
+                                          bind_metrics(config.eval.metrics, *context.model().heads,
+                                                       *context.model().graph, *context.eval_data()));
     });
-    session.workers().grow_scratch(evaluation->scratch_bytes());
+    context.workers().grow_scratch(evaluation->scratch_bytes());
     const EvaluationResult result = evaluation->run();
-    if (session.is_chief()) fmt::print("{}\n", result_text(found, session.model(), *evaluation, result));
+    if (context.is_chief()) fmt::print("{}\n", result_text(found, context.model(), *evaluation, result));
     return 0;
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep events`: what event files hold.
+// `lockstep events`: the contents of event files.
 #pragma once
 
 #include <cstdio>
@@ -15,10 +15,11 @@ namespace lockstep {
 ///   {"file":"eval/events.out.tfevents...","wall_time":1700000000.5,"step":200,"tag":"loss","value":0.25}
 ///
 /// `file` is relative to a folder. NaN and infinities are null. Other values than scalars have a `kind`
-/// ("histogram", "image" ...) in place of `value`. Only values of `tag` are printed, or, if it is empty, all,
-/// and besides them the marks {"file_version":...} and {"restart":true} (what earlier files say of this step
-/// and later is void). A record that is cut short ends its file with a warning. Returns the exit code 0;
-/// throws Error(data) for a damaged record, after what stands before it, and where there is no event file.
+/// ("histogram", "image" ...) in place of `value`. Prints only values of `tag`; if it is empty, all values
+/// and the marks
+/// {"file_version":...} and {"restart":true} (values of this step and later in earlier files are void). A
+/// truncated last record ends its file with a warning. Returns the exit code 0. Throws Error(data) for a
+/// damaged record, after printing the records before it, and if there is no event file.
 int print_events(const std::string& path, const std::string& tag, std::FILE* out);
 
 }  // namespace lockstep

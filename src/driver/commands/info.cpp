@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/commands/info.h"
-#include "driver/command_line.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "core/cpu.h"
 #include "core/device.h"
 #include "core/version.h"
+#include "driver/command_line.h"
 #include "driver/commands/commands.h"
 #include "driver/setup/gpu_module.h"
 #include "io/library_versions.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep inspect`: what a checkpoint holds.
+// `lockstep inspect`: the contents of a checkpoint.
 #pragma once
 
 #include <cstdio>
@@ -14,8 +14,8 @@ namespace lockstep {
 /// hexadecimal digits of its digest, after the whole file was verified. Returns the exit code 0; throws
 /// Error(checkpoint).
 ///
-/// Statistics are in double, over the values that are not NaN (those are counted), one after the other;
-/// infinities count as values. JSON has null where a number is not finite or there is no value.
+/// Statistics are computed in double and in order, over all values that are not NaN; NaNs are counted. JSON
+/// has null where a number is not finite or there is no value.
 int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out);
 
 }  // namespace lockstep

@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
+// words.
 #include "driver/commands/commands.h"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep predict`: the model's outputs for the samples of a file.
 #include "driver/commands/commands.h"
 
 #include <algorithm>
@@ -50,19 +52,19 @@ struct HeadColumns {
 };
 
 /// Predicts all samples; rank 0 gets the text of the file. All ranks.
-std::string prediction_text(RunContext& session, const Dataset& input, std::int64_t batch_size) {
-  const ExecutorContext context = session.executor_context();
+std::string prediction_text(RunContext& context, const Dataset& input, std::int64_t batch_size) {
+  const ExecutorContext executor = context.executor_context();
   const StepPlan plan(
-      {.num_samples = input.size(), .batch_size = batch_size, .shards = context.shards, .shuffle = false});
+      {.num_samples = input.size(), .batch_size = batch_size, .shards = executor.shards, .shuffle = false});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-  Predictor predictor(context, {.max_samples = batch_size, .sample_counts = sizes});
-  DatasetBatchSource source(input, plan, context.pool.size(), predictor.num_slots());
-  session.workers().grow_scratch(predictor.scratch_bytes());
+  Predictor predictor(executor, {.max_samples = batch_size, .sample_counts = sizes});
+  DatasetBatchSource source(input, plan, executor.pool.size(), predictor.num_slots());
+  context.workers().grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();
 
   std::vector<HeadColumns> heads;
   std::string text;
-  for (const Head& head : context.heads) {
+  for (const Head& head : executor.heads) {
     if (!heads.empty()) text += ",";
     heads.emplace_back(head, static_cast<int>(heads.size()));
     heads.back().append_header(text);
@@ -71,8 +73,8 @@ std::string prediction_text(RunContext& session, const Dataset& input, std::int6
   for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
     predictor.run(source, batch);
-    predictor.collect(session.world(), source, batch);
-    for (std::int64_t i = 0; session.is_chief() && i < batch.count; ++i)
+    predictor.collect(context.world(), source, batch);
+    for (std::int64_t i = 0; context.is_chief() && i < batch.count; ++i)
       for (const HeadColumns& head : heads) {
         head.append_row(text, predictor.rows(head.number).data() + i * head.values);
         text += &head == &heads.back() ? "\n" : ",";
@@ -96,8 +98,8 @@ int run_command(const PredictArguments& arguments) {
           return checkpoint;
         });
         // The model's input shape is that of the data it was trained on.
-        RunContext session(environment, target.config, found.header.shards, true, false);
-        shared([&] { restore_state(world, found, *session.model().variables, nullptr); });
+        RunContext context(environment, target.config, found.header.shards, true, false);
+        shared([&] { restore_state(world, found, *context.model().variables, nullptr); });
         std::unique_ptr<Dataset> input;
         shared([&] {
           agree(
@@ -109,14 +111,14 @@ int run_command(const PredictArguments& arguments) {
                   throw Error(ErrorKind::config,
                               fmt::format("cannot be written: there is no folder {}", folder.string()),
                               arguments.output, "Make the folder, or choose another --output.");
-                if (world.rank() == 0) check_vocabulary(target.run_dir, session.train_data());
+                if (world.rank() == 0) check_vocabulary(target.run_dir, context.train_data());
                 input =
                     open_features(target.config.data.format, target.config.data.train, ".", arguments.input,
-                                  session.train_data().feature_shape(), session.train_data().text());
+                                  context.train_data().feature_shape(), context.train_data().text());
               },
               "reading the input");
         });
-        const std::string text = prediction_text(session, *input, target.config.train.batch_size);
+        const std::string text = prediction_text(context, *input, target.config.train.batch_size);
         shared([&] {
           agree(
               world,
@@ -125,7 +127,7 @@ int run_command(const PredictArguments& arguments) {
               },
               "writing the predictions");
         });
-        if (session.is_chief())
+        if (context.is_chief())
           fmt::print("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
                      arguments.output);
         return 0;

@@ -45,27 +45,27 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 }
 
 /// The step again, from the state before it. All ranks.
-StepRecord repeat(RunContext& session, const FoundCheckpoint& state, const StepRecord& recorded) {
-  const StepPlan plan(step_plan_spec(session));
-  const std::unique_ptr<Optimizer> optimizer = session.config().optimizer.make();
-  VariableStore& variables = *session.model().variables;
-  optimizer->create_slots(session.device().device, variables);
-  Trainer trainer(session.executor_context(), session.gradients(), session.control(), session.train_data(),
-                  plan, *optimizer, trainer_options(session));
-  session.workers().grow_scratch(trainer.scratch_bytes());
-  shared([&] { restore_state(session.world(), state, variables, optimizer.get()); });
+StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
+  const StepPlan plan(step_plan_spec(context));
+  const std::unique_ptr<Optimizer> optimizer = context.config().optimizer.make();
+  VariableStore& variables = *context.model().variables;
+  optimizer->create_slots(context.device().device, variables);
+  Trainer trainer(context.executor_context(), context.gradients(), context.control(), context.train_data(),
+                  plan, *optimizer, trainer_options(context));
+  context.workers().grow_scratch(trainer.scratch_bytes());
+  shared([&] { restore_state(context.world(), state, variables, optimizer.get()); });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 
-  StepRecorder recorder(session.executor_context(), trainer.calls());
+  StepRecorder recorder(context.executor_context(), trainer.calls());
   trainer.observe(&recorder);
   const StepResult result = trainer.compute();
   recorder.summed(trainer.summed_gradients(), trainer.sparse_gradients());
   trainer.apply(recorded.updated);
-  StepRecord repeated = recorder.gather(session.control(), true);
+  StepRecord repeated = recorder.gather(context.control(), true);
   repeated.step = result.step;
   repeated.loss = result.loss;
   repeated.accuracy = result.accuracy;
-  repeated.environment = session.environment();
+  repeated.environment = context.environment();
   return repeated;
 }
 
@@ -91,11 +91,11 @@ int run_command(const ReplayArguments& arguments) {
     const StepRecord recorded = shared([&] { return read_record(world, arguments.run_dir, arguments.step); });
     const FoundCheckpoint state =
         shared([&] { return find_checkpoint(world, arguments.run_dir, state_path); });
-    RunContext session(environment, config, state.header.shards, true, false);
-    const StepRecord repeated = repeat(session, state, recorded);
+    RunContext context(environment, config, state.header.shards, true, false);
+    const StepRecord repeated = repeat(context, state, recorded);
     return shared([&] {
       const bool equal = differences(recorded, repeated).empty();
-      if (session.is_chief()) fmt::print("{}", replay_report(recorded, repeated, arguments.json));
+      if (context.is_chief()) fmt::print("{}", replay_report(recorded, repeated, arguments.json));
       return equal ? 0 : 1;
     });
   });

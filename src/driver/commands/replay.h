@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep replay`: repeats a recorded step (step_record.h) and says whether it has the same bits.
+// `lockstep replay`: repeats a recorded step (session/step_record.h) and compares the bits.
 #pragma once
 
 #include <string>
@@ -10,10 +10,8 @@
 
 namespace lockstep {
 
-/// What replay says of the two: equal, or where they differ first, and what may explain it. `json`: as one
-/// JSON object.
+/// The comparison of two records as text: equal, or where they first differ and what may explain it. `json`:
+/// as one JSON object.
 std::string replay_report(const StepRecord& recorded, const StepRecord& repeated, bool json);
-
-/// On any number of ranks. Returns 0 if the step has the recorded bits, 1 if not.
 
 }  // namespace lockstep

@@ -93,13 +93,13 @@ class TokenSampler {
 /// The model on one window at a time; `head` has the outputs that choose the next token.
 class WindowModel {
  public:
-  WindowModel(RunContext& session, int head)
+  WindowModel(RunContext& context, int head)
       : head_(head),
-        window_(static_cast<std::size_t>(session.train_data().feature_shape().num_elements())),
-        source_(std::ssize(window_), one_sample(session.shards())),
-        predictor_(session.executor_context(),
+        window_(static_cast<std::size_t>(context.train_data().feature_shape().num_elements())),
+        source_(std::ssize(window_), one_sample(context.shards())),
+        predictor_(context.executor_context(),
                    {.sample_counts = kOneSample, .values = Predictor::Values::outputs}) {
-    session.workers().grow_scratch(predictor_.scratch_bytes());
+    context.workers().grow_scratch(predictor_.scratch_bytes());
     predictor_.refresh_weights();
     source_.set(window_.data());
   }
@@ -132,16 +132,16 @@ class WindowModel {
 };
 
 /// The head whose outputs are {tokens of a window, size of the vocabulary}.
-int next_token_head(RunContext& session) {
-  const TextInfo* text = session.train_data().text();
+int next_token_head(RunContext& context) {
+  const TextInfo* text = context.train_data().text();
   if (text == nullptr || !text->next_token_labels)
     throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
-                session.config().section("").where("data"),
+                context.config().section("").where("data"),
                 "--prompt needs one; other models take --input and --output.");
-  const Shape wanted{session.train_data().feature_shape()[0], text->vocabulary.size()};
+  const Shape wanted{context.train_data().feature_shape()[0], text->vocabulary.size()};
   int number = 0;
   std::string found;
-  for (const Head& head : *session.model().heads) {
+  for (const Head& head : *context.model().heads) {
     if (head.shape == wanted) return number;
     found += fmt::format("{}{}", found.empty() ? "" : ", ", head.shape.to_string());
     ++number;
@@ -166,14 +166,14 @@ int run_command(const SampleArguments& arguments) {
         if (!found.exists())
           throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
                       "Train first, or name one with --checkpoint.");
-        RunContext session(environment, target.config, found.header.shards, true, false);
-        check_vocabulary(target.run_dir, session.train_data());
-        const int head = next_token_head(session);
-        const TextInfo& text = *session.train_data().text();
+        RunContext context(environment, target.config, found.header.shards, true, false);
+        check_vocabulary(target.run_dir, context.train_data());
+        const int head = next_token_head(context);
+        const TextInfo& text = *context.train_data().text();
         std::vector<std::int32_t> ids = prompt_ids(arguments.prompt, text);
-        restore_state(world, found, *session.model().variables, nullptr);
+        restore_state(world, found, *context.model().variables, nullptr);
 
-        WindowModel model(session, head);
+        WindowModel model(context, head);
         TokenSampler sampler(arguments, text.vocabulary);
         std::string out = arguments.prompt;
         for (std::int64_t i = 0; i < arguments.length; ++i) {

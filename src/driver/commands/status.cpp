@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
+// no lock.
 #include "driver/commands/commands.h"
 
 #include <fmt/format.h>

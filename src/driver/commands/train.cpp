@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep train`: loads and checks the configuration before MPI starts, trains or continues, and returns
+// the exit code (75: checkpointed, to be queued again).
 #include "driver/commands/commands.h"
 
 #include <csignal>

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep vocabulary`: the words of a training set, as a file. One process, no run.
 #include "driver/commands/commands.h"
 
 #include "data/text_info.h"
