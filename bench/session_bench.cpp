@@ -21,6 +21,7 @@
 #include "session/hooks/stop_hooks.h"
 #include "session/hooks/straggler_hook.h"
 #include "session/hooks/summary_hooks.h"
+#include "session/monitored_session.h"
 #include "support/tiny_run.h"
 
 namespace lockstep {

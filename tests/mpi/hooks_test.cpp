@@ -112,6 +112,18 @@ std::int64_t end_with_spikes(double factor, GuardAction action, bool& moved) {
   return run.session.global_step();
 }
 
+TEST(GradientGuard, NeedsStepsThatMeasureGradients) {
+  TestRun run;
+  run.add<GradientGuardHook>(GuardAction::error);
+  try {
+    run.run();
+    FAIL() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bug);
+    EXPECT_THAT(error.what(), HasSubstr("gradient_guard"));
+  }
+}
+
 TEST(LossSpike, StopsSkipsOrWarns) {
   bool moved = true;
   EXPECT_EQ(end_with_spikes(3, GuardAction::stop, moved), 9);
