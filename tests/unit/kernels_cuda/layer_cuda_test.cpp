@@ -26,7 +26,7 @@ std::vector<GpuCase> gpu_cases() {
   std::vector<GpuCase> cases;
   for (const LayerCase& test : layer_cases())
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
-      if (layer_from(test.yaml)->output_type(type, type) == type) cases.push_back({test, type});
+      if (layer_from(test.yaml)->traits().output_type(type, type) == type) cases.push_back({test, type});
   return cases;
 }
 
