@@ -5,7 +5,7 @@
 # library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
 #   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=... -DPYTHON=...
-#         -P run_consumer.cmake
+#         -DLAUNCHER=... -P run_consumer.cmake
 cmake_minimum_required(VERSION 3.22)
 
 # Runs a command that must succeed; its standard output goes to `out`.
@@ -19,7 +19,7 @@ endmacro()
 
 macro(build_project source binary)
   run(${CMAKE_COMMAND} -S ${source} -B ${binary} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
-      -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix "-DCMAKE_CXX_FLAGS=${FLAGS}")
+      -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix "-DCMAKE_CXX_FLAGS=${FLAGS}" -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
   run(${CMAKE_COMMAND} --build ${binary})
 endmacro()
 

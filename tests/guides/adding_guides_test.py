@@ -19,7 +19,7 @@ SCRATCH = pathlib.Path(os.environ["LOCKSTEP_SCRATCH"])
 GUIDES_TESTS = os.environ["LOCKSTEP_GUIDES_TESTS"]
 # The cases of all layers take a minute to compile; a GPU's kernels are compiled as the emulated GPU has them.
 COMPILED_ONLY = ["src/kernels/update_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
-PAGES = ["adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
+PAGES = ["adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
 
 
 class AddingGuidesTest(unittest.TestCase):
@@ -87,9 +87,25 @@ class AddingGuidesTest(unittest.TestCase):
 
     def test_options_are_in_the_reference(self):
         reference = run([str(self.program), "config-reference"], SCRATCH)
-        for name in ("Layer scale", "Metric brier_score", "Optimizer sign_descent",
+        for name in ("Hook stop_if_loss_below", "Layer scale", "Metric brier_score", "Optimizer sign_descent",
                      "Reader records", "Schedule linear_decay"):
             self.assertIn(f"\n## {name}\n", reference)
+
+    def test_hook(self):
+        self.follow("adding_a_hook")
+        losses = self.losses("adding_a_hook", "below")
+        below = [loss < 2.2 for loss in losses]
+        self.assertEqual(below[-3:], [True] * 3, losses)
+        self.assertNotIn([True] * 3, [below[i:i + 3] for i in range(len(below) - 3)], losses)
+
+    def test_hook_as_a_plugin(self):
+        """The header is copied beside the plugin; the program is the one that was built."""
+        folder = SCRATCH / "adding_a_hook"
+        shutil.copy(SCRATCH / "src/session/hooks/stop_if_loss_below_hook.h", folder)
+        plugin = self.tools.plugin("adding_a_hook/plugin.cpp")
+        run([PROGRAM, "train", "examples/digits.yaml", "--run-dir", "runs/plugin", "--set", "summary.every_steps=1",
+             "--set", f"plugins=[{plugin}]", "--set", "hooks=[{stop_if_loss_below: {threshold: 2.2, steps: 3}}]"], folder)
+        self.assertTrue(3 <= len(self.losses("adding_a_hook", "plugin")) < 100)
 
     def test_layer(self):
         """In Lockstep; the test `consumer` builds the page's plugin."""

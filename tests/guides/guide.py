@@ -5,14 +5,14 @@
 The first line of a fenced code block, a comment, says what the block is:
 
     // src/optim/sign_descent.cpp                        a whole file of Lockstep
-    // plugin.cpp                                        a whole file in a folder of the reader's
+    // plugin.cpp                                        a whole file in a folder outside of Lockstep
     // in src/optim/schedule.cpp: after <line>           lines to insert after that line of an existing file, or `before` it
     # in tests/mpi/CMakeLists.txt: at the end            lines to append to it
 
 <line> occurs once in the file; white space does not count. Blocks marked `sh` hold commands, one per line. Other blocks
 are illustrations.
 
-    guide.py PAGE FOLDER       writes the reader's files of a page into a folder
+    guide.py PAGE FOLDER       writes the files outside of Lockstep of a page into a folder
 """
 import dataclasses
 import pathlib
@@ -52,11 +52,11 @@ class Guide:
                 self.commands += [line for line in text.splitlines() if line]
 
     def own_files(self):
-        """Those that the reader puts into a folder of his own."""
+        """Files for a folder outside of Lockstep."""
         return {path: text for path, text in self.files.items() if not path.startswith(("src/", "tests/"))}
 
     def place(self, path):
-        """Where a file goes in a test: Lockstep's files at their paths, the reader's in a folder with the page's name."""
+        """Where a file goes in a test: Lockstep's files at their paths, others in a folder with the page's name."""
         return f"{self.page.stem}/{path}" if path in self.own_files() else path
 
     def apply_edits(self, source, changed):
