@@ -10,6 +10,7 @@
 
     links_test.py SOURCE        # the repository's root; prints every broken reference; exit code 1 if there is one
 """
+import os
 import pathlib
 import re
 import sys
@@ -86,7 +87,10 @@ class Check:
 def main():
     source = pathlib.Path(sys.argv[1]).resolve()
     check = Check(source)
-    pages = sorted(p for p in source.rglob("*.md") if not {"build", "_deps"} & set(p.relative_to(source).parts))
+    pages = []
+    for folder, folders, files in os.walk(source):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "build")) and name != "runs")
+        pages += [pathlib.Path(folder, name) for name in sorted(files) if name.endswith(".md")]
     for page in pages:
         check.page(page)
     for problem in check.problems:
