@@ -21,7 +21,7 @@ class FunctionLayer final : public Layer {
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     inputs_.assign(inputs.begin(), inputs.end());
     outputs_ = function_.infer(inputs);
-    LOCKSTEP_REQUIRE(!outputs_.empty(), ErrorKind::config, "layer {}: the function {} gives no output",
+    LOCKSTEP_REQUIRE(!outputs_.empty(), ErrorKind::config, "layer {}: the function {} returns no output",
                      name(), function_.name);
     return outputs_;
   }

@@ -116,8 +116,6 @@ void Graph::add_output(const std::string& name, const std::string& where) {
   outputs_.push_back(source(name, kOutput, where));
 }
 
-const Shape& Graph::output() const { return nodes_.empty() ? features_ : nodes_.back().outputs[0]; }
-
 bool Graph::only_consumer(int producer, int consumer) const {
   if (nodes_[static_cast<std::size_t>(producer)].outputs.size() > 1 ||
       std::ranges::find(outputs_, producer, &Source::node) != outputs_.end())

@@ -58,8 +58,6 @@ class Graph {
   };
   std::span<const Node> nodes() const { return nodes_; }
   const Shape& features() const { return features_; }
-  /// The shape of the last node's first output.
-  const Shape& output() const;
   /// The outputs that the losses read, in the order of add_output(). Valid after finish().
   std::span<const Source> outputs() const { return outputs_; }
   const Shape& shape(Source source) const;

@@ -12,16 +12,16 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"name", ParamType::string, kRequired, "", "Of the head; reports call its loss loss/NAME."},
+    {"name", ParamType::string, kRequired, "", "Name of the head; its loss is reported as loss/NAME."},
     {"output", ParamType::string, "null", "layer, layer:1, or null",
-     "The layer whose output it judges. null: the last one."},
+     "The layer whose output the loss reads. null: the last layer."},
     {"loss", ParamType::node, "softmax_cross_entropy", "", "See the list of losses."},
     {"weight", ParamType::real, "1", ">= 0", "Factor of its loss in the sum."},
     {"labels", ParamType::integers, "null", "[first, last) or null",
      "Its label columns, 0-based, the last one not included. null: all."},
     {"label_table", ParamType::node, "null", "list of rows, or null",
-     "Label values by class: a class index in a label column is replaced by that row. All rows are equally "
-     "long."},
+     "Rows of label values, one per class: a class index in a label column is replaced by its row. All rows "
+     "have the same length."},
 };
 
 Error table_error(const Node& node, std::string what) {
@@ -38,7 +38,7 @@ std::vector<std::vector<float>> label_table(const Node& node) {
         row.kind == Node::Kind::list ? std::span<const Node>(row.items) : std::span<const Node>(&row, 1);
     for (const Node& item : items) {
       const auto value = item.kind == Node::Kind::scalar ? parse_real(item.text) : std::nullopt;
-      if (!value || !std::isfinite(*value)) throw table_error(item, "holds something that is no number");
+      if (!value || !std::isfinite(*value)) throw table_error(item, "contains a value that is not a number");
       values.push_back(static_cast<float>(*value));
     }
     if (values.empty() || values.size() != table[0].size())

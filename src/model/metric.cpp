@@ -16,15 +16,14 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kCommonTable[] = {
-    {"name", string, "null", "", "What it is called in reports; null: its own name."},
-    {"head", string, "null", "", "The head that it is about; null: the only one."},
+    {"name", string, "null", "", "Name in reports; null: the metric's name."},
+    {"head", string, "null", "", "The head that it evaluates; null: the only one."},
     {"predictions", string, "auto", "auto|softmax|sigmoid|classes|labels|values",
-     "What the head's outputs are. auto: what its loss makes of them. softmax, sigmoid: they become "
-     "probabilities so. classes, labels: they are probabilities already, of classes that exclude one another "
-     "or of "
-     "labels. values: numbers to be taken as they are."},
+     "How to read the head's outputs. auto: as its loss does. softmax, sigmoid: convert them to "
+     "probabilities. classes, labels: they are probabilities already, of exclusive classes or of labels. "
+     "values: plain numbers."},
     {"ignore_index", integer, "null", "or null",
-     "Labels with this value count nowhere, beside those that the head's loss ignores."},
+     "Labels with this value are ignored, in addition to those that the head's loss ignores."},
 };
 
 constexpr std::array<std::string_view, 5> kReserved = {"step", "epoch", "split", "loss", "samples"};
@@ -75,7 +74,7 @@ std::vector<MetricSpec> metrics_from_config(const Node& list) {
   if (is_null(list)) return specs;
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "eval.metrics is not a list", list.where,
-                "Write [accuracy, {top_k: {k: 5}}], or each metric behind a dash.");
+                "Write [accuracy, {top_k: {k: 5}}], or each metric after a dash.");
   for (const Node& item : list.items) {
     specs.push_back(spec_of(item));
     for (std::size_t i = 0; i + 1 < specs.size(); ++i)
@@ -91,7 +90,7 @@ std::unique_ptr<Metric> make_metric(const MetricSpec& spec, MetricInput input) {
   if (spec.params.has("ignore_index")) input.ignore_index = spec.params.integer("ignore_index");
   if (spec.entry->needs_labels && input.label_columns == 0)
     throw spec.params.error("head", "the metric compares with labels, and the head has none",
-                            "Choose another head, or leave the metric out.");
+                            "Choose another head, or remove the metric.");
   return spec.entry->make(spec.params, input);
 }
 

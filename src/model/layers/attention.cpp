@@ -16,10 +16,10 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"units", ParamType::integer, kRequired, ">= 1", "width of the output, and of all heads together"},
     {"heads", ParamType::integer, "1", ">= 1", "number of heads; units is a multiple of it"},
-    {"causal", ParamType::boolean, "false", "", "a position attends to itself and those before it only"},
+    {"causal", ParamType::boolean, "false", "", "a position attends only to itself and to earlier positions"},
     {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
     {"dropout", ParamType::real, "0", "[0, 1)",
-     "share of attention probabilities set to zero while training"},
+     "fraction of the attention probabilities set to zero in training"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels of the projections"},
     {"bias_initializer", ParamType::node, "zeros", "", "initial biases"},
 };
@@ -68,8 +68,8 @@ class Attention final : public Layer {
       got += (i == 0 ? "" : ", ") + inputs[i].to_string();
     }
     LOCKSTEP_REQUIRE(fits, ErrorKind::config,
-                     "layer {}: attention takes a sequence of steps x features, for attention to another "
-                     "sequence that one, too, and optionally lengths of shape 1; it got {}",
+                     "layer {}: attention takes a sequence of steps x features, optionally a second sequence "
+                     "to attend to, and optionally lengths of shape 1; it got {}",
                      name(), got.empty() ? "nothing" : got);
     memory_input_ = sequences == 2 ? 1 : 0;
     lengths_input_ = lengths ? static_cast<int>(sequences) : -1;

@@ -9,7 +9,7 @@ namespace lockstep {
 int axis_of(const Layer& layer, std::string_view option, std::int64_t axis, const Shape& shape) {
   const std::int64_t rank = shape.rank();
   LOCKSTEP_REQUIRE(axis >= -rank && axis < rank, ErrorKind::config,
-                   "layer {}: {} {} is no axis of its input {}, which has {} of them", layer.name(), option,
+                   "layer {}: {} {} is not an axis of its input {}, which has {} axes", layer.name(), option,
                    axis, shape.to_string(), rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

@@ -24,8 +24,8 @@ constexpr ParamSpec kTable[] = {
     {"momentum", ParamType::real, "0.99", "[0, 1)", "moving = momentum * moving + (1 - momentum) * batch"},
     {"epsilon", ParamType::real, "0.001", "> 0", "added to the variance"},
     {"group", ParamType::integer, "0", ">= 0",
-     "microshards that are normalised together: 0 all of them on all ranks, 1 each by itself, n consecutive "
-     "ones"},
+     "microshards that are normalised together. 0: all of them, on all ranks; 1: each one separately; n: n "
+     "consecutive ones"},
     {"center", ParamType::boolean, "true", "", "learn beta"},
     {"scale", ParamType::boolean, "true", "", "learn gamma"},
     {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"},

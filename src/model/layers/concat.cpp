@@ -17,7 +17,7 @@ class Concat final : public MoveLayer {
   Concat(std::string name, const Params& p)
       : MoveLayer(std::move(name), "concat"), axis_(p.integer("axis")) {}
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
-    LOCKSTEP_REQUIRE(!inputs.empty(), ErrorKind::config, "layer {}: concat takes inputs", name());
+    LOCKSTEP_REQUIRE(!inputs.empty(), ErrorKind::config, "layer {}: concat takes at least one input", name());
     const int axis = axis_of(*this, "axis", axis_, inputs[0]);
     std::int64_t extent = 0;
     for (const Shape& input : inputs) {
@@ -46,7 +46,7 @@ class Concat final : public MoveLayer {
 
 }  // namespace
 
-extern const LayerEntry kConcatLayer = {"concat", "inputs side by side along an axis", kTable,
+extern const LayerEntry kConcatLayer = {"concat", "joins its inputs along an axis", kTable,
                                         make_layer<Concat>};
 
 }  // namespace lockstep

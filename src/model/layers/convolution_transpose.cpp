@@ -14,7 +14,7 @@ namespace {
 #define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                              \
   {"filters", ParamType::integer, kRequired, ">= 1", "number of output channels"},                        \
       {"kernel", ParamType::integers, kRequired, "", window},                                             \
-      {"stride", ParamType::integers, "1", "", "how many times as large the output is"},                  \
+      {"stride", ParamType::integers, "1", "", "factor by which the output is larger"},                   \
       {"padding", ParamType::node, "same", "", "same, valid or " padding ": what is cut off the output"}, \
       {"output_padding", ParamType::integers, "0", "",                                                    \
        "more elements at the end of each axis; less than the stride"},                                    \

@@ -18,14 +18,15 @@ constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", "", 
 
 constexpr ParamSpec kLayerTable[] = {
     {"axis", ParamType::integer, "-1", "",
-     "the first of the axes that are normalised together: -1 the last one alone, 0 the whole sample"},
+     "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"},
     kEpsilon,
     kCenter,
     kScale,
     kGamma,
 };
 constexpr ParamSpec kGroupTable[] = {
-    {"groups", ParamType::integer, "32", ">= 1", "parts of the channels; they divide the channels"},
+    {"groups", ParamType::integer, "32", ">= 1",
+     "number of groups of channels; a divisor of the number of channels"},
     kEpsilon,
     kCenter,
     kScale,
@@ -145,13 +146,13 @@ using Made = std::unique_ptr<Layer>;
 extern const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the last axes of each sample",
                                            kLayerTable, make_layer<LayerNorm>};
 extern const LayerEntry kGroupNormLayer = {
-    "group_norm", "normalisation over all positions of groups of channels, each sample by itself",
-    kGroupTable, [](std::string name, const Params& p) -> Made {
+    "group_norm", "normalisation over all positions of a group of channels, per sample", kGroupTable,
+    [](std::string name, const Params& p) -> Made {
       return std::make_unique<GroupNorm>(std::move(name), p, "group_norm", p.integer("groups"));
     }};
 extern const LayerEntry kInstanceNormLayer = {
-    "instance_norm", "normalisation over all positions of each channel, each sample by itself",
-    kInstanceTable, [](std::string name, const Params& p) -> Made {
+    "instance_norm", "normalisation over all positions of a channel, per sample", kInstanceTable,
+    [](std::string name, const Params& p) -> Made {
       return std::make_unique<GroupNorm>(std::move(name), p, "instance_norm", 0);
     }};
 

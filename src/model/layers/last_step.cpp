@@ -59,6 +59,6 @@ class LastStep final : public Layer {
 }  // namespace
 
 extern const LayerEntry kLastStepLayer = {
-    "last_step", "the last row of a sequence, or the one that its length says", {}, make_layer<LastStep>};
+    "last_step", "the last row of a sequence, or the last one within its length", {}, make_layer<LastStep>};
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"value", ParamType::real, "0", "", "a step whose features all equal it is masked"}};
+    {"value", ParamType::real, "0", "", "a step is masked if all its features equal this value"}};
 
 class Masking final : public Layer {
  public:

@@ -16,12 +16,14 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kDropoutTable[] = {{"rate", ParamType::real, kRequired, "[0, 1)",
-                                        "share of elements set to zero; the others are divided by 1 - rate"}};
-constexpr ParamSpec kSpatialTable[] = {{"rate", ParamType::real, kRequired, "[0, 1)",
-                                        "share of channels set to zero; the others are divided by 1 - rate"}};
+constexpr ParamSpec kDropoutTable[] = {
+    {"rate", ParamType::real, kRequired, "[0, 1)",
+     "fraction of the elements set to zero; the others are divided by 1 - rate"}};
+constexpr ParamSpec kSpatialTable[] = {
+    {"rate", ParamType::real, kRequired, "[0, 1)",
+     "fraction of the channels set to zero; the others are divided by 1 - rate"}};
 constexpr ParamSpec kNoiseTable[] = {
-    {"stddev", ParamType::real, kRequired, ">= 0", "standard deviation of what is added"}};
+    {"stddev", ParamType::real, kRequired, ">= 0", "standard deviation of the noise"}};
 
 void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, ConstData x, float rate,
                    Data y) {
@@ -139,11 +141,11 @@ class GaussianNoise final : public Layer {
 
 }  // namespace
 
-extern const LayerEntry kDropoutLayer = {"dropout", "inverted dropout while training", kDropoutTable,
+extern const LayerEntry kDropoutLayer = {"dropout", "inverted dropout in training", kDropoutTable,
                                          make_layer<Dropout>};
-extern const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels while training",
+extern const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels in training",
                                                 kSpatialTable, make_layer<SpatialDropout>};
-extern const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise while training",
-                                               kNoiseTable, make_layer<GaussianNoise>};
+extern const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise in training", kNoiseTable,
+                                               make_layer<GaussianNoise>};
 
 }  // namespace lockstep

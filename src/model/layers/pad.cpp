@@ -14,12 +14,12 @@ constexpr ParamSpec kPadTable[] = {
     {"padding", ParamType::node, kRequired, "",
      "elements before and after each axis: [before, after], [top, bottom, left, right] or "
      "[front, back, top, bottom, left, right]"},
-    {"value", ParamType::real, "0", "", "what they are"},
+    {"value", ParamType::real, "0", "", "value of the added elements"},
 };
 constexpr ParamSpec kCropTable[] = {
     {"cropping", ParamType::node, kRequired, "",
-     "elements to cut off before and after each axis: [before, after], [top, bottom, left, right] or "
-     "[front, back, top, bottom, left, right]"},
+     "elements to remove before and after each axis: [before, after], [top, bottom, left, right] or [front, "
+     "back, top, bottom, left, right]"},
 };
 
 class MarginLayer final : public Layer {

@@ -13,8 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"kind", ParamType::string, "learned", "learned|sinusoidal",
-     "a table that is trained, or sines and cosines"},
+    {"kind", ParamType::string, "learned", "learned|sinusoidal", "a trainable table, or sines and cosines"},
     {"initializer", ParamType::node, "uniform", "", "initial table"},
 };
 

@@ -29,8 +29,8 @@ RecurrentLayer::RecurrentLayer(std::string name, const char* kind, const Params&
       recurrent_dropout_(static_cast<float>(p.real("recurrent_dropout"))),
       kernel_initializer_(make_initializer(p.node("kernel_initializer"))) {
   if (dropout_ > 0 && layers_ == 1 && !variational_)
-    throw p.error("dropout", "lies between stacked layers, and there is one layer",
-                  "Take layers: 2, variational: true, or a dropout layer before or behind.");
+    throw p.error("dropout", "applies between stacked layers, but there is only one layer",
+                  "Use layers: 2, variational: true, or a dropout layer before or after.");
 }
 
 LayerTraits RecurrentLayer::traits() const {
@@ -180,7 +180,7 @@ RecurrentLayer::Work RecurrentLayer::work_of(const Pass& pass) const {
 RecurrentLayer::Run RecurrentLayer::run_of(const Pass& pass, std::size_t stacked, std::size_t direction,
                                            std::int64_t longest) const {
   const std::size_t needed = scratch_bytes_[pass.training ? 1 : 0];
-  LOCKSTEP_CHECK(pass.lane.scratch_bytes >= needed, "lane {} brings {} bytes of scratch, {} needed",
+  LOCKSTEP_CHECK(pass.lane.scratch_bytes >= needed, "lane {} has {} bytes of scratch memory, {} are needed",
                  pass.lane.index, pass.lane.scratch_bytes, needed);
   const Memory memory = memory_of(pass);
   const Work work = work_of(pass);

@@ -22,15 +22,16 @@ namespace lockstep {
 /// The options that lstm and gru share. Their own options follow these.
 inline constexpr ParamSpec kRecurrentOptions[] = {
     {"units", ParamType::integer, kRequired, ">= 1", "size of the state, and of a direction's output"},
-    {"layers", ParamType::integer, "1", ">= 1", "stacked: each takes the outputs of the one before"},
+    {"layers", ParamType::integer, "1", ">= 1",
+     "number of stacked layers; each reads the outputs of the one before"},
     {"bidirectional", ParamType::boolean, "false", "",
-     "a second state from the end to the start; outputs of both side by side, forward first"},
+     "adds a second direction, from the end to the start; outputs are side by side, forward first"},
     {"dropout", ParamType::real, "0", "[0, 1)",
-     "share of the elements between stacked layers set to zero in training, new at each step"},
+     "fraction of the elements between stacked layers set to zero in training, with a new mask at each step"},
     {"variational", ParamType::boolean, "false", "",
-     "dropout with one mask per sample for all steps, and on the first layer's input, too"},
+     "dropout uses one mask per sample for all steps, also on the first layer's input"},
     {"recurrent_dropout", ParamType::real, "0", "[0, 1)",
-     "share of the state h set to zero on its way to the next step's gates, one mask per sample"},
+     "fraction of the state h set to zero before the next step's gates, with one mask per sample"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels ((in + units) x gates)"},
 };
 

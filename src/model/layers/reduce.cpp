@@ -14,8 +14,8 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"operation", ParamType::string, kRequired, "mean|max|sum", "what is computed"},
-    {"axes", ParamType::integers, "[]", "", "over which axes; none: all of them"},
-    {"keep_dims", ParamType::boolean, "false", "", "leave the axes in the shape, with an extent of 1"},
+    {"axes", ParamType::integers, "[]", "", "axes to reduce; an empty list: all of them"},
+    {"keep_dims", ParamType::boolean, "false", "", "keep the reduced axes, with an extent of 1"},
 };
 
 class Reduce final : public Layer {
@@ -46,7 +46,7 @@ class Reduce final : public Layer {
     }
     if (extents.empty()) extents.push_back(1);  // a sample has one axis at least
     LOCKSTEP_REQUIRE(middle <= std::int64_t{INT32_MAX}, ErrorKind::config,
-                     "layer {}: {} numbers of its input {} are reduced to one, {} are possible", name(),
+                     "layer {}: {} numbers of its input {} are reduced to one, but the limit is {}", name(),
                      middle, input.to_string(), INT32_MAX);
     elements_ = input.num_elements();
     moves_ = last - first != static_cast<int>(axes.size());

@@ -32,7 +32,7 @@ constexpr ParamSpec kNceTable[] = {
     kClasses,
     kSampled,
     {"remove_accidental_hits", ParamType::boolean, "false", "",
-     "leave out sampled classes that are a sample's own targets"},
+     "ignore a sampled class for samples whose target it is"},
     kSubtract,
     {"bias", ParamType::boolean, "true", "", "each class has a bias"},
     kWeights,
@@ -42,7 +42,7 @@ constexpr ParamSpec kSampledSoftmaxTable[] = {
     kClasses,
     kSampled,
     {"remove_accidental_hits", ParamType::boolean, "true", "",
-     "leave out sampled classes that are a sample's own targets"},
+     "ignore a sampled class for samples whose target it is"},
     kSubtract,
     {"bias", ParamType::boolean, "true", "", "each class has a bias"},
     kWeights,
@@ -53,7 +53,7 @@ constexpr ParamSpec kNegativeSamplingTable[] = {
     {"negatives", ParamType::integer, "5", ">= 1", "classes drawn for each sample, with repetitions"},
     {"counts", ParamType::string, "null", "",
      "file with a line `word<tab>count` per class, such as vocabulary.txt; null: log-uniform"},
-    {"power", ParamType::real, "0.75", "> 0", "classes are drawn in proportion to count^power"},
+    {"power", ParamType::real, "0.75", "> 0", "the probability of a class is proportional to count^power"},
     {"bias", ParamType::boolean, "false", "", "each class has a bias"},
     kWeights,
     kBiases,
@@ -360,7 +360,7 @@ extern const LayerEntry kSampledSoftmaxLayer = {"sampled_softmax",
                                                 "softmax cross-entropy over sampled classes",
                                                 kSampledSoftmaxTable, make<Method::sampled_softmax>};
 extern const LayerEntry kNegativeSamplingLayer = {"negative_sampling",
-                                                  "logistic loss beside classes drawn per sample",
+                                                  "logistic loss against classes drawn per sample",
                                                   kNegativeSamplingTable, make<Method::negative_sampling>};
 
 }  // namespace lockstep

@@ -24,8 +24,8 @@ class Scratch {
   std::size_t used_bytes() const { return used_; }
   /// `lane` with the rest of its scratch memory, which must be the block.
   Lane rest_of(Lane lane) const {
-    LOCKSTEP_CHECK(lane.scratch == begin_ && lane.scratch_bytes >= used_, "lane {} has {} bytes of scratch",
-                   lane.index, lane.scratch_bytes);
+    LOCKSTEP_CHECK(lane.scratch == begin_ && lane.scratch_bytes >= used_,
+                   "lane {} has {} bytes of scratch memory", lane.index, lane.scratch_bytes);
     lane.scratch = begin_ + used_;
     lane.scratch_bytes -= used_;
     return lane;

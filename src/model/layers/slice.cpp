@@ -14,7 +14,7 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"begin", ParamType::integers, kRequired, ">= 0", "the first index of each axis"},
-    {"size", ParamType::integers, kRequired, ">= -1", "how many of each axis; -1: all from begin on"},
+    {"size", ParamType::integers, kRequired, ">= -1", "extent of each axis; -1: up to the end"},
 };
 
 class Slice final : public MoveLayer {
@@ -40,7 +40,7 @@ class Slice final : public MoveLayer {
       std::int64_t size = size_[static_cast<std::size_t>(axis)];
       if (size == -1) size = input[axis] - begin;
       LOCKSTEP_REQUIRE(size >= 1 && begin + size <= input[axis], ErrorKind::config,
-                       "layer {}: {} from {} on do not lie in axis {} of its input {}", name(),
+                       "layer {}: {} elements from {} on exceed axis {} of its input {}", name(),
                        std::max<std::int64_t>(size, 1), begin, axis, input.to_string());
       extents.push_back(size);
       offset_ += begin * product(input, axis + 1, input.rank());

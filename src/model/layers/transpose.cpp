@@ -12,8 +12,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"permutation", ParamType::integers, kRequired, ">= 0",
-                                 "which axis of the input each axis of the output is"}};
+constexpr ParamSpec kTable[] = {
+    {"permutation", ParamType::integers, kRequired, ">= 0", "the input axis of each output axis"}};
 
 class Transpose final : public MoveLayer {
  public:

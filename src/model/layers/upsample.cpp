@@ -11,11 +11,11 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"factor", ParamType::integers, "2", "",
-     "how many times as long each axis becomes: one number, or one per axis"},
+     "factor by which each axis becomes longer: one number, or one per axis"},
     {"method", ParamType::string, "nearest", "nearest|bilinear",
      "repeat elements, or interpolate linearly along height and width"},
     {"align_corners", ParamType::boolean, "false", "",
-     "bilinear: corner elements of input and output lie on each other; false: their outer edges do"},
+     "bilinear: align the corner elements of input and output; false: align their outer edges"},
 };
 
 class Upsample final : public Layer {
@@ -26,8 +26,8 @@ class Upsample final : public Layer {
         bilinear_(p.string("method") == "bilinear") {
     spec_.align_corners = p.boolean("align_corners");
     if (spec_.align_corners && !bilinear_)
-      throw p.error("align_corners", "only bilinear interpolation knows align_corners",
-                    "Leave it out, or set method: bilinear.");
+      throw p.error("align_corners", "align_corners is for bilinear interpolation only",
+                    "Remove it, or set method: bilinear.");
   }
   LayerTraits traits() const override {
     const TypeRule type = bilinear_ ? TypeRule::model : TypeRule::first_input;

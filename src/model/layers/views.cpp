@@ -12,12 +12,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kReshapeTable[] = {{"shape", ParamType::integers, kRequired, ">= -1",
-                                        "the new extents, without the samples; one may be -1: what is left"}};
+constexpr ParamSpec kReshapeTable[] = {
+    {"shape", ParamType::integers, kRequired, ">= -1",
+     "the new extents, without the samples; one may be -1 and is then computed"}};
 constexpr ParamSpec kSqueezeTable[] = {
     {"axes", ParamType::integers, "[]", "", "axes of extent 1 to remove; none: all that have extent 1"}};
 constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "",
-                                       "where the new axis is in the output; -1: behind the others"}};
+                                       "position of the new axis in the output; -1: after the others"}};
 
 /// A view of its only input.
 class ViewLayer : public Layer {
@@ -117,11 +118,11 @@ class ExpandDims final : public ViewLayer {
  private:
   Shape shape_of(const Shape& input) override {
     const std::int64_t rank = input.rank() + 1;
-    LOCKSTEP_REQUIRE(rank < Shape::kMaxRank, ErrorKind::config, "layer {}: its input {} has {} axes already",
+    LOCKSTEP_REQUIRE(rank < Shape::kMaxRank, ErrorKind::config, "layer {}: its input {} already has {} axes",
                      name(), input.to_string(), input.rank());
     LOCKSTEP_REQUIRE(axis_ >= -rank && axis_ < rank, ErrorKind::config,
-                     "layer {}: axis {} is no axis of an output of {} axes; its input is {}", name(), axis_,
-                     rank, input.to_string());
+                     "layer {}: axis {} is not an axis of an output of {} axes; its input is {}", name(),
+                     axis_, rank, input.to_string());
     std::vector<std::int64_t> extents(input.extents().begin(), input.extents().end());
     extents.insert(extents.begin() + (axis_ < 0 ? axis_ + rank : axis_), 1);
     return Shape(extents);
@@ -135,10 +136,11 @@ extern const LayerEntry kFlattenLayer = {
     "flatten", "one row of features per sample", {}, make_layer<Flatten>};
 extern const LayerEntry kReshapeLayer = {"reshape", "the same numbers in another shape", kReshapeTable,
                                          make_layer<Reshape>};
-extern const LayerEntry kSqueezeLayer = {"squeeze", "without axes of extent 1", kSqueezeTable,
+extern const LayerEntry kSqueezeLayer = {"squeeze", "removes axes of extent 1", kSqueezeTable,
                                          make_layer<Squeeze>};
-extern const LayerEntry kExpandDimsLayer = {"expand_dims", "with one more axis, of extent 1", kExpandTable,
+extern const LayerEntry kExpandDimsLayer = {"expand_dims", "adds an axis of extent 1", kExpandTable,
                                             make_layer<ExpandDims>};
-extern const LayerEntry kIdentityLayer = {"identity", "its input: a name for it", {}, make_layer<Identity>};
+extern const LayerEntry kIdentityLayer = {
+    "identity", "its input, under another name", {}, make_layer<Identity>};
 
 }  // namespace lockstep

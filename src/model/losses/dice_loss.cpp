@@ -10,9 +10,9 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"activation", ParamType::string, "softmax", "softmax|sigmoid",
-     "How outputs become probabilities: of one class of many, or of each class by itself."},
+     "How outputs become probabilities: softmax over exclusive classes, or sigmoid per class."},
     {"smooth", ParamType::real, "1", ">= 0",
-     "Added above and below the line; 0: a class that is nowhere counts 0."},
+     "Added to numerator and denominator; with 0, an absent class counts 0."},
     kIgnoreIndexOption,
 };
 

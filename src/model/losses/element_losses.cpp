@@ -98,21 +98,22 @@ std::unique_ptr<Loss> make(const char* kind, ElementLoss term, const Params& par
 
 constexpr ParamSpec kPlainTable[] = {kIgnoreIndexOption};
 constexpr ParamSpec kHuberTable[] = {
-    {"delta", ParamType::real, "1", "> 0", "Where the square becomes a straight line."},
+    {"delta", ParamType::real, "1", "> 0", "Error at which the square becomes linear."},
     kIgnoreIndexOption,
 };
 constexpr ParamSpec kSigmoidTable[] = {
     {"pos_weight", ParamType::reals, "null", ">= 0",
      "Factor of the loss of labels that are 1: one for all classes, or one for each."},
     {"classes", ParamType::string, "mean", "mean|sum",
-     "What becomes of the losses of a position's classes. mean: of all numbers of the output."},
+     "How the losses of a position's classes are combined. mean: the mean over all numbers of the output."},
     kIgnoreIndexOption,
 };
 constexpr ParamSpec kFocalTable[] = {
     {"activation", ParamType::string, "sigmoid", "sigmoid|softmax",
-     "sigmoid: each class by itself, labels are 0 or 1. softmax: one class of many, labels are class "
+     "sigmoid: independent classes, labels are 0 or 1. softmax: exclusive classes, labels are class "
      "indices."},
-    {"gamma", ParamType::real, "2", ">= 0", "How much well-classified samples are left out; 0: not at all."},
+    {"gamma", ParamType::real, "2", ">= 0",
+     "How strongly well-classified samples are down-weighted; 0: not at all."},
     {"alpha", ParamType::reals, "null", ">= 0",
      "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
      "class, "
@@ -140,8 +141,7 @@ std::unique_ptr<Loss> make_focal(const Params& params) {
 }  // namespace
 
 extern const LossEntry kSigmoidCrossEntropyEntry = {
-    "sigmoid_cross_entropy",
-    "a sigmoid with cross-entropy for each class by itself; labels from 0 to 1, one per output",
+    "sigmoid_cross_entropy", "sigmoid with cross-entropy per class; labels from 0 to 1, one per output",
     kSigmoidTable, [](const Params& params) -> std::unique_ptr<Loss> {
       return std::make_unique<ElementwiseLoss>(
           ElementwiseLoss::Options{.kind = "sigmoid_cross_entropy",
@@ -158,7 +158,7 @@ extern const LossEntry kMeanAbsoluteErrorEntry = {
     "mean_absolute_error", "the mean of |output - label|", kPlainTable,
     [](const Params& params) { return make("mean_absolute_error", ElementLoss::absolute, params); }};
 extern const LossEntry kHuberEntry = {
-    "huber", "half the square of small errors, a straight line beyond delta", kHuberTable,
+    "huber", "half the square of small errors, linear beyond delta", kHuberTable,
     [](const Params& params) { return make("huber", ElementLoss::huber, params, params.real("delta")); }};
 extern const LossEntry kLogCoshEntry = {
     "log_cosh", "the mean of log cosh(output - label)", kPlainTable,
@@ -166,15 +166,14 @@ extern const LossEntry kLogCoshEntry = {
 extern const LossEntry kHingeEntry = {
     "hinge", "the mean of max(0, 1 - y output), y = -1 for label 0 and 1 for label 1", kPlainTable,
     [](const Params& params) { return make("hinge", ElementLoss::hinge, params, 0, Allowed::zero_or_one); }};
-extern const LossEntry kFocalEntry = {"focal", "cross-entropy that leaves out what is well classified",
+extern const LossEntry kFocalEntry = {"focal", "cross-entropy that down-weights well-classified samples",
                                       kFocalTable, make_focal};
-extern const LossEntry kMeanEntry = {
-    "mean",
-    "the mean of the output itself, without labels: for layers that give a loss",
-    {},
-    [](const Params&) -> std::unique_ptr<Loss> {
-      return std::make_unique<ElementwiseLoss>(
-          ElementwiseLoss::Options{.kind = "mean", .terms = {.kind = ElementLoss::identity}});
-    }};
+extern const LossEntry kMeanEntry = {"mean",
+                                     "the mean of the output, without labels; for layers that compute a loss",
+                                     {},
+                                     [](const Params&) -> std::unique_ptr<Loss> {
+                                       return std::make_unique<ElementwiseLoss>(ElementwiseLoss::Options{
+                                           .kind = "mean", .terms = {.kind = ElementLoss::identity}});
+                                     }};
 
 }  // namespace lockstep

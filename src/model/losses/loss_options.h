@@ -15,7 +15,7 @@ namespace lockstep {
 
 inline constexpr ParamSpec kIgnoreIndexOption = {
     "ignore_index", ParamType::integer, "null", "or null",
-    "A label that counts nowhere: neither in the loss nor in what it is divided by."};
+    "Labels with this value are ignored: they count neither in the loss nor in its divisor."};
 
 inline std::optional<std::int32_t> ignore_index(const Params& params) {
   if (!params.has("ignore_index")) return {};

@@ -96,9 +96,9 @@ class SoftmaxLoss : public Loss {
 
 constexpr ParamSpec kCrossEntropyTable[] = {
     {"label_smoothing", ParamType::real, "0", "[0, 1)",
-     "The part of each label that is shared among all classes alike."},
+     "Fraction of each label that is spread evenly over all classes."},
     {"class_weights", ParamType::reals, "null", ">= 0",
-     "A factor per class for the loss of its samples. The mean is over those with a factor that is not 0."},
+     "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."},
     kIgnoreIndexOption,
 };
 

@@ -18,7 +18,7 @@ constexpr ParamSpec kThresholdTable[] = {
     {"threshold", reals, "0.5", "", kThresholdHelp},
 };
 constexpr ParamSpec kTopKTable[] = {
-    {"k", integer, "5", ">= 1", "How many of the largest outputs count."},
+    {"k", integer, "5", ">= 1", "Number of largest outputs that count."},
 };
 
 /// Judges each position of classes, or each label.
@@ -143,19 +143,18 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-extern const MetricEntry kAccuracyMetric = {
-    "accuracy",
-    "share of positions whose largest output is the class; with labels, "
-    "share of single labels that are right",
-    kThresholdTable, true, make<Accuracy<false>>};
+extern const MetricEntry kAccuracyMetric = {"accuracy",
+                                            "fraction of positions whose largest output is the class; with "
+                                            "labels, fraction of single labels that are correct",
+                                            kThresholdTable, true, make<Accuracy<false>>};
 extern const MetricEntry kHammingLossMetric = {"hamming_loss",
-                                               "share of single labels (or classes) that are wrong",
+                                               "fraction of single labels (or classes) that are wrong",
                                                kThresholdTable, true, make<Accuracy<true>>};
 extern const MetricEntry kSubsetAccuracyMetric = {
-    "subset_accuracy", "share of samples of which every label (or position) is right", kThresholdTable, true,
-    make<SubsetAccuracy>};
+    "subset_accuracy", "fraction of samples whose labels (or positions) are all correct", kThresholdTable,
+    true, make<SubsetAccuracy>};
 extern const MetricEntry kTopKMetric = {
-    "top_k", "share of positions whose class is among the k largest outputs; ties count in its favour",
+    "top_k", "fraction of positions whose class is among the k largest outputs; ties count as correct",
     kTopKTable, true, make<TopK>};
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ namespace {
 
 using enum ParamType;
 
-constexpr ParamSpec kK = {"k", integer, "5", ">= 1", "How many of the largest outputs count."};
+constexpr ParamSpec kK = {"k", integer, "5", ">= 1", "Number of largest outputs that count."};
 constexpr ParamSpec kAtKTable[] = {
     kK, {"class_id", integer, "null", ">= 0 or null", "Only this class counts; null: all."}};
 constexpr ParamSpec kAverageTable[] = {kK};
@@ -35,7 +35,7 @@ class LabelSets {
         ignored_(input.ignore_index) {
     if (input.predictions == PredictionKind::values)
       refuse_metric(params, "needs classes or labels, and the head's loss has none",
-                    "If the outputs are such, say so: `predictions: sigmoid` or `softmax`.");
+                    "If the outputs are such, set `predictions: sigmoid` or `softmax`.");
     const bool fits = input.dense_labels ? input.label_columns == positions_ * classes_
                       : positions_ == 1  ? input.label_columns >= 1
                                          : input.label_columns == positions_;
@@ -174,9 +174,9 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 }  // namespace
 
 extern const MetricEntry kPrecisionAtKMetric = {
-    "precision_at_k", "share of the k largest outputs that are labels", kAtKTable, true, make<AtK<false>>};
+    "precision_at_k", "fraction of the k largest outputs that are labels", kAtKTable, true, make<AtK<false>>};
 extern const MetricEntry kRecallAtKMetric = {"recall_at_k",
-                                             "share of the labels that are among the k largest outputs",
+                                             "fraction of the labels that are among the k largest outputs",
                                              kAtKTable, true, make<AtK<true>>};
 extern const MetricEntry kAveragePrecisionAtKMetric = {
     "average_precision_at_k", "mean over positions of the precision at each hit among the k largest outputs",

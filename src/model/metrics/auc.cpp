@@ -24,14 +24,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 constexpr std::string_view kAverageChoices = "auto|binary|micro|macro|per_class";
 constexpr std::string_view kAverageHelp =
-    "binary: of the one label, or of class 1 of two. macro: mean over the labels or classes that have "
-    "positives and negatives. micro: all of them as if they were one. per_class: as macro, and each one's "
-    "value beside. auto: binary where that is possible, else macro.";
+    "binary: one label, or class 1 of two. macro: mean over the labels or classes that have positives and "
+    "negatives. micro: all of them pooled. per_class: as macro, with each one's value. auto: binary if "
+    "possible, else macro.";
 
 constexpr ParamSpec kRocTable[] = {
     {"average", string, "auto", kAverageChoices, kAverageHelp},
     {"summation", string, "trapezoidal", "trapezoidal|minoring|majoring",
-     "Between two points the curve is a line, or as low or as high as the lower or higher one."},
+     "The curve between two points: a line, or constant at the lower or the higher one."},
     kNumThresholdsOption,
     kExactOption,
     kMemoryOption,

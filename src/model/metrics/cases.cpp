@@ -47,18 +47,18 @@ ClassCases::ClassCases(const Params& params, const MetricInput& input)
       ignored_(input.ignore_index.value_or(0)),
       ignores_(input.ignore_index.has_value()) {
   if (input.predictions != PredictionKind::classes)
-    refuse_metric(params, "needs classes that exclude one another, which the head's loss does not have",
-                  "If the outputs are such, say so: `predictions: softmax`.");
+    refuse_metric(params, "needs exclusive classes, which the head's loss does not have",
+                  "If the outputs are such, set `predictions: softmax`.");
   if (classes_ < 2)
     refuse_metric(params,
                   fmt::format("needs at least two classes, but the outputs are {}", input.output.to_string()),
-                  "End with a layer of one output per class, or say what it is: `predictions: sigmoid`.");
+                  "End with a layer of one output per class, or set `predictions: sigmoid`.");
   require_class_labels(params, input);
 }
 
 void ClassCases::fail(std::int64_t label) const {
-  throw Error(ErrorKind::data, fmt::format("label {} is none of the {} classes", label, classes_), "metric",
-              "Labels count from 0; `ignore_index` names one that does not count.");
+  throw Error(ErrorKind::data, fmt::format("label {} is not one of the {} classes", label, classes_),
+              "metric", "Labels start at 0; `ignore_index` is a label that does not count.");
 }
 
 LabelCases::LabelCases(const Params& params, const MetricInput& input, bool single)
@@ -70,8 +70,8 @@ LabelCases::LabelCases(const Params& params, const MetricInput& input, bool sing
       ignores_(input.ignore_index.has_value()) {
   if (input.predictions == PredictionKind::values)
     refuse_metric(params, "needs probabilities, and the head's loss has none",
-                  "If the outputs can become some, say how: `predictions: sigmoid` or `softmax`; if they are "
-                  "some, `labels` or `classes`.");
+                  "To convert the outputs, set `predictions: sigmoid` or `softmax`; if they are "
+                  "probabilities already, `labels` or `classes`.");
   if (!by_class_) {
     require_columns(params, input);
     return;
@@ -79,7 +79,7 @@ LabelCases::LabelCases(const Params& params, const MetricInput& input, bool sing
   if (width_ < 2)
     refuse_metric(params,
                   fmt::format("needs at least two classes, but the outputs are {}", input.output.to_string()),
-                  "If the one output is a label of its own, say `predictions: sigmoid`.");
+                  "If the one output is a single label, set `predictions: sigmoid`.");
   require_class_labels(params, input);
   if (!single) return;
   columns_ = 1;

@@ -16,12 +16,12 @@ namespace {
 
 using enum ParamType;
 
-constexpr ParamSpec kThresholdOption = {"threshold", real, "0.5", "",
-                                        "Of one label: it is predicted if its probability is above it."};
+constexpr ParamSpec kThresholdOption = {
+    "threshold", real, "0.5", "", "For a single label: it is predicted if its probability is above this."};
 constexpr ParamSpec kMatrixTable[] = {kThresholdOption};
 constexpr ParamSpec kMeanTable[] = {
     kThresholdOption,
-    {"per_class", boolean, "false", "", "Report each class's value, too."},
+    {"per_class", boolean, "false", "", "Also report each class's value."},
 };
 
 /// Pairs of the label's class and the predicted class.
@@ -151,13 +151,14 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 }  // namespace
 
 extern const MetricEntry kConfusionMatrixMetric = {
-    "confusion_matrix", "how often each class (rows) is taken for each class (columns)", kMatrixTable, true,
-    make<ConfusionMatrix>};
+    "confusion_matrix", "how often each class (rows) is predicted as each class (columns)", kMatrixTable,
+    true, make<ConfusionMatrix>};
 extern const MetricEntry kMeanIouMetric = {
     "mean_iou", "mean over classes of intersection over union; classes that do not occur do not count",
     kMeanTable, true, make<MeanIou>};
 extern const MetricEntry kMeanPerClassAccuracyMetric = {
-    "mean_per_class_accuracy", "mean over classes of the share that is right; 0 for those without labels",
-    kMeanTable, true, make<MeanPerClassAccuracy>};
+    "mean_per_class_accuracy",
+    "mean over classes of the fraction that is correct; 0 for classes without labels", kMeanTable, true,
+    make<MeanPerClassAccuracy>};
 
 }  // namespace lockstep

@@ -16,10 +16,10 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kLayerOption = {"layer", string, "null", "layer or layer:1",
-                                    "Take the outputs of this layer; null: the head's predictions."};
+                                    "Read the outputs of this layer; null: the head's predictions."};
 constexpr ParamSpec kMeanTable[] = {
     kLayerOption,
-    {"per_output", boolean, "false", "", "Report the mean of each output (of the last axis), too."},
+    {"per_output", boolean, "false", "", "Also report the mean of each output (of the last axis)."},
 };
 constexpr ParamSpec kBelowTable[] = {
     kLayerOption,
@@ -99,7 +99,7 @@ extern const MetricEntry kMeanMetric = {
       return std::make_unique<Mean>(params, input, params.boolean("per_output"), std::nullopt);
     }};
 extern const MetricEntry kPercentageBelowMetric = {
-    "percentage_below", "share of the predictions, or of a layer's outputs, that are below a threshold",
+    "percentage_below", "fraction of the predictions, or of a layer's outputs, below a threshold",
     kBelowTable, false, [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
       return std::make_unique<Mean>(params, input, false, params.real("threshold"));
     }};

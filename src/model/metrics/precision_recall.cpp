@@ -18,15 +18,12 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"average", string, "auto", "auto|binary|micro|macro|per_class",
-     "binary: of the one label, or of class 1 of two. micro: from the counts of all classes together. macro: "
-     "mean "
-     "over all classes. per_class: as macro, and each class's value beside. auto: binary where that is "
-     "possible, else macro."},
+     "binary: one label, or class 1 of two. micro: from the counts of all classes together. macro: mean over "
+     "all classes. per_class: as macro, with each class's value. auto: binary if possible, else macro."},
     {"thresholds", node, "0.5", "number, numbers or best_f1",
-     "A label, or class 1 of two, is predicted if its probability is above it: one number, or one per label. "
-     "best_f1: per label, what gives the highest F1 on the evaluation set; thresholds and F1 are reported. "
-     "Of several "
-     "classes the largest output counts."},
+     "A label, or class 1 of two, is predicted if its probability is above this: one number, or one per "
+     "label. best_f1: per label, the threshold with the highest F1 on the evaluation set; thresholds and F1 "
+     "are reported. With several classes the largest output is the prediction."},
     kNumThresholdsOption,
     kExactOption,
     kMemoryOption,
@@ -195,10 +192,10 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-extern const MetricEntry kPrecisionMetric = {"precision", "share of what is predicted that is right", kTable,
-                                             true, make<Kind::precision>};
-extern const MetricEntry kRecallMetric = {"recall", "share of what is there that is predicted", kTable, true,
-                                          make<Kind::recall>};
+extern const MetricEntry kPrecisionMetric = {"precision", "fraction of the predictions that are correct",
+                                             kTable, true, make<Kind::precision>};
+extern const MetricEntry kRecallMetric = {"recall", "fraction of the positives that are predicted", kTable,
+                                          true, make<Kind::recall>};
 extern const MetricEntry kF1Metric = {"f1", "harmonic mean of precision and recall", kTable, true,
                                       make<Kind::f1>};
 

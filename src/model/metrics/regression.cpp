@@ -15,11 +15,11 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kPerOutput = {"per_output", boolean, "false", "",
-                                  "Report the value of each output (of the last axis), too."};
+                                  "Also report the value of each output (of the last axis)."};
 constexpr ParamSpec kErrorTable[] = {kPerOutput};
 constexpr ParamSpec kCosineTable[] = {
     {"normalize", boolean, "false", "",
-     "Divide outputs and labels by their lengths; false: they are taken to have length 1."}};
+     "Divide outputs and labels by their lengths; false: they have length 1 already."}};
 
 double absolute(double prediction, double label) { return std::abs(prediction - label); }
 double squared(double prediction, double label) { return (prediction - label) * (prediction - label); }
@@ -160,8 +160,9 @@ extern const MetricEntry kRootMeanSquaredErrorMetric = {"root_mean_squared_error
 extern const MetricEntry kMeanRelativeErrorMetric = {"mean_relative_error",
                                                      "mean of |p - y| / |y|, which is 0 where y is 0",
                                                      kErrorTable, true, make<MeanError<relative>>};
-extern const MetricEntry kR2Metric = {
-    "r2", "share of the labels' variance that is explained; mean over outputs", kErrorTable, true, make<R2>};
+extern const MetricEntry kR2Metric = {"r2",
+                                      "fraction of the labels' variance that is explained; mean over outputs",
+                                      kErrorTable, true, make<R2>};
 extern const MetricEntry kMeanCosineDistanceMetric = {"mean_cosine_distance",
                                                       "mean over positions of 1 - the product of p and y",
                                                       kCosineTable, true, make<MeanCosineDistance>};

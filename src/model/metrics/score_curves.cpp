@@ -30,7 +30,7 @@ ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool si
     return;
   }
   if (params.given("num_thresholds"))
-    throw params.error("num_thresholds", "says nothing with exact: true", "Leave one of them out.");
+    throw params.error("num_thresholds", "has no effect with exact: true", "Leave one of them out.");
   // The records of all ranks, and a copy of those that make the curve.
   const double mb = 2 * 1e-6 * sizeof(ScoreRecord) * static_cast<double>(cases_.per_sample()) *
                     static_cast<double>(input.num_samples);
@@ -39,7 +39,7 @@ ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool si
                        fmt::format("{} samples with {} scores each may take {:.0f} MB on a rank, and "
                                    "memory_mb is {:.0f}",
                                    input.num_samples, cases_.per_sample(), mb, params.real("memory_mb")),
-                       "Leave exact out (thresholds take no memory per sample), or raise memory_mb.");
+                       "Remove exact (thresholds take no memory per sample), or raise memory_mb.");
 }
 
 std::int64_t ScoreCurves::bin_of(float score) const {

@@ -60,10 +60,11 @@ class ScoreCurves {
 /// The options `exact`, `num_thresholds` and `memory_mb` of metrics with curves.
 inline constexpr ParamSpec kExactOption = {
     "exact", ParamType::boolean, "false", "",
-    "Keep every score (8 bytes each, on every rank) in place of counts between thresholds."};
-inline constexpr ParamSpec kNumThresholdsOption = {"num_thresholds", ParamType::integer, "200", ">= 3",
-                                                   "How many thresholds, evenly in [0, 1], unless exact."};
+    "Keep every score (8 bytes each, on every rank) instead of counts between thresholds."};
+inline constexpr ParamSpec kNumThresholdsOption = {
+    "num_thresholds", ParamType::integer, "200", ">= 3",
+    "Number of thresholds, evenly spaced in [0, 1], unless exact."};
 inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "> 0 MB",
-                                            "It is an error if exact takes more on a rank."};
+                                            "Limit of exact's memory on a rank; more is an error."};
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@ std::vector<float> thresholds_of(const Params& params, std::string_view option,
   const auto count = static_cast<std::size_t>(columns);
   if (given.size() != 1 && given.size() != count)
     throw params.error(option, fmt::format("there are {} thresholds for {} labels", given.size(), columns),
-                       "Give one for all, or one per label.");
+                       "Give one threshold for all, or one per label.");
   std::vector<float> thresholds(given.begin(), given.end());
   if (given.size() == 1) thresholds.resize(count, thresholds.front());
   return thresholds;

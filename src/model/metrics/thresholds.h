@@ -12,7 +12,7 @@
 namespace lockstep {
 
 inline constexpr std::string_view kThresholdHelp =
-    "A label is predicted if its probability is above it: one number, or one per label.";
+    "A label is predicted if its probability is above this: one number, or one per label.";
 
 /// One threshold per column. Throws Error(config) if `given` has neither one number nor `columns`.
 std::vector<float> thresholds_of(const Params& params, std::string_view option,

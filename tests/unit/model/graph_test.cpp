@@ -138,7 +138,7 @@ TEST(Graph, CountsParametersAndFlops) {
   EXPECT_EQ(graph.nodes()[0].parameters, 3 * 3 * 2 * 3 + 3);
   EXPECT_EQ(graph.nodes()[1].parameters, 6);
   EXPECT_EQ(graph.nodes()[3].parameters, 12 * 5 + 5);
-  EXPECT_EQ(graph.output(), Shape{5});
+  EXPECT_EQ(graph.shape(graph.outputs()[0]), Shape{5});
   EXPECT_EQ(graph.flops_per_sample(), 2.0 * 4 * 18 * 3 + 2.0 * 12 * 5);
 }
 

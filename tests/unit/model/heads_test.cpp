@@ -129,7 +129,7 @@ TEST(Heads, ErrorsNameTheMistake) {
   expect_error([] { heads_from("heads: [{name: a/b}]"); }, "'a/b' is not a name for a head");
   expect_error([] { heads_from("heads: [{name: a, labels: [2, 2]}]"); }, "not a range of columns");
   expect_error([] { heads_from("heads: [{name: a, label_table: [[1], [1, 2]]}]"); }, "row 1 has 2 values");
-  expect_error([] { heads_from("heads: [{name: a, label_table: [x]}]"); }, "is no number");
+  expect_error([] { heads_from("heads: [{name: a, label_table: [x]}]"); }, "is not a number");
   expect_error([] { heads_from("heads: [{name: a, loss: mean, label_table: [1]}]"); }, "takes no labels");
   expect_error([] { Built("heads: [{name: x, output: c}, {name: y, output: b}]"); }, "no layer 'c'");
   expect_error([] { Built("heads: [{name: x, output: a}]"); },

@@ -134,7 +134,7 @@ TEST(SpatialErrors, ContradictoryOptionsAreRejected) {
   EXPECT_THAT(error_of("conv2d_transpose: {filters: 4, kernel: 3, groups: 2}", {Shape{5, 5, 3}}),
               HasSubstr("with 2 groups, input channels (3) and filters (4)"));
   EXPECT_THAT(error_of("upsample: {align_corners: true}", {Shape{5, 5, 1}}),
-              HasSubstr("only bilinear interpolation knows align_corners"));
+              HasSubstr("align_corners is for bilinear interpolation only"));
   EXPECT_THAT(error_of("upsample: {method: cubic}", {Shape{5, 5, 1}}), HasSubstr("cubic"));
 }
 

@@ -73,7 +73,7 @@ TEST(MetricRefusal, ErrorsStateWhyAMetricDoesNotFit) {
   using enum PredictionKind;
   const MetricInput ten = input_of(classes, Shape{10}, false, 1), two = input_of(classes, Shape{2}, false, 1),
                     tags = input_of(labels, Shape{5}, true, 5), numbers = input_of(values, Shape{3}, true, 3);
-  expect_says(refusal("{top_k: {k: 3}}", tags), "needs classes that exclude one another");
+  expect_says(refusal("{top_k: {k: 3}}", tags), "needs exclusive classes");
   expect_says(refusal("mean_iou", tags), "needs classes, but there are 5 labels");
   expect_says(refusal("auc_roc", numbers), "needs probabilities");
   expect_says(refusal("f1", numbers), "needs probabilities");
@@ -96,7 +96,7 @@ TEST(MetricRefusal, ErrorsStateWhyAMetricDoesNotFit) {
   expect_says(refusal("{top_k: {k: 11}}", ten), "11 of 10 classes");
   expect_says(refusal("{recall_at_k: {k: 1, class_id: 5}}", tags), "none of 5 classes");
   expect_says(refusal("{auc_roc: {exact: true, memory_mb: 0.01}}", tags), "memory_mb");
-  expect_says(refusal("{auc_roc: {exact: true, num_thresholds: 100}}", tags), "says nothing with exact");
+  expect_says(refusal("{auc_roc: {exact: true, num_thresholds: 100}}", tags), "has no effect with exact");
   expect_says(refusal("accuracy", input_of(classes, Shape{10}, false, 0)), "has none");
   expect_says(refusal("accuracy", input_of(classes, Shape{1}, false, 1)), "at least two classes");
   EXPECT_EQ(refusal("mean", input_of(values, Shape{3}, false, 0)), "nothing was thrown");
