@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions as layers, and losses of the user's: by name, and where a gradient would have to pass.
+// Layers made of functions, and registered losses: they are found by name, and rejected where a gradient
+// would have to pass.
 #include "model/function_layer.h"
 
 #include <gmock/gmock.h>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fusing changes no result: a net and the same net with something in between that forbids every fusion. And
-// gradients of values that several layers read, against central differences of the whole net's loss.
+// Fusion does not change results: a net is compared with the same net in which a layer in between prevents
+// every fusion. And gradients of values with several readers are compared with central differences of the
+// whole net's loss.
 #include <gtest/gtest.h>
 
 #include <cstring>

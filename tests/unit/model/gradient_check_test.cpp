@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checker itself: right gradients pass, wrong ones are found and named, however small; kinks are left
-// out, NaN never passes.
+// The gradient checker: right gradients pass, wrong ones are found and named even if they are small; kinks
+// are skipped; NaN never passes.
 #include "model/gradient_check.h"
 
 #include <limits>
@@ -73,7 +73,7 @@ TEST(GradientCheck, KinksAreSkippedAndCounted) {
   EXPECT_EQ(check.kinks, 1);
   EXPECT_EQ(check.checked, 5);
   EXPECT_FALSE(check_gradient(relu, x, std::vector<float>{1, 1, 1, 1, 0, 1}).passed());
-  // Almost nothing left to compare is no success.
+  // A check that compares almost nothing does not pass.
   EXPECT_FALSE(check_gradient(relu, Values{2e-6, 1.0}, std::vector<float>{1, 1}).passed());
 }
 

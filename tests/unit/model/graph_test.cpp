@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph: what is fused and what must not be, names, and errors that say what to do.
+// The graph: what is fused and what is not, names, and error messages.
 #include "model/graph.h"
 
 #include <gmock/gmock.h>
@@ -94,17 +94,17 @@ TEST(Graph, ValuesWithOtherReadersAreNotFused) {
   EXPECT_THAT(
       operations(finished("[batch_norm: {name: b}, relu: {name: r}, add: {name: s, inputs: [b, r]}]")),
       ElementsAre("b", "r", "s"));
-  // batch_norm that is added to its own relu, and to itself
+  // a batch_norm that is added to its own relu, and to itself
   EXPECT_THAT(operations(finished("[batch_norm: {name: b}, add: {name: s, inputs: [b, b]}]")),
               ElementsAre("b", "s"));
-  // A relu behind the addition goes into the add when no batch_norm can take both.
+  // A relu after the addition is fused into the add if no batch_norm can take both.
   EXPECT_THAT(
       operations(finished("[tanh: {name: t}, add: {name: s, inputs: [t, features]}, relu: {name: r}]")),
       ElementsAre("t", "s"));
-  // relu twice: the second one has nothing to do, but stays right
+  // two relus: the second one changes nothing
   EXPECT_THAT(operations(finished("[batch_norm: {name: b}, relu: {name: r1}, relu: {name: r2}]")),
               ElementsAre("b", "r2"));
-  // an addition behind a fused relu is not that of the batch_norm
+  // an addition after a fused relu is not fused into the batch_norm
   EXPECT_THAT(
       operations(finished("[batch_norm: {name: b}, relu: {name: r}, add: {name: s, inputs: [r, features]}]")),
       ElementsAre("b", "s"));
@@ -159,7 +159,7 @@ TEST(GraphErrors, UnknownInputSuggests) {
   EXPECT_THAT(error.what(), HasSubstr("there is no layer 'frist' before it"));
   EXPECT_THAT(error.advice(), HasSubstr("Did you mean 'first'?"));
   EXPECT_THAT(error.where(), HasSubstr("test:1:"));
-  // A later layer is not one before it.
+  // An input must be an earlier layer.
   EXPECT_THAT(error_of("[relu: {name: first, inputs: [second]}, tanh: {name: second}]").what(),
               HasSubstr("no layer 'second' before it"));
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of activations in the graph: where casts are, and what a cast does to values and gradients.
+// Types of activations in the graph: where casts are inserted, and what a cast does to values and gradients.
 #include <gmock/gmock.h>
 
 #include "model/cast.h"

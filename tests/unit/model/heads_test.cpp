@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Heads: which outputs, which label columns, what stands in a label block.
+// Heads: the outputs and label columns that they read, and the contents of a label block.
 #include "model/heads.h"
 
 #include "model_testing.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Initial values: moments, limits, fans; fixed numbers, because a change of them changes every run.
+// Initial values: moments, limits, fans, and fixed numbers, because a change of them changes every run.
 #include "model/initializer.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every layer: its output is the reference's, its gradients are the central differences of the reference in
-// double, and the checker for layers without a reference (float32) agrees.
+// Every layer: its output equals the reference's, and its gradients equal central differences of the
+// reference in double. check_layer(), which needs no reference, agrees.
 #include <algorithm>
 
 #include "core/named_options.h"
@@ -29,7 +29,7 @@ TEST_P(LayerGradient, AgreesWithReference) {
   const auto layer = made(test);
   LayerRunner run(*layer, test.inputs, runner_options(test));
   fill_inputs(test, run);
-  // The point: all inputs that are differentiated, then all trainable variables.
+  // The point: all inputs with a gradient, then all trainable variables.
   Values point;
   for (int i = 0; i < run.num_inputs(); ++i)
     if (!test.fixed_inputs.contains(i)) point.insert(point.end(), run.input(i).begin(), run.input(i).end());
@@ -71,7 +71,7 @@ TEST_P(LayerGradient, AgreesWithReference) {
   };
 
   run.forward();
-  // Sums of at most 60 terms, in any order: 60 roundings of 2^-24 of the largest sum, far less as a rule.
+  // Sums of at most 60 terms in any order: at most 60 rounding errors of 2^-24 of the largest sum.
   const std::vector<float> outputs = outputs_of(run);
   expect_close(outputs, reference(point), 60 * 0x1p-24, "output");
   if (point.empty()) return;  // nothing to differentiate

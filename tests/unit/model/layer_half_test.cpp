@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every layer that holds activations in 16 bits, beside itself in float32 on numbers that have 16 bits
-// already (weights too): what differs are the roundings of what it gives and of what it keeps on the way.
+// Every layer that takes 16-bit activations is compared with itself in float32, on inputs and weights that 16
+// bits represent exactly. The results differ by the rounding of outputs and of kept values only.
 #include <algorithm>
 
 #include "layer_cases/layer_cases.h"

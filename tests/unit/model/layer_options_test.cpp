@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layers of normalisation, structure and noise refuse, and what the layer cases cannot show: that masks
-// and noise do not depend on how a batch is cut, and what inference does.
+// Errors of layers of normalisation, structure and noise, and properties that the layer cases do not test:
+// masks and noise do not depend on the microshards, and behaviour in inference.
 #include <algorithm>
 
 #include "layer_cases/layer_cases.h"
@@ -25,7 +25,7 @@ std::string refusal(const std::string& yaml, std::vector<Shape> inputs) {
 struct Refused {
   std::string yaml;
   std::vector<Shape> inputs;
-  std::vector<std::string> words;  ///< that the message has
+  std::vector<std::string> words;  ///< in the message
 };
 
 TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
@@ -68,7 +68,7 @@ TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
       {"squeeze: {axes: 0, name: less}", {Shape{3, 1}}, {"less", "axis 0", "3x1"}},
       {"squeeze: {axes: [1, -1], name: less}", {Shape{3, 1}}, {"less", "twice"}},
       {"expand_dims: {axis: 3, name: more}", {Shape{3, 1}}, {"more", "axis 3", "3x1"}},
-      {"expand_dims: {axis: 0, name: more}", {Shape{1, 1, 1, 1, 1, 1, 1}}, {"more", "7 axes already"}},
+      {"expand_dims: {axis: 0, name: more}", {Shape{1, 1, 1, 1, 1, 1, 1}}, {"more", "already has 7 axes"}},
       {"reduce: {operation: median}", {Shape{3}}, {"operation", "median"}},
       {"reduce: {operation: max, axes: 2, name: most}", {Shape{3, 5}}, {"most", "axes 2", "3x5"}},
       {"reduce: {operation: max, axes: [0, -2], name: most}", {Shape{3, 5}}, {"most", "twice"}},
@@ -171,7 +171,7 @@ TEST(Noise, HasMeanZeroAndTheGivenDeviation) {
 }
 
 TEST(Reduce, MaximumGradientGoesToTheFirstOfEqualOnes) {
-  const auto layer = layer_from("reduce: {operation: max, axes: [0, 2]}");  // apart: brought together first
+  const auto layer = layer_from("reduce: {operation: max, axes: [0, 2]}");  // axes that are not neighbours
   LayerRunner run(*layer, {Shape{2, 2, 3}}, {.microshards = {1}});
   run.input(0) = {1, 5, 5, 7, 2, 2, 5, 0, 0, 7, 7, 1};
   run.forward();

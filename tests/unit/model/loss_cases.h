@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every loss with its options: labels, and its formula in double. Run on the CPU here and on GPUs in
-// ../kernels_cuda.
+// Cases of every loss with its options: labels, and the formula in double. They run on the CPU here and on
+// GPUs in ../kernels_cuda.
 #pragma once
 
 #include <cmath>

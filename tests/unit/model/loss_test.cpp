@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax_cross_entropy with index and dense labels: values and gradients against the formula in double.
+// softmax_cross_entropy with index and dense labels: values and gradients are compared with the formula in
+// double.
 #include "model/loss.h"
 
 #include <limits>

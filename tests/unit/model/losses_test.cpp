@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every loss against its formula in double, its gradient against central differences of the formula.
+// Every loss is compared with its formula in double, and its gradient with central differences of the
+// formula.
 #include "loss_cases.h"
 
 #include "model/gradient_check.h"

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory plan against a simulation of the calls: whatever is alive at the same time lies apart.
+// The memory plan is compared with a simulation of the calls: blocks that are alive at the same time do not
+// overlap.
 #include "model/memory_plan.h"
 
 #include <map>
@@ -171,7 +172,7 @@ void expect_apart(const char* yaml, bool training) {
     }
   }
   EXPECT_GT(simulation.blocks().size(), calls.operations.size());
-  // Memory is shared: far less than the sum of all blocks.
+  // Blocks share memory: the total is far less than the sum of all blocks.
   EXPECT_LT(plan.total_bytes(), training ? sum * 3 / 4 : sum / 2);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of the model share: layers and graphs from YAML text, random numbers, comparisons in which NaN
+// Helpers of the model's tests: layers and graphs from YAML text, random numbers, comparisons in which NaN
 // fails.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// lstm, gru and the layers of lengths beyond their values (layer_cases/recurrent_cases.cpp): what lengths,
-// directions, stacks and dropout promise.
+// Properties of lstm, gru and the layers of lengths beyond their values (layer_cases/recurrent_cases.cpp):
+// lengths, directions, stacks and dropout.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -265,7 +265,7 @@ TEST(Recurrent, ErrorsStateWhatDoesNotFit) {
       {"lstm: {name: rnn, units: 2}", {Shape{7}}, "layer rnn: lstm takes steps x features per sample, not"},
       {"gru: {name: rnn, units: 2}", {Shape{2, 3}, Shape{2}}, "layer rnn: gru's second input is the length"},
       {"gru: {name: rnn, units: 2}", {Shape{2, 3}, Shape{1}, Shape{1}}, "not 3 inputs"},
-      {"lstm: {name: rnn, units: 2, dropout: 0.5}", {Shape{2, 3}}, "lies between stacked layers"},
+      {"lstm: {name: rnn, units: 2, dropout: 0.5}", {Shape{2, 3}}, "applies between stacked layers"},
       {"last_step: {name: end}", {Shape{7}}, "layer end: last_step takes steps x features per sample, not"},
       {"last_step: {name: end}",
        {Shape{2, 3}, Shape{3}},

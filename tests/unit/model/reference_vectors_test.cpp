@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers against another framework: every case of every tests/reference/*.h5 (made by the script beside it;
-// common.py says what a case holds). Outputs, gradients of inputs and variables, and moved state are
-// compared.
+// Layers are compared with another framework: every case of every tests/reference/*.h5, which the script
+// beside it makes (common.py describes a case). Outputs, gradients of inputs and variables, and moving
+// statistics are compared.
 #include <hdf5.h>
 
 #include <algorithm>
@@ -200,7 +200,7 @@ TEST_P(ReferenceVectors, MatchTheOtherFramework) {
   LayerRunner run(*layer, inputs, options);
   for (int i = 0; i < run.num_inputs(); ++i) run.input(i) = reader.get(item("inputs", i)).values;
 
-  // By the name behind the layer's: "kernel", or "forward/kernel".
+  // By the name without the layer's: "kernel" or "forward/kernel".
   std::map<std::string, VariableId> variables;
   for (std::size_t v = 0; v < run.variables().variables().size(); ++v) {
     const Variable& variable = run.variables().variables()[v];

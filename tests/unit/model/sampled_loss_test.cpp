@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layer cases do not see of layers over ids: the same draws for every cut of a batch, evaluation over
-// all classes, counts from files, and what is said to mistakes.
+// Properties of layers over ids that the layer cases do not test: draws do not depend on the microshards,
+// evaluation over all classes, counts from files, and error messages.
 #include <unistd.h>
 
 #include <cmath>
@@ -57,8 +57,8 @@ TEST(SampledLosses, DrawsDependOnTheStepNotOnTheMicroshards) {
     const Sampled whole(yaml, {6}, 3), cut(yaml, {1, 0, 3, 2}, 3), later(yaml, {6}, 4);
     EXPECT_NE(whole.run.output(), later.run.output()) << yaml;
     ASSERT_EQ(cut.run.output().size(), 6U);
-    // The products of a microshard may round otherwise than those of the batch; other classes would be far
-    // off.
+    // The products of a microshard may round differently from those of the batch; other classes would differ
+    // much more.
     for (std::size_t i = 0; i < 6; ++i)
       EXPECT_NEAR(cut.run.output()[i], whole.run.output()[i], 1e-5F * std::abs(whole.run.output()[i]))
           << yaml;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions, pools and what changes sizes: the shapes that their options give, and what they refuse.
+// The output shapes of convolutions, pools and resizing layers, and their error messages.
 #include "model/layers/window.h"
 
 #include <gmock/gmock.h>

@@ -140,7 +140,7 @@ void add_attention_cases(std::vector<LayerCase>& cases) {
                             {.queries = 17, .keys = 17, .heads = 4, .head_size = 1, .causal = true}));
   cases.push_back(attention("attention_one_step", "units: 1, causal: true", {Shape{1, 1}},
                             {.queries = 1, .keys = 1, .heads = 1, .head_size = 1, .causal = true}));
-  // A length of its own for each sample: some, none, all.
+  // A different length for each sample: some steps, none, all.
   cases.push_back(attention("attention_lengths", "units: 6, heads: 2", {Shape{5, 3}, Shape{1}},
                             {.queries = 5, .keys = 5, .heads = 2, .head_size = 3, .lengths = {3, 0, 5}}));
   cases.push_back(attention(

@@ -48,7 +48,7 @@ LayerCase batch_norm(std::string name, std::string options, std::vector<std::int
 
 void add_batch_norm_cases(std::vector<LayerCase>& cases) {
   cases.push_back(batch_norm("batch_norm", "", {3}));
-  // 0 to 3 spatial dimensions: rows of channels all the same.
+  // 0 to 3 spatial axes: always rows of channels.
   cases.push_back(batch_norm("batch_norm_features", "", {4, 0, 3}, 0, false, false, false, Shape{17}));
   cases.push_back(batch_norm("batch_norm_1d", "", {2, 0, 1}, 0, false, false, false, Shape{5, 3}));
   cases.push_back(

@@ -59,7 +59,7 @@ void add_conv1d(std::vector<LayerCase>& cases) {
   cases.push_back(
       convolution("conv1d_valid_dilation", 1, "filters: 4, kernel: 3, dilation: 4, padding: valid", spec));
   spec = same;
-  spec.pad_left = 2, spec.pad_right = 0;  // sees no later step
+  spec.pad_left = 2, spec.pad_right = 0;  // reads no later step
   cases.push_back(convolution("conv1d_explicit", 1, "filters: 4, kernel: 3, padding: [2, 0]", spec));
   spec = same;
   spec.in_c = spec.groups = 4, spec.out_c = 8;
@@ -107,7 +107,7 @@ void add_conv3d(std::vector<LayerCase>& cases) {
   spec = same;
   spec.groups = 2, spec.out_c = 4;
   cases.push_back(convolution("conv3d_depthwise", 3, "filters: 4, kernel: [3, 1, 2], groups: 2", spec));
-  // Nothing happens along the depth, but there is one.
+  // The depth has more than one element, but the window has one.
   spec = same;
   spec.kernel_d = 1, spec.pad_front = spec.pad_back = 0;
   cases.push_back(convolution("conv3d_of_flat_windows", 3, "filters: 2, kernel: [1, 1, 2]", spec));

@@ -30,7 +30,7 @@ LayerCase embedding(std::string name, const std::string& options, Shape shape, s
 }  // namespace
 
 void add_embedding_cases(std::vector<LayerCase>& cases) {
-  // Ids that return within a sample, within a microshard and in another; rows that nobody names.
+  // Ids that occur again in a sample, in a microshard and in another one; rows without an id.
   cases.push_back(embedding("embedding", "rows: 7, units: 3", Shape{5}, 3,
                             {6, 0, 6, 6, 2, 0, 0, 0, 0, 0, 1, 6, 1, 2, 2}, -1, {2, 0, 1}));
   cases.push_back(embedding("embedding_padding", "rows: 7, units: 3, padding_index: 0", Shape{5}, 3,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every layer in the forms that it takes, each with what it should compute: plain loops in double.
+// Cases of every layer, each with a reference computation: plain loops in double.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@
 namespace lockstep {
 
 using Inputs = std::vector<Values>;
-/// By the part of the name behind the '/'.
+/// By the part of the name after the '/'.
 using Variables = std::map<std::string, Values>;
 
 struct LayerCase {
   std::string name;
   std::string yaml;  ///< one layer
   std::vector<Shape> inputs;
-  /// The whole batch's outputs, one behind the other, from its inputs and its trainable variables.
+  /// Computes the outputs of the whole batch, one after the other, from its inputs and trainable variables.
   std::function<Values(const Inputs& inputs, const Variables& variables)> reference;
   bool relu = false, residual = false;  ///< fused
   bool two_gradients = false;
   double low = -1, high = 1;                       ///< of the inputs
   std::vector<std::int64_t> microshards = {2, 1};  ///< samples of each
-  /// Inputs by number that nobody differentiates (indices, lengths): their values for the whole batch.
+  /// Inputs without a gradient (indices, lengths), by number: their values for the whole batch.
   std::map<int, std::vector<float>> fixed_inputs = {};
-  bool same_in_inference = true;  ///< false: inference is another function, tested by itself
+  bool same_in_inference = true;  ///< false: inference is another function, with tests of its own
   double tolerance = 2e-5;        ///< of gradients, relative
 };
 
@@ -52,11 +52,11 @@ void add_embedding_cases(std::vector<LayerCase>& cases);
 void add_attention_cases(std::vector<LayerCase>& cases);
 void add_sampling_cases(std::vector<LayerCase>& cases);
 
-/// The inputs of a case in a runner: random ones, and the fixed ones.
+/// Fills the inputs of a case in a runner: random numbers, and the fixed inputs.
 void fill_inputs(const LayerCase& test, LayerRunner& run);
-/// The runner's options that a case asks for.
+/// The runner's options for a case.
 LayerRunnerOptions runner_options(const LayerCase& test);
-/// All outputs, one behind the other.
+/// All outputs, one after the other.
 std::vector<float> outputs_of(const LayerRunner& run);
 
 /// The values of a variable, or none.

@@ -26,13 +26,13 @@ double factor(const std::string& purpose, std::size_t sample, std::int64_t eleme
   return philox_uniform(words[static_cast<std::size_t>(element % 4)]) >= 0.5F ? 2 : 0;
 }
 
-/// What one cell does; x and h lie one behind the other.
+/// One step of one cell; x is followed by h.
 class Cell {
  public:
   Cell(const Net& net, std::int64_t in, const std::string& suffix, const Variables& variables)
       : net_(net), in_(in), suffix_(suffix), variables_(variables) {}
 
-  /// `mask`: the factors of h on its way to the gates.
+  /// `mask`: the factors of h before the gates.
   void step(const double* x, const Values& mask, Values& h, Values& c) const {
     const auto u = static_cast<std::size_t>(net_.units);
     Values state = h;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics of classes and labels against counting by their definitions.
+// Metrics of classes and labels are compared with counts by their definitions.
 #include <algorithm>
 #include <limits>
 #include <map>

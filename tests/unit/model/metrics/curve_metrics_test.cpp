@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Areas under curves and the best thresholds, against their definitions over all pairs and all thresholds.
+// Areas under curves and best thresholds are compared with their definitions over all pairs and all
+// thresholds.
 #include <algorithm>
 #include <limits>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of metrics in a configuration: names, common options, and what is said of those that do not fit.
+// Lists of metrics in a configuration: names, common options, and errors for metrics that do not fit.
 #include <limits>
 #include <set>
 
@@ -101,7 +101,7 @@ TEST(MetricRefusal, ErrorsStateWhyAMetricDoesNotFit) {
   expect_says(refusal("accuracy", input_of(classes, Shape{1}, false, 1)), "at least two classes");
   EXPECT_EQ(refusal("mean", input_of(values, Shape{3}, false, 0)), "nothing was thrown");
   EXPECT_EQ(refusal("{f1: {average: binary}}", two), "nothing was thrown");
-  // An option says what the outputs are, whatever the loss.
+  // The option determines how the outputs are read, whatever the loss.
   EXPECT_EQ(refusal("{auc_roc: {predictions: sigmoid}}", numbers), "nothing was thrown");
   EXPECT_EQ(refusal("{mean_absolute_error: {predictions: values}}", tags), "nothing was thrown");
 }

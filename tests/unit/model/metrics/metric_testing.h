@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of metrics share: a set of samples, a metric from YAML, and its value when the samples are cut
-// into microshards that are merged along the tree.
+// Helpers of the metrics' tests: a set of samples, a metric from YAML, and its value when the samples are cut
+// into microshards and merged along the tree.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics beside those of another library: every case of tests/reference/metrics.json (made by metrics.py).
+// Metrics are compared with those of another library: every case of tests/reference/metrics.json (made by
+// metrics.py).
 #include <fstream>
 #include <nlohmann/json.hpp>
 

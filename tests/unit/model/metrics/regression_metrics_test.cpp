@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics of numbers against their formulas in double.
+// Metrics of numbers are compared with their formulas in double.
 #include <limits>
 
 #include "metric_testing.h"
