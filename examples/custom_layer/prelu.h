@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of one's own: prelu, a relu whose slope below zero is learned, one per channel
+// prelu, a layer that is not part of Lockstep: a relu whose slope below zero is learned, one per channel
 // (He, Zhang, Ren, Sun 2015, "Delving Deep into Rectifiers", arXiv:1502.01852, section 2.1):
 //   y = x for x > 0, else alpha[c] x
 #pragma once
@@ -21,7 +21,7 @@ using lockstep::ParamType;
 using lockstep::Pass;
 using lockstep::Shape;
 
-// Each option: name, type, default (as YAML), range, help. Mistakes in a configuration are reported from this
+// Each option: name, type, default (as YAML), range, help. Errors in a configuration are reported from this
 // table.
 inline constexpr ParamSpec kPreluOptions[] = {
     {"initializer", ParamType::node, "zeros", "", "initial slopes; with zeros it begins as relu"}};
@@ -55,13 +55,13 @@ class Prelu final : public lockstep::Layer {
         y[c] = x[c] <= 0 ? alpha[c] * x[c] : x[c];  // NaN stays NaN
   }
 
-  // Gradients are overwritten. The sum over rows has one order, and one thread computes it: nothing here may
-  // depend on who computes the microshard.
+  // Overwrites the gradients. The sum over rows has one fixed order, so it does not depend on the thread or
+  // rank that computes the microshard.
   void backward(const Pass& pass) override {
     const float* alpha = pass.value(alpha_);
     const float* x = pass.inputs[0];
     const float* dy = pass.dy[0];
-    float* dx = pass.dx[0];  // null: nobody wants it
+    float* dx = pass.dx[0];  // null: not wanted
     float* dalpha = pass.gradient(alpha_);
     std::fill_n(dalpha, channels_, 0.0F);
     for (std::int64_t row = 0; row < pass.n * rows_; ++row, x += channels_, dy += channels_) {
@@ -79,7 +79,7 @@ class Prelu final : public lockstep::Layer {
   lockstep::VariableId alpha_ = lockstep::VariableId::none;
 };
 
-/// The line in the table of layers: name in a configuration, help, options, how to make one.
+/// The entry in the table of layers: name in a configuration, help, options, factory.
 inline const lockstep::LayerEntry kPrelu = {
     "prelu", "x, or a learned multiple of it for x < 0", kPreluOptions,
     [](std::string name, const Params& options) -> std::unique_ptr<lockstep::Layer> {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of one's own: swish with a learned slope per channel (Ramachandran, Zoph, Le 2017, "Searching for
-// Activation Functions", arXiv:1710.05941): y = x s, s = sigmoid(beta[c] x).
+// swish with a learned slope per channel, a layer that is not part of Lockstep (Ramachandran, Zoph, Le 2017,
+// "Searching for Activation Functions", arXiv:1710.05941): y = x s, s = sigmoid(beta[c] x).
 #pragma once
 
 #include <algorithm>
@@ -42,11 +42,11 @@ class Swish final : public Layer {
       for (std::int64_t c = 0; c < channels_; ++c) y[c] = x[c] * sigmoid(beta[c] * x[c]);
   }
 
-  // dy/dx = s + x beta s (1 - s), dy/dbeta = x x s (1 - s). Gradients are overwritten; the sum over rows has
-  // one order, and one thread computes it.
+  // dy/dx = s + x beta s (1 - s), dy/dbeta = x x s (1 - s). Overwrites the gradients. The sum over rows has
+  // one fixed order.
   void backward(const Pass& pass) override {
     const float *x = pass.inputs[0], *dy = pass.dy[0], *beta = pass.value(beta_);
-    float *dx = pass.dx[0], *dbeta = pass.gradient(beta_);  // dx is null if nobody wants it
+    float *dx = pass.dx[0], *dbeta = pass.gradient(beta_);  // dx is null if it is not wanted
     std::fill_n(dbeta, channels_, 0.0F);
     for (std::int64_t row = 0; row < pass.n * rows_; ++row, x += channels_, dy += channels_) {
       for (std::int64_t c = 0; c < channels_; ++c) {
