@@ -85,7 +85,7 @@ class WarmStartTest(LockstepTest):
         for override, code, pattern in (
                 ("warm_start.variables=covn1/.*", 2, r"warm_start.variables: no variable .* 'covn1/\.\*'"),
                 ("warm_start.rename={a/: b/}", 2, "warm_start.rename: no variable"),
-                ("warm_start.variables=(", 2, "no regular expression"),
+                ("warm_start.variables=(", 2, "not a regular expression"),
                 ("warm_start.rename={a/: b}", 2, "both sides must be scopes"),
                 ("warm_start.checkpoint=/nonexistent", 4, "/nonexistent")):
             for ranks in (None, 2):
