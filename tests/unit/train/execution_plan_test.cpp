@@ -59,6 +59,12 @@ class Net {
   const std::vector<GradientRange>& gradients() const { return gradients_; }
   const std::vector<Range>& buckets() const { return buckets_; }
   std::int64_t elements() const { return variables_.dense_elements(); }
+  std::int64_t trainable_values() const {
+    std::int64_t values = 0;
+    for (const Variable& variable : variables_.variables())
+      if (variable.trainable) values += variable.shape.num_elements();
+    return values;
+  }
 
  private:
   Graph graph_;
@@ -305,6 +311,27 @@ TEST(ExecutionPlan, DevicesCutAfterTheLoss) {
   const ExecutionPlan on_cpu = norm.plan({.shards = 3});
   EXPECT_EQ(synchronised.phases().size(), on_cpu.phases().size() + 1);
   EXPECT_EQ(synchronised.num_slots(), 3);
+}
+
+TEST(ExecutionPlan, GradientRangesCoverAllElements) {
+  for (const char* layers : kNets) {
+    Net net(layers);
+    const ExecutionPlan plan = net.plan({});
+    std::int64_t used = 0, next = 0;
+    for (auto range = net.gradients().rbegin(); range != net.gradients().rend(); ++range) {
+      if (range->range.size() == 0) continue;
+      EXPECT_EQ(range->range.first, next) << layers;
+      next = range->range.last;
+      used += range->range.size();
+      for (const Range& gap : range->gaps) {
+        EXPECT_GE(gap.first, range->range.first);
+        EXPECT_LE(gap.last, range->range.last);
+        used -= gap.size();
+      }
+    }
+    EXPECT_EQ(next, net.elements()) << layers;
+    EXPECT_EQ(used, net.trainable_values()) << layers << ": the rest are gaps";
+  }
 }
 
 TEST(ExecutionPlan, WorkersShareTheMicroshards) {
