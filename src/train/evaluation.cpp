@@ -28,7 +28,7 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dat
   executor_.observe(metrics_->observer());
 }
 
-EvaluationResult Evaluation::run(FunctionRef<double()> word) {
+EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
   executor_.refresh_weights();
   EvaluationResult result;
   if (metrics_) metrics_->begin();
@@ -39,11 +39,11 @@ EvaluationResult Evaluation::run(FunctionRef<double()> word) {
     const Range own = executor_.own_shards();
     for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
       LossReport::fill(executor_.head_sums(shard), sums_.leaf(shard));
-    sums_.rank_values()[0] = word();
+    sums_.rank_values()[0] = interruption();
     sums_.reduce("sums of the evaluation");
     for (int rank = 0; rank < ranks_; ++rank)
-      result.word = std::max(result.word, sums_.rank_values_of(rank)[0]);
-    if (result.word != 0) return {.word = result.word};
+      result.interruption = std::max(result.interruption, sums_.rank_values_of(rank)[0]);
+    if (result.interruption != 0) return {.interruption = result.interruption};
     for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums_.total(0)[i];
     result.samples += batch.count;
   }

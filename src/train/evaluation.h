@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct EvaluationResult {
-  double word = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
+  double interruption = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
   std::int64_t samples = 0;
   double loss = 0;                 ///< mean over what counts, over all heads
   double accuracy = 0;             ///< share of samples whose largest output is the label's class
@@ -42,9 +42,9 @@ class Evaluation {
   std::span<const std::string> part_names() const { return report_.names(); }
   /// Names of the metrics that have one value.
   std::vector<std::string> metric_names() const;
-  /// All ranks. `word` is called for each batch. If it returns anything but 0 on any rank, all ranks stop
-  /// after that batch, and the result has the largest value.
-  EvaluationResult run(FunctionRef<double()> word);
+  /// All ranks. `interruption` is called for each batch. If it returns anything but 0 on any rank, all ranks
+  /// stop after that batch, and the result has the largest value.
+  EvaluationResult run(FunctionRef<double()> interruption);
   EvaluationResult run() {
     return run([] { return 0.0; });
   }

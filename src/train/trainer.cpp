@@ -88,8 +88,6 @@ void Trainer::publish(const StepResult& result) {
   metrics_.clear();
   metrics_.set(ids_.loss, result.loss);
   metrics_.set(ids_.accuracy, result.accuracy);
-  for (std::size_t i = 0; i < result.parts.size(); ++i)
-    metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), result.parts[i]);
   metrics_.set(ids_.learning_rate, result.learning_rate);
   if (ids_.loss_scale != StepMetrics::kNone) metrics_.set(ids_.loss_scale, result.loss_scale);
   metrics_.set(ids_.samples, static_cast<double>(result.samples));
@@ -132,9 +130,10 @@ StepResult Trainer::compute() {
                           .accuracy = numbers.accuracy,
                           .learning_rate = optimizer_.learning_rate(step_),
                           .loss_scale = loss_scale_,
-                          .finite_gradients = finite,
-                          .parts = parts_};
+                          .finite_gradients = finite};
   publish(result);
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), parts_[i]);
   return result;
 }
 

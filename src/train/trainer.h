@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/gradient_reducer.h"
 #include "data/step_plan.h"
@@ -31,8 +32,7 @@ struct StepResult {
   double loss = 0, accuracy = 0;  ///< means over the batch; the loss is of all heads and regularization
   double learning_rate = 0;
   double loss_scale = 1;
-  bool finite_gradients = true;        ///< checked only where a loss scale is used
-  std::span<const double> parts = {};  ///< values of Trainer::part_names(), until the next step
+  bool finite_gradients = true;  ///< checked only where a loss scale is used
 };
 
 struct TrainerOptions {
@@ -55,11 +55,9 @@ class Trainer {
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
-  /// The parts of a step's result, in addition to loss and accuracy (LossReport::names).
-  std::span<const std::string> part_names() const { return report_.names(); }
   /// The numbers of the last step by name; compute() publishes them.
   const StepMetrics& metrics() const { return metrics_; }
-  /// Publishes the numbers of a step that an earlier job computed. Its parts are unknown: without a value.
+  /// Publishes the numbers of a step that an earlier job computed. The parts of its loss have no value.
   void publish(const StepResult& result);
 
   /// One step: compute(), then apply(true). All ranks.
@@ -95,12 +93,6 @@ class Trainer {
   const float* summed_gradients() { return reducer_.result(); }
   /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
-  /// Null if the options neither clip nor record a norm.
-  GradientClip* gradient_clip() { return clip_.get(); }
-  /// Norms of the last compute(), the same on all ranks; waits for a device. None without a norm, or before
-  /// the first step.
-  std::optional<ClipTotals> clip_totals();
-
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   std::size_t gradient_bytes() const {
@@ -122,6 +114,8 @@ class Trainer {
  private:
   void run_passes(const Batch& batch);
   bool unscale();
+  /// Waits for the device; nothing without clipping and measuring, and before the first step.
+  std::optional<ClipTotals> clip_totals();
   void declare_metrics();
 
   ExecutorContext context_;

@@ -21,8 +21,8 @@ void EvaluationHook::end(HookContext& context) {
 void EvaluationHook::evaluate(HookContext& context) {
   set_long_phase("evaluation");
   const EvaluationResult result = evaluation_.run([&] { return context.interruptions().look().code(); });
-  if (result.word != 0) {
-    context.defer(*this, InterruptionRequest::from_code(result.word));
+  if (result.interruption != 0) {
+    context.defer(*this, InterruptionRequest::from_code(result.interruption));
     return;
   }
   const std::int64_t step = context.global_step();
