@@ -266,15 +266,13 @@ class Elementwise final : public ElementwiseKernels {
     for_each_panel(rows, channels, [=]<typename V>(const Panel& panel, V) {
       float added[kPanelColumns];
       gather_columns(panel, channels, bias, added);
-      const int count = pieces<V>(panel);
       for (std::int64_t r = 0; r < panel.rows; ++r) {
         T* const row = y + panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-        for (int k = 0; k < count; ++k) {
+        for_each_piece<V>(panel, [&](int k) {
           T* const at = row + k * Lanes<V>::kWidth;
           const V sum = Lanes<V>::load(at) + Lanes<V>::load(added + k * Lanes<V>::kWidth);
           Lanes<V>::store(at, kRelu ? positive_part(sum) : sum);
-        }
+        });
       }
     });
   }

@@ -36,30 +36,25 @@ inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, con
 template <typename V, typename T>
 inline void block_moments(const Panel& panel, const T* x, std::int64_t rows, Moments& block) {
   using L = Lanes<V>;
-  const int count = pieces<V>(panel);
   V sum[kMaxPieces<V>] = {}, square[kMaxPieces<V>] = {};
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* row = x + r * panel.stride;
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) sum[k] += L::load(row + k * L::kWidth);
+    for_each_piece<V>(panel, [&](int k) { sum[k] += L::load(row + k * L::kWidth); });
   }
   const float inverse = 1.0F / static_cast<float>(rows);
-#pragma GCC unroll 16
-  for (int k = 0; k < count; ++k) sum[k] *= inverse;
+  for_each_piece<V>(panel, [&](int k) { sum[k] *= inverse; });
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* row = x + r * panel.stride;
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) {
+    for_each_piece<V>(panel, [&](int k) {
       const V deviation = L::load(row + k * L::kWidth) - sum[k];
       square[k] += deviation * deviation;
-    }
+    });
   }
   float mean[kPanelColumns] = {}, m2[kPanelColumns] = {};
-#pragma GCC unroll 16
-  for (int k = 0; k < count; ++k) {
+  for_each_piece<V>(panel, [&](int k) {
     L::store(mean + k * L::kWidth, sum[k]);
     L::store(m2 + k * L::kWidth, square[k]);
-  }
+  });
   for (int i = 0; i < panel.width; ++i) {
     block.mean[i] = static_cast<double>(mean[i]);
     block.m2[i] = static_cast<double>(m2[i]);
@@ -91,20 +86,18 @@ template <typename V, bool kResidual, bool kRelu, typename T>
 inline void normalize_panel(const Panel& panel, std::int64_t channels, const T* x, const float* scale,
                             const float* shift, const T* residual, T* y) {
   using L = Lanes<V>;
-  const int count = pieces<V>(panel);
   Columns<V> factor, constant;
   factor.gather(panel, channels, scale);
   constant.gather(panel, channels, shift);
   const V zero = {};
   for (std::int64_t r = 0; r < panel.rows; ++r) {
     const std::int64_t at = panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) {
+    for_each_piece<V>(panel, [&](int k) {
       V value = L::load(x + at + k * L::kWidth) * factor.at[k] + constant.at[k];
       if constexpr (kResidual) value = value + L::load(residual + at + k * L::kWidth);
       if constexpr (kRelu) value = value < zero ? zero : value;
       L::store(y + at + k * L::kWidth, value);
-    }
+    });
   }
 }
 
@@ -141,7 +134,6 @@ template <typename V, bool kSecond, Mask kMask, bool kWrite, typename T>
 inline void backward_sums_panel(const Panel& panel, std::int64_t channels, const Rows<T>& gradient, T* g_out,
                                 double* sum_g, double* sum_gx) {
   using L = Lanes<V>;
-  const int count = pieces<V>(panel);
   Columns<V> mean, scale, shift;
   mean.gather(panel, channels, gradient.mean);
   if constexpr (kMask == Mask::from_x) {
@@ -153,22 +145,20 @@ inline void backward_sums_panel(const Panel& panel, std::int64_t channels, const
     V g_sum[kMaxPieces<V>] = {}, gx_sum[kMaxPieces<V>] = {};
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t row = panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-      for (int k = 0; k < count; ++k) {
+      for_each_piece<V>(panel, [&](int k) {
         const std::int64_t at = row + k * L::kWidth;
         const V x = L::load(gradient.x + at);
         const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
         if constexpr (kWrite) L::store(g_out + at, g);
         g_sum[k] += g;
         gx_sum[k] += g * (x - mean.at[k]);
-      }
+      });
     }
     float g_columns[kPanelColumns] = {}, gx_columns[kPanelColumns] = {};
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) {
+    for_each_piece<V>(panel, [&](int k) {
       L::store(g_columns + k * L::kWidth, g_sum[k]);
       L::store(gx_columns + k * L::kWidth, gx_sum[k]);
-    }
+    });
     std::int64_t channel = panel.channel;
     for (int i = 0; i < panel.width; ++i) {
       sum_g[channel] += static_cast<double>(g_columns[i]);
@@ -182,7 +172,6 @@ template <typename V, bool kSecond, Mask kMask, typename T>
 inline void backward_apply_panel(const Panel& panel, std::int64_t channels, const Rows<T>& gradient,
                                  const float* a, const float* b, const float* d, T* dx) {
   using L = Lanes<V>;
-  const int count = pieces<V>(panel);
   Columns<V> mean, scale, shift, factor, slope, constant;
   mean.gather(panel, channels, gradient.mean);
   factor.gather(panel, channels, a);
@@ -194,13 +183,12 @@ inline void backward_apply_panel(const Panel& panel, std::int64_t channels, cons
   }
   for (std::int64_t r = 0; r < panel.rows; ++r) {
     const std::int64_t row = panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) {
+    for_each_piece<V>(panel, [&](int k) {
       const std::int64_t at = row + k * L::kWidth;
       const V x = L::load(gradient.x + at);
       const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
       L::store(dx + at, factor.at[k] * g + slope.at[k] * (x - mean.at[k]) + constant.at[k]);
-    }
+    });
   }
 }
 

@@ -161,21 +161,20 @@ constexpr std::int64_t greatest_common_divisor(std::int64_t a, std::int64_t b) {
 /// The panels partition the elements. With 64 channels or more, every channel lies in one panel.
 template <typename Body>
 inline void for_each_panel(std::int64_t rows, std::int64_t channels, const Body& body) {
-  if (channels >= kPanelColumns) {
-    std::int64_t channel = 0;
-    for (; channel + kPanelColumns <= channels; channel += kPanelColumns)
-      body(Panel{channel, rows, channels, channel, kPanelColumns}, Vec{});
-    if (channel < channels)
-      body(Panel{channel, rows, channels, channel, static_cast<int>(channels - channel)}, 0.0F);
-    return;
+  std::int64_t wide_rows = rows, wide = channels, full = channels / kPanelColumns * kPanelColumns;
+  Panel rest{full, rows, channels, full, static_cast<int>(channels - full)};
+  if (channels < kPanelColumns) {
+    const std::int64_t side_by_side = kPanelColumns / greatest_common_divisor(channels, kPanelColumns);
+    wide_rows = rows / side_by_side;
+    wide = channels * side_by_side;
+    full = wide_rows > 0 ? wide : 0;
+    const std::int64_t done = wide_rows * side_by_side;
+    rest = {done * channels, rows - done, channels, 0, done < rows ? static_cast<int>(channels) : 0};
   }
-  const std::int64_t side_by_side = kPanelColumns / greatest_common_divisor(channels, kPanelColumns);
-  const std::int64_t wide_rows = rows / side_by_side, wide = channels * side_by_side;
-  if (wide_rows > 0)
-    for (std::int64_t column = 0; column < wide; column += kPanelColumns)
-      body(Panel{column, wide_rows, wide, column % channels, kPanelColumns}, Vec{});
-  const std::int64_t done = wide_rows * side_by_side;
-  if (done < rows) body(Panel{done * channels, rows - done, channels, 0, static_cast<int>(channels)}, 0.0F);
+  // Each type of body is called from one place only: it is inlined there, and a large one compiles slowly.
+  for (std::int64_t column = 0; column < full; column += kPanelColumns)
+    body(Panel{column, wide_rows, wide, column % channels, kPanelColumns}, Vec{});
+  if (rest.width > 0) body(rest, 0.0F);
 }
 
 /// Registers (or columns) in a panel's row. For full panels it is a constant, so that loops over it unroll.
@@ -185,6 +184,19 @@ inline int pieces(const Panel& panel) {
 }
 template <typename V>
 constexpr int kMaxPieces = kPanelColumns / Lanes<V>::kWidth;
+
+/// Calls body(k) for each piece of a panel's row. For a full panel the loop is unrolled, so that arrays
+/// indexed by k stay in registers. For single columns it is not: unrolling makes it no faster and takes most
+/// of the time to compile.
+template <typename V, typename Body>
+inline void for_each_piece(const Panel& panel, const Body& body) {
+  if constexpr (Lanes<V>::kWidth == 1) {
+    for (int k = 0; k < panel.width; ++k) body(k);
+  } else {
+#pragma GCC unroll 16
+    for (int k = 0; k < kMaxPieces<V>; ++k) body(k);
+  }
+}
 
 /// values[channel of column i] for the columns of a panel.
 inline void gather_columns(const Panel& panel, std::int64_t channels, const float* values, float* columns) {

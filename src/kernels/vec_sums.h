@@ -17,19 +17,16 @@ constexpr std::int64_t kBlockRows = 64;
 template <typename V, typename Value>
 inline void sum_panel(const Panel& panel, double* totals, const Value& value) {
   using L = Lanes<V>;
-  const int count = pieces<V>(panel);
   for (int i = 0; i < panel.width; ++i) totals[i] = 0.0;
   for (std::int64_t first = 0; first < panel.rows; first += kBlockRows) {
     const std::int64_t last = first + kBlockRows < panel.rows ? first + kBlockRows : panel.rows;
     V sum[kMaxPieces<V>] = {};
     for (std::int64_t r = first; r < last; ++r) {
       const std::int64_t row = panel.offset + r * panel.stride;
-#pragma GCC unroll 16
-      for (int k = 0; k < count; ++k) sum[k] += value(row + k * L::kWidth);
+      for_each_piece<V>(panel, [&](int k) { sum[k] += value(row + k * L::kWidth); });
     }
     float columns[kPanelColumns];
-#pragma GCC unroll 16
-    for (int k = 0; k < count; ++k) L::store(columns + k * L::kWidth, sum[k]);
+    for_each_piece<V>(panel, [&](int k) { L::store(columns + k * L::kWidth, sum[k]); });
     for (int i = 0; i < panel.width; ++i) totals[i] += static_cast<double>(columns[i]);
   }
 }
