@@ -22,6 +22,15 @@ if(LOCKSTEP_SANITIZE)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 
+# One precompiled header (precompiled.h) for all rooms: most of what their files take to parse. It is compiled with the
+# flags that the rooms share: the definitions of a single room must not matter to the standard library and fmt.
+if(LOCKSTEP_PCH)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty.cpp CONTENT "")
+  add_library(lockstep_precompiled OBJECT ${PROJECT_BINARY_DIR}/empty.cpp)
+  target_link_libraries(lockstep_precompiled PRIVATE lockstep_flags fmt::fmt)
+  target_precompile_headers(lockstep_precompiled PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>")
+endif()
+
 function(lockstep_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LINK" ${ARGN})
   set(target lockstep_${name})
@@ -37,6 +46,9 @@ function(lockstep_room name)
     target_link_libraries(${target} PUBLIC lockstep_${room})
   endforeach()
   target_link_libraries(${target} PRIVATE ${ROOM_LINK})
+  if(LOCKSTEP_PCH)
+    target_precompile_headers(${target} REUSE_FROM lockstep_precompiled)
+  endif()
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()
 

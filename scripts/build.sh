@@ -4,7 +4,13 @@
 #
 # Configures and builds the program: build/release/bin/lockstep.
 #
-#   scripts/build.sh [PRESET] [cmake options]      PRESET: release (default), debug, asan, tsan, ci
+#   scripts/build.sh [PRESET] [--cuda] [cmake options]      PRESET: release (default), debug, asan, tsan, ci
+#
+#   --cuda   builds the GPU backend for all its architectures, also where there is no GPU. Same as -DLOCKSTEP_CUDA=ON.
+#
+# The preset release builds the program alone, for this machine: without tests and benchmarks, with the GPU backend only
+# where a GPU is visible, and then for this GPU's architecture. CMake options take precedence, and a build folder that is
+# configured keeps its settings. The other presets build the GPU backend where CMake finds the CUDA toolkit.
 #
 # JOBS=N limits the compilers that run at one time; default: the number of cores.
 set -euo pipefail
@@ -18,13 +24,38 @@ if [ $# -gt 0 ] && [[ "$1" != -* ]]; then
   preset="$1"
   shift
 fi
-options=("$@")
-# The program alone needs neither GoogleTest nor Google Benchmark. A build folder that has its settings keeps them.
-if [ "$preset" = release ] && [ ! -f build/release/CMakeCache.txt ]; then
-  options=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF "${options[@]}")
-fi
+options=()
+for argument in "$@"; do
+  [ "$argument" != --cuda ] || argument=-DLOCKSTEP_CUDA=ON
+  options+=("$argument")
+done
+
+# Prints the architectures of the visible GPUs that Lockstep can use, as CMake names them: "90-real".
+visible_gpu_architectures() {
+  command -v nvidia-smi >/dev/null || return 0
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
+    awk -F. '/^ *[0-9]+\.[0-9]+ *$/ && $1 >= 8 { print $1 + 0 $2 + 0 "-real" }' | sort -u | paste -s -d ';'
+}
+
+# Adds what a new folder of the preset release is configured with to `options`, and says whether that is with GPUs.
+configure_for_this_machine() {
+  local given=" ${options[*]-} " architectures
+  if [[ "$given" != *" -DLOCKSTEP_CUDA="* ]]; then
+    architectures="$(visible_gpu_architectures)"
+    if [ -z "$architectures" ]; then
+      echo "GPU backend: not built, because nvidia-smi shows no GPU of compute capability 8.0 or later. To build it: scripts/build.sh release --cuda"
+      options=(-DLOCKSTEP_CUDA=OFF "${options[@]}")
+    else
+      echo "GPU backend: built for the visible GPU ($architectures) if CMake finds the CUDA toolkit and cuDNN." \
+        "For other GPUs: scripts/build.sh release --cuda"
+      options=("-DCMAKE_CUDA_ARCHITECTURES=$architectures" "${options[@]}")
+    fi
+  fi
+  options=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF -DLOCKSTEP_PCH=ON "${options[@]}")
+}
 
 say "Configuring build/$preset"
+if [ "$preset" = release ] && [ ! -f build/release/CMakeCache.txt ]; then configure_for_this_machine; fi
 cmake --log-level=NOTICE --preset "$preset" "${options[@]}"
 say "Building build/$preset"
 cmake --build "build/$preset" --parallel "${JOBS:-$(nproc)}"

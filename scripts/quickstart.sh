@@ -5,7 +5,9 @@
 # From nothing to a trained network: installs the packages that are missing, builds, trains examples/digits.yaml on two
 # ranks and evaluates it on the held-out digits. A second call continues, or finds the run finished.
 #
-#   scripts/quickstart.sh [options of 'lockstep train', such as --set optimizer.learning_rate=0.01]
+#   scripts/quickstart.sh [--cuda] [options of 'lockstep train', such as --set optimizer.learning_rate=0.01]
+#
+#   --cuda   builds the GPU backend also where no GPU is visible (scripts/build.sh --help)
 set -euo pipefail
 trap 'printf "\nInterrupted. The same command again goes on where it was.\n"; exit 130' INT
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -15,9 +17,14 @@ case "${1-}" in
 esac
 lockstep=build/release/bin/lockstep
 run=runs/digits
+build_options=()
+if [ "${1-}" = --cuda ]; then
+  build_options=(--cuda)
+  shift
+fi
 
 scripts/install_dependencies.sh
-scripts/build.sh release
+scripts/build.sh release "${build_options[@]}"
 allow_mpirun_as_root
 
 say "Training examples/digits.yaml on 2 ranks into $run"
