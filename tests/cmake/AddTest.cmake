@@ -16,13 +16,31 @@ set(LOCKSTEP_TEST_ENVIRONMENT
 # Under mpirun leaks are not looked for: Open MPI's own, in plugins that it has unloaded, cannot be told from ours.
 set(LOCKSTEP_MPI_TEST_ENVIRONMENT ${LOCKSTEP_TEST_ENVIRONMENT} "ASAN_OPTIONS=detect_leaks=0")
 
+# The tests' own code is compiled for time to compile: with one precompiled header for all, and hardly optimised. What it
+# tests is compiled as for users.
+if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+  set(LOCKSTEP_TEST_FLAGS -O1)
+endif()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty_main.cpp CONTENT "int main() {}\n")
+add_executable(lockstep_test_precompiled ${PROJECT_BINARY_DIR}/empty_main.cpp)
+target_compile_options(lockstep_test_precompiled PRIVATE ${LOCKSTEP_TEST_FLAGS})
+target_link_libraries(lockstep_test_precompiled PRIVATE lockstep_flags fmt::fmt GTest::gmock GTest::gtest)
+target_precompile_headers(lockstep_test_precompiled PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/precompiled.h)
+
+# For an executable whose sources are tests.
+function(lockstep_compile_as_test target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_TEST_FLAGS})
+  target_precompile_headers(${target} REUSE_FROM lockstep_test_precompiled)
+endfunction()
+
 function(lockstep_unit_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
   add_executable(${name} ${T_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  lockstep_compile_as_test(${name})
   target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_flags GTest::gmock GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT}")
@@ -34,7 +52,7 @@ function(lockstep_mpi_test name)
     set(T_TIMEOUT 120)
   endif()
   add_executable(${name} ${T_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/mpi_main.cpp)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  lockstep_compile_as_test(${name})
   target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_comm lockstep_flags MPI::MPI_CXX GTest::gmock GTest::gtest)
   foreach(ranks IN LISTS T_RANKS)
     add_test(NAME ${name}.${ranks}_ranks COMMAND ${LOCKSTEP_MPIRUN} -n ${ranks} $<TARGET_FILE:${name}>)
