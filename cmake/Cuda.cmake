@@ -10,6 +10,7 @@
 set(LOCKSTEP_CUDA AUTO CACHE STRING "Build the GPU backend: AUTO (where nvcc, cuBLAS and cuDNN are found), ON, OFF")
 set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LOCKSTEP_CUDA_ROOTS "" CACHE STRING "Folders where the CUDA toolkit, cuDNN and NCCL are looked for first")
+mark_as_advanced(CMAKE_CUDA_ARCHITECTURES)  # used here in any case: without nvcc CMake must not warn that it is not
 set(LOCKSTEP_WITH_CUDA OFF)
 set(LOCKSTEP_WITH_NCCL OFF)
 

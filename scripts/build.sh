@@ -4,8 +4,9 @@
 #
 # Configures and builds the program: build/release/bin/lockstep.
 #
-#   scripts/build.sh [PRESET] [--cuda] [cmake options]      PRESET: release (default), debug, asan, tsan, ci
+#   scripts/build.sh [PRESET] [--cuda] [--target NAME] [cmake options]      PRESET: release (default), debug, asan, tsan, ci
 #
+#   --target builds this target only
 #   --cuda   builds the GPU backend for all its architectures, also where there is no GPU. Same as -DLOCKSTEP_CUDA=ON.
 #
 # The preset release builds the program alone, for this machine: without tests and benchmarks, with the GPU backend only
@@ -24,18 +25,19 @@ if [ $# -gt 0 ] && [[ "$1" != -* ]]; then
   preset="$1"
   shift
 fi
-options=()
-for argument in "$@"; do
-  [ "$argument" != --cuda ] || argument=-DLOCKSTEP_CUDA=ON
-  options+=("$argument")
+options=() target=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --cuda) options+=(-DLOCKSTEP_CUDA=ON) ;;
+    --target)
+      [ $# -gt 1 ] || fail "--target needs a name"
+      target=(--target "$2")
+      shift
+      ;;
+    *) options+=("$1") ;;
+  esac
+  shift
 done
-
-# Prints the architectures of the visible GPUs that Lockstep can use, as CMake names them: "90-real".
-visible_gpu_architectures() {
-  command -v nvidia-smi >/dev/null || return 0
-  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
-    awk -F. '/^ *[0-9]+\.[0-9]+ *$/ && $1 >= 8 { print $1 + 0 $2 + 0 "-real" }' | sort -u | paste -s -d ';'
-}
 
 # Adds what a new folder of the preset release is configured with to `options`, and says whether that is with GPUs.
 configure_for_this_machine() {
@@ -58,4 +60,4 @@ say "Configuring build/$preset"
 if [ "$preset" = release ] && [ ! -f build/release/CMakeCache.txt ]; then configure_for_this_machine; fi
 cmake --log-level=NOTICE --preset "$preset" "${options[@]}"
 say "Building build/$preset"
-cmake --build "build/$preset" --parallel "${JOBS:-$(nproc)}"
+cmake --build "build/$preset" --parallel "${JOBS:-$(nproc)}" "${target[@]}"

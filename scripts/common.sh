@@ -29,5 +29,12 @@ allow_mpirun_as_root() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
+# Prints the architectures of the visible GPUs that Lockstep can use, as CMake names them: "90-real".
+visible_gpu_architectures() {
+  command -v nvidia-smi >/dev/null || return 0
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
+    awk -F. '/^ *[0-9]+\.[0-9]+ *$/ && $1 >= 8 { print $1 + 0 $2 + 0 "-real" }' | sort -u | paste -s -d ';'
+}
+
 # Prints the calling script's head comment.
 print_help() { sed -n '4,/^set /{s/^# \{0,1\}//p}' "scripts/$(basename "$0")"; }

@@ -4,8 +4,12 @@
 #
 # Installs the packages that are missing, builds everything (preset ci) and runs all tests. Ends with CTest's summary.
 #
-#   scripts/test.sh [options of ctest, such as -R params or -L e2e]
+#   scripts/test.sh [--quick] [options of ctest, such as -R params or -L e2e]
 #
+#   --quick   builds and runs a fast subset, for work: the unit tests, the tests of several ranks on 2 ranks, and one short
+#             run of the program. In a built folder that is `ctest --preset ci -L quick`.
+#
+# Where nvcc is found, the GPU backend is compiled for the visible GPUs, or for one architecture (90) without a GPU.
 # JOBS=N limits compilers and tests that run at one time; default: the number of cores.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -13,6 +17,11 @@ set -euo pipefail
 case "${1-}" in
   -h | --help) print_help; exit 0 ;;
 esac
+label=() target=()
+if [ "${1-}" = --quick ]; then
+  label=(-L quick) target=(--target quick_tests)
+  shift
+fi
 scripts/install_dependencies.sh --test
 
 # TensorBoard, whose own loader reads our event files in a test, is no distribution package: it goes into a virtual
@@ -22,8 +31,13 @@ if ! build/python/bin/python3 -c "import tensorboard" 2>/dev/null; then
   { python3 -m venv build/python && timeout 120 build/python/bin/pip install -q --disable-pip-version-check \
       --timeout 10 --retries 1 tensorboard; } || echo "note: TensorBoard can't be installed here; its test will be skipped"
 fi
-scripts/build.sh ci
+options=()
+if [ ! -f build/ci/CMakeCache.txt ]; then
+  architectures="$(visible_gpu_architectures)"
+  options=("-DCMAKE_CUDA_ARCHITECTURES=${architectures:-90-real}")
+fi
+scripts/build.sh ci "${target[@]}" "${options[@]}"
 allow_mpirun_as_root
 
 say "Testing"
-exec ctest --preset ci --parallel "${JOBS:-$(nproc)}" "$@"
+exec ctest --preset ci --parallel "${JOBS:-$(nproc)}" "${label[@]}" "$@"

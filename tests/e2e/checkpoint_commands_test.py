@@ -18,7 +18,7 @@ def flip(path, part):
 class CheckpointCommands(LockstepTest):
     def setUp(self):
         super().setUp()
-        self.train("run", ranks=2, steps=30, sets=["checkpoint.every_steps=10", SYNCHRONOUS])
+        self.train_once("run", ranks=2, steps=30, sets=["checkpoint.every_steps=10", SYNCHRONOUS])
         self.run_dir = self.folder / "run"
         self.files = checkpoints(self.run_dir)
         self.assertEqual(len(self.files), 3)

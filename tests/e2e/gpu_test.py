@@ -2,23 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole program on GPUs: the same bits from run to run and on 1, 2, 3 and 4 ranks, resumed and killed, on a GPU and on
 CPUs in turn. Runs on the emulated GPU everywhere (LOCKSTEP_EMULATED=1), and on a real one where there is one."""
+import gzip
 import os
 import re
 import unittest
 
 import lockstep_run
-from gpu_run import EMULATED, GpuRunTest
+from gpu_run import EMULATED, SMALL, GpuRunTest
 from lockstep_run import checkpoints, main, records, wait_until
 
 HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
-STEPS = 6 if EMULATED else 48  # an emulated step takes 0.15 s
+STEPS = 6 if EMULATED else 48  # emulated steps are slow
 
 
 class GpuTest(GpuRunTest):
     STEPS = STEPS
 
     def test_same_bits_on_1_to_4_ranks_sharing_a_gpu(self):
-        first = self.on_gpu("first")
+        first = self.plain_on_gpu("first")
         self.assertNotIn("SHARE", first.err)
         for ranks in (1, 2, 3, 4):
             result = self.on_gpu(f"ranks{ranks}", ranks=ranks)
@@ -28,7 +29,7 @@ class GpuTest(GpuRunTest):
 
     @unittest.skipUnless(EMULATED, "several GPUs are emulated")
     def test_same_bits_with_a_gpu_per_rank(self):
-        self.on_gpu("one")
+        self.plain_on_gpu("one")
         for ranks in (2, 3, 4):
             result = self.on_gpu(f"nccl{ranks}", ranks=ranks, gpus=4)
             self.assertNotIn("SHARE", result.err)
@@ -82,7 +83,7 @@ class GpuTest(GpuRunTest):
 
     @unittest.skipUnless(EMULATED, "the order of streams is emulated")
     def test_same_bits_for_late_and_early_streams(self):
-        self.on_gpu("late")
+        self.plain_on_gpu("late")
         for ranks, gpus in ((1, 1), (2, 1), (3, 4)):
             self.on_gpu(f"early{ranks}", ranks=ranks, gpus=gpus, LOCKSTEP_EMULATED_RUN_AHEAD="1")
             self.assert_same_run("late", f"early{ranks}", f"{ranks} ranks")
@@ -110,7 +111,7 @@ class GpuTest(GpuRunTest):
 
     @unittest.skipUnless(EMULATED, "a profiler is emulated")
     def test_profile_starts_and_stops_the_gpu_profiler(self):
-        self.on_gpu("plain")
+        self.plain_on_gpu("plain")
         result = self.on_gpu("run", sets=["hooks=[{profile: {first_step: 2, last_step: 3}}]"], LOCKSTEP_EMULATED_PROFILER="1")
         self.assertEqual(re.findall(r"^emulated profiler: (\w+)$", result.err, re.M), ["start", "stop"])
         self.assert_same_run("plain", "run")
@@ -125,7 +126,7 @@ class GpuTest(GpuRunTest):
             self.assertEqual(self.header(found[step])["digest"], self.digest(f"to{step}"), f"step {step}")
 
     def test_resumed_run_has_the_bits_of_one_run(self):
-        self.on_gpu("whole", steps=STEPS)
+        self.plain_on_gpu("whole")
         self.on_gpu("parts", steps=STEPS // 2)
         self.on_gpu("parts", steps=STEPS, ranks=2)
         self.assertEqual(self.digest("whole"), self.digest("parts"))
@@ -139,22 +140,28 @@ class GpuTest(GpuRunTest):
         self.assertEqual(self.digest("whole"), self.digest("parts"))
 
     def test_gpu_run_continues_on_cpu_and_back_on_gpu(self):
+        batch = ["train.batch_size=64"]  # large enough for a loss that falls within a few steps
         arguments = self.train_arguments("run", steps=1000, threads=None, sets=[
-            "device=cuda", "shards=4", "checkpoint.every_steps=2"])
+            "device=cuda", "shards=4", "checkpoint.every_steps=2", *SMALL, *batch])
         job = self.start(*arguments, ranks=2)
         wait_until(lambda: checkpoints(self.folder / "run"), 120, "a checkpoint")
         job.kill()
         reached = self.header(checkpoints(self.folder / "run")[-1])["global_step"]
         self.assertGreater(reached, 0)
-        cpu = self.on_gpu("run", steps=reached + 3, device="cpu", ranks=2)
+        cpu = self.on_gpu("run", steps=reached + 3, device="cpu", ranks=2, sets=batch)
         self.assertIn(f"continuing at step {reached}", cpu.err)
-        back = self.on_gpu("run", steps=reached + 5)
+        back = self.on_gpu("run", steps=reached + 5, sets=batch)
         self.assertIn(f"continuing at step {reached + 3}", back.err)
         losses = [record["loss"] for record in records(self.folder / "run")]
         self.assertLess(losses[-1], losses[0])
 
     def test_evaluate_and_predict_agree_with_the_cpu(self):
         self.on_gpu("run", steps=4)
+        data, rows = lockstep_run.DIGITS_DATA, 1797
+        if EMULATED:
+            data, rows = self.folder / "digits.csv", 203
+            lines = gzip.decompress(lockstep_run.DIGITS_DATA.read_bytes()).splitlines(keepends=True)
+            data.write_bytes(b"".join(lines[:rows]))
         found = {}
         for device in ("cuda", "cpu"):
             metrics = ("eval.metrics=[{top_k: {k: 3}}, {f1: {average: macro}}, {auc_roc: {exact: true}}, perplexity, "
@@ -164,14 +171,14 @@ class GpuTest(GpuRunTest):
             self.assertEqual(out, again)
             found[device] = lockstep_run.json.loads(out)
             table = self.folder / f"{device}.csv"
-            self.lockstep("predict", self.folder / "run", "--set", f"device={device}", "--input", lockstep_run.DIGITS_DATA,
+            self.lockstep("predict", self.folder / "run", "--set", f"device={device}", "--input", data,
                           "--output", table, "--quiet")
             found[device + " rows"] = [[float(x) for x in line.split(",")]
                                        for line in table.read_text(encoding="utf-8").splitlines()[1:]]
         self.assertAlmostEqual(found["cuda"]["loss"], found["cpu"]["loss"], places=4)
         for name in ("top_k", "f1", "auc_roc", "perplexity", "hidden"):
             self.assertAlmostEqual(found["cuda"][name], found["cpu"][name], delta=0.02, msg=name)
-        self.assertEqual(len(found["cuda rows"]), 1797)
+        self.assertEqual(len(found["cuda rows"]), rows)
         for one, two in zip(found["cuda rows"], found["cpu rows"]):
             for a, b in zip(one[1:], two[1:]):
                 self.assertAlmostEqual(a, b, delta=1e-4)
@@ -183,7 +190,7 @@ class GpuTest(GpuRunTest):
                                          r"use by this rank, [\d.]+ of [\d.]+ MB are free\n  Use a smaller train.batch_size")
 
     def test_check_predicts_the_memory_that_training_takes(self):
-        sets = ["device=cuda", "shards=4"]
+        sets = ["device=cuda", "shards=4", *SMALL]
         words = [word for one in sets for word in ("--set", one)]
         predicted = re.search(r"GPU memory +([\d.]+) MB", self.lockstep("check", lockstep_run.DIGITS, *words).out)
         result = self.on_gpu("run", steps=2)

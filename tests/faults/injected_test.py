@@ -45,7 +45,7 @@ class InjectedFaultsTest(LockstepTest):
             self.assertLess(int(at[1]) if at else -1, before, str(resumed))
         names = [path.name for path in (self.folder / "run" / "checkpoints").iterdir()]
         self.assertTrue(all(re.fullmatch(r"step-\d{8}\.h5", name) for name in names), names)
-        self.train("whole", config=CONFIG, ranks=None, steps=STEPS, sets=SETS)
+        self.train_once("whole", config=CONFIG, ranks=None, steps=STEPS, sets=SETS)
         self.assert_same_run("whole", "run")
 
     def ends_the_run(self, kind, code, says, rank=1, ranks=2):

@@ -10,6 +10,9 @@ import lockstep_run
 
 EMULATED = os.environ.get("LOCKSTEP_EMULATED") == "1"
 
+# An emulated step takes time in proportion to its samples.
+SMALL = ["train.batch_size=16", "data.eval.rows=[1500, 1564]"] if EMULATED else []
+
 
 def why_no_gpu():
     """The reason why no GPU can be used; None if one can."""
@@ -32,9 +35,14 @@ class GpuRunTest(lockstep_run.LockstepTest):
     def on_gpu(self, run_dir, ranks=1, steps=None, gpus=1, sets=(), code=0, device="cuda", more=(), limit=300,
                config=lockstep_run.DIGITS, **variables):
         """Trains in 4 shards on `ranks` ranks; `gpus`: the number of emulated GPUs."""
+        small = SMALL if config == lockstep_run.DIGITS else []
         arguments = self.train_arguments(run_dir, config=config, steps=steps or self.STEPS, more=more, threads=None,
-                                         sets=[f"device={device}", "shards=4", *sets])
+                                         sets=[f"device={device}", "shards=4", *small, *sets])
         environment = {"LOCKSTEP_EMULATED_GPUS": str(gpus), **variables}
         result = self.start(*arguments, ranks=ranks, variables=environment).wait(limit)
         self.assertEqual(result.code, code, str(result))
         return result
+
+    def plain_on_gpu(self, run_dir):
+        """on_gpu(run_dir), once for the tests of a class."""
+        return self.once("plain on GPU", run_dir, lambda: self.on_gpu(run_dir))

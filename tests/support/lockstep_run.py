@@ -194,6 +194,25 @@ class LockstepTest(unittest.TestCase):
         """Trains into a folder below the test's folder and returns the Result."""
         return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit)
 
+    def once(self, key, run_dir, train):
+        """The tests of a class share the run that `train` makes in `run_dir`: each gets a copy of its folder, and the Result."""
+        if "shared_runs" not in type(self).__dict__:
+            type(self).shared_runs = {}
+        shared = type(self).shared_runs
+        if key in shared:
+            shutil.copytree(shared[key][0], self.folder / run_dir, symlinks=True)
+        else:
+            result = train()
+            kept = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-shared-"))
+            self.addClassCleanup(shutil.rmtree, kept, ignore_errors=True)
+            shutil.copytree(self.folder / run_dir, kept / "run", symlinks=True)
+            shared[key] = (kept / "run", result)
+        return shared[key][1]
+
+    def train_once(self, run_dir, **options):
+        """As train, but once in a class for the same options."""
+        return self.once(repr(sorted(options.items())), run_dir, lambda: self.train(run_dir, **options))
+
     def digest(self, run_dir):
         """The digest of the newest checkpoint: 64 or fewer hexadecimal digits."""
         text = self.lockstep("inspect", self.folder / run_dir, "--digest").out.strip()
