@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What LOCKSTEP_PCH precompiles: the headers of the standard library that many files include, and fmt. Nothing of
-// Lockstep, so that a change recompiles only the files that include it. Files still include what they use: the preset ci
-// compiles without this header.
+// What LOCKSTEP_PCH precompiles: the headers of the standard library that many files include, and fmt.
+// Nothing of Lockstep, so that a change recompiles only the files that include it. Files still include what
+// they use: the preset ci compiles without this header.
+#pragma once
+
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -25,4 +28,3 @@
 #include <thread>
 #include <utility>
 #include <vector>
-#include <fmt/format.h>

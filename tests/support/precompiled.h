@@ -1,7 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is precompiled for all tests (cmake/AddTest.cmake): the headers of other projects that most of them include.
+// What is precompiled for all tests (cmake/AddTest.cmake): the headers of other projects that most of them
+// include.
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,6 +29,3 @@
 #include <thread>
 #include <utility>
 #include <vector>
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
