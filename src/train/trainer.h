@@ -93,8 +93,6 @@ class Trainer {
   const float* summed_gradients() { return reducer_.result(); }
   /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
-  /// Null if the options neither clip nor record a norm.
-  GradientClip* gradient_clip() { return clip_.get(); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
