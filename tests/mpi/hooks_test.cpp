@@ -115,6 +115,7 @@ std::int64_t end_with_spikes(double factor, GuardAction action, bool& moved) {
 TEST(GradientGuard, NeedsStepsThatMeasureGradients) {
   TestRun run;
   run.add<GradientGuardHook>(GuardAction::error);
+  run.add<StopAtStepHook>(1);
   try {
     run.run();
     FAIL() << "no error";

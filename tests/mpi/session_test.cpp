@@ -311,6 +311,7 @@ TEST(Hooks, RankValuesAreExchangedWithTheStep) {
 TEST(Hooks, RankValuesAreDeclaredInBeginOnly) {
   TestRun run;
   run.add<At>("after_create_session", -1, -1, [](HookContext& s) { s.rank_values().declare(1); });
+  run.add<StopAtStepHook>(1);
   EXPECT_THROW(run.run(), SharedError);
 }
 
