@@ -25,6 +25,10 @@ endif()
 # One precompiled header (precompiled.h) for all rooms: most of what their files take to parse. It is compiled with the
 # flags that the rooms share: the definitions of a single room must not matter to the standard library and fmt.
 if(LOCKSTEP_PCH)
+  # GCC reports false array bounds and the like in code of the standard library that it inlines from a precompiled header.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(lockstep_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wno-array-bounds;-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
+  endif()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty.cpp CONTENT "")
   add_library(lockstep_precompiled OBJECT ${PROJECT_BINARY_DIR}/empty.cpp)
   target_link_libraries(lockstep_precompiled PRIVATE lockstep_flags fmt::fmt)

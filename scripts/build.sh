@@ -53,7 +53,7 @@ configure_for_this_machine() {
       options=("-DCMAKE_CUDA_ARCHITECTURES=$architectures" "${options[@]}")
     fi
   fi
-  options=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF -DLOCKSTEP_PCH=ON "${options[@]}")
+  options=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF -DLOCKSTEP_PCH=ON -DLOCKSTEP_WERROR=OFF "${options[@]}")
 }
 
 say "Configuring build/$preset"
