@@ -125,7 +125,7 @@ class ClipTest(LockstepTest):
         self.assertRegex(result.out, r"first in order of execution: update")
 
     @unittest.skipUnless(HAS_FAULTS, "a build without faults")
-    def test_a_norm_that_is_not_finite_is_what_on_nan_says(self):
+    def test_on_nan_applies_to_a_non_finite_norm(self):
         fault = {"LOCKSTEP_FAULT": "4:1:nan_gradient"}
         sets = ["gradients.clip_global_norm=0.5"]
 

@@ -67,7 +67,7 @@ class HangRankTest(LockstepTest):
         return int(found[4]), int(found[2] or 0), found[5]
 
     @unittest.skipUnless(can_attach(), "gdb is not installed, or may not attach here")
-    def test_a_parked_rank_goes_on_when_a_debugger_says_so(self):
+    def test_a_held_rank_continues_with_a_debugger(self):
         arguments = self.train_arguments("run", steps=5, sets=["comm.timeout_seconds=1"],
                                          more=["--hang-rank", 1, "--hang-seconds", 100])
         job = self.start(*arguments, ranks=3)

@@ -161,7 +161,7 @@ class GpuSparseTest(GpuRunTest):
         record = next((self.folder / "run").rglob("*3*.json")).read_text()
         self.assertIn("gradient of words/embeddings", record)
 
-    def test_check_predicts_the_memory_that_training_takes(self):
+    def test_check_predicts_the_memory_of_training(self):
         config = self.config("nce", ADAM % LAZY)
         words = [word for one in ("device=cuda", "shards=4") for word in ("--set", one)]
         predicted = re.search(r"GPU memory +([\d.]+) MB", self.lockstep("check", config, *words).out)

@@ -189,7 +189,7 @@ class GpuTest(GpuRunTest):
         self.assert_one_error(result, 1, r"out of GPU memory: [\d.]+ MB could not be allocated on cuda:0; [\d.]+ MB are in "
                                          r"use by this rank, [\d.]+ of [\d.]+ MB are free\n  Use a smaller train.batch_size")
 
-    def test_check_predicts_the_memory_that_training_takes(self):
+    def test_check_predicts_the_memory_of_training(self):
         sets = ["device=cuda", "shards=4", *SMALL]
         words = [word for one in sets for word in ("--set", one)]
         predicted = re.search(r"GPU memory +([\d.]+) MB", self.lockstep("check", lockstep_run.DIGITS, *words).out)

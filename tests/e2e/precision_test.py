@@ -30,7 +30,7 @@ class PrecisionTest(LockstepTest):
         result = self.lockstep("evaluate", self.folder / run)
         return json.loads(result.out)["accuracy"]
 
-    def test_a_16_bit_run_learns_what_a_float32_run_learns(self):
+    def test_a_16_bit_run_learns_as_in_float32(self):
         accuracies = {}
         for kind in ("float32", *TYPES):
             self.train(kind, config=DIGITS, sets=[f"precision.compute={kind}"], steps=240)

@@ -5,7 +5,7 @@ from lockstep_run import LockstepTest, json, main
 
 
 class QuickRun(LockstepTest):
-    def test_one_and_two_ranks_and_a_resumed_run_end_alike(self):
+    def test_ranks_and_a_resumed_run_end_alike(self):
         self.train("one", steps=6)
         self.train("two", ranks=2, steps=6)
         self.assert_same_run("one", "two")

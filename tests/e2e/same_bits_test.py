@@ -83,7 +83,7 @@ class SameBits(LockstepTest):
                 self.train(run, ranks=ranks, threads=threads, steps=steps, **options)
                 self.assert_same_run("one", run, name)
 
-    def test_digits_on_1_to_8_ranks_with_1_2_and_4_threads(self):
+    def test_digits_on_1_to_8_ranks_and_1_to_4_threads(self):
         self.compare([pair for pair in itertools.product((1, 2, 3, 4, 5, 8), (1, 2, 4)) if pair != (1, 1)])
 
     def test_whole_example_reaches_96_percent(self):

@@ -31,7 +31,7 @@ TEST(JobEnd, TheEarlierOfBothCounts) {
   EXPECT_STREQ(end_at("90s", "1100")->source, "train.time_limit");
 }
 
-TEST(JobEnd, WhatIsNoTimeIsAnErrorInTheConfigurationAndLeftAloneInTheEnvironment) {
+TEST(JobEnd, InvalidLimitIsAnErrorInvalidSlurmTimeIsNot) {
   EXPECT_THAT(testing::message_of([] { end_at("soon", nullptr); }), HasSubstr("'soon' is no duration"));
   EXPECT_THAT(testing::message_of([] { end_at("0s", nullptr); }), HasSubstr("'0s' is no duration"));
   EXPECT_EQ(end_at("90s", "NONE")->time, 1090);
