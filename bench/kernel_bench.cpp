@@ -25,6 +25,7 @@
 #include "core/thread_pool.h"
 #include "core/timer.h"
 #include "kernels/kernel_table.h"
+#include "kernels/rules.h"
 
 namespace {
 
@@ -240,10 +241,10 @@ void bench_norm(std::int64_t rows, std::int64_t channels) {
   report_bandwidth("norm moments" + size, count, 1,
                    [&] { norm.moments(lane, rows, channels, data(x), leaf); });
   report_bandwidth("norm normalize + relu" + size, count, 2, [&] {
-    norm.normalize(lane, rows, channels, data(x), data(p), data(p), nullptr, true, data(y));
+    norm.normalize(lane, rows, channels, data(x), data(p), data(p), data(p), nullptr, true, data(y));
   });
   report_bandwidth("norm normalize + residual + relu" + size, count, 3, [&] {
-    norm.normalize(lane, rows, channels, data(x), data(p), data(p), data(dy), true, data(y));
+    norm.normalize(lane, rows, channels, data(x), data(p), data(p), data(p), data(dy), true, data(y));
   });
   NormKernels::Gradient gradient;
   gradient.dy = data(dy);
@@ -310,13 +311,16 @@ void bench_rest() {
   });
   report_bandwidth("dropout 512 x 512", kCount, 2,
                    [&] { k.elementwise.dropout(lane, 512, 512, data(a), 0.5F, 1, 2, 3, 0, data(c)); });
-  report_bandwidth("gradient descent 1 MiB", kCount, 3,
-                   [&] { k.update.gradient_descent(lane, kCount, data(a), data(b), 1e-9F); });
-  report_bandwidth("momentum 1 MiB", kCount, 5,
-                   [&] { k.update.momentum(lane, kCount, data(a), data(b), data(c), 1e-9F, 0.9F, false); });
+  report_bandwidth("gradient descent 1 MiB", kCount, 3, [&] {
+    k.update.apply(lane, rule_step(GradientDescent{1e-9F}), kCount, data(a), data(b), {});
+  });
+  report_bandwidth("momentum 1 MiB", kCount, 5, [&] {
+    k.update.apply(lane, rule_step(Momentum<false>{1e-9F, 0.9F, 0}), kCount, data(a), data(b), {data(c)});
+  });
   for (float& value : d.as<float>()) value = 0.25F;
   report_bandwidth("adam 1 MiB", kCount, 7, [&] {
-    k.update.adam(lane, kCount, data(a), data(b), data(c), data(d), 1e-9F, 0.9F, 0.999F, 1e-8F);
+    k.update.apply(lane, rule_step(Adam<false>{1e-9F, 0.1F, 0.001F, 1e-8F}), kCount, data(a), data(b),
+                   {data(c), data(d)});
   });
   std::vector<std::int32_t> labels(4096, 3);
   double loss = 0.0;

@@ -72,8 +72,8 @@ double median(std::vector<double> values) {
 }  // namespace
 
 StepParts measure_parts(ExecutorContext context, Communicator& gradients, Communicator& control,
-                        const Dataset& dataset, const StepPlan& plan, const Optimizer& optimizer,
-                        Workers& workers, int steps) {
+                        const Dataset& dataset, const StepPlan& plan, Optimizer& optimizer, Workers& workers,
+                        int steps) {
   Executor executor(context, true, plan.distinct_shard_sizes());
   DatasetBatchSource dataset_source(dataset, plan, context.pool.size(), executor.num_slots());
   const std::int64_t elements = context.variables.trainable_elements();
@@ -105,11 +105,12 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
     clock.mark(reduction);
     sums.reduce("loss of the step");
     clock.mark(loss);
+    optimizer.begin_step(step);
     context.pool.run([&](int t) {
       const Range part = part_of(elements, t, context.pool.size(), 1024);
       if (part.size() > 0)
         optimizer.update(context.kernels, context.lanes[static_cast<std::size_t>(t)], context.variables,
-                         reducer.result(), part, step);
+                         reducer.result(), part);
     });
     clock.mark(update);
   }

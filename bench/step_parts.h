@@ -20,7 +20,7 @@ struct StepParts {
 /// All ranks; one thread each, since the passes of several threads overlap. Creates its own executor and
 /// trains the variables further.
 StepParts measure_parts(ExecutorContext context, Communicator& gradients, Communicator& control,
-                        const Dataset& dataset, const StepPlan& plan, const Optimizer& optimizer,
-                        Workers& workers, int steps);
+                        const Dataset& dataset, const StepPlan& plan, Optimizer& optimizer, Workers& workers,
+                        int steps);
 
 }  // namespace lockstep

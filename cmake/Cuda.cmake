@@ -133,7 +133,6 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 does not know 
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # lockstep::cudart, linked by name
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 find_library(LOCKSTEP_RT_LIBRARY rt)
 mark_as_advanced(LOCKSTEP_RT_LIBRARY)

@@ -9,13 +9,22 @@ install(TARGETS ${rooms} lockstep_all lockstep_plugin lockstep_program EXPORT Lo
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep
         FILES_MATCHING PATTERN "*.h")
 install(EXPORT LockstepTargets NAMESPACE Lockstep:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/LockstepConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/LockstepConfig.cmake
+# Not at the root of the build tree, where find_package() would find it before it is installed.
+set(package ${PROJECT_BINARY_DIR}/pages/cmake)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/LockstepConfig.cmake.in ${package}/LockstepConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/LockstepConfig.cmake ${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake
+write_basic_package_version_file(${package}/LockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${package}/LockstepConfig.cmake ${package}/LockstepConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# Side by side as in the repository, so that the examples find their data.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/data DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+# Side by side as in the repository, so that examples find their data and pages each other.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/data
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/slurm DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep USE_SOURCE_PERMISSIONS)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep)
+
+# cmake --build FOLDER --target uninstall: removes what the last installation from this folder wrote.
+configure_file(${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake.in ${PROJECT_BINARY_DIR}/pages/uninstall.cmake @ONLY)
+if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_BINARY_DIR}/pages/uninstall.cmake)
+endif()

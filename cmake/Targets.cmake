@@ -18,7 +18,7 @@ if(LOCKSTEP_NATIVE)
   target_compile_options(lockstep_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-march=native>)
 endif()
 if(LOCKSTEP_SANITIZE)
-  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 

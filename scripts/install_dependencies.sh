@@ -25,6 +25,7 @@ packages=(
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 ccache)
 optional_test_packages=(
   python3-h5py    # reads a checkpoint from outside; a test skips without it
+  shellcheck      # checks the scripts; likewise
   gdb             # debugs one rank; likewise
   iproute2        # network namespaces as hosts; likewise, also where not root
   python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)

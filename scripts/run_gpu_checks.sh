@@ -65,9 +65,11 @@ part() {
 summary() {
   grep -a -E '^\[  (PASSED|FAILED)  \] [0-9]+ test|^(OK|FAILED \()|^Ran [0-9]+|ERROR SUMMARY|RACECHECK SUMMARY|^error:|there is no GPU' "$1" | tail -n 3 | tr '\n' ' '
 }
+# shellcheck disable=SC2317  # called below, through bash -c
 info() {
   nvidia-smi && "$here/bin/lockstep" info
 }
+# shellcheck disable=SC2317
 sanitize() { compute-sanitizer --tool "$1" --error-exitcode 9 "${@:2}"; }
 export here
 export -f info sanitize

@@ -10,7 +10,8 @@
 #             run of the program. In a built folder that is `ctest --preset ci -L quick`.
 #
 # Where nvcc is found, the GPU backend is compiled for the visible GPUs, or for one architecture (90) without a GPU.
-# JOBS=N limits compilers and tests that run at one time; default: the number of cores.
+# JOBS=N limits compilers and tests that run at one time; default: one compiler per core, three tests per two cores, because
+# tests of several ranks wait now and then.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -40,4 +41,4 @@ scripts/build.sh ci "${target[@]}" "${options[@]}"
 allow_mpirun_as_root
 
 say "Testing"
-exec ctest --preset ci --parallel "${JOBS:-$(nproc)}" "${label[@]}" "$@"
+exec ctest --preset ci --parallel "${JOBS:-$((($(nproc) * 3 + 1) / 2))}" "${label[@]}" "$@"

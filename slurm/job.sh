@@ -41,13 +41,21 @@ tell_job_end() {
 stage_data() {
   data_options=()
   [ -n "${STAGE:-}" ] || return 0
-  local folder="${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/lockstep-$SLURM_JOB_ID"
+  staged="${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/lockstep-$SLURM_JOB_ID"
   # shellcheck disable=SC2016  # the inner bash expands $1 and $2
-  srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" --mpi=none --overlap \
-    bash -c 'mkdir -p "$2" && cp -- "$1" "$2/"' stage "$STAGE" "$folder"
-  # shellcheck disable=SC2064  # expand the variables now
-  trap "srun --ntasks-per-node=1 --ntasks=$SLURM_JOB_NUM_NODES --mpi=none --overlap rm -rf -- '$folder'" EXIT
-  data_options=(--set "data.path=$folder/$(basename -- "$STAGE")")
+  on_each_node bash -c 'mkdir -p -- "$2" && cp -- "$1" "$2/"' stage "$STAGE" "$staged"
+  trap remove_staged EXIT
+  # As YAML: in single quotes, with those of the name doubled.
+  local path="$staged/${STAGE##*/}"
+  data_options=(--set "data.path='${path//\'/\'\'}'")
+}
+
+on_each_node() {
+  srun --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" --mpi=none --overlap "$@"
+}
+
+remove_staged() {
+  on_each_node rm -rf -- "$staged"
 }
 
 # run COMMAND...: runs the command and sets `code`. The command runs in the background because bash handles a signal only
@@ -56,8 +64,7 @@ stage_data() {
 run() {
   "$@" &
   local launched=$!
-  # shellcheck disable=SC2064  # expand the variables now
-  trap "kill -USR1 $launched 2>/dev/null" USR1 TERM
+  trap 'kill -USR1 "$launched" 2>/dev/null' USR1 TERM
   # A signal interrupts `wait`: repeat it until the launcher has exited.
   while kill -0 "$launched" 2>/dev/null; do wait "$launched"; done
   wait "$launched"

@@ -35,9 +35,9 @@ void pass_rates(RateBench& bench, DType type) {
 
   report("norm moments", 1, [&](const Lane& lane) { k.norm.moments(lane, rows, channels, x, sums); });
   report("norm normalize + relu", 2,
-         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, nullptr, true, y); });
+         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, p, nullptr, true, y); });
   report("norm normalize + residual + relu", 3,
-         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, r, true, y); });
+         [&](const Lane& lane) { k.norm.normalize(lane, rows, channels, x, p, p, p, r, true, y); });
   NormKernels::Gradient from_y{.dy = dy, .y = y, .x = x, .scale = p, .shift = p, .mean = p, .inverse_std = p};
   NormKernels::Gradient from_x = from_y;
   from_x.y = nullptr;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/rate_bench.h"
+#include "kernels/rules.h"
 
 namespace lockstep {
 
@@ -23,13 +24,17 @@ void update_rates(RateBench& bench) {
   const auto report = [&](const char* name, int streams, RateBench::Call call) {
     bench.bandwidth(name, shape, DType::f32, static_cast<double>(count) * streams * sizeof(float), call);
   };
-  report("gradient_descent", 3,
-         [&](const Lane& lane) { update.gradient_descent(lane, count, at(w), at(g), 1e-9F); });
-  report("momentum", 5,
-         [&](const Lane& lane) { update.momentum(lane, count, at(w), at(g), at(m), 1e-9F, 0.9F, false); });
-  report("adam", 7, [&](const Lane& lane) {
-    update.adam(lane, count, at(w), at(g), at(m), at(v), 1e-9F, 0.9F, 0.999F, 1e-8F);
-  });
+  const auto report_rule = [&](const char* name, const auto& rule) {
+    report(name, 3 + 2 * rule.kSlots, [&, step = rule_step(rule)](const Lane& lane) {
+      update.apply(lane, step, count, at(w), at(g), {at(m), at(v)});
+    });
+  };
+  const Adam<false> adam{1e-9F, 0.1F, 0.001F, 1e-8F};
+  report_rule("gradient_descent", GradientDescent{1e-9F});
+  report_rule("momentum", Momentum<false>{1e-9F, 0.9F, 0});
+  report_rule("adam", adam);
+  report_rule("nadam", NAdam{1e-9F, 1e-9F, 0.1F, 0.001F, 1e-8F});
+  report_rule("lion", Lion{1e-9F, 0.9F, 0.1F, 0.99F, 0.01F});
   report("unscale", 2, [&](const Lane& lane) {
     update.unscale(lane, count, 1.0F, at(g), static_cast<std::int32_t*>(flag.data()));
   });
@@ -46,9 +51,10 @@ void update_rates(RateBench& bench) {
                     fmt::format("{} of {} rows of {}", given, table_rows, width), DType::f32,
                     static_cast<double>(((others ? table_rows : given) * 6 + given) * width) * sizeof(float),
                     [&](const Lane& lane) {
-                      update.adam_rows(
-                          lane, {0, table_rows, width, given, rows.as<std::int32_t>().data(), at(g), others},
-                          at(w), at(m), at(v), 1e-9F, 0.9F, 0.999F, 1e-8F);
+                      update.apply_rows(
+                          lane, rule_step(adam),
+                          {0, table_rows, width, given, rows.as<std::int32_t>().data(), at(g), others}, at(w),
+                          {at(m), at(v)});
                     });
 }
 

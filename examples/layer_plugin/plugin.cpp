@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin with a layer that learns, and a function for inputs that has no backward pass:
+// A plugin with a layer that learns, a function for inputs that has no backward pass, and a schedule:
 //
 //   plugins: [build/libswish.so]
 //   model: {layers: [log1p, dense: {units: 64}, swish, dense: {units: 10}]}
+//   optimizer: {adam: {learning_rate: {inverse_root: {peak: 0.01, warmup_steps: 40}}}}
 #include "session/plugin.h"
 #include "swish.h"
 
@@ -22,9 +23,32 @@ std::vector<lockstep::Shape> same_shape(std::span<const lockstep::Shape> inputs)
   return {inputs[0]};
 }
 
+/// Rises to `peak` and falls with the inverse root of the time: Vaswani et al. 2017, arXiv:1706.03762.
+class InverseRoot final : public lockstep::Schedule {
+ public:
+  explicit InverseRoot(const lockstep::Params& p) : peak_(p.real("peak")), warmup_(p.real("warmup_steps")) {}
+  double at(double time) const override {
+    const double done = time + 1;
+    return peak_ * std::min(std::sqrt(warmup_ / done), done / warmup_);
+  }
+
+ private:
+  double peak_, warmup_;
+};
+
+constexpr lockstep::ParamSpec kInverseRoot[] = {
+    {"peak", lockstep::ParamType::real, lockstep::kRequired, "> 0", "largest value"},
+    {"warmup_steps", lockstep::ParamType::real, lockstep::kRequired, "> 0", "time until the largest value"},
+};
+
 }  // namespace
 
 LOCKSTEP_PLUGIN {
   lockstep::register_layer(example::kSwish);
   lockstep::register_function("log1p", same_shape, log1p_of, "log(1 + max(x, 0)), forward only");
+  lockstep::register_schedule({"inverse_root", "rises to peak, then falls with the inverse root of the time",
+                               kInverseRoot,
+                               [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Schedule> {
+                                 return std::make_unique<InverseRoot>(p);
+                               }});
 }

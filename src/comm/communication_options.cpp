@@ -14,22 +14,30 @@ constexpr ParamSpec kTable[] = {
      "depend on the number of ranks."},
     {"overlap", string, "auto", "auto|on|off",
      "Sum gradients in a communication thread while the backward pass computes others. auto: on if the "
-     "rank has a spare core or a GPU."},
-    {"bucket_first_mb", real, "1.0", "> 0 MB",
-     "Size of the first gradient bucket: small, so that communication starts early."},
-    {"bucket_mb", real, "25.0", "> 0 MB", "Size of the other gradient buckets."},
+     "rank has a spare core or a GPU.",
+     Change::free},
+    {"bucket_first_mb", real, "1.0", "(0, 1e6] MB",
+     "Size of the first gradient bucket: small, so that communication starts early.", Change::free},
+    {"bucket_mb", real, "25.0", "(0, 1e6] MB", "Size of the other gradient buckets.", Change::free},
     {"sparse_below", real, "0.5", "[0, 1]",
      "The gradient of a table (embedding) stays sparse, as rows and values, if a step can touch at most "
-     "this share of the rows. The results are the same either way."},
-    {"timeout_seconds", real, "null", ">= 0 seconds or null",
+     "this share of the rows. The results are the same either way.",
+     Change::free},
+    {"timeout_seconds", real, "null", "[0, 1e9] seconds or null",
      "A wait for other ranks that takes longer ends the run with a message. The limit is ten times as "
      "long while a rank evaluates, saves or reads. null: the larger of 60 s and five times the slowest "
-     "of the first ten steps, and 300 s during those. 0: no limit."},
-    {"straggler_factor", real, "1.2", "> 1 or null",
+     "of the first ten steps, and 300 s during those. 0: no limit.",
+     Change::free},
+    {"start_timeout_seconds", real, "300", "[0, 1e9] seconds",
+     "A start of MPI that takes longer ends the run with a message: a rank is stopped, or was not started. "
+     "0: no limit.",
+     Change::free},
+    {"straggler_factor", real, "1.2", "(1, 1e6] or null",
      "Report a rank whose own work takes more than this many times the median of all ranks in three "
-     "consecutive windows of 100 steps. null: never."},
-    {"check_every_steps", integer, "100", ">= 0",
-     "Compare a hash of the variables across ranks after every this many steps. 0: never."},
+     "consecutive windows of 100 steps. null: never.",
+     Change::free},
+    {"check_every_steps", integer, "100", "[0, 1e12]",
+     "Compare a hash of the variables across ranks after every this many steps. 0: never.", Change::free},
 };
 
 std::int64_t bytes_of(double megabytes) { return static_cast<std::int64_t>(megabytes * (1 << 20)); }
@@ -49,6 +57,7 @@ CommunicationOptions communication_options(const Params& section) {
   options.bucket_bytes = bytes_of(section.real("bucket_mb"));
   options.sparse_below = section.real("sparse_below");
   options.timeout_seconds = section.optional_real("timeout_seconds");
+  options.start_timeout_seconds = section.real("start_timeout_seconds");
   options.straggler_factor = section.optional_real("straggler_factor");
   options.check_every_steps = section.integer("check_every_steps");
   return options;

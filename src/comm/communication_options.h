@@ -20,6 +20,7 @@ struct CommunicationOptions {
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   double sparse_below = 0.5;  ///< share of a table's rows up to which its gradient stays sparse
   std::optional<double> timeout_seconds = {};    ///< none: adaptive (adaptive_timeout.h); 0: no limit
+  double start_timeout_seconds = 300;            ///< of MPI's start (start_watch.h); 0: no limit
   std::optional<double> straggler_factor = 1.2;  ///< none: stragglers are not reported
   std::int64_t check_every_steps = 100;          ///< 0: variables are never compared across ranks
 };

@@ -18,9 +18,11 @@
 #include "comm/mpi_error.h"
 #include "comm/mpi_watchdog_peers.h"
 #include "comm/self_communicator.h"
+#include "comm/start_watch.h"
 #include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/scalar.h"
 
 namespace lockstep {
 
@@ -44,6 +46,8 @@ const char* name_of_thread_level(int level) {
 constexpr double kLauncherSeconds = 60;
 constexpr double kLauncherMarginSeconds = 2;
 
+constexpr auto kLowerRankSpeaksFirst = std::chrono::milliseconds(500);
+
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
 constexpr auto process_environment = [](const char* name) -> const char* { return std::getenv(name); };
@@ -55,6 +59,13 @@ bool started_by_launcher(GetEnv get_env) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "PMI2_RANK"})
     if (get_env(name) != nullptr) return true;
   return false;
+}
+
+int launcher_rank(GetEnv get_env) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* text = get_env(name))
+      if (const auto rank = parse_integer(text)) return static_cast<int>(*rank);
+  return 0;
 }
 
 std::string start_warning(GetEnv get_env, int ranks) {
@@ -83,7 +94,17 @@ std::string mpi_library_version() {
 }
 
 CommEnvironment::CommEnvironment(CommOptions options) {
+  std::optional<StartWatch> watch;
   if (started_by_launcher(process_environment)) {
+    const int rank = launcher_rank(process_environment);
+    watch.emplace(options.start_timeout_seconds, fmt::format("rank {} on host {}", rank, host_name()),
+                  [rank](const std::string& message) {
+                    // Of the ranks that wait, the lowest speaks; the launcher ends the others at once.
+                    std::this_thread::sleep_for(kLowerRankSpeaksFirst * std::min(rank, 4));
+                    std::fputs(message.c_str(), stderr);
+                    std::_Exit(1);  // MPI_Abort is not there before MPI_Init_thread returns
+                  });
+    watch->set_phase("MPI_Init_thread");
     int level = MPI_THREAD_SINGLE;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "the start");
     uses_mpi_ = true;
@@ -94,9 +115,11 @@ CommEnvironment::CommEnvironment(CommOptions options) {
     world_ = std::make_unique<SelfCommunicator>("world");
   }
   start_warning_ = lockstep::start_warning(process_environment, world_->size());
+  if (watch) watch->set_phase("the first exchange");
   hosts_ = host_names(*world_);
   std::unique_ptr<WatchdogPeers> peers;
   if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
+  watch.reset();
   if (!options.timeout_seconds) adaptive_.emplace();
   WatchdogIdentity identity{world_->rank(), world_->size(), host_name(), hosts_};
   if (std::ranges::any_of(hosts_, [&](const std::string& host) { return host != hosts_.front(); }))

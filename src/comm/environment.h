@@ -26,6 +26,8 @@ using GetEnv = FunctionRef<const char*(const char* name)>;
 
 /// True if the environment shows that a launcher (mpirun, srun or similar) started this process.
 bool started_by_launcher(GetEnv get_env);
+/// This process's rank, as the launcher says before MPI is initialised; 0 if it does not.
+int launcher_rank(GetEnv get_env);
 /// A warning if the launcher started another number of ranks than MPI reports ("Slurm gave 8 tasks, MPI sees
 /// 1: start with srun --mpi=pmix or mpirun"); otherwise empty.
 std::string start_warning(GetEnv get_env, int ranks);
@@ -34,6 +36,8 @@ struct CommOptions {
   /// The time limit of one communication call, after which the watchdog ends the run. 0 turns the watchdog
   /// off. Null: determined from the first steps (adaptive_timeout.h).
   std::optional<double> timeout_seconds;
+  /// The time limit of the start: MPI_Init_thread and the first exchange of all ranks. 0: no limit.
+  double start_timeout_seconds = 300;
 };
 
 class CommEnvironment {

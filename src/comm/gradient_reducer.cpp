@@ -19,6 +19,7 @@
 #include "comm/vector_add.h"
 #include "comm/watchdog.h"
 #include "core/error.h"
+#include "core/start_thread.h"
 #include "core/timer.h"
 #include "core/trace.h"
 
@@ -207,7 +208,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.started.resize(s.buckets.size());
   // The thread holds the state, not this object.
   if (s.options.overlap)
-    s.thread = std::thread([state = state_] {
+    s.thread = start_thread("communication thread", [state = state_] {
       name_trace_thread("communication");
       state->serve();
     });

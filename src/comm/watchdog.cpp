@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "comm/startup_check.h"
+#include "core/start_thread.h"
 
 namespace lockstep {
 
@@ -145,7 +146,7 @@ Watchdog::Watchdog(double timeout_seconds, WatchdogIdentity identity, std::uniqu
                    Expired expired)
     : identity_(std::move(identity)), peers_(std::move(peers)), expired_(std::move(expired)) {
   g_timeout_seconds = timeout_seconds;
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("watchdog thread", [this] { serve(); });
 }
 
 void Watchdog::set_timeout_seconds(double seconds) {

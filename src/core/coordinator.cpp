@@ -13,6 +13,7 @@
 #include "core/deadline.h"
 #include "core/end_of_input.h"
 #include "core/log.h"
+#include "core/start_thread.h"
 
 namespace lockstep {
 
@@ -148,14 +149,12 @@ void Coordinator::start_thread(std::string name, std::function<void()> body) {
   Thread& self = threads_.emplace_back();
   self.name = std::move(name);
   try {
-    self.thread =
-        std::thread([this, &self, work = std::move(body)]() mutable { run(self, std::move(work)); });
-  } catch (const std::exception& error) {
-    const Error failure(ErrorKind::device,
-                        fmt::format("thread '{}' cannot be started: {}", self.name, error.what()), "",
-                        "The limit on processes (ulimit -u) may be reached.");
+    self.thread = lockstep::start_thread(
+        fmt::format("thread '{}'", self.name),
+        [this, &self, work = std::move(body)]() mutable { run(self, std::move(work)); });
+  } catch (...) {
     threads_.pop_back();
-    throw failure;
+    throw;
   }
 }
 

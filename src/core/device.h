@@ -77,6 +77,9 @@ class Device {
 };
 
 Device& cpu_device();
+/// The CPU for plans that are never computed (`lockstep check`): a large block is address space, and takes
+/// memory only where it is written.
+Device& cpu_device_for_plans();
 
 /// RAII owners of a stream and of an event.
 class DeviceStream {

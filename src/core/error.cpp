@@ -31,6 +31,7 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::communication:
     case ErrorKind::device:
     case ErrorKind::numeric:
+    case ErrorKind::output:
     case ErrorKind::bug:
       return 1;
   }
@@ -53,6 +54,8 @@ const char* name_of(ErrorKind kind) {
       return "device";
     case ErrorKind::numeric:
       return "numeric";
+    case ErrorKind::output:
+      return "output";
     case ErrorKind::bug:
       return "bug";
   }

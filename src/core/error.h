@@ -14,7 +14,8 @@
 
 namespace lockstep {
 
-enum class ErrorKind { usage, config, data, checkpoint, communication, device, numeric, bug };
+/// output: what the program writes to is full, closed or gone.
+enum class ErrorKind { usage, config, data, checkpoint, communication, device, numeric, output, bug };
 
 /// The program's exit code: 0 finished, 1 failed, 2 bad usage or configuration, 3 bad data, 4 bad checkpoint.
 int exit_code(ErrorKind kind);

@@ -4,12 +4,20 @@
 
 #include "core/cpu.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <fcntl.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <mutex>
+
+#include "core/run_file.h"
 
 namespace lockstep {
 
@@ -28,6 +36,33 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   }
   return spdlog::level::info;
 }
+
+/// Appends each line at once. A line that cannot be written is lost: the log must not end a run.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(int descriptor) : descriptor_(descriptor) {}
+  ~FileSink() override { ::close(descriptor_); }
+  FileSink(const FileSink&) = delete;
+  FileSink& operator=(const FileSink&) = delete;
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const char* at = line.data();
+    for (std::size_t left = line.size(); left > 0;) {
+      const ssize_t written = ::write(descriptor_, at, left);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;
+      at += written;
+      left -= static_cast<std::size_t>(written);
+    }
+  }
+  void flush_() override {}
+
+ private:
+  const int descriptor_;
+};
 
 // Logs to standard error; standard output is for results (JSON, tables).
 spdlog::logger& logger() {
@@ -52,7 +87,11 @@ void configure_log(int rank, LogLevel level) {
 }
 
 void log_to_file(const std::string& path) {
-  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, false);
+  const int descriptor = open_run_file(path, O_WRONLY | O_CREAT | O_APPEND, ErrorKind::config);
+  if (descriptor < 0)
+    throw Error(ErrorKind::config, fmt::format("cannot open the log: {}", std::strerror(errno)), path,
+                "Check the permissions of the run directory.");
+  auto sink = std::make_shared<FileSink>(descriptor);
   sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
   logger().sinks().resize(1);
   logger().sinks().push_back(std::move(sink));

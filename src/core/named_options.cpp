@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/named_options.h"
 
+#include "core/synonyms.h"
+
 namespace lockstep {
 
 NamedOptions named_options(const Node& node, std::string_view what) {
@@ -15,17 +17,21 @@ NamedOptions named_options(const Node& node, std::string_view what) {
             node.entries[0].second};
   throw Error(
       ErrorKind::config, fmt::format("expected the name of one {}, alone or with its options", what),
-      node.where,
+      node.overridden.empty() ? node.where : node.overridden,
       fmt::format("Write `NAME` or `NAME: {{option: value}}`; keep each {} under its own name.", what));
+}
+
+std::string_view option_to_blame(const Params& params, std::initializer_list<std::string_view> names) {
+  const std::string_view* blamed = names.end() - 1;
+  for (const std::string_view& name : names)
+    if (params.where(name).starts_with("--")) blamed = &name;
+  return *blamed;
 }
 
 void throw_unknown_name(const NamedOptions& named, std::string_view what,
                         std::span<const std::string_view> known) {
-  const std::string suggestion = nearest(named.name, known);
-  throw Error(
-      ErrorKind::config, fmt::format("unknown {} '{}'", what, named.name), named.where,
-      fmt::format("{}Known: {}.", suggestion.empty() ? "" : fmt::format("Did you mean '{}'? ", suggestion),
-                  fmt::join(known, ", ")));
+  throw Error(ErrorKind::config, fmt::format("unknown {} '{}'", what, named.name), named.where,
+              advice_for_name(what, named.name, known));
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 // entries with `name`, `help` and `table`.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,7 +26,11 @@ struct NamedOptions {
 /// messages.
 NamedOptions named_options(const Node& node, std::string_view what);
 
-/// Throws Error(config) for an unknown name and suggests the nearest one.
+/// The option to name where several do not go together: one from the command line if there is one, else the
+/// last.
+std::string_view option_to_blame(const Params& params, std::initializer_list<std::string_view> names);
+
+/// Throws Error(config) for an unknown name and suggests the right one.
 [[noreturn]] void throw_unknown_name(const NamedOptions& named, std::string_view what,
                                      std::span<const std::string_view> known);
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,13 @@ namespace lockstep {
 Node parse_fallback(std::string_view text);
 /// A short description of a value for messages: "null", "a map", "a list of 3", "'abc'".
 std::string description(const Node& node);
+/// True if `value` lies in the range of a table entry; also if `range` does not limit numbers: a unit, a
+/// remark.
+bool in_range(double value, std::string_view range);
+/// The number of an option that takes a number or one of a table with its options; nothing if `node` is one
+/// of the latter: a map, or an unquoted name. Throws Error(config) as ParamReader does.
+std::optional<double> plain_number(const Node& node, const ParamSpec& spec, const std::string& subject,
+                                   const std::string& where);
 /// True if null is a valid value of this option.
 bool may_be_null(const ParamSpec& spec);
 

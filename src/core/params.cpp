@@ -10,6 +10,7 @@
 
 #include "core/param_reader.h"
 #include "core/scalar.h"
+#include "core/synonyms.h"
 
 namespace lockstep {
 
@@ -54,70 +55,114 @@ std::string_view name_of(ParamType type) {
   return "unknown";
 }
 
-Params::Params(const Node& node, std::span<const ParamSpec> table, std::string subject)
+namespace {
+
+std::vector<std::string_view> names_of(std::span<const ParamSpec> table) {
+  std::vector<std::string_view> names;
+  for (const ParamSpec& spec : table) names.push_back(spec.name);
+  return names;
+}
+
+/// True if an unknown key is probably this option: that key is the mistake, not that the option is missing.
+bool is_misspelt(const Node& node, std::span<const ParamSpec> table, const ParamSpec& option,
+                 const std::string& subject) {
+  constexpr std::size_t kMostKeys = 100;
+  const std::vector<std::string_view> names = names_of(table);
+  for (std::size_t i = 0; i < std::min(kMostKeys, node.entries.size()); ++i) {
+    const std::string& key = node.entries[i].first;
+    if (std::find(names.begin(), names.end(), key) == names.end() &&
+        name_for_key(key, subject, names) == option.name)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Params::Params(const Node& node, std::span<const ParamSpec> table, std::string subject) {
+  ErrorCollector mistakes;
+  *this = Params(node, table, std::move(subject), mistakes);
+  mistakes.throw_if_any();
+}
+
+Params::Params(const Node& node, std::span<const ParamSpec> table, std::string subject,
+               ErrorCollector& mistakes)
     : where_(node.where), subject_(std::move(subject)) {
   const bool absent = is_null(node);
   LOCKSTEP_CHECK(node.entries.size() == node.entry_where.size() || node.entry_where.empty());
-  if (!absent && node.kind != Node::Kind::map)
-    throw Error(ErrorKind::config,
-                fmt::format("{} must be a map of options, but is {}", subject_, description(node)), where_,
-                "Write one indented 'name: value' per line.");
+  const bool is_map = absent || node.kind == Node::Kind::map;
+  if (!is_map)
+    mistakes.add(Error(ErrorKind::config,
+                       fmt::format("{} must be a map of options, but is {}", subject_, description(node)),
+                       where_, "Write one indented 'name: value' per line."));
+  check_keys(node, table, mistakes);
+  for (const ParamSpec& spec : table) {
+    const Node* written = absent ? nullptr : node.find(spec.name);
+    Entry entry;
+    const bool is_reported = !is_map || (written == nullptr && spec.fallback == kRequired &&
+                                         is_misspelt(node, table, spec, subject_));
+    const bool is_good = !is_reported && mistakes.attempt([&] { entry = read(written, spec); });
+    if (!is_good) entry = {{}, where_, written != nullptr, true};
+    if (written == nullptr && !node.overridden.empty()) entry.where = node.overridden;
+    entries_.insert_or_assign(std::string(spec.name), std::move(entry));
+  }
+}
 
-  std::vector<std::string_view> names;
-  for (const ParamSpec& spec : table) names.push_back(spec.name);
+void Params::check_keys(const Node& node, std::span<const ParamSpec> table, ErrorCollector& mistakes) const {
+  const std::vector<std::string_view> names = names_of(table);
   for (std::size_t i = 0; i < node.entries.size(); ++i) {
     const std::string& key = node.entries[i].first;
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
-    const std::string close = nearest(key, names);
-    throw Error(
-        ErrorKind::config, fmt::format("unknown key '{}' in {}", key, subject_),
-        node.entry_where.empty() ? where_ : node.entry_where[i],
-        fmt::format("{}Known keys: {}", close.empty() ? "" : fmt::format("Did you mean '{}'? ", close),
-                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-  }
-
-  for (const ParamSpec& spec : table) {
-    const Node* written = absent ? nullptr : node.find(spec.name);
-    if (written == nullptr && spec.fallback == kRequired)
-      throw Error(ErrorKind::config, fmt::format("{} needs '{}'", subject_, spec.name), where_,
-                  std::string(spec.help));
-    const Node value = written != nullptr ? *written : parse_fallback(spec.fallback);
-    Entry entry{
-        {}, written != nullptr && !written->where.empty() ? written->where : where_, written != nullptr};
-    const ParamReader reader(spec, subject_, where_);
-    if (is_null(value)) {
-      if (!may_be_null(spec)) reader.fail(value, "needs a value", std::string(spec.help));
-      if (spec.type == ParamType::node) entry.value = Node{};
-    } else {
-      switch (spec.type) {
-        case ParamType::boolean:
-          entry.value = reader.boolean(value);
-          break;
-        case ParamType::integer:
-          entry.value = reader.integer(value);
-          break;
-        case ParamType::real:
-          entry.value = reader.real(value);
-          break;
-        case ParamType::string:
-          entry.value = reader.string(value);
-          break;
-        case ParamType::integers:
-          entry.value = reader.list<std::int64_t>(value, &ParamReader::integer);
-          break;
-        case ParamType::reals:
-          entry.value = reader.list<double>(value, &ParamReader::real);
-          break;
-        case ParamType::strings:
-          entry.value = reader.list<std::string>(value, &ParamReader::string);
-          break;
-        case ParamType::node:
-          entry.value = value;
-          break;
-      }
+    if (mistakes.is_full()) {
+      mistakes.count_only();
+      continue;
     }
-    entries_.insert_or_assign(std::string(spec.name), std::move(entry));
+    mistakes.add(Error(ErrorKind::config, fmt::format("unknown key '{}' in {}", key, subject_),
+                       node.entry_where.empty() ? where_ : node.entry_where[i],
+                       advice_for_key(key, subject_, names)));
   }
+}
+
+Params::Entry Params::read(const Node* written, const ParamSpec& spec) const {
+  if (written == nullptr && spec.fallback == kRequired)
+    throw Error(ErrorKind::config, fmt::format("{} needs '{}'", subject_, spec.name), where_,
+                std::string(spec.help));
+  const Node value = written != nullptr ? *written : parse_fallback(spec.fallback);
+  Entry entry{
+      {}, written != nullptr && !written->where.empty() ? written->where : where_, written != nullptr};
+  const ParamReader reader(spec, subject_, where_);
+  if (is_null(value)) {
+    if (!may_be_null(spec)) reader.fail(value, "needs a value", std::string(spec.help));
+    if (spec.type == ParamType::node) entry.value = Node{};
+    return entry;
+  }
+  switch (spec.type) {
+    case ParamType::boolean:
+      entry.value = reader.boolean(value);
+      break;
+    case ParamType::integer:
+      entry.value = reader.integer(value);
+      break;
+    case ParamType::real:
+      entry.value = reader.real(value);
+      break;
+    case ParamType::string:
+      entry.value = reader.string(value);
+      break;
+    case ParamType::integers:
+      entry.value = reader.list<std::int64_t>(value, &ParamReader::integer);
+      break;
+    case ParamType::reals:
+      entry.value = reader.list<double>(value, &ParamReader::real);
+      break;
+    case ParamType::strings:
+      entry.value = reader.list<std::string>(value, &ParamReader::string);
+      break;
+    case ParamType::node:
+      entry.value = value;
+      break;
+  }
+  return entry;
 }
 
 const Params::Entry& Params::entry(std::string_view name) const {
@@ -126,9 +171,15 @@ const Params::Entry& Params::entry(std::string_view name) const {
   return found->second;
 }
 
+const Params::Entry& Params::good_entry(std::string_view name) const {
+  const Entry& found = entry(name);
+  if (found.is_wrong) throw ReportedMistake(fmt::format("{}, {} is wrong", subject_, name));
+  return found;
+}
+
 template <typename T>
 const T& Params::value(std::string_view name) const {
-  const T* found = std::get_if<T>(&entry(name).value);
+  const T* found = std::get_if<T>(&good_entry(name).value);
   LOCKSTEP_CHECK(found != nullptr,
                  "option '{}' of {} is null, or was read as another type than its table declares", name,
                  subject_);
@@ -159,7 +210,7 @@ std::optional<double> Params::optional_real(std::string_view name) const {
 }
 
 bool Params::has(std::string_view name) const {
-  const Value& held = entry(name).value;
+  const Value& held = good_entry(name).value;
   const Node* node = std::get_if<Node>(&held);
   return node != nullptr ? !is_null(*node) : !std::holds_alternative<std::monostate>(held);
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/error_group.h"
 
 namespace lockstep {
 
@@ -34,6 +35,7 @@ struct Node {
   std::vector<Node> items;                            ///< list
   std::vector<std::pair<std::string, Node>> entries;  ///< map, in written order
   std::vector<std::string> entry_where;               ///< positions of the keys
+  std::string overridden;  ///< the last option of the command line that changed something in it, or empty
 
   const Node* find(std::string_view key) const;
   static Node scalar(std::string text, std::string where = {});
@@ -45,6 +47,14 @@ bool is_null(const Node& node);
 enum class ParamType { boolean, integer, real, string, integers, reals, strings, node };
 /// The name of a type for messages and the reference: "whole number", "numbers", ...
 std::string_view name_of(ParamType type);
+
+/// What another value of an option means for a run that continues (`lockstep train`).
+enum class Change {
+  result,  ///< it changes the numbers: refused without --accept-changes
+  free,    ///< it cannot change the numbers: taken
+  place,   ///< it says where files are: taken if their contents are the same
+  fixed    ///< refused: a run keeps the value for its life
+};
 
 /// One option of a table.
 ///
@@ -59,17 +69,21 @@ struct ParamSpec {
   std::string_view fallback;
   std::string_view range;
   std::string_view help;
+  Change change = Change::result;
 };
 inline constexpr std::string_view kRequired = "<required>";
 
 class Params {
  public:
   Params() = default;
-  /// Checks `node` (a map, or null for all defaults) against `table`. Throws Error(config) with a position
-  /// for unknown keys, wrong types, missing required keys and values out of range. The error for an unknown
-  /// key suggests the nearest known one. `subject` names the owner of the options: "layer conv2d", "section
-  /// train".
+  /// Checks `node` (a map, or null for all defaults) against `table`. Throws all mistakes together, as
+  /// Error(config) with positions: unknown keys, wrong types, missing required keys and values out of range.
+  /// The error for an unknown key suggests the right one. `subject` names the owner of the options: "layer
+  /// conv2d", "section train".
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject);
+  /// The same, but collects the mistakes. An option with a mistake throws ReportedMistake when it is read, so
+  /// that the other options can be used.
+  Params(const Node& node, std::span<const ParamSpec> table, std::string subject, ErrorCollector& mistakes);
 
   bool boolean(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
@@ -101,8 +115,12 @@ class Params {
     Value value;
     std::string where;
     bool given = false;
+    bool is_wrong = false;
   };
+  void check_keys(const Node& node, std::span<const ParamSpec> table, ErrorCollector& mistakes) const;
+  Entry read(const Node* written, const ParamSpec& spec) const;
   const Entry& entry(std::string_view name) const;
+  const Entry& good_entry(std::string_view name) const;
   template <typename T>
   const T& value(std::string_view name) const;
 

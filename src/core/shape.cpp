@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/sizes.h"
 
 namespace lockstep {
 
@@ -18,6 +19,11 @@ Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(ext
   LOCKSTEP_CHECK(extents.size() <= kMaxRank, "a tensor has at most {} axes", kMaxRank);
   for (std::int64_t extent : extents) LOCKSTEP_CHECK(extent >= 0, "extent {}", extent);
   std::copy(extents.begin(), extents.end(), extents_.begin());
+  if (!product_up_to(kMaxExtentProduct, extents))
+    throw Error(ErrorKind::config,
+                fmt::format("a tensor of {} would take {} in float32", to_string(),
+                            size_text(product_in_double(extents) * sizeof(float))),
+                {}, "Choose smaller sizes.");
 }
 
 std::int64_t Shape::num_elements() const {

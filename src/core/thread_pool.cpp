@@ -12,6 +12,7 @@
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/start_thread.h"
 #include "core/trace.h"
 
 namespace lockstep {
@@ -65,6 +66,15 @@ struct ThreadPool::Impl {
     }
   }
 
+  void end() noexcept {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    work.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void serve(int thread) {
     one_openmp_thread();
     std::array<char, 24> name{};
@@ -88,18 +98,17 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(thr
   one_openmp_thread();
   impl_->errors.resize(static_cast<std::size_t>(threads));
   impl_->spins = threads <= available_cores() ? kSpins : 0;
-  for (int thread = 1; thread < threads; ++thread)
-    impl_->threads.emplace_back([this, thread] { impl_->serve(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread)
+      impl_->threads.push_back(start_thread(fmt::format("compute thread {} of {}", thread + 1, threads),
+                                            [this, thread] { impl_->serve(thread); }));
+  } catch (...) {
+    impl_->end();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->stop = true;
-  }
-  impl_->work.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() { impl_->end(); }
 
 void ThreadPool::run(FunctionRef<void(int)> function) {
   Impl& impl = *impl_;

@@ -5,8 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
+#include "core/child_process.h"
 #include "core/error.h"
+#include "data/data_files.h"
 #include "data/reader_table.h"
 
 namespace lockstep {
@@ -25,6 +29,9 @@ bool is_data_key(std::string_view key) {
 }
 
 std::string data_format(const Node& data) {
+  if (data.kind != Node::Kind::map)
+    throw Error(ErrorKind::config, "section data must be a map of options", data.where,
+                "Write one indented 'name: value' per line.");
   const Node* format = data.find("format");
   if (format == nullptr || format->kind != Node::Kind::scalar)
     throw Error(ErrorKind::config, "section data has no format", data.where,
@@ -32,20 +39,44 @@ std::string data_format(const Node& data) {
   return format->text;
 }
 
-/// The options of a split ("train" or "eval"): the common ones, overridden by the split's own.
+std::string subject_of(std::string_view split, std::string_view format) {
+  return fmt::format("section data ({}, reader {})", split, format);
+}
+
+Params reader_options(const Node& section, const std::string& format, std::string_view split) {
+  return Params(split_options(section, split), find_reader(format, section.find("format")->where).table,
+                subject_of(split, format));
+}
+
+/// Adds the mistakes of the evaluation set but those that are in the options common to both sets: they are
+/// among `mistakes` as mistakes of the training set.
+void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std::string& format) {
+  const std::string train = subject_of("train", format), eval = subject_of("eval", format);
+  std::set<std::pair<std::string, std::string>> known;
+  for (const Error& error : mistakes.errors()) known.emplace(error.where(), error.what_happened());
+  for (const Error& error : of_eval.errors()) {
+    std::string what = error.what_happened();
+    if (const auto at = what.find(eval); at != std::string::npos) what.replace(at, eval.size(), train);
+    if (!known.contains({error.where(), what})) mistakes.add(error);
+  }
+}
+
+}  // namespace
+
 Node split_options(const Node& data, std::string_view split) {
   Node merged;
   merged.kind = Node::Kind::map;
   merged.where = data.where;
+  std::unordered_map<std::string_view, std::size_t> places;  // the keys live in `data`
   auto put = [&](const std::string& key, const Node& value, const std::string& where) {
-    for (std::size_t i = 0; i < merged.entries.size(); ++i)
-      if (merged.entries[i].first == key) {
-        merged.entries[i].second = value;
-        merged.entry_where[i] = where;
-        return;
-      }
-    merged.entries.emplace_back(key, value);
-    merged.entry_where.push_back(where);
+    const auto [place, is_new] = places.try_emplace(key, merged.entries.size());
+    if (is_new) {
+      merged.entries.emplace_back(key, value);
+      merged.entry_where.push_back(where);
+    } else {
+      merged.entries[place->second].second = value;
+      merged.entry_where[place->second] = where;
+    }
   };
   auto put_all = [&](const Node& map) {
     for (std::size_t i = 0; i < map.entries.size(); ++i)
@@ -64,28 +95,48 @@ Node split_options(const Node& data, std::string_view split) {
   return merged;
 }
 
-Params reader_options(const Node& section, const std::string& format, std::string_view split) {
-  return Params(split_options(section, split), find_reader(format, section.find("format")->where).table,
-                fmt::format("section data ({}, reader {})", split, format));
-}
-
-}  // namespace
-
 std::span<const ParamSpec> data_table() { return kDataKeys; }
 
 DataOptions data_options(const Node& section) {
-  DataOptions options{.format = data_format(section), .train = {}, .eval = {}};
-  options.train = reader_options(section, options.format, "train");
-  if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own))
-    options.eval = reader_options(section, options.format, "eval");
+  DataOptions options{.format = data_format(section), .train = {}, .eval = {}, .failure = {}};
+  ErrorCollector mistakes;
+  mistakes.attempt([&] { options.train = reader_options(section, options.format, "train"); });
+  ErrorCollector of_eval;
+  of_eval.attempt([&] {
+    if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own))
+      options.eval = reader_options(section, options.format, "eval");
+  });
+  add_own(mistakes, of_eval, options.format);
+  mistakes.throw_if_any();
   return options;
 }
 
+void try_data_files(DataOptions& options, const std::string& base_directory,
+                    std::span<const std::string> inputs) {
+  const auto trial = find_reader(options.format).trial;
+  if (trial == nullptr) return;
+  ChildNote file;
+  const auto opening = [&](const std::string& path) { file.set(path); };
+  const auto outcome = run_in_child([&] {
+    trial(options.train, base_directory, nullptr, opening);
+    if (options.eval) trial(*options.eval, base_directory, nullptr, opening);
+    if (inputs.empty()) return;
+    const std::vector<std::string> paths = data_files(inputs, "");
+    trial(options.train, base_directory, &paths, opening);
+  });
+  if (outcome)
+    options.failure =
+        Error(ErrorKind::data, fmt::format("damaged: the library that reads {} {}", options.format, *outcome),
+              file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
+}
+
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory) {
+  if (options.failure) throw Error(*options.failure);
   return open_dataset(options.format, options.train, base_directory);
 }
 
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory) {
+  if (options.failure) throw Error(*options.failure);
   return options.eval ? open_dataset(options.format, *options.eval, base_directory) : nullptr;
 }
 

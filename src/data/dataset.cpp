@@ -17,11 +17,24 @@ namespace {
 /// Normalisation processes blocks of at least this many values.
 constexpr std::size_t kPatternLength = 64;
 
+template <typename T>
+float as_float(T value) {
+  return static_cast<float>(value);
+}
+template <>
+float as_float(Float16 value) {
+  return to_float(value);
+}
+template <>
+float as_float(BFloat16 value) {
+  return to_float(value);
+}
+
 /// The index of the first value that is not finite as a float32, or -1.
 template <typename T>
 std::int64_t first_not_finite(std::span<const T> values) {
-  const auto bad = std::find_if(values.begin(), values.end(),
-                                [](T value) { return !std::isfinite(static_cast<float>(value)); });
+  const auto bad =
+      std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(as_float(value)); });
   return bad == values.end() ? -1 : bad - values.begin();
 }
 
@@ -69,6 +82,10 @@ void Dataset::check_finite() const {
     bad = first_not_finite<float>(parts_.features.as<float>().first(elements));
   if (parts_.feature_dtype == DType::f64)
     bad = first_not_finite<double>(parts_.features.as<double>().first(elements));
+  if (parts_.feature_dtype == DType::f16)
+    bad = first_not_finite<Float16>(parts_.features.as<Float16>().first(elements));
+  if (parts_.feature_dtype == DType::bf16)
+    bad = first_not_finite<BFloat16>(parts_.features.as<BFloat16>().first(elements));
   const char* const advice = "Remove or repair the record; NaN and Inf cannot be trained on.";
   if (bad >= 0)
     throw Error(
@@ -115,7 +132,7 @@ void Dataset::gather(std::span<const std::int64_t> samples, float* out) const {
   for (const std::int64_t sample : samples) {
     LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size);
     const T* const in = features + sample * parts_.feature_step;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]) * scale + offset;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = as_float(in[i]) * scale + offset;
     for (std::int64_t first = 0; period > 0 && first < count; first += period) {
       const std::int64_t block = std::min(period, count - first);
       float* const values = out + first;
@@ -146,8 +163,9 @@ void Dataset::gather_features(std::span<const std::int64_t> samples, float* out)
     case DType::f64:
       return gather<double>(samples, out);
     case DType::bf16:
+      return gather<BFloat16>(samples, out);
     case DType::f16:
-      break;
+      return gather<Float16>(samples, out);
   }
   LOCKSTEP_CHECK(false, "features of type {}", name_of(parts_.feature_dtype));
 }
@@ -174,6 +192,14 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) c
 }
 
 std::string Dataset::where(std::int64_t sample) const {
+  if (!parts_.files.empty()) {
+    const auto next = std::upper_bound(
+        parts_.files.begin(), parts_.files.end(), sample,
+        [](std::int64_t wanted, const DatasetFile& file) { return wanted < file.first_sample; });
+    const DatasetFile& file = *std::prev(next);
+    return fmt::format("{}, {} {}", file.name, parts_.record_word,
+                       file.first_record + sample - file.first_sample);
+  }
   const std::int64_t record = parts_.records.empty() ? parts_.first_record + sample
                                                      : parts_.records[static_cast<std::size_t>(sample)];
   return fmt::format("{}, {} {}", parts_.source, parts_.record_word, record);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A set of samples in memory. A reader (reader_table.h) creates it from one file. Every rank holds all of it;
+// A set of samples in memory. A reader (reader_table.h) creates it from files. Every rank holds all of it;
 // the step plan selects the samples of a step. Features keep the file's type (u8 stays u8) and are converted
 // to float32, scaled and normalised when they are gathered. Immutable, so all threads may read it
 // concurrently.
@@ -39,10 +39,17 @@ struct RowRange {
 /// indices: int32 class numbers; rows: float32 targets.
 enum class LabelKind { none, indices, rows };
 
-/// The result of a reader. Sample i is record `first_record + i` of `source`.
+/// One of several files: its samples begin at `first_sample`, with the record `first_record`.
+struct DatasetFile {
+  std::string name;
+  std::int64_t first_sample, first_record;
+};
+
+/// The result of a reader. Sample i is record `first_record + i` of `source`, or a record of one of `files`.
 struct DatasetParts {
-  std::string source;       ///< file name for messages
-  std::string record_word;  ///< "line" or "record"
+  std::string source;              ///< file name for messages
+  std::vector<DatasetFile> files;  ///< by first_sample; empty: all samples are of `source`
+  std::string record_word;         ///< "line" or "record"
   std::int64_t first_record = 0;
   std::int64_t size = 0;
   Shape feature_shape;  ///< of one sample, channels last

@@ -44,6 +44,13 @@ void check_feature_shape(const Shape& found, const Shape& wanted, const std::str
               source, "Give a file of the same form as the training data.");
 }
 
+const std::string& only_file(const InputRequest& request, std::string_view reader) {
+  if (request.paths.size() == 1) return request.paths.front();
+  throw Error(ErrorKind::config,
+              fmt::format("the reader {} takes one file, but {} were given", reader, request.paths.size()),
+              request.paths[1], "Predict one file after the other.");
+}
+
 void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels) {
   const bool whole = std::all_of(labels.begin(), labels.end(), [](double label) {
     return label == std::floor(label) && label >= std::numeric_limits<std::int32_t>::min() &&

@@ -8,19 +8,23 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/params.h"
 #include "data/dataset.h"
+#include "data/reader_table.h"
 
 namespace lockstep {
 
 inline constexpr std::array kCommonReaderOptions{
-    ParamSpec{"rows", ParamType::integers, "null", "first, last",
+    ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",
               "data rows to use, 0-based, last excluded; null: all"},
-    ParamSpec{"scale", ParamType::real, "1.0", "", "factor of the features, applied first"},
-    ParamSpec{"offset", ParamType::real, "0.0", "", "added after scale"},
-    ParamSpec{"mean", ParamType::reals, "null", "one per channel, or one", "subtracted after offset"},
-    ParamSpec{"std", ParamType::reals, "null", "> 0; one per channel, or one", "divisor, applied last"}};
+    ParamSpec{"scale", ParamType::real, "1.0", "[-1e30, 1e30]", "factor of the features, applied first"},
+    ParamSpec{"offset", ParamType::real, "0.0", "[-1e30, 1e30]", "added after scale"},
+    ParamSpec{"mean", ParamType::reals, "null", "[-1e30, 1e30]; one per channel, or one",
+              "subtracted after offset"},
+    ParamSpec{"std", ParamType::reals, "null", "(0, 1e30]; one per channel, or one",
+              "divisor, applied last"}};
 
 /// The options of a reader followed by the common ones.
 template <std::size_t Count>
@@ -40,6 +44,8 @@ std::optional<RowRange> rows_option(const Params& params);
 FeatureTransform transform_options(const Params& params);
 /// Throws Error(data) unless samples of shape `found` in `source` match the shape `wanted` of a model.
 void check_feature_shape(const Shape& found, const Shape& wanted, const std::string& source);
+/// The file of a request to `reader`, which takes one. Throws Error(config) for several.
+const std::string& only_file(const InputRequest& request, std::string_view reader);
 /// Stores labels in parts.label_indices if all are whole numbers in int32's range, otherwise in
 /// parts.label_rows.
 void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels);

@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/reader_table.h"
 
-#include <fmt/ranges.h>
-
 #include <vector>
 
-#include "data/reader_options.h"
+#include "core/synonyms.h"
 
 namespace lockstep {
 
@@ -44,11 +42,8 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
     if (entry.name == format) return entry;
     names.push_back(entry.name);
   }
-  const std::string near = nearest(format, names);
-  throw Error(
-      ErrorKind::config, fmt::format("unknown data format '{}'", format), where,
-      fmt::format("{}Known formats: {}.", near.empty() ? "" : fmt::format("Did you mean '{}'? ", near),
-                  fmt::join(names, ", ")));
+  throw Error(ErrorKind::config, fmt::format("unknown data format '{}'", format), where,
+              advice_for_name("data format", format, names));
 }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
@@ -56,10 +51,10 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
   return find_reader(format).make(params, base_directory);
 }
 
-std::unique_ptr<Dataset> open_features(std::string_view format, const Params& params,
-                                       const std::string& base_directory, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* text) {
-  return find_reader(format).make_features(params, resolved_path(path, base_directory), feature_shape, text);
+std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
+                                    const InputRequest& request) {
+  LOCKSTEP_CHECK(!request.paths.empty());
+  return find_reader(format).make_input(params, request);
 }
 
 }  // namespace lockstep

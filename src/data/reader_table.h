@@ -11,11 +11,22 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/function_ref.h"
 #include "core/params.h"
 #include "data/dataset.h"
 
 namespace lockstep {
+
+/// The samples that `lockstep predict` asks a reader for: all rows of files of the same form as the training
+/// data.
+struct InputRequest {
+  std::vector<std::string> paths;  ///< at least one; several are read as one
+  Shape feature_shape;             ///< the model's, of one sample
+  const TextInfo* text = nullptr;  ///< the training data's Dataset::text(), for readers of text
+  bool labels = false;             ///< read the labels, too, if the first file has them
+};
 
 struct ReaderEntry {
   std::string_view name;
@@ -23,9 +34,14 @@ struct ReaderEntry {
   /// The reader's options, including the common ones (path and form of the data; scale, offset, mean, std).
   std::span<const ParamSpec> table;
   std::unique_ptr<Dataset> (*make)(const Params& params, const std::string& base_directory);
-  /// See open_features(); `path` is already resolved.
-  std::unique_ptr<Dataset> (*make_features)(const Params& params, const std::string& path,
-                                            const Shape& feature_shape, const TextInfo* text);
+  /// See open_input().
+  std::unique_ptr<Dataset> (*make_input)(const Params& params, const InputRequest& request);
+  /// Optional, for readers whose library may crash on a damaged file: does all of it that reading does, but
+  /// reads only some of the values. `inputs` null: the files of the options; otherwise these files, as
+  /// make_input. Calls opening(path) before each file. See try_data_files().
+  void (*trial)(const Params& params, const std::string& base_directory,
+                const std::vector<std::string>* inputs,
+                FunctionRef<void(const std::string&)> opening) = nullptr;
 };
 
 /// All readers: the built-in ones and those added by register_reader().
@@ -40,14 +56,12 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
                                       const std::string& base_directory);
 
-/// Reads only the features, of all rows, from another file of the same form, for prediction. `params` are
-/// those of the training data. `path` is relative to `base_directory`. csv: a file with or without the label
-/// column, decided by the number of columns; idx: the images file; hdf5: a file with the same `features`
-/// dataset. `feature_shape` is the model's shape of one sample. `text` is the training data's
-/// Dataset::text(), for readers of text. The result has no labels. Throws Error(data) if the file's samples
-/// have another shape.
-std::unique_ptr<Dataset> open_features(std::string_view format, const Params& params,
-                                       const std::string& base_directory, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* text = nullptr);
+/// Reads samples for prediction. `params` are those of the training data. csv: files with or without the
+/// label column, decided by the number of columns; idx: the images file, without labels; hdf5: files with the
+/// same `features` dataset, with or without `labels`; text_tsv: a line with the columns, or of text only;
+/// other texts: no labels. csv and hdf5 take several files. Throws Error(data) if the samples have another
+/// shape, Error(config) for several files where one is allowed.
+std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
+                                    const InputRequest& request);
 
 }  // namespace lockstep

@@ -20,13 +20,14 @@ inline constexpr std::array kTextOptions{
     ParamSpec{"tokens", ParamType::string, "words", "words|characters",
               "unit of a token; words are runs of letters and digits"},
     ParamSpec{"lower_case", ParamType::boolean, "false", "", "convert the text to lower case"},
-    ParamSpec{"min_count", ParamType::integer, "1", ">= 1", "rarer tokens become unknown"},
-    ParamSpec{"max_vocabulary", ParamType::integer, "null", ">= 3 or null",
+    ParamSpec{"min_count", ParamType::integer, "1", "[1, 1e12]", "rarer tokens become unknown"},
+    ParamSpec{"max_vocabulary", ParamType::integer, "null", "[3, 2147483647] or null",
               "maximum number of ids, including special ones; the rarest tokens become unknown"},
     ParamSpec{"vocabulary", ParamType::string, "null", "",
               "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
-              "min_count and max_vocabulary do not apply to it"},
-    ParamSpec{"rows", ParamType::integers, "null", "first, last",
+              "min_count and max_vocabulary do not apply to it",
+              Change::place},
+    ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",
               "samples to use, 0-based, last excluded; null: all"}};
 
 /// The options of a reader followed by those of all text readers.
@@ -57,7 +58,7 @@ struct TokenRow {
 /// Options of readers of one continuous text: its path, and the part of its tokens to use.
 inline constexpr std::array kRunningTextOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
-              "the text, plain or gzip, UTF-8; relative to the config file's folder"},
+              "the text, plain or gzip, UTF-8; relative to the config file's folder", Change::place},
     ParamSpec{"part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
               "share of the tokens to use, such as [0, 0.9]; adjacent parts share no tokens"},
     ParamSpec{

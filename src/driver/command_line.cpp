@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "comm/environment.h"
 #include "core/error.h"
-#include "core/scalar.h"
 #include "driver/command_line_errors.h"
 #include "driver/command_line_options.h"
 
@@ -23,6 +23,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (argc < 2) throw usage_error("a command is missing", commands);
   const std::string first = argv[1];
   HelpArguments help;
+  if (first == "help" && argc > 2) {  // help train
+    std::vector<const char*> command{argv[0]};
+    command.insert(command.end(), argv + 2, argv + argc);
+    command.push_back("--help");
+    return parse_command_line(static_cast<int>(command.size()), command.data());
+  }
   if (first == "help") {
     help.text = app.help();
     return help;
@@ -65,10 +71,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 }
 
 int launcher_rank_hint() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* text = std::getenv(name))
-      if (const auto rank = parse_integer(text)) return static_cast<int>(*rank);
-  return 0;
+  return launcher_rank([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 }  // namespace lockstep

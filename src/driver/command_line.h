@@ -10,7 +10,7 @@
 namespace lockstep {
 
 /// Throws Error(usage), with the nearest known command or option if one is misspelt. `--help`, `--version`
-/// and `help` give HelpArguments with the text to print.
+/// `help` and `help COMMAND` give HelpArguments with the text to print.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 /// The rank that a launcher (Open MPI, PMIx, PMI, Slurm) put into the environment; 0 without one. A hint, for

@@ -12,29 +12,42 @@
 
 namespace lockstep {
 
-ValueCheck must_be(const char* what, bool (*good)(const std::string& text)) {
-  return [=](const std::string& text) {
+ValueCheck must_be(std::string what, std::function<bool(const std::string& text)> good) {
+  return [what = std::move(what), good = std::move(good)](const std::string& text) {
     return good(text) ? std::string() : fmt::format("'{}' is not {}", text, what);
   };
 }
-ValueCheck positive_whole_number() {
-  return must_be("a whole number of at least 1",
-                 [](const std::string& text) { return parse_integer(text).value_or(0) >= 1; });
+
+ValueCheck whole_number(std::int64_t least, std::int64_t most) {
+  return must_be(fmt::format("a whole number from {} to {}", least, most), [=](const std::string& text) {
+    const auto value = parse_integer(text);
+    return value && *value >= least && *value <= most;
+  });
 }
 
-ValueCheck whole_number() {
-  return must_be("a whole number, 0 or more",
-                 [](const std::string& text) { return parse_integer(text).value_or(-1) >= 0; });
+ValueCheck number(double least, double most) {
+  return must_be(fmt::format("a number from {:.0f} to {:.0f}", least, most), [=](const std::string& text) {
+    const auto value = parse_real(text);
+    return value && *value >= least && *value <= most;
+  });
 }
-ValueCheck not_negative_number() {
-  return must_be("a number, 0 or more",
-                 [](const std::string& text) { return parse_real(text).value_or(-1) >= 0; });
+
+ValueCheck number_above(double least, double most) {
+  return must_be(fmt::format("a number above {:.0f}, up to {:.0f}", least, most),
+                 [=](const std::string& text) {
+                   const auto value = parse_real(text);
+                   return value && *value > least && *value <= most;
+                 });
+}
+
+ValueCheck not_empty(const std::string& what) {
+  return must_be(what + ": it is empty", [](const std::string& text) { return !text.empty(); });
 }
 
 void check_predict(const CLI::App& sub) {
   const char* const help = "See: lockstep predict --help";
   if (sub.count("--prompt") > 0) {
-    for (const char* name : {"--input", "--output"})
+    for (const char* name : {"--input", "--output", "--ignore-labels"})
       if (sub.count(name) > 0)
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), help);
     return;

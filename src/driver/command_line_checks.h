@@ -4,6 +4,7 @@
 // Private to the command line: which values an option takes, and which options go together.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -17,10 +18,13 @@ namespace lockstep {
 using ValueCheck = std::function<std::string(const std::string& text)>;
 
 /// A check that fails with "'text' is not `what`".
-ValueCheck must_be(const char* what, bool (*good)(const std::string& text));
-ValueCheck positive_whole_number();
-ValueCheck whole_number();
-ValueCheck not_negative_number();
+ValueCheck must_be(std::string what, std::function<bool(const std::string& text)> good);
+ValueCheck whole_number(std::int64_t least, std::int64_t most);
+ValueCheck number(double least, double most);
+/// Above `least`, and at most `most`.
+ValueCheck number_above(double least, double most);
+/// `what`: "a path".
+ValueCheck not_empty(const std::string& what);
 
 /// Options of predict with --input and with --prompt must not be mixed. Throws Error(usage).
 void check_predict(const CLI::App& sub);

@@ -65,8 +65,12 @@ Error leftover_error(const CLI::App& sub) {
       break;
     }
   const std::string help = fmt::format("See: lockstep {} --help", full_name(sub));
-  if (!word.starts_with('-'))
-    return usage_error(fmt::format("{}: one argument too many: '{}'", full_name(sub), word), help);
+  if (!word.starts_with('-')) {
+    const bool many_files = full_name(sub) == "predict";  // the shell has replaced a pattern
+    return usage_error(
+        fmt::format("{}: one argument too many: '{}'", full_name(sub), word),
+        many_files ? "Repeat --input for each file, or put the pattern in quotes. " + help : help);
+  }
   return usage_error(fmt::format("{}: unknown option '{}'", full_name(sub), word),
                      with_suggestion(word, option_names(sub), help));
 }

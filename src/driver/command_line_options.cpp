@@ -4,31 +4,31 @@
 
 #include <fmt/format.h>
 
-#include "core/scalar.h"
+#include <limits>
+
 #include "core/version.h"
 #include "driver/command_line_checks.h"
-#include "driver/command_line_errors.h"
+#include "driver/command_line_pages.h"
+#include "driver/command_line_parts.h"
+#include "driver/config/config_tables.h"
+#include "driver/documentation.h"
 
 namespace lockstep {
 
 namespace {
 
-void add_target(CLI::App* command, const char* name, std::string& target, const char* help) {
-  command->add_option(name, target, help)->required()->type_name("");
-}
-void add_checkpoint(CLI::App* command, std::string& checkpoint) {
-  command->add_option("--checkpoint", checkpoint, "The checkpoint to use; default: the newest intact one")
-      ->type_name("FILE");
-}
-void add_quiet(CLI::App* command, bool& quiet) {
-  command->add_flag("--quiet", quiet,
-                    "Print only warnings and errors on standard error; the log has all messages");
-}
-void add_output(CLI::App* command, std::string& output) {
-  command->add_option("--output", output, "The file to write")->required()->type_name("FILE");
-}
-void add_json(CLI::App* command, bool& json, const char* help = "Print JSON") {
-  command->add_flag("--json", json, help);
+// Ranges that no use exceeds. Those of options that the configuration has, too, are the same there.
+constexpr std::int64_t kMostSteps = 1'000'000'000'000, kMostThreads = 65536, kMostRanks = 1'000'000;
+constexpr std::int64_t kMostTokens = 1'000'000'000, kMostWords = 2'147'483'647;
+constexpr double kMostSeconds = 1e9, kHighestTemperature = 1e6;
+
+std::vector<std::string> configuration_keys() {
+  std::vector<std::string> keys;
+  for (const ConfigSection& section : config_sections())
+    for (const ParamSpec& option : section.table)
+      keys.push_back(section.name.empty() ? std::string(option.name)
+                                          : fmt::format("{}.{}", section.name, option.name));
+  return keys;
 }
 
 }  // namespace
@@ -38,7 +38,9 @@ CommandLineParser::CommandLineParser()
            "lockstep") {
   app_.set_version_flag("--version", fmt::format("lockstep {}", kVersion), "Print the version");
   app_.require_subcommand(1);
-  app_.footer("Help of a command: lockstep COMMAND --help. Documentation: docs/index.md");
+  const std::string documentation = documentation_path();
+  app_.footer(fmt::format("Help of a command: lockstep COMMAND --help.{}",
+                          documentation.empty() ? "" : " Documentation: " + documentation));
   add_train();
   add_evaluate();
   add_predict();
@@ -54,6 +56,11 @@ CommandLineParser::CommandLineParser()
       [] { return InfoArguments{}; });
   add(app_, "config-reference", "Print the reference of all configuration options as Markdown",
       "lockstep config-reference > docs/config.md", [] { return ConfigReferenceArguments{}; });
+  add(app_, "man-page", "Print the manual page lockstep(1)", "lockstep man-page | man -l -",
+      [this] { return HelpArguments{man_page(app_)}; });
+  add(app_, "completion", "Print the completion of commands, options and configuration keys for bash",
+      "source <(lockstep completion)",
+      [this] { return HelpArguments{bash_completion(app_, configuration_keys())}; });
 }
 
 CLI::App* CommandLineParser::add(CLI::App& parent, const std::string& name, const std::string& help,
@@ -70,7 +77,16 @@ void CommandLineParser::add_overrides(CLI::App* command) {
       ->allow_extra_args(false);
   command->add_option("--threads", threads_, "Compute threads per rank")
       ->type_name("N")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostThreads));
+}
+
+template <typename Arguments>
+std::function<CommandLine()> CommandLineParser::with_overrides(const Arguments& parsed) const {
+  return [this, &parsed] {
+    Arguments arguments = parsed;
+    arguments.overrides = overrides();
+    return arguments;
+  };
 }
 
 std::vector<std::string> CommandLineParser::overrides() const {
@@ -88,12 +104,10 @@ void CommandLineParser::add_hang(CLI::App* command, HangArguments& hang) {
       ->add_option("--hang-rank", hang.rank,
                    "Hold this rank before its first step until a debugger resumes it")
       ->type_name("N")
-      ->check(
-          must_be("a rank", [](const std::string& text) { return parse_integer(text).value_or(-1) >= 0; }));
+      ->check(whole_number(0, kMostRanks));
   command->add_option("--hang-seconds", hang.seconds, "How long it waits for the debugger; default: 3600")
       ->type_name("S")
-      ->check(must_be("a number above 0",
-                      [](const std::string& text) { return parse_real(text).value_or(0) > 0; }));
+      ->check(number_above(0, kMostSeconds));
 }
 
 void CommandLineParser::add_train() {
@@ -106,17 +120,16 @@ void CommandLineParser::add_train() {
                                                                    : Resume::never;
                             return arguments;
                           });
-  add_target(command, "CONFIG", train_.config, "Configuration file (YAML)");
-  command
-      ->add_option("--run-dir", train_.run_dir,
-                   "Where checkpoints, summaries and the log go; default: runs/<name of CONFIG>")
-      ->type_name("DIR");
+  add_target(command, "CONFIG|RUN_DIR", train_.target,
+             "Configuration file (YAML), or a run directory, whose run continues with its own configuration");
+  add_run_dir(command, train_.run_dir,
+              "Where checkpoints, summaries and the log go; default: runs/<name of CONFIG>");
   add_overrides(command);
   command
       ->add_option("--steps", steps_,
                    "Train until this global step, in place of train.epochs and train.steps")
       ->type_name("N")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostSteps));
   command
       ->add_option(
           "--resume", resume_,
@@ -126,12 +139,15 @@ void CommandLineParser::add_train() {
       ->check(must_be("one of auto, never, must", [](const std::string& text) {
         return text == "auto" || text == "never" || text == "must";
       }));
+  command->add_flag("--accept-changes", train_.accept_changes,
+                    "Continue a run although its data, or values of its configuration that change the "
+                    "result, have changed");
   command
       ->add_option("--record", train_.record,
                    "Keep hashes of all activations and gradients of this step, for `lockstep replay`; may be "
                    "repeated")
       ->type_name("N")
-      ->check(positive_whole_number())
+      ->check(whole_number(1, kMostSteps))
       ->allow_extra_args(false);
   add_hang(command, train_.hang);
   add_quiet(command, train_.quiet);
@@ -148,11 +164,10 @@ void CommandLineParser::add_evaluate() {
   add_target(command, "RUN_DIR|CONFIG", evaluate_.run.target,
              "Run directory, or a configuration file with --run-dir");
   add_checkpoint(command, evaluate_.run.checkpoint);
+  add_averages(command, evaluate_.run.averages);
   add_overrides(command);
-  command
-      ->add_option("--run-dir", evaluate_.run.run_dir,
-                   "The run whose checkpoint to use, when a configuration file is given")
-      ->type_name("DIR");
+  add_run_dir(command, evaluate_.run.run_dir,
+              "The run whose checkpoint to use, when a configuration file is given");
   add_hang(command, evaluate_.hang);
   add_quiet(command, evaluate_.run.quiet);
 }
@@ -178,30 +193,43 @@ void CommandLineParser::add_predict() {
           {});
   results_[command] = [this, command] { return predict_or_sample(*command); };
   add_target(command, "RUN_DIR", predict_.run.target, "Run directory");
-  command->add_option("--input", predict_.input, "The samples")->type_name("FILE");
-  command->add_option("--output", predict_.output, "Where the outputs go")->type_name("FILE");
+  command
+      ->add_option("--input", predict_.inputs,
+                   "The samples: a file, or a pattern in quotes ('part*.csv'); may be repeated. csv and hdf5 "
+                   "read several files as one")
+      ->type_name("FILE")
+      ->check(not_empty("a path"))
+      ->allow_extra_args(false);
+  command
+      ->add_option("--output", predict_.output,
+                   "Where the outputs go: .csv, .h5, .hdf5 or .npy; - for CSV on standard output")
+      ->type_name("FILE")
+      ->check(not_empty("a path"));
+  command->add_flag("--ignore-labels", predict_.ignore_labels,
+                    "Do not read the labels of the samples, which .h5 and .hdf5 hold otherwise");
   command
       ->add_option("--prompt", sample_.prompt,
                    "Print this text and its continuation by a language model (reader text_windows)")
       ->type_name("TEXT");
   command->add_option("--length", sample_.length, "With --prompt: tokens to add; default: 200")
       ->type_name("N")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostTokens));
   command
       ->add_option(
           "--temperature", sample_.temperature,
           "With --prompt: below 1 likelier, above 1 more varied; 0: always the likeliest token; default: 1")
       ->type_name("T")
-      ->check(not_negative_number());
+      ->check(number(0, kHighestTemperature));
   command
       ->add_option("--top-k", sample_.top_k,
                    "With --prompt: choose among the K likeliest tokens; default: all")
       ->type_name("K")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostWords));
   command->add_option("--seed", sample_.seed, "With --prompt: the same seed gives the same text; default: 0")
       ->type_name("S")
-      ->check(whole_number());
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
   add_checkpoint(command, predict_.run.checkpoint);
+  add_averages(command, predict_.run.averages);
   add_overrides(command);
   add_quiet(command, predict_.run.quiet);
 }
@@ -210,11 +238,7 @@ void CommandLineParser::add_vocabulary() {
   CLI::App* command =
       add(app_, "vocabulary",
           "Write the vocabulary of a configuration's training set: a line per id, word and count",
-          "lockstep vocabulary examples/word2vec.yaml --output vocabulary.txt", [this] {
-            VocabularyArguments arguments = vocabulary_;
-            arguments.overrides = overrides();
-            return arguments;
-          });
+          "lockstep vocabulary examples/word2vec.yaml --output vocabulary.txt", with_overrides(vocabulary_));
   add_target(command, "CONFIG", vocabulary_.config, "Configuration file (YAML), with a reader of text");
   add_output(command, vocabulary_.output);
   add_overrides(command);
@@ -234,12 +258,14 @@ void CommandLineParser::add_neighbours() {
       ->add_option("--variable", neighbours_.variable,
                    "The variable with a row per word; default: the only one that has as many rows as the "
                    "vocabulary has words")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(not_empty("a variable"));
   command->add_option("--count", neighbours_.count, "Neighbours of each word; default: 10")
       ->type_name("N")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostWords));
   command->add_option("--vocabulary", neighbours_.vocabulary, "Default: vocabulary.txt of the run directory")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty("a path"));
   add_json(command, neighbours_.json);
   add_checkpoint(command, neighbours_.checkpoint);
 }
@@ -253,84 +279,11 @@ void CommandLineParser::add_inspect() {
   add_json(command, inspect_.json);
 }
 
-std::vector<std::pair<std::string, std::string>> CommandLineParser::renames() const {
-  std::vector<std::pair<std::string, std::string>> renames;
-  for (const std::string& rule : rename_) {
-    const std::size_t equals = rule.find('=');
-    if (equals == std::string::npos)
-      throw usage_error(fmt::format("--rename {} is not FROM=TO", rule),
-                        "See: lockstep checkpoint export --help");
-    renames.emplace_back(rule.substr(0, equals), rule.substr(equals + 1));
-  }
-  return renames;
-}
-
-void CommandLineParser::add_checkpoint_commands() {
-  CLI::App* group =
-      app_.add_subcommand("checkpoint", "List, verify, compare, average and export checkpoints");
-  group->require_subcommand(1);
-  group->footer("Help of one of them: lockstep checkpoint list --help");
-
-  CLI::App* list = add(*group, "list", "Print the checkpoints of a run, and why each is kept",
-                       "lockstep checkpoint list runs/digits --verify", [this] { return list_; });
-  add_target(list, "RUN_DIR", list_.run_dir, "Run directory");
-  list->add_flag("--verify", list_.verify, "Read every byte, and say which are intact");
-  add_json(list, list_.json);
-
-  CLI::App* verify =
-      add(*group, "verify", "Read every byte and name what is damaged; exit code 4 if anything is",
-          "lockstep checkpoint verify runs/digits", [this] { return verify_; });
-  add_target(verify, "RUN_DIR|FILE", verify_.target,
-             "Run directory, for all its checkpoints, or a checkpoint file");
-
-  CLI::App* diff = add(*group, "diff", "Compare two checkpoints tensor by tensor; exit code 1 if they differ",
-                       "lockstep checkpoint diff runs/one runs/two", [this] { return diff_; });
-  add_target(diff, "A", diff_.first, "Checkpoint file, or run directory for its newest checkpoint");
-  add_target(diff, "B", diff_.second, "Checkpoint file, or run directory for its newest checkpoint");
-  add_json(diff, diff_.json);
-
-  CLI::App* average =
-      add(*group, "average", "Write the mean of the variables of several checkpoints of one model",
-          "lockstep checkpoint average runs/digits/checkpoints/step-00000240.h5 "
-          "runs/digits/checkpoints/step-00000480.h5 --output mean.h5",
-          [this] { return average_; });
-  average
-      ->add_option("FILE", average_.files,
-                   "Checkpoint files, or run directories for their newest checkpoints")
-      ->required()
-      ->expected(2, 1 << 20)
-      ->type_name("");
-  add_output(average, average_.output);
-
-  CLI::App* extract =
-      add(*group, "export", "Write the variables alone, without optimizer and run",
-          "lockstep checkpoint export runs/digits --output weights.h5 --variables 'conv.*'", [this] {
-            CheckpointExportArguments arguments = export_;
-            arguments.rename = renames();
-            return arguments;
-          });
-  add_target(extract, "RUN_DIR|FILE", export_.target,
-             "Run directory, for its newest checkpoint, or a checkpoint file");
-  add_output(extract, export_.output);
-  extract
-      ->add_option("--variables", export_.variables,
-                   "Only variables whose whole name this regular expression matches; may be repeated")
-      ->type_name("REGEX")
-      ->allow_extra_args(false);
-  extract
-      ->add_option(
-          "--rename", rename_,
-          "Give a variable another name: a name, a scope that ends with '/', or a regular expression; may "
-          "be repeated")
-      ->type_name("FROM=TO")
-      ->allow_extra_args(false);
-}
-
 void CommandLineParser::add_events() {
   CLI::App* command = add(app_, "events", "Print what an event file holds, one JSON object per line",
                           "lockstep events runs/digits --tag loss", [this] { return events_; });
   add_target(command, "DIR|FILE", events_.target, "Event file, or a directory with event files");
-  command->add_option("--tag", events_.tag, "Only this tag")->type_name("T");
+  command->add_option("--tag", events_.tag, "Only this tag")->type_name("T")->check(not_empty("a tag"));
 }
 
 void CommandLineParser::add_replay() {
@@ -338,16 +291,12 @@ void CommandLineParser::add_replay() {
       add(app_, "replay",
           "Repeat a recorded step, on any number of ranks, and compare it layer by layer; exit "
           "code 1 if it differs",
-          "lockstep replay runs/digits --step 100", [this] {
-            ReplayArguments arguments = replay_;
-            arguments.overrides = overrides();
-            return arguments;
-          });
+          "lockstep replay runs/digits --step 100", with_overrides(replay_));
   add_target(command, "RUN_DIR", replay_.run_dir, "Run directory");
   command->add_option("--step", replay_.step, "The step: one that was given to lockstep train --record")
       ->required()
       ->type_name("N")
-      ->check(positive_whole_number());
+      ->check(whole_number(1, kMostSteps));
   add_json(command, replay_.json, "Print JSON: all rows that differ");
   add_overrides(command);
   add_hang(command, replay_.hang);
@@ -363,14 +312,34 @@ void CommandLineParser::add_status() {
 }
 
 void CommandLineParser::add_check() {
-  CLI::App* command = add(
-      app_, "check", "Validate a configuration; print its layers, memory and bytes per step; runs nothing",
-      "lockstep check examples/digits.yaml --set train.batch_size=64", [this] {
-        CheckArguments arguments = check_;
-        arguments.overrides = overrides();
-        return arguments;
-      });
-  add_target(command, "CONFIG", check_.config, "Configuration file (YAML)");
+  CLI::App* command =
+      add(app_, "check",
+          "Check everything that train checks before its first step; print layers, memory and bytes per step",
+          "lockstep check examples/digits.yaml --set train.batch_size=64", with_overrides(check_));
+  command->add_option("CONFIG", check_.config, "Configuration file (YAML); required")
+      ->type_name("")
+      ->check(not_empty("a path"));
+  command
+      ->add_option_function<std::string>(
+          "--plot-schedule",
+          [this](const std::string& file) {
+            check_.plot_schedule = true;
+            check_.schedule_svg = file;
+          },
+          "Draw the learning rate and all other numbers that follow a schedule, in the terminal or as SVG")
+      ->type_name("[FILE.svg]")
+      ->expected(0, 1);
+  command->parse_complete_callback([this] {
+    // `check --plot-schedule CONFIG`: the file of the option may be left out.
+    if (check_.config.empty() && !check_.schedule_svg.ends_with(".svg"))
+      std::swap(check_.config, check_.schedule_svg);
+    if (check_.config.empty()) throw CLI::RequiredError("CONFIG");
+    if (!check_.schedule_svg.empty() && !check_.schedule_svg.ends_with(".svg"))
+      throw CLI::ValidationError("--plot-schedule", "the name of the file must end with .svg");
+  });
+  command->add_flag("--expand", check_.expand, "Print the layers that blocks and repeats stand for, as YAML");
+  add_run_dir(command, check_.run_dir,
+              "Also check that the run in this directory can be continued with the configuration");
   add_overrides(command);
 }
 

@@ -32,6 +32,9 @@ class CommandLineParser {
                 const std::string& example, std::function<CommandLine()> result);
   void add_overrides(CLI::App* command);
   void add_hang(CLI::App* command, HangArguments& hang);
+  /// Makes the arguments `parsed` of a command with --set.
+  template <typename Arguments>
+  std::function<CommandLine()> with_overrides(const Arguments& parsed) const;
   /// What --set, --steps and --threads ask for.
   std::vector<std::string> overrides() const;
   std::vector<std::pair<std::string, std::string>> renames() const;

@@ -9,6 +9,7 @@
 #include "comm/launch_check.h"
 #include "core/fault.h"
 #include "core/log.h"
+#include "driver/config/error_text.h"
 
 namespace lockstep {
 
@@ -17,20 +18,20 @@ namespace {
 /// Delay of messages of ranks other than 0: if the chief has the same error, only its message appears.
 constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
 
-[[noreturn]] void print_and_abort(CommEnvironment& environment, const std::string& message, int code) {
+[[noreturn]] void print_and_abort(CommEnvironment& environment, const Error& error) {
   const int rank = environment.world().rank();
   if (rank != 0) std::this_thread::sleep_for(kChiefSpeaksFirst);
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s%s\n", rank == 0 ? "" : fmt::format("rank {}: ", rank).c_str(),
-               message.c_str());
+  std::fprintf(stderr, "%s\n",
+               error_text(error, rank == 0 ? std::string() : fmt::format("rank {}: ", rank)).c_str());
   std::fflush(stderr);
-  environment.abort(code);
+  environment.abort(exit_code(error.kind()));
 }
 
 }  // namespace
 
-int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
-  CommEnvironment environment({.timeout_seconds = timeout_seconds});
+int run_on_ranks(const CommOptions& options, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
+  CommEnvironment environment(options);
   Communicator& world = environment.world();
   set_fault_rank(world.rank());
   configure_log(world.size() > 1 ? world.rank() : -1, quiet ? LogLevel::warning : LogLevel::info);
@@ -44,15 +45,15 @@ int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<
     environment.finalize();
     return code;
   } catch (const SharedError& error) {
-    if (world.rank() == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    if (world.rank() == 0) std::fprintf(stderr, "%s\n", error_text(error).c_str());
     environment.finalize();
     return exit_code(error.kind());
   } catch (const Error& error) {
-    if (!alone) print_and_abort(environment, error.what(), exit_code(error.kind()));
+    if (!alone) print_and_abort(environment, error);
     environment.finalize();
     throw;
   } catch (const std::exception& error) {
-    if (!alone) print_and_abort(environment, error.what(), 1);
+    if (!alone) print_and_abort(environment, Error(ErrorKind::bug, error.what()));
     environment.finalize();
     throw;
   }

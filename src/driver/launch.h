@@ -17,8 +17,7 @@
 namespace lockstep {
 
 /// Starts communication, runs `body` and returns its exit code, or that of its error. With one rank, errors
-/// are rethrown. `timeout_seconds` as in CommOptions. `quiet`: print only warnings and errors on standard
-/// error.
-int run_on_ranks(std::optional<double> timeout_seconds, bool quiet, FunctionRef<int(CommEnvironment&)> body);
+/// are rethrown. `quiet`: print only warnings and errors on standard error.
+int run_on_ranks(const CommOptions& options, bool quiet, FunctionRef<int(CommEnvironment&)> body);
 
 }  // namespace lockstep

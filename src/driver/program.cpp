@@ -4,22 +4,39 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <stdexcept>
+#include <thread>
 
 #include "core/error.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
+#include "driver/config/error_text.h"
 
 namespace lockstep {
 
 namespace {
 
-void print_error(const std::string& message) {
+constexpr auto kChiefEndsFirst = std::chrono::seconds(3);
+
+void print_text(const std::string& text) {
   std::fflush(stdout);
   // Not fmt::print, which throws when standard error is closed: the exit code must still be the right one.
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void print_error(const std::string& message) { print_text("error: " + message); }
+
+/// Whatever failed because of it: the message and the code are the same in every command.
+int output_failed() {
+  std::fprintf(stderr, "error: %s\n  %s\n", kOutputFailed.data(), kOutputAdvice.data());
+  return exit_code(ErrorKind::output);
 }
 
 }  // namespace
@@ -34,20 +51,33 @@ int run_program(int argc, const char* const* argv) {
     const int code = std::visit([](const auto& arguments) { return run_command(arguments); },
                                 parse_command_line(argc, argv));
     // Results go to standard output: a full disk or a closed pipe must not look like success.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      print_error("standard output could not be written");
-      return code == 0 ? 1 : code;
-    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return output_failed();
     return code;
   } catch (const Error& error) {
     const bool same_on_all_ranks = error.kind() == ErrorKind::usage || error.kind() == ErrorKind::config;
-    if (!same_on_all_ranks || launcher_rank_hint() == 0) print_error(error.what());
+    const int rank = launcher_rank_hint();
+    if (!same_on_all_ranks || rank == 0) {
+      print_text(error_text(error, ""));
+    } else if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) {
+      // mpirun ends the others when the chief ends, and might drop its message if another rank ended first. A
+      // rank that is still here has an error of its own, such as a file that its host does not see. srun ends
+      // nobody: there the chief alone speaks.
+      std::signal(SIGTERM, SIG_DFL);
+      std::this_thread::sleep_for(kChiefEndsFirst);
+      print_text(error_text(error, fmt::format("rank {}: ", rank)));
+    }
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     print_error(
         "out of memory\n  Use a smaller train.batch_size, more ranks, or a machine with more memory.");
     return 1;
+  } catch (const std::length_error&) {
+    print_error(
+        "a size is larger than a process can address\n  Look for a number in the configuration or the data "
+        "that is too large.");
+    return 1;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return output_failed();  // what fmt::print throws
     print_error(error.what());
     return 1;
   }

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/cpu.h"
+#include "core/run_file.h"
 #include "io/fault_points.h"
 #include "io/file_descriptor.h"
 
@@ -94,16 +95,26 @@ void flush_folder(const std::string& folder, ErrorKind kind) {
     throw file_error(kind, "flush the folder", name, errno);
 }
 
+std::string existing_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path path = fs::absolute(folder.empty() ? "." : folder, ignored).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  while (!fs::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
+  return path.string();
+}
+
 std::size_t free_bytes(const std::string& folder) {
   struct statvfs status {};
-  if (::statvfs(folder.empty() ? "." : folder.c_str(), &status) != 0) return SIZE_MAX;
+  if (::statvfs(existing_folder(folder).c_str(), &status) != 0) return SIZE_MAX;
   return static_cast<std::size_t>(status.f_bavail) * status.f_frsize;
 }
 
 void write_file_atomically(const std::string& path, std::string_view text, ErrorKind kind) {
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
-  FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  ::unlink(temporary.c_str());
+  FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) throw file_error(kind, "create", path, errno);
   if (!write_fully(file.get(), text.data(), text.size()))
     throw file_error(kind, fmt::format("write {} bytes", text.size()), path, errno);
@@ -113,7 +124,7 @@ void write_file_atomically(const std::string& path, std::string_view text, Error
 }
 
 std::string read_whole_file(const std::string& path, ErrorKind kind) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  FileDescriptor file(open_run_file(path, O_RDONLY, kind));
   if (file.get() < 0) throw file_error(kind, "open", path, errno);
   std::string text;
   std::array<char, 65536> block;

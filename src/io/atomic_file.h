@@ -40,7 +40,10 @@ void publish_file(const std::string& temporary, const std::string& path, ErrorKi
 /// Makes new, renamed and removed entries of `folder` durable. Throws Error(kind).
 void flush_folder(const std::string& folder, ErrorKind kind);
 
-/// The bytes that an unprivileged user can still write in `folder`; SIZE_MAX if unknown.
+/// The folder itself, or the nearest one above it that exists.
+std::string existing_folder(const std::string& folder);
+/// The bytes that an unprivileged user can still write in `folder`, which need not exist yet; SIZE_MAX if
+/// unknown.
 std::size_t free_bytes(const std::string& folder);
 
 /// Replaces the contents of `path` with `text`, atomically. Throws Error(kind) and leaves the old file
@@ -48,7 +51,7 @@ std::size_t free_bytes(const std::string& folder);
 void write_file_atomically(const std::string& path, std::string_view text,
                            ErrorKind kind = ErrorKind::config);
 
-/// Reads a whole file as text. Throws Error(kind).
+/// Reads a whole regular file as text; a FIFO is refused, because it could block. Throws Error(kind).
 std::string read_whole_file(const std::string& path, ErrorKind kind = ErrorKind::config);
 
 /// Calls write(2) until everything is written or an error occurs; retries after EINTR. Returns false with

@@ -22,6 +22,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
@@ -50,6 +51,11 @@ struct CheckpointTensor {
   bool on_device = false;  ///< in GPU memory; only CheckpointWriter accepts this
 };
 
+/// Where a checkpoint has the moving average of a variable.
+inline std::string average_path(std::string_view variable) {
+  return "moving_averages/" + std::string(variable);
+}
+
 /// A tensor in a file.
 struct CheckpointEntry {
   std::string path;
@@ -63,6 +69,11 @@ struct CheckpointEntry {
 void write_checkpoint(const std::string& path, CheckpointHeader header,
                       std::span<const CheckpointTensor> tensors,
                       const std::atomic<bool>* cancelled = nullptr);
+
+/// Writes the same bytes to an empty file that is open for reading and writing. `path` is for messages.
+void write_checkpoint_to(int descriptor, const std::string& path, CheckpointHeader header,
+                         std::span<const CheckpointTensor> tensors,
+                         const std::atomic<bool>* cancelled = nullptr);
 
 /// An upper bound of the size of such a file in bytes.
 std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);

@@ -11,15 +11,6 @@ namespace lockstep {
 
 namespace {
 
-std::regex compiled(const std::string& text) {
-  try {
-    return std::regex(text, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage, fmt::format("'{}' is not a regular expression: {}", text, error.what()), "",
-                "Patterns match whole names: conv1/.* means all variables of conv1.");
-  }
-}
-
 bool is_scope(const std::string& text) { return text.ends_with('/'); }
 
 /// The prefix that a scope stands for: nothing for "/".
@@ -29,22 +20,20 @@ std::string_view prefix_of(const std::string& scope) {
 
 }  // namespace
 
-NamePatterns::NamePatterns(std::vector<std::string> patterns) : texts_(std::move(patterns)) {
-  for (const std::string& text : texts_) patterns_.push_back(compiled(text));
+NamePatterns::NamePatterns(std::vector<std::string> patterns) {
+  for (std::string& text : patterns) patterns_.emplace_back(std::move(text));
 }
 
 bool NamePatterns::matches(const std::string& name) const {
-  return patterns_.empty() || std::any_of(patterns_.begin(), patterns_.end(), [&](const std::regex& pattern) {
-           return std::regex_match(name, pattern);
-         });
+  return patterns_.empty() ||
+         std::ranges::any_of(patterns_, [&](const NamePattern& pattern) { return pattern.matches(name); });
 }
 
 std::vector<std::string> NamePatterns::unused(const std::vector<std::string>& names) const {
   std::vector<std::string> found;
-  for (std::size_t i = 0; i < texts_.size(); ++i)
-    if (std::none_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return std::regex_match(name, patterns_[i]); }))
-      found.push_back(texts_[i]);
+  for (const NamePattern& pattern : patterns_)
+    if (std::ranges::none_of(names, [&](const std::string& name) { return pattern.matches(name); }))
+      found.push_back(pattern.text());
   return found;
 }
 
@@ -56,7 +45,7 @@ NameRules::NameRules(std::vector<Rule> rules) : rules_(std::move(rules)) {
         is_scope(from) == is_scope(to), ErrorKind::usage,
         "a rule that renames '{}' to '{}': both sides must be scopes, which end with '/', or neither", from,
         to);
-    patterns_.push_back(is_scope(from) ? std::nullopt : std::optional(compiled(from)));
+    patterns_.push_back(is_scope(from) ? std::nullopt : std::optional(NamePattern(from)));
   }
 }
 
@@ -64,8 +53,7 @@ std::optional<std::size_t> NameRules::rule_for(const std::string& name) const {
   for (std::size_t i = 0; i < rules_.size(); ++i)
     if (rules_[i].first == name) return i;
   for (std::size_t i = 0; i < rules_.size(); ++i)
-    if (patterns_[i] ? std::regex_match(name, *patterns_[i]) : name.starts_with(prefix_of(rules_[i].first)))
-      return i;
+    if (patterns_[i] ? patterns_[i]->matches(name) : name.starts_with(prefix_of(rules_[i].first))) return i;
   return std::nullopt;
 }
 
@@ -74,7 +62,7 @@ std::string NameRules::renamed(const std::string& name) const {
   if (!rule) return name;
   const auto& [from, to] = rules_[*rule];
   if (from == name) return to;
-  if (patterns_[*rule]) return std::regex_replace(name, *patterns_[*rule], to);
+  if (patterns_[*rule]) return patterns_[*rule]->replaced(name, to).value_or(name);
   return std::string(prefix_of(to)) + name.substr(prefix_of(from).size());
 }
 

@@ -6,31 +6,31 @@
 #pragma once
 
 #include <optional>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/name_pattern.h"
+
 namespace lockstep {
 
-/// Regular expressions (ECMAScript) that match whole names: "conv1/.*", ".*/kernel".
+/// Patterns of which a name matches at least one: "conv1/*", "re:conv[12]/.*".
 class NamePatterns {
  public:
-  /// Without patterns every name matches. Throws Error(usage) for an invalid regular expression.
+  /// Without patterns every name matches. Throws Error(usage) for an invalid pattern.
   explicit NamePatterns(std::vector<std::string> patterns = {});
   bool matches(const std::string& name) const;
   /// The patterns that match none of `names`, which are probably misspelt.
   std::vector<std::string> unused(const std::vector<std::string>& names) const;
 
  private:
-  std::vector<std::string> texts_;
-  std::vector<std::regex> patterns_;
+  std::vector<NamePattern> patterns_;
 };
 
 /// Renaming by rules (from, to). A rule whose left side equals the name has priority; otherwise the first
 /// matching rule applies. "scope/" stands for everything below it and "/" for everything, on either side. Any
-/// other left side is a regular expression for the whole name, and $1, $2, ... in `to` are its groups. A name
-/// without a matching rule does not change.
+/// other left side is a pattern for the whole name, and $1, $2, ... in `to` are its groups, or the texts that
+/// stand for the *, ? and [...] of a glob. A name without a matching rule does not change.
 class NameRules {
  public:
   using Rule = std::pair<std::string, std::string>;
@@ -43,7 +43,7 @@ class NameRules {
  private:
   std::optional<std::size_t> rule_for(const std::string& name) const;
   std::vector<Rule> rules_;
-  std::vector<std::optional<std::regex>> patterns_;  // empty for scopes
+  std::vector<std::optional<NamePattern>> patterns_;  // empty for scopes
 };
 
 }  // namespace lockstep

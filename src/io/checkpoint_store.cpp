@@ -2,13 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -16,6 +19,7 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_state.h"
+#include "io/file_descriptor.h"
 
 namespace lockstep {
 
@@ -69,6 +73,12 @@ double modified(const std::string& path) {
 
 }  // namespace
 
+std::string unreadable_reason(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.is_open() || (errno != EACCES && errno != EPERM)) return {};
+  return std::strerror(errno);
+}
+
 CheckpointStore::CheckpointStore(std::string run_dir, const RetentionRules& rules, Clock clock)
     : run_dir_(std::move(run_dir)),
       rules_(rules),
@@ -113,6 +123,9 @@ CheckpointStore::Listing CheckpointStore::look() const {
     found.preserved = preserved.contains(*step);
     listing.all.push_back(std::move(found));
   }
+  if (code && code != std::errc::no_such_file_or_directory)
+    throw Error(ErrorKind::checkpoint, fmt::format("cannot be listed: {}", code.message()), folder.string(),
+                "Check that it is a folder, and its permissions.");
   std::sort(listing.all.begin(), listing.all.end(),
             [](const KeptCheckpoint& a, const KeptCheckpoint& b) { return a.step < b.step; });
   listing.last_preserved = begin_;
@@ -142,7 +155,8 @@ std::string CheckpointStore::save(const CheckpointHeader& header, std::span<cons
                                   const std::atomic<bool>* cancelled) {
   const fs::path folder = fs::path(run_dir_) / kFolder;
   std::error_code code;
-  if (fs::create_directories(folder, code)) flush_folder(run_dir_, ErrorKind::checkpoint);
+  // Not create_directories: a run directory that has been removed is not made again.
+  if (fs::create_directory(folder, code)) flush_folder(run_dir_, ErrorKind::checkpoint);
   if (code)
     throw Error(ErrorKind::checkpoint, "cannot create the folder: " + code.message(), folder.string(),
                 "Check the permissions of the run directory.");
@@ -228,6 +242,10 @@ std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::strin
         candidates.push_back(saved->path);
   }
   for (const std::string& path : candidates) {
+    // It may be intact: an older one must not take its place.
+    if (const std::string reason = unreadable_reason(path); !reason.empty())
+      throw Error(ErrorKind::checkpoint, fmt::format("cannot be read: {}", reason), path,
+                  "Check the permissions of the file and its folder, or move it away to use an older one.");
     try {
       CheckpointFile(path).verify();
       return path;

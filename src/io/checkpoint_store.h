@@ -28,6 +28,9 @@
 
 namespace lockstep {
 
+/// Why this process may not read the file ("Permission denied"); empty if it may, or if there is none.
+std::string unreadable_reason(const std::string& path);
+
 class CheckpointStore {
  public:
   /// Seconds since 1970.

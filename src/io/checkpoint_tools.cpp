@@ -14,6 +14,7 @@
 #include "core/buffer.h"
 #include "core/log.h"
 #include "io/checkpoint_store.h"
+#include "io/output_file.h"
 #include "io/tensor_values.h"
 
 namespace lockstep {
@@ -77,8 +78,9 @@ std::vector<std::string> variable_names(const CheckpointFile& file) {
 void refuse_unused(const char* option, const std::vector<std::string>& unused, const CheckpointFile& file,
                    const std::vector<std::string>& names) {
   if (unused.empty()) return;
-  throw Error(ErrorKind::usage, fmt::format("{} '{}' matches no variable", option, unused.front()),
-              file.path(), fmt::format("Its variables: {}.", fmt::join(names, ", ")));
+  throw Error(
+      ErrorKind::usage, fmt::format("{} '{}' matches no variable", option, unused.front()), file.path(),
+      fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), fmt::join(names, ", ")));
 }
 
 CheckpointHeader weights_header(const CheckpointFile& file) {
@@ -88,11 +90,18 @@ CheckpointHeader weights_header(const CheckpointFile& file) {
   return header;
 }
 
-void write_weights(const std::string& output, const CheckpointHeader& header,
-                   const std::vector<std::string>& paths, const std::vector<Loaded>& loaded) {
+void write_weights(OutputFile& output, const CheckpointHeader& header, const std::vector<std::string>& paths,
+                   const std::vector<Loaded>& loaded) {
   std::vector<CheckpointTensor> tensors;
   for (std::size_t i = 0; i < paths.size(); ++i) tensors.push_back({paths[i], loaded[i].tensor});
-  write_checkpoint(output, header, tensors);
+  try {
+    write_checkpoint_to(output.seekable(), output.path(), header, tensors);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::checkpoint) throw;
+    throw Error(ErrorKind::output, error.what_happened(), error.where(),
+                "Free some space, or choose another --output.");
+  }
+  output.publish();
 }
 
 Error not_of_one_model(const std::string& path, std::string what, const std::string& other) {
@@ -176,7 +185,8 @@ std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, c
 }
 
 void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
-                    const std::string& output) {
+                    const std::string& output, bool averages) {
+  OutputFile to(output, std::vector{file.path()});
   const std::vector<std::string> names = variable_names(file);
   refuse_unused("--variables", variables.unused(names), file, names);
   refuse_unused("--rename", rename.unused(names), file, names);
@@ -195,14 +205,18 @@ void export_weights(const CheckpointFile& file, const NamePatterns& variables, c
     LOCKSTEP_REQUIRE(taken.insert(other).second, ErrorKind::usage,
                      "--rename gives two variables the name '{}'", other);
     paths.push_back(std::string(kGroup) + other);
-    loaded.push_back(load(file, entry));
+    const auto average = averages
+                             ? std::ranges::find(file.entries(), average_path(name), &CheckpointEntry::path)
+                             : file.entries().end();
+    loaded.push_back(load(file, average == file.entries().end() ? entry : *average));
   }
   LOCKSTEP_REQUIRE(!paths.empty(), ErrorKind::checkpoint, "{}: holds no variables", file.path());
-  write_weights(output, weights_header(file), paths, loaded);
+  write_weights(to, weights_header(file), paths, loaded);
 }
 
 void average_weights(std::span<const std::string> files, const std::string& output) {
   LOCKSTEP_CHECK(!files.empty(), "no files");
+  OutputFile to(output, files);
   std::vector<CheckpointFile> open;
   for (const std::string& path : files) open.emplace_back(path);
   const std::vector<std::string> names = variable_names(open.front());
@@ -235,7 +249,7 @@ void average_weights(std::span<const std::string> files, const std::string& outp
     paths.push_back(entry.path);
     means.push_back(mean_of(open, entry));
   }
-  write_weights(output, weights_header(open.back()), paths, means);
+  write_weights(to, weights_header(open.back()), paths, means);
 }
 
 }  // namespace lockstep

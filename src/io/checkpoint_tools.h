@@ -31,11 +31,13 @@ struct TensorDifference {
 /// Compares all tensors of both, sorted by path. Equal means equal bits. Damage throws Error(checkpoint).
 std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second);
 
-/// Writes the variables of `file` that match `variables`, renamed, to a file that contains only weights.
+/// Writes the variables of `file` that match `variables`, renamed, to a file that contains only weights. With
+/// `averages`, a variable has the values of its moving average, if the file has one.
 /// Throws Error(checkpoint) if two variables would get the same name, and Error(usage) if a pattern or rule
 /// matches no variable.
+/// `output` follows the rules of io/output_file.h.
 void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
-                    const std::string& output);
+                    const std::string& output, bool averages = true);
 
 /// Writes the mean of the variables of checkpoints of one model to a file that contains only weights. float32
 /// and float64 are added in double, in the given order; other types must be equal in all files. The header is

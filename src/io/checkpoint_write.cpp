@@ -68,11 +68,11 @@ Error disk_full(const std::string& path, std::size_t needed) {
 
 /// Reserves the disk space before anything is written, because HDF5 does not recover well from a full disk.
 /// Where the file system cannot reserve space, a full disk is detected later.
-void reserve(const FileDescriptor& file, const std::string& path, std::size_t needed) {
+void reserve(int file, const std::string& path, std::size_t needed) {
 #ifdef FALLOC_FL_KEEP_SIZE
   int result;
   do {
-    result = ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(needed));
+    result = ::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(needed));
   } while (result != 0 && errno == EINTR);
   if (result != 0 && (errno == ENOSPC || errno == EDQUOT)) throw disk_full(path, needed);
 #else
@@ -83,11 +83,10 @@ void reserve(const FileDescriptor& file, const std::string& path, std::size_t ne
 }
 
 /// Releases reserved space that was not used.
-void trim(const FileDescriptor& file, const std::string& path) {
+void trim(int file, const std::string& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) throw file_error(ErrorKind::checkpoint, "query", path, errno);
-  if (::ftruncate(file.get(), status.st_size) != 0)
-    throw file_error(ErrorKind::checkpoint, "trim", path, errno);
+  if (::fstat(file, &status) != 0) throw file_error(ErrorKind::checkpoint, "query", path, errno);
+  if (::ftruncate(file, status.st_size) != 0) throw file_error(ErrorKind::checkpoint, "trim", path, errno);
 }
 
 Hdf5Handle create_hdf5(const std::string& name, Hdf5Output& output, const Hdf5Context& context) {
@@ -165,13 +164,13 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
 
 /// Writes the tensors in path order, each hashed just before it is written, while the disk is busy with the
 /// previous ones. The header with their digest comes last.
-void write_file(const FileDescriptor& to, CheckpointHeader header, std::span<const CheckpointTensor> tensors,
+void write_file(int to, CheckpointHeader header, std::span<const CheckpointTensor> tensors,
                 const std::vector<std::size_t>& order, const std::string& path,
                 const std::atomic<bool>* cancelled) {
   const std::size_t needed = checkpoint_file_bytes(header, tensors);
   reserve(to, path, needed);
   const Hdf5Context context{ErrorKind::checkpoint, path, "Older checkpoints are untouched."};
-  Hdf5Output output{.descriptor = to.get(), .cancelled = cancelled};
+  Hdf5Output output{.descriptor = to, .cancelled = cancelled};
   Hdf5Handle file = create_hdf5(path, output, context);
   try {
     CheckpointDigest digest;
@@ -232,20 +231,25 @@ std::string checkpoint_digest(const CheckpointHeader& header, std::span<const Ch
   return digest.finish(header);
 }
 
-void write_checkpoint(const std::string& path, CheckpointHeader header,
-                      std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
-  const FaultStep step_of_faults(header.global_step);
+void write_checkpoint_to(int descriptor, const std::string& path, CheckpointHeader header,
+                         std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
   for (const CheckpointTensor& entry : tensors)
     LOCKSTEP_CHECK(!entry.on_device, "{} is on a device", entry.path);
   const std::vector<std::size_t> order = order_of_paths(tensors);
   check_paths(tensors, order);
   if (header.created.empty()) header.created = utc_now();
+  write_file(descriptor, std::move(header), tensors, order, path, cancelled);
+}
 
+void write_checkpoint(const std::string& path, CheckpointHeader header,
+                      std::span<const CheckpointTensor> tensors, const std::atomic<bool>* cancelled) {
+  const FaultStep step_of_faults(header.global_step);
   const std::string temporary = temporary_name(path);
   RemoveOnFailure cleanup(temporary);
-  FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  ::unlink(temporary.c_str());
+  FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) throw file_error(ErrorKind::checkpoint, "create a temporary file", path, errno);
-  write_file(file, std::move(header), tensors, order, path, cancelled);
+  write_checkpoint_to(file.get(), path, std::move(header), tensors, cancelled);
   if (file.close() != 0) throw file_error(ErrorKind::checkpoint, "close", path, errno);
   publish_file(temporary, path, ErrorKind::checkpoint);
   cleanup.keep();

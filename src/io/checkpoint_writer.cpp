@@ -14,6 +14,7 @@
 
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/start_thread.h"
 #include "core/timer.h"
 #include "core/trace.h"
 
@@ -149,6 +150,7 @@ struct CheckpointWriter::Shared {
   Snapshot snapshot;
   CheckpointHeader header;
   CheckpointOutcome outcome;
+  std::function<void()> before_write;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -164,6 +166,7 @@ void CheckpointWriter::Shared::write() {
   const Traced traced("saving", "write a checkpoint");
   const Timer timer;
   try {
+    if (before_write) before_write();
     outcome.path = store->save(header, snapshot.tensors(), &cancelled);
   } catch (const Error& error) {
     outcome.error = error;
@@ -200,7 +203,7 @@ CheckpointWriter::CheckpointWriter(std::shared_ptr<CheckpointStore> store,
     : shared_(std::make_shared<Shared>(std::move(store), ways.device)), ways_(ways) {
   shared_->snapshot.reserve(total_bytes(tensors));
   const NoSignals inherited;
-  shared_->thread = std::thread([shared = shared_] { shared->loop(); });
+  shared_->thread = start_thread("thread that writes checkpoints", [shared = shared_] { shared->loop(); });
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -246,6 +249,11 @@ void CheckpointWriter::start(const CheckpointHeader& header, std::span<const Che
     shared_->busy = true;
   }
   shared_->changed.notify_all();
+}
+
+void CheckpointWriter::set_before_write(std::function<void()> function) {
+  LOCKSTEP_CHECK(!busy());
+  shared_->before_write = std::move(function);
 }
 
 const DeviceEvent* CheckpointWriter::copied() const { return shared_->snapshot.copied(); }

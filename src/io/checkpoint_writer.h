@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,8 @@ class CheckpointWriter {
   /// Starts a checkpoint; not while busy. After the call the tensors may change, those on a device after
   /// copied(). The writer's memory grows if the tensors are larger than the first ones.
   void start(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
+  /// Called in the writer's thread before each file is written; not while busy.
+  void set_before_write(std::function<void()> function);
   /// The event of the completed copy of the tensors on the device; null if there are never any.
   const DeviceEvent* copied() const;
   /// The results since the last call, in order.

@@ -138,6 +138,8 @@ std::optional<EventRecord> EventReader::next() {
   return to_record(event);
 }
 
+std::uint64_t EventReader::offset() const { return impl_->offset; }
+
 const std::string& EventReader::note() const { return impl_->note; }
 
 }  // namespace lockstep

@@ -40,6 +40,8 @@ class EventReader {
   /// killed run) counts as the end, and note() reports it. A damaged record throws Error(data) with its
   /// offset.
   std::optional<EventRecord> next();
+  /// The number of bytes of the records that next() has returned.
+  std::uint64_t offset() const;
   /// A remark about an irregular end; otherwise empty.
   const std::string& note() const;
 

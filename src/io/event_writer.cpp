@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "core/cpu.h"
 #include "core/log.h"
@@ -49,16 +50,22 @@ void append_record(std::string& to, const std::string& payload) {
 }  // namespace
 
 struct EventWriter::Impl {
-  mutable std::mutex mutex;
-  std::string path, error, buffer;
+  // A thread takes `writing` before `mutex`. `writing` guards the file and `outgoing`, `mutex` the rest.
+  mutable std::mutex writing, mutex;
+  std::string path, error, buffer, outgoing;
+  bool is_open = false;
+  bool unsynced = false;  ///< written since the last sync(); under `writing`
   FileDescriptor file;
 
   void fail(const Error& reason) {
-    error = reason.what();
     log_warning("{}: {}; no more events are written, the run continues", reason.where(),
                 reason.what_happened());
-    buffer.clear();
     file = FileDescriptor();
+    outgoing.clear();
+    const std::lock_guard lock(mutex);
+    error = reason.what();
+    is_open = false;
+    buffer.clear();
   }
 
   void open(const std::string& folder) {
@@ -81,6 +88,7 @@ struct EventWriter::Impl {
     }
     if (!file.is_open()) return fail(file_error(ErrorKind::data, "create the event file", candidate, errno));
     path = candidate;
+    is_open = true;
     event_file::Event event;
     event.set_wall_time(now);
     event.set_file_version("brain.Event:2");
@@ -89,21 +97,51 @@ struct EventWriter::Impl {
   }
 
   void append(const event_file::Event& event) {
-    if (!file.is_open()) return;
-    append_record(buffer, event.SerializeAsString());
-    if (buffer.size() >= kBufferBytes) flush();
+    bool full = false;
+    {
+      const std::lock_guard lock(mutex);
+      if (!is_open) return;
+      append_record(buffer, event.SerializeAsString());
+      full = buffer.size() >= kBufferBytes;
+    }
+    if (full) flush();
   }
 
   void flush() {
-    if (!file.is_open() || buffer.empty()) return;
-    if (!write_fully(file.get(), buffer.data(), buffer.size()))
+    const std::lock_guard lock(writing);
+    flush_locked();
+  }
+
+  // Holds `writing`.
+  void flush_locked() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!is_open) return;
+      outgoing.swap(buffer);  // both keep their memory
+    }
+    if (outgoing.empty()) return;
+    unsynced = true;
+    if (!write_fully(file.get(), outgoing.data(), outgoing.size()))
       return fail(file_error(ErrorKind::data, "write events", path, errno));
-    buffer.clear();
+    outgoing.clear();
+  }
+
+  void sync() {
+    const std::lock_guard lock(writing);
+    flush_locked();
+    // EINVAL: the file system cannot make files durable.
+    if (file.is_open() && std::exchange(unsynced, false) && ::fdatasync(file.get()) != 0 && errno != EINVAL)
+      fail(file_error(ErrorKind::data, "flush events to disk", path, errno));
   }
 
   void close() {
-    flush();
+    const std::lock_guard lock(writing);
+    flush_locked();
     if (!file.is_open()) return;
+    {
+      const std::lock_guard closing(mutex);
+      is_open = false;
+    }
     if (file.close() != 0) fail(file_error(ErrorKind::data, "close the event file", path, errno));
   }
 };
@@ -124,7 +162,6 @@ void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) 
   event_file::Summary::Value* entry = event.mutable_summary()->add_value();
   entry->set_tag(std::string(tag));
   entry->set_simple_value(static_cast<float>(value));
-  const std::lock_guard lock(impl_->mutex);
   impl_->append(event);
 }
 
@@ -133,19 +170,12 @@ void EventWriter::restart_from(std::int64_t step) {
   event.set_wall_time(now_seconds());
   event.set_step(step);
   event.mutable_session_log()->set_status(event_file::SessionLog::START);
-  const std::lock_guard lock(impl_->mutex);
   impl_->append(event);
 }
 
-void EventWriter::flush() {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->flush();
-}
-
-void EventWriter::close() {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->close();
-}
+void EventWriter::flush() { impl_->flush(); }
+void EventWriter::sync() { impl_->sync(); }
+void EventWriter::close() { impl_->close(); }
 
 std::string EventWriter::path() const {
   const std::lock_guard lock(impl_->mutex);

@@ -29,8 +29,11 @@ class EventWriter {
   /// Makes TensorBoard discard the values of earlier files from `step` on. A resumed run calls it with the
   /// first step that it computes.
   void restart_from(std::int64_t step);
-  /// Hands all data to the operating system.
+  /// Hands all data to the operating system, so that it survives the end of this process. A thread that
+  /// writes values at the same time does not wait for the disk.
   void flush();
+  /// Flushes, and makes the data durable, so that they survive the end of this machine.
+  void sync();
   /// Flushes and closes the file. Later calls have no effect.
   void close();
 

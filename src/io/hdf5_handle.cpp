@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/hdf5_handle.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "io/file_descriptor.h"
 
 namespace lockstep {
 
@@ -30,6 +33,31 @@ void prepare_library() {
   static const bool done = (::setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0), true);
   (void)done;
 #endif
+}
+
+/// The fields of a 16-bit floating-point type; the sign is bit 15.
+struct HalfLayout {
+  std::size_t exponent_bits, fraction_bits, bias;
+};
+
+HalfLayout half_layout(DType type) {
+  return type == DType::f16 ? HalfLayout{5, 10, 15} : HalfLayout{8, 7, 127};
+}
+
+/// True for float16 and bfloat16, in either byte order.
+bool is_half(hid_t type, DType& result) {
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, fraction = 0, fraction_bits = 0;
+  if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &fraction, &fraction_bits) < 0) return false;
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const HalfLayout layout = half_layout(half);
+    if (sign != 15 || fraction != 0 || fraction_bits != layout.fraction_bits ||
+        exponent != layout.fraction_bits || exponent_bits != layout.exponent_bits ||
+        H5Tget_ebias(type) != layout.bias || H5Tget_offset(type) != 0)
+      continue;
+    result = half;
+    return true;
+  }
+  return false;
 }
 
 herr_t keep_innermost(unsigned, const H5E_error2_t* error, void* text) {
@@ -84,6 +112,9 @@ Hdf5Handle hdf5_open_file(const std::string& path, const Hdf5Context& context) {
         errno == ENOENT ? "Check that the file exists and that the path is spelled right." : context.advice);
   if (!S_ISREG(status.st_mode))
     throw Error(context.kind, "is not a regular file", path, "Give the path of an HDF5 file.");
+  // A file without permission is not a damaged one.
+  const FileDescriptor readable(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!readable.is_open()) throw file_error(context.kind, "open", path, errno);
   const Hdf5Handle access = hdf5_access_properties(context);
   return {hdf5_checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), context, "open as HDF5"),
           H5Fclose};
@@ -137,10 +168,25 @@ hid_t hdf5_file_type(DType type) {
   LOCKSTEP_CHECK(false, "dtype {}", static_cast<int>(type));
 }
 
+Hdf5Handle hdf5_half_type(DType type, const Hdf5Context& context) {
+  LOCKSTEP_CHECK(type == DType::f16 || type == DType::bf16);
+  const HalfLayout layout = half_layout(type);
+  Hdf5Handle half(hdf5_checked(H5Tcopy(H5T_NATIVE_FLOAT), context, "describe a type"), H5Tclose);
+  const hid_t id = half.get();
+  // The size is last: a type must always have room for its fields.
+  hdf5_checked(H5Tset_fields(id, 15, layout.fraction_bits, layout.exponent_bits, 0, layout.fraction_bits),
+               context, "describe a type");
+  hdf5_checked(H5Tset_precision(id, 16), context, "describe a type");
+  hdf5_checked(H5Tset_size(id, 2), context, "describe a type");
+  hdf5_checked(H5Tset_ebias(id, layout.bias), context, "describe a type");
+  return half;
+}
+
 bool hdf5_dtype_of(hid_t type, DType& result) {
   const H5T_class_t type_class = H5Tget_class(type);
   const std::size_t bytes = H5Tget_size(type);
   if (type_class == H5T_FLOAT) {
+    if (bytes == 2) return is_half(type, result);
     if (bytes != 4 && bytes != 8) return false;
     result = bytes == 4 ? DType::f32 : DType::f64;
     return true;

@@ -87,6 +87,8 @@ Hdf5Handle hdf5_open_file(const std::string& path, const Hdf5Context& context);
 hid_t hdf5_memory_type(DType type);
 /// The HDF5 type of `type` in files: little-endian.
 hid_t hdf5_file_type(DType type);
+/// A floating-point type in memory for f16 or bf16. Data sets have it; checkpoints store these types as u16.
+Hdf5Handle hdf5_half_type(DType type, const Hdf5Context& context);
 /// Sets `result` to the DType of a number type in a file (either byte order). Returns false for other types.
 bool hdf5_dtype_of(hid_t type, DType& result);
 

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
 
@@ -69,8 +70,12 @@ struct MetricsLog::Impl {
   bool open() {
     if (!error.empty()) return false;
     if (file.is_open()) return true;
-    file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!file.is_open()) fail(file_error(ErrorKind::data, "open", path, errno));
+    try {
+      file = FileDescriptor(open_run_file(path, O_WRONLY | O_CREAT | O_APPEND, ErrorKind::data));
+      if (!file.is_open()) fail(file_error(ErrorKind::data, "open", path, errno));
+    } catch (const Error& refused) {
+      fail(refused);
+    }
     return file.is_open();
   }
 
@@ -134,6 +139,12 @@ void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view 
   const std::lock_guard lock(impl_->mutex);
   if (impl_->open() && !write_fully(impl_->file.get(), line.data(), line.size()))
     impl_->fail(file_error(ErrorKind::data, "write metrics", impl_->path, errno));
+}
+
+void MetricsLog::sync() {
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->file.is_open() && ::fdatasync(impl_->file.get()) != 0 && errno != EINVAL)
+    impl_->fail(file_error(ErrorKind::data, "flush metrics to disk", impl_->path, errno));
 }
 
 void MetricsLog::drop_after(std::int64_t step, std::int64_t evaluated_step) {

@@ -39,6 +39,8 @@ class MetricsLog {
   /// are reserved.
   void append(std::int64_t step, std::int64_t epoch, std::string_view split,
               std::span<const std::pair<std::string, double>> values, std::span<const List> lists = {});
+  /// Makes the records durable, so that they survive the end of this machine.
+  void sync();
   /// Removes the records of steps above `step`, and of evaluations (split "eval") above `evaluated_step`,
   /// atomically: a resumed run computes them again. Also removes lines that are not records, with a warning.
   void drop_after(std::int64_t step, std::int64_t evaluated_step);

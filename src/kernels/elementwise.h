@@ -32,6 +32,10 @@ class ElementwiseKernels {
                         bool relu) const = 0;
   /// y = a * x.
   virtual void scale(const Lane&, std::int64_t count, float a, ConstData x, Data y) const = 0;
+  /// into = into + weight * (from - into), each operation rounded: the update of a moving average.
+  virtual void blend(const Lane&, std::int64_t count, float* into, const float* from, float weight) const = 0;
+  /// Exchanges the contents of a and b, which do not overlap.
+  virtual void exchange(const Lane&, std::int64_t count, float* a, float* b) const = 0;
   /// y = max(x, 0).
   virtual void relu(const Lane&, std::int64_t count, ConstData x, Data y) const = 0;
   /// dx = dy where y > 0, else 0; y is relu's output.

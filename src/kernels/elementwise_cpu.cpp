@@ -169,6 +169,18 @@ class Elementwise final : public ElementwiseKernels {
     });
   }
 
+  void blend(const Lane&, std::int64_t count, float* into, const float* from, float weight) const override {
+    for (std::int64_t i = 0; i < count; ++i) into[i] += weight * (from[i] - into[i]);
+  }
+
+  void exchange(const Lane&, std::int64_t count, float* a, float* b) const override {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = a[i];
+      a[i] = b[i];
+      b[i] = value;
+    }
+  }
+
   void relu(const Lane&, std::int64_t count, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
       const T* const from = x.as<T>();

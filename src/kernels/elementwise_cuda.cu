@@ -62,6 +62,30 @@ struct Scale {
   }
 };
 
+struct Blend {
+  float* into;
+  const float* from;
+  float weight;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(into + i);
+    const auto other = V::load(from + i);
+    for (int k = 0; k < V::kWidth; ++k) value.at[k] += weight * (other.at[k] - value.at[k]);
+    V::store(into + i, value);
+  }
+};
+
+struct Exchange {
+  float* a;
+  float* b;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    const auto value = V::load(a + i);
+    V::store(a + i, V::load(b + i));
+    V::store(b + i, value);
+  }
+};
+
 template <typename T>
 struct Relu {
   const T* x;
@@ -236,6 +260,15 @@ class Elementwise final : public ElementwiseKernels {
     with_type(y.type(), [&]<typename T>(T) {
       for_each_element(lane, "scale", count, wide_aligned(x, y), Scale<T>{a, x.as<T>(), y.as<T>()});
     });
+  }
+
+  void blend(const Lane& lane, std::int64_t count, float* into, const float* from,
+             float weight) const override {
+    for_each_element(lane, "blend", count, wide_aligned(into, from), Blend{into, from, weight});
+  }
+
+  void exchange(const Lane& lane, std::int64_t count, float* a, float* b) const override {
+    for_each_element(lane, "exchange", count, wide_aligned(a, b), Exchange{a, b});
   }
 
   void relu(const Lane& lane, std::int64_t count, ConstData x, Data y) const override {

@@ -238,19 +238,15 @@ class GroupNorm final : public GroupNormKernels {
         group_statistics(shape, k, group, epsilon, own);
         for (std::int64_t c = group * shape.width; c < (group + 1) * shape.width; ++c) {
           k.mean[c] = own[0];
-          k.a[c] = 0.0F;
-          k.b[c] = own[1] * (gamma == nullptr ? 1.0F : gamma[c]);
+          k.a[c] = own[1] * (gamma == nullptr ? 1.0F : gamma[c]);
           k.d[c] = beta == nullptr ? 0.0F : beta[c];
         }
         if (statistics == nullptr) continue;
         statistics[2 * (sample * shape.groups + group)] = own[0];
         statistics[2 * (sample * shape.groups + group) + 1] = own[1];
       }
-      // b (x - mean) + d instead of scale x + shift: with a large mean, the difference comes first.
-      NormKernels::Gradient as_gradient;
-      as_gradient.dy = as_gradient.x = x + sample * step;
-      as_gradient.mean = k.mean;
-      norm.backward_apply(lane, shape.positions, channels, as_gradient, k.a, k.b, k.d, y + sample * step);
+      norm.normalize(lane, shape.positions, channels, x + sample * step, k.mean, k.a, k.d, nullptr, false,
+                     y + sample * step);
     }
   }
 

@@ -24,9 +24,11 @@ class NormKernels {
   virtual ~NormKernels();
 
   /// leaf = {count, mean[C], m2[C]}, which is merged across microshards: the number of rows, mean[c], and
-  /// m2[c] = sum of (x - mean)^2 over the rows; all zero if rows == 0. One pass over memory: blocks of rows
-  /// that stay in fast memory are centred on their own mean, and blocks are merged in double by the formula
-  /// of Chan, Golub and LeVeque 1979. Never E[x^2] - E[x]^2.
+  /// m2[c] = sum of (x - mean)^2 over the rows; all zero if rows == 0. One pass over memory: the rows of a
+  /// block are centred on a number near their mean before they are added in float32, the sum of the centred
+  /// rows corrects both results (the corrected two-pass algorithm), and blocks are merged in double by the
+  /// formula of Chan, Golub and LeVeque 1979. Never E[x^2] - E[x]^2. So a large mean costs neither result a
+  /// digit.
   virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                        double* leaf) const = 0;
   /// into = the moments of both sets of rows, by Chan's formula. A leaf of count 0 changes nothing.
@@ -36,10 +38,11 @@ class NormKernels {
 
   /// Per-channel values of a group of microshards.
   struct Coefficients {
-    float* mean = nullptr;
+    float* mean = nullptr;  ///< rounded to float32
     float* inverse_std = nullptr;
-    float* scale = nullptr;  ///< gamma * inverse_std
-    float* shift = nullptr;  ///< beta - mean * gamma * inverse_std
+    float* scale = nullptr;       ///< gamma * inverse_std
+    float* shift = nullptr;       ///< beta - mean_rest * gamma * inverse_std
+    double* mean_rest = nullptr;  ///< the mean before it was rounded, minus `mean`
     double* precise_inverse_std = nullptr;
     double* count = nullptr;  ///< one number: the group's row count, at least 1
   };
@@ -51,14 +54,16 @@ class NormKernels {
                                       const float* moving_variance, double epsilon, const float* gamma,
                                       const float* beta, Coefficients out) const = 0;
   /// moving = momentum * moving + (1 - momentum) * statistic of `total` (a leaf), with the unbiased variance
-  /// m2 / max(count - 1, 1). A total of count 0 changes nothing.
+  /// m2 / (count - 1). A total of count 0 or 1 changes nothing: one value has no variance.
   virtual void moving_average(const Lane&, std::int64_t channels, const double* total, double momentum,
                               float* moving_mean, float* moving_variance) const = 0;
 
-  /// y = x * scale[c] + shift[c] (+ residual), then max(y, 0) if relu. y may alias x or residual.
+  /// y = (x - mean[c]) * scale[c] + shift[c] (+ residual), then max(y, 0) if relu. mean null: 0, scale null:
+  /// 1. The difference comes first, so that a large mean cancels before it is rounded with the product. y may
+  /// alias x or residual.
   virtual void normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
-                         const float* scale, const float* shift, ConstData residual, bool relu,
-                         Data y) const = 0;
+                         const float* mean, const float* scale, const float* shift, ConstData residual,
+                         bool relu, Data y) const = 0;
 
   /// Inputs of the backward pass.
   struct Gradient {
@@ -66,26 +71,28 @@ class NormKernels {
     ConstData dy2;  ///< second contribution to the output gradient, or null
     ConstData y;    ///< output; with relu, the gradient passes where y > 0; null: no relu, or mask_from_x
     /// For relu without residual: recomputes y from x. The gradient passes where the stored y is > 0. It does
-    /// not pass where x * scale + shift is a positive number that rounds to zero in the type of y (up to
-    /// 2^-25 in float16, 2^-134 in bfloat16). So y and mask_from_x yield the same mask in every type.
+    /// not pass where normalize() yields a positive number that rounds to zero in the type of y (up to 2^-25
+    /// in float16, 2^-134 in bfloat16). So y and mask_from_x yield the same mask in every type.
     bool mask_from_x = false;
     ConstData x;                   ///< the input
     const float* scale = nullptr;  ///< as in normalize; used by mask_from_x
     const float* shift = nullptr;
-    const float* mean = nullptr;  ///< per channel
-    const float* inverse_std = nullptr;
+    const float* mean = nullptr;         ///< per channel
+    const double* mean_rest = nullptr;   ///< as in Coefficients; null: 0. Used by backward_sums
+    const float* inverse_std = nullptr;  ///< used by backward_sums
   };
 
   /// g = (dy + dy2) masked. g_out receives g unless null and may alias dy or dy2; in 16-bit types it is
   /// rounded, while the sums use the unrounded g.
   ///
-  /// sum_g[c] = sum g and sum_gx[c] = sum g * (x - mean) * inverse_std: float32 in blocks of rows, double
-  /// across blocks.
+  /// sum_g[c] = sum g and sum_gx[c] = sum g * (x - mean - mean_rest) * inverse_std: float32 in blocks of
+  /// rows, double across blocks and for mean_rest.
   virtual void backward_sums(const Lane&, std::int64_t rows, std::int64_t channels, const Gradient& gradient,
                              Data g_out, double* sum_g, double* sum_gx) const = 0;
 
   /// a, b, d for backward_apply from the group's sums = {sum_g[C], sum_gx[C]} and its coefficients `in`: a =
-  /// gamma * inverse_std, b = -a * sum_gx / count * inverse_std, d = -a * sum_g / count, in double.
+  /// gamma * inverse_std, b = -a * sum_gx / count * inverse_std, d = -a * sum_g / count - b * mean_rest, in
+  /// double.
   virtual void gradient_coefficients(const Lane&, std::int64_t channels, const double* sums,
                                      const float* gamma, Coefficients in, float* a, float* b,
                                      float* d) const = 0;

@@ -32,68 +32,100 @@ inline void merge(std::int64_t count_a, Moments& into, std::int64_t count_b, con
   }
 }
 
-/// Mean and m2 of one block of rows in two passes; the second pass finds the block in the first-level cache.
+/// A panel's per-channel values in registers.
+template <typename V>
+struct Columns {
+  V at[kMaxPieces<V>] = {};
+  void load(const Panel& panel, const float* columns) {
+    for (int k = 0; k < pieces<V>(panel); ++k) at[k] = Lanes<V>::load(columns + k * Lanes<V>::kWidth);
+  }
+  /// `values` null: all are `otherwise`.
+  void gather(const Panel& panel, std::int64_t channels, const float* values, float otherwise = 0.0F) {
+    float columns[kPanelColumns] = {};
+    if (values != nullptr)
+      gather_columns(panel, channels, values, columns);
+    else
+      for (float& column : columns) column = otherwise;
+    load(panel, columns);
+  }
+};
+
+/// The mean of a block of rows, with the rounding of sums of large numbers.
 template <typename V, typename T>
-inline void block_moments(const Panel& panel, const T* x, std::int64_t rows, Moments& block) {
+inline void rough_mean(const Panel& panel, const T* x, std::int64_t rows, Columns<V>& mean) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * panel.stride;
+    for_each_piece<V>(panel, [&](int k) { mean.at[k] += Lanes<V>::load(row + k * Lanes<V>::kWidth); });
+  }
+  const float inverse = 1.0F / static_cast<float>(rows);
+  for_each_piece<V>(panel, [&](int k) { mean.at[k] *= inverse; });
+}
+
+/// Mean and m2 of a block of rows, whose deviations from `centre` are added. Their sum, 0 for the exact mean,
+/// corrects both.
+template <typename V, typename T>
+inline void block_moments(const Panel& panel, const T* x, std::int64_t rows, const Columns<V>& centre,
+                          Moments& block) {
   using L = Lanes<V>;
   V sum[kMaxPieces<V>] = {}, square[kMaxPieces<V>] = {};
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* row = x + r * panel.stride;
-    for_each_piece<V>(panel, [&](int k) { sum[k] += L::load(row + k * L::kWidth); });
-  }
-  const float inverse = 1.0F / static_cast<float>(rows);
-  for_each_piece<V>(panel, [&](int k) { sum[k] *= inverse; });
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * panel.stride;
     for_each_piece<V>(panel, [&](int k) {
-      const V deviation = L::load(row + k * L::kWidth) - sum[k];
+      const V deviation = L::load(row + k * L::kWidth) - centre.at[k];
+      sum[k] += deviation;
       square[k] += deviation * deviation;
     });
   }
-  float mean[kPanelColumns] = {}, m2[kPanelColumns] = {};
+  float centres[kPanelColumns] = {}, sums[kPanelColumns] = {}, squares[kPanelColumns] = {};
   for_each_piece<V>(panel, [&](int k) {
-    L::store(mean + k * L::kWidth, sum[k]);
-    L::store(m2 + k * L::kWidth, square[k]);
+    L::store(centres + k * L::kWidth, centre.at[k]);
+    L::store(sums + k * L::kWidth, sum[k]);
+    L::store(squares + k * L::kWidth, square[k]);
   });
+  const double inverse = 1.0 / static_cast<double>(rows);
   for (int i = 0; i < panel.width; ++i) {
-    block.mean[i] = static_cast<double>(mean[i]);
-    block.m2[i] = static_cast<double>(m2[i]);
+    const double correction = static_cast<double>(sums[i]) * inverse;
+    const double m2 = static_cast<double>(squares[i]) - correction * static_cast<double>(sums[i]);
+    block.mean[i] = static_cast<double>(centres[i]) + correction;
+    block.m2[i] = m2 < 0.0 ? 0.0 : m2;  // by rounding only; NaN stays NaN
   }
 }
 
+/// The first block is read twice, in the first-level cache: for a rough mean, then centred on it. Later
+/// blocks are centred on the mean of those before them. Where that is far from their own, the distance is a
+/// part of the panel's m2, so the error stays small in comparison.
 template <typename V, typename T>
 inline void panel_moments(const Panel& panel, const T* x, Moments& total) {
   Moments block;
   for (std::int64_t r = 0; r < panel.rows; r += kBlockRows) {
     const std::int64_t rows = panel.rows - r < kBlockRows ? panel.rows - r : kBlockRows;
-    block_moments<V>(panel, x + panel.offset + r * panel.stride, rows, r == 0 ? total : block);
+    const T* first = x + panel.offset + r * panel.stride;
+    Columns<V> centre;
+    if (r == 0) {
+      rough_mean<V>(panel, first, rows, centre);
+    } else {
+      float means[kPanelColumns] = {};
+      for (int i = 0; i < panel.width; ++i) means[i] = static_cast<float>(total.mean[i]);
+      centre.load(panel, means);
+    }
+    block_moments<V>(panel, first, rows, centre, r == 0 ? total : block);
     if (r > 0) merge(r, total, rows, block, panel.width);
   }
 }
 
-/// A panel's per-channel values in registers.
-template <typename V>
-struct Columns {
-  V at[kMaxPieces<V>] = {};
-  void gather(const Panel& panel, std::int64_t channels, const float* values) {
-    float columns[kPanelColumns] = {};
-    gather_columns(panel, channels, values, columns);
-    for (int k = 0; k < pieces<V>(panel); ++k) at[k] = Lanes<V>::load(columns + k * Lanes<V>::kWidth);
-  }
-};
-
 template <typename V, bool kResidual, bool kRelu, typename T>
-inline void normalize_panel(const Panel& panel, std::int64_t channels, const T* x, const float* scale,
-                            const float* shift, const T* residual, T* y) {
+inline void normalize_panel(const Panel& panel, std::int64_t channels, const T* x, const float* mean,
+                            const float* scale, const float* shift, const T* residual, T* y) {
   using L = Lanes<V>;
-  Columns<V> factor, constant;
-  factor.gather(panel, channels, scale);
+  Columns<V> centre, factor, constant;
+  centre.gather(panel, channels, mean);
+  factor.gather(panel, channels, scale, 1.0F);
   constant.gather(panel, channels, shift);
   const V zero = {};
   for (std::int64_t r = 0; r < panel.rows; ++r) {
     const std::int64_t at = panel.offset + r * panel.stride;
     for_each_piece<V>(panel, [&](int k) {
-      V value = L::load(x + at + k * L::kWidth) * factor.at[k] + constant.at[k];
+      V value = (L::load(x + at + k * L::kWidth) - centre.at[k]) * factor.at[k] + constant.at[k];
       if constexpr (kResidual) value = value + L::load(residual + at + k * L::kWidth);
       if constexpr (kRelu) value = value < zero ? zero : value;
       L::store(y + at + k * L::kWidth, value);
@@ -118,15 +150,15 @@ struct Rows {
         mean(g.mean) {}
 };
 
-/// g for one piece of one row.
+/// g for one piece of one row; `centred` is x - mean.
 template <typename V, bool kSecond, Mask kMask, typename T>
-inline V gradient_at(const Rows<T>& gradient, std::int64_t at, V x, V scale, V shift) {
+inline V gradient_at(const Rows<T>& gradient, std::int64_t at, V centred, V scale, V shift) {
   using L = Lanes<V>;
   const V zero = {};
   V g = L::load(gradient.dy + at);
   if constexpr (kSecond) g = g + L::load(gradient.dy2 + at);
   if constexpr (kMask == Mask::from_y) g = L::load(gradient.y + at) > zero ? g : zero;
-  if constexpr (kMask == Mask::from_x) g = x * scale + shift > zero + kRoundedToZero<T> ? g : zero;
+  if constexpr (kMask == Mask::from_x) g = centred * scale + shift > zero + kRoundedToZero<T> ? g : zero;
   return g;
 }
 
@@ -147,11 +179,11 @@ inline void backward_sums_panel(const Panel& panel, std::int64_t channels, const
       const std::int64_t row = panel.offset + r * panel.stride;
       for_each_piece<V>(panel, [&](int k) {
         const std::int64_t at = row + k * L::kWidth;
-        const V x = L::load(gradient.x + at);
-        const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
+        const V centred = L::load(gradient.x + at) - mean.at[k];
+        const V g = gradient_at<V, kSecond, kMask>(gradient, at, centred, scale.at[k], shift.at[k]);
         if constexpr (kWrite) L::store(g_out + at, g);
         g_sum[k] += g;
-        gx_sum[k] += g * (x - mean.at[k]);
+        gx_sum[k] += g * centred;
       });
     }
     float g_columns[kPanelColumns] = {}, gx_columns[kPanelColumns] = {};
@@ -185,9 +217,9 @@ inline void backward_apply_panel(const Panel& panel, std::int64_t channels, cons
     const std::int64_t row = panel.offset + r * panel.stride;
     for_each_piece<V>(panel, [&](int k) {
       const std::int64_t at = row + k * L::kWidth;
-      const V x = L::load(gradient.x + at);
-      const V g = gradient_at<V, kSecond, kMask>(gradient, at, x, scale.at[k], shift.at[k]);
-      L::store(dx + at, factor.at[k] * g + slope.at[k] * (x - mean.at[k]) + constant.at[k]);
+      const V centred = L::load(gradient.x + at) - mean.at[k];
+      const V g = gradient_at<V, kSecond, kMask>(gradient, at, centred, scale.at[k], shift.at[k]);
+      L::store(dx + at, factor.at[k] * g + slope.at[k] * centred + constant.at[k]);
     });
   }
 }
@@ -218,11 +250,14 @@ inline void set_channel(const NormKernels::Coefficients& out, std::int64_t c, do
   const double scale = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
   const double shift = beta == nullptr ? 0.0 : static_cast<double>(beta[c]);
   const double inverse_std = 1.0 / __builtin_sqrt(variance + epsilon);
+  const float rounded_mean = static_cast<float>(mean);
+  const double rest = mean - static_cast<double>(rounded_mean);
   out.precise_inverse_std[c] = inverse_std;
-  out.mean[c] = static_cast<float>(mean);
+  out.mean[c] = rounded_mean;
+  out.mean_rest[c] = rest;
   out.inverse_std[c] = static_cast<float>(inverse_std);
   out.scale[c] = static_cast<float>(scale * inverse_std);
-  out.shift[c] = static_cast<float>(shift - mean * scale * inverse_std);
+  out.shift[c] = static_cast<float>(shift - rest * scale * inverse_std);
 }
 
 template <typename T>
@@ -300,8 +335,8 @@ class Norm final : public NormKernels {
 
   void moving_average(const Lane&, std::int64_t channels, const double* total, double momentum,
                       float* moving_mean, float* moving_variance) const override {
-    if (total[0] == 0) return;
-    const double degrees = total[0] - 1.0 > 1.0 ? total[0] - 1.0 : 1.0;
+    if (total[0] <= 1) return;
+    const double degrees = total[0] - 1.0;
     for (std::int64_t c = 0; c < channels; ++c) {
       const double unbiased = total[1 + channels + c] / degrees;
       moving_mean[c] = static_cast<float>(momentum * static_cast<double>(moving_mean[c]) +
@@ -311,15 +346,16 @@ class Norm final : public NormKernels {
     }
   }
 
-  void normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x, const float* scale,
-                 const float* shift, ConstData residual, bool relu, Data y) const override {
+  void normalize(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x, const float* mean,
+                 const float* scale, const float* shift, ConstData residual, bool relu,
+                 Data y) const override {
     with_type(x.type(), [&]<typename T>(T) {
       const T *from = x.as<T>(), *added = residual.as<T>();
       T* to = y.as<T>();
       with_flag(residual != nullptr, [&]<typename R>(R) {
         with_flag(relu, [&]<typename A>(A) {
           for_each_panel(rows, channels, [&]<typename V>(const Panel& panel, V) {
-            normalize_panel<V, R::value, A::value>(panel, channels, from, scale, shift, added, to);
+            normalize_panel<V, R::value, A::value>(panel, channels, from, mean, scale, shift, added, to);
           });
         });
       });
@@ -342,7 +378,10 @@ class Norm final : public NormKernels {
         });
       });
     });
-    for (std::int64_t c = 0; c < channels; ++c) sum_gx[c] *= static_cast<double>(gradient.inverse_std[c]);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double rest = gradient.mean_rest == nullptr ? 0.0 : gradient.mean_rest[c];
+      sum_gx[c] = (sum_gx[c] - rest * sum_g[c]) * static_cast<double>(gradient.inverse_std[c]);
+    }
   }
 
   void gradient_coefficients(const Lane&, std::int64_t channels, const double* sums, const float* gamma,
@@ -351,9 +390,10 @@ class Norm final : public NormKernels {
     for (std::int64_t c = 0; c < channels; ++c) {
       const double inverse_std = in.precise_inverse_std[c];
       const double factor = (gamma == nullptr ? 1.0 : static_cast<double>(gamma[c])) * inverse_std;
+      const double slope = -factor * sums[channels + c] / count * inverse_std;
       a[c] = static_cast<float>(factor);
-      b[c] = static_cast<float>(-factor * sums[channels + c] / count * inverse_std);
-      d[c] = static_cast<float>(-factor * sums[c] / count);
+      b[c] = static_cast<float>(slope);
+      d[c] = static_cast<float>(-factor * sums[c] / count - slope * in.mean_rest[c]);
     }
   }
 

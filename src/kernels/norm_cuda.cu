@@ -63,11 +63,14 @@ inline __device__ void set_channel(const NormKernels::Coefficients& out, std::in
   const double scale = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
   const double shift = beta == nullptr ? 0.0 : static_cast<double>(beta[c]);
   const double inverse_std = 1.0 / sqrt(variance + epsilon);
+  const float rounded_mean = static_cast<float>(mean);
+  const double rest = mean - static_cast<double>(rounded_mean);
   out.precise_inverse_std[c] = inverse_std;
-  out.mean[c] = static_cast<float>(mean);
+  out.mean[c] = rounded_mean;
+  out.mean_rest[c] = rest;
   out.inverse_std[c] = static_cast<float>(inverse_std);
   out.scale[c] = static_cast<float>(scale * inverse_std);
-  out.shift[c] = static_cast<float>(shift - mean * scale * inverse_std);
+  out.shift[c] = static_cast<float>(shift - rest * scale * inverse_std);
 }
 struct SetCoefficients {
   std::int64_t channels;
@@ -100,8 +103,8 @@ struct MovingAverage {
   float* mean;
   float* variance;
   __device__ void operator()(std::int64_t c) const {
-    if (total[0] == 0) return;
-    const double degrees = total[0] - 1.0 > 1.0 ? total[0] - 1.0 : 1.0;
+    if (total[0] <= 1) return;
+    const double degrees = total[0] - 1.0;
     const double unbiased = total[1 + channels + c] / degrees;
     mean[c] = static_cast<float>(momentum * static_cast<double>(mean[c]) + (1.0 - momentum) * total[1 + c]);
     variance[c] =
@@ -119,9 +122,10 @@ struct GradientCoefficients {
   __device__ void operator()(std::int64_t c) const {
     const double count = *in.count, inverse_std = in.precise_inverse_std[c];
     const double factor = (gamma == nullptr ? 1.0 : static_cast<double>(gamma[c])) * inverse_std;
+    const double slope = -factor * sums[channels + c] / count * inverse_std;
     a[c] = static_cast<float>(factor);
-    b[c] = static_cast<float>(-factor * sums[channels + c] / count * inverse_std);
-    d[c] = static_cast<float>(-factor * sums[c] / count);
+    b[c] = static_cast<float>(slope);
+    d[c] = static_cast<float>(-factor * sums[c] / count - slope * in.mean_rest[c]);
   }
 };
 struct ToFloat {
@@ -129,23 +133,30 @@ struct ToFloat {
   float* to;
   __device__ void operator()(std::int64_t i) const { to[i] = static_cast<float>(from[i]); }
 };
+
 // Passes over the activations
 // -------------------------------------------------------------------------------------------------------------
 
 template <bool kResidual, bool kRelu, typename T>
 struct Normalize {
   const T* x;
+  const float* mean;
   const float* scale;
   const float* shift;
   const T* residual;
   T* y;
   template <typename V>
   struct Kept {
-    Pack<V::kWidth> scale, shift;
+    Pack<V::kWidth> mean, scale, shift;
   };
   template <typename V>
   __device__ Kept<V> column(std::int64_t channel) const {
-    return {OneByOne<V::kWidth>::load(scale + channel), OneByOne<V::kWidth>::load(shift + channel)};
+    Kept<V> kept{{}, {}, OneByOne<V::kWidth>::load(shift + channel)};
+    for (int k = 0; k < V::kWidth; ++k) {
+      kept.mean.at[k] = mean == nullptr ? 0.0F : mean[channel + k];
+      kept.scale.at[k] = scale == nullptr ? 1.0F : scale[channel + k];
+    }
+    return kept;
   }
   template <typename V>
   __device__ void row(const Kept<V>& kept, std::int64_t at, std::int64_t) const {
@@ -153,7 +164,7 @@ struct Normalize {
     Pack<V::kWidth> other{};
     if (kResidual) other = V::load(residual + at);
     for (int k = 0; k < V::kWidth; ++k) {
-      value.at[k] = value.at[k] * kept.scale.at[k] + kept.shift.at[k];
+      value.at[k] = (value.at[k] - kept.mean.at[k]) * kept.scale.at[k] + kept.shift.at[k];
       if (kResidual) value.at[k] += other.at[k];
       if (kRelu) value.at[k] = positive_part(value.at[k]);
     }
@@ -180,10 +191,10 @@ struct Rows {
   bool wide(const T* written) const { return wide_aligned(x, dy, dy2, y, written); }
 };
 
-/// A piece of a row in the backward pass: x, and g of norm.h's Gradient.
+/// A piece of a row in the backward pass: x - mean, and g of norm.h's Gradient.
 template <typename V>
 struct Row {
-  Pack<V::kWidth> x, g;
+  Pack<V::kWidth> centred, g;
 };
 template <typename V>
 struct MaskKept {
@@ -202,6 +213,7 @@ __device__ MaskKept<V> mask_kept(const Rows<T>& gradient, std::int64_t channel) 
 template <typename V, typename T>
 __device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept, std::int64_t at) {
   Row<V> row{V::load(gradient.x + at), V::load(gradient.dy + at)};
+  for (int k = 0; k < V::kWidth; ++k) row.centred.at[k] -= kept.mean.at[k];
   if (gradient.dy2 != nullptr) {
     const auto second = V::load(gradient.dy2 + at);
     for (int k = 0; k < V::kWidth; ++k) row.g.at[k] += second.at[k];
@@ -209,7 +221,7 @@ __device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept,
   if (gradient.mask_from_x) {
     for (int k = 0; k < V::kWidth; ++k)
       row.g.at[k] =
-          row.x.at[k] * kept.scale.at[k] + kept.shift.at[k] > kRoundedToZero<T> ? row.g.at[k] : 0.0F;
+          row.centred.at[k] * kept.scale.at[k] + kept.shift.at[k] > kRoundedToZero<T> ? row.g.at[k] : 0.0F;
   } else if (gradient.y != nullptr) {
     const auto output = V::load(gradient.y + at);
     for (int k = 0; k < V::kWidth; ++k) row.g.at[k] = output.at[k] > 0.0F ? row.g.at[k] : 0.0F;
@@ -231,17 +243,19 @@ struct BackwardSums {
     if (g_out != nullptr) V::store(g_out + at, row.g);
     for (int k = 0; k < V::kWidth; ++k) {
       sums[0].at[k] += row.g.at[k];
-      sums[1].at[k] += row.g.at[k] * (row.x.at[k] - kept.mean.at[k]);
+      sums[1].at[k] += row.g.at[k] * row.centred.at[k];
     }
   }
 };
 struct WriteBackwardSums {
+  const double* mean_rest;
   const float* inverse_std;
   double* sum_g;
   double* sum_gx;
   __device__ void operator()(std::int64_t channel, const double* sums) const {
+    const double rest = mean_rest == nullptr ? 0.0 : mean_rest[channel];
     sum_g[channel] = sums[0];
-    sum_gx[channel] = sums[1] * static_cast<double>(inverse_std[channel]);
+    sum_gx[channel] = (sums[1] - rest * sums[0]) * static_cast<double>(inverse_std[channel]);
   }
 };
 
@@ -268,8 +282,7 @@ struct BackwardApply {
     const Row<V> from = gradient_row<V>(gradient, kept.mask, at);
     Pack<V::kWidth> result;
     for (int k = 0; k < V::kWidth; ++k)
-      result.at[k] =
-          kept.a.at[k] * from.g.at[k] + kept.b.at[k] * (from.x.at[k] - kept.mask.mean.at[k]) + kept.d.at[k];
+      result.at[k] = kept.a.at[k] * from.g.at[k] + kept.b.at[k] * from.centred.at[k] + kept.d.at[k];
     V::store(dx + at, result);
   }
 };
@@ -325,13 +338,15 @@ class Norm final : public NormKernels {
                      MovingAverage{channels, total, momentum, moving_mean, moving_variance});
   }
 
-  void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* scale,
-                 const float* shift, ConstData residual, bool relu, Data y) const override {
+  void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* mean,
+                 const float* scale, const float* shift, ConstData residual, bool relu,
+                 Data y) const override {
     const bool wide = wide_aligned(x, residual, y);
     with_type(x.type(), [&]<typename T>(T) {
       const auto run = [&]<bool kResidual, bool kRelu>() {
-        map_columns(lane, "normalize", rows, channels, wide,
-                    Normalize<kResidual, kRelu, T>{x.as<T>(), scale, shift, residual.as<T>(), y.as<T>()});
+        map_columns(
+            lane, "normalize", rows, channels, wide,
+            Normalize<kResidual, kRelu, T>{x.as<T>(), mean, scale, shift, residual.as<T>(), y.as<T>()});
       };
       if (residual != nullptr && relu)
         run.template operator()<true, true>();
@@ -350,7 +365,7 @@ class Norm final : public NormKernels {
       const Rows<T> typed(gradient);
       T* g = g_out.as<T>();
       sum_columns<2>(lane, "backward_sums", rows, channels, typed.wide(g), BackwardSums<T>{typed, g},
-                     WriteBackwardSums{gradient.inverse_std, sum_g, sum_gx});
+                     WriteBackwardSums{gradient.mean_rest, gradient.inverse_std, sum_g, sum_gx});
     });
   }
 

@@ -61,16 +61,20 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
     const double counted = static_cast<double>(count), share = counted / (done + counted),
                  weight = done * share;
     for (int k = 0; k < kWidth; ++k) {
-      float sum = 0.0F, square = 0.0F;
+      float sum = 0.0F, rest = 0.0F, square = 0.0F;
 #pragma unroll
       for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // rows past the last are 0
       const float centre = sum * inverse;
 #pragma unroll
       for (int i = 0; i < kCentred; ++i) {
-        const float deviation = values[i].at[k] - centre;
-        square += i < count ? deviation * deviation : 0.0F;
+        const float deviation = i < count ? values[i].at[k] - centre : 0.0F;
+        rest += deviation;
+        square += deviation * deviation;
       }
-      const double delta = static_cast<double>(centre) - mean[k];
+      const float correction = rest * inverse;  // the sum of large numbers was rounded
+      square -= rest * correction;
+      square = square < 0.0F ? 0.0F : square;  // by rounding only; NaN stays NaN
+      const double delta = static_cast<double>(centre) + static_cast<double>(correction) - mean[k];
       mean[k] += delta * share;
       m2[k] += static_cast<double>(square) + delta * delta * weight;
     }

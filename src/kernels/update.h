@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Optimizer updates, each in one fused pass over a flat range. They are element-wise with a fixed rounding
-// order, so any split of the range has the same bits. The reference table of docs/optimizers.md lists the
-// rules. This header uses plain types only (isa.h).
+// order, so any split of the range has the same bits. kernels/rules.h lists the rules. This header uses plain
+// types only (isa.h).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,22 @@ struct RowUpdate {
   bool others = true;
 };
 
+inline constexpr int kMostSlots = 3, kRuleBytes = 48;
+
+/// One step of an element-wise rule, made by rule_step() of kernels/rules.h.
+struct RuleStep {
+  int rule = -1;  ///< its number in the list of rules
+  /// Weight decay. Before the rule, `coupled` w is added to the gradient, and w is multiplied by `kept`.
+  float coupled = 0, kept = 1;
+  bool decays() const { return coupled != 0 || kept != 1; }
+  alignas(8) unsigned char numbers[kRuleBytes] = {};  ///< those of the rule
+};
+
+/// Where a range's slots are; unused ones are null.
+struct RuleSlots {
+  float* at[kMostSlots] = {};
+};
+
 class UpdateKernels {
  public:
   virtual ~UpdateKernels();
@@ -32,26 +48,13 @@ class UpdateKernels {
   /// device memory, or pinned memory that the host reads.
   virtual void unscale(const Lane&, std::int64_t count, float factor, float* g,
                        std::int32_t* not_finite) const = 0;
-  /// w -= lr * g.
-  virtual void gradient_descent(const Lane&, std::int64_t count, float* w, const float* g,
-                                float lr) const = 0;
-  /// a = mu * a + g; w -= lr * a, or with nesterov w -= lr * g + lr * mu * a (the new a). Sutskever et al.
-  /// 2013.
-  virtual void momentum(const Lane&, std::int64_t count, float* w, const float* g, float* a, float lr,
-                        float mu, bool nesterov) const = 0;
-  /// m += (1 - beta1) (g - m); v += (1 - beta2) (g^2 - v); w -= alpha * m / (sqrt(v) + epsilon). The caller
-  /// computes alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t). Kingma and Ba 2015, arXiv:1412.6980, section 2,
-  /// last paragraph.
-  virtual void adam(const Lane&, std::int64_t count, float* w, const float* g, float* m, float* v,
-                    float alpha, float beta1, float beta2, float epsilon) const = 0;
-
-  /// The same updates for table rows; w, a, m and v begin with row 0 of the table. The bits are those of the
-  /// calls above with a gradient that is zero in the rows without one.
-  virtual void gradient_descent_rows(const Lane&, const RowUpdate&, float* w, float lr) const = 0;
-  virtual void momentum_rows(const Lane&, const RowUpdate&, float* w, float* a, float lr, float mu,
-                             bool nesterov) const = 0;
-  virtual void adam_rows(const Lane&, const RowUpdate&, float* w, float* m, float* v, float alpha,
-                         float beta1, float beta2, float epsilon) const = 0;
+  /// A step of a rule for `count` elements: w, the gradients g and the slots.
+  virtual void apply(const Lane&, const RuleStep&, std::int64_t count, float* w, const float* g,
+                     const RuleSlots& slots) const = 0;
+  /// The same for table rows; w and the slots begin with row 0 of the table. The bits are those of apply()
+  /// with a gradient that is zero in the rows without one.
+  virtual void apply_rows(const Lane&, const RuleStep&, const RowUpdate&, float* w,
+                          const RuleSlots& slots) const = 0;
 };
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/rules.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -31,72 +32,62 @@ struct Unscale {
   }
 };
 
-// The rules: apply<V>(element, gradient of the element).
-
-struct GradientDescent {
+/// A rule of kernels/rules.h for a few adjacent elements.
+template <typename Rule>
+struct Elements {
+  Rule rule;
+  float coupled, kept;
+  bool decays;
   float* w;
-  float lr;
+  RuleSlots slots;
   template <typename V>
   __device__ void apply(std::int64_t i, const Pack<V::kWidth>& gradient) const {
     auto weight = V::load(w + i);
-    for (int k = 0; k < V::kWidth; ++k) weight.at[k] -= lr * gradient.at[k];
+    Pack<V::kWidth> slot[Rule::kSlots + 1];
+    for (int s = 0; s < Rule::kSlots; ++s) slot[s] = V::load(slots.at[s] + i);
+    for (int k = 0; k < V::kWidth; ++k) {
+      float g = gradient.at[k];
+      if (decays) {
+        g += coupled * weight.at[k];
+        weight.at[k] *= kept;
+      }
+      float own[Rule::kSlots + 1];
+      for (int s = 0; s < Rule::kSlots; ++s) own[s] = slot[s].at[k];
+      rule.apply(weight.at[k], g, own);
+      for (int s = 0; s < Rule::kSlots; ++s) slot[s].at[k] = own[s];
+    }
+    for (int s = 0; s < Rule::kSlots; ++s) V::store(slots.at[s] + i, slot[s]);
     V::store(w + i, weight);
   }
 };
 
-template <bool kNesterov>
-struct Momentum {
-  float* w;
-  float* a;
-  float lr, mu, lr_mu;
-  template <typename V>
-  __device__ void apply(std::int64_t i, const Pack<V::kWidth>& gradient) const {
-    auto weight = V::load(w + i), velocity = V::load(a + i);
-    for (int k = 0; k < V::kWidth; ++k) {
-      velocity.at[k] = mu * velocity.at[k] + gradient.at[k];
-      weight.at[k] -= kNesterov ? lr * gradient.at[k] + lr_mu * velocity.at[k] : lr * velocity.at[k];
-    }
-    V::store(a + i, velocity);
-    V::store(w + i, weight);
-  }
-};
+template <typename Rule>
+Elements<Rule> elements(const Rule& rule, const RuleStep& step, float* w, const RuleSlots& slots) {
+  return {rule, step.coupled, step.kept, step.decays(), w, slots};
+}
 
-struct Adam {
-  float* w;
-  float* m;
-  float* v;
-  float alpha, gain1, gain2, epsilon;
-  template <typename V>
-  __device__ void apply(std::int64_t i, const Pack<V::kWidth>& gradient) const {
-    auto weight = V::load(w + i), first = V::load(m + i), second = V::load(v + i);
-    for (int k = 0; k < V::kWidth; ++k) {
-      first.at[k] += gain1 * (gradient.at[k] - first.at[k]);
-      second.at[k] += gain2 * (gradient.at[k] * gradient.at[k] - second.at[k]);
-      weight.at[k] -= alpha * first.at[k] / (sqrtf(second.at[k]) + epsilon);
-    }
-    V::store(m + i, first);
-    V::store(v + i, second);
-    V::store(w + i, weight);
-  }
-};
+/// w and the slots are aligned for Wide.
+bool wide_aligned_all(float* w, const RuleSlots& slots) {
+  return wide_aligned(w, slots.at[0], slots.at[1], slots.at[2]);
+}
 
 /// A flat range with a gradient for each element.
-template <typename Rule>
+template <typename All>
 struct Dense {
-  Rule rule;
+  All elements;
   const float* g;
   template <typename V>
   __device__ void run(std::int64_t i) const {
-    rule.template apply<V>(i, V::load(g + i));
+    elements.template apply<V>(i, V::load(g + i));
   }
 };
 
 /// Rows are the table's rows from update.first on; columns are its numbers. Each thread searches the list for
 /// its row's gradient: the threads of a row take the same path, and the list is small compared with the
 /// table.
-template <typename Rule>
+template <typename All>
 struct AllRows {
-  Rule rule;
+  All elements;
   RowUpdate update;
   template <typename V>
   __device__ std::int64_t column(std::int64_t number) const {
@@ -116,14 +107,14 @@ struct AllRows {
     Pack<V::kWidth> gradient = {};
     if (low < update.count && update.rows[low] == row)
       gradient = V::load(update.values + low * update.width + number);
-    rule.template apply<V>(update.first * update.width + at, gradient);
+    elements.template apply<V>(update.first * update.width + at, gradient);
   }
 };
 
 /// Rows are those with a gradient; columns are their numbers.
-template <typename Rule>
+template <typename All>
 struct GivenRows {
-  Rule rule;
+  All elements;
   RowUpdate update;
   template <typename V>
   __device__ std::int64_t column(std::int64_t number) const {
@@ -133,19 +124,24 @@ struct GivenRows {
   __device__ void row(std::int64_t number, std::int64_t at, std::int64_t k) const {
     const std::int64_t row = update.rows[k];
     if (row < update.first || row >= update.last) return;
-    rule.template apply<V>(row * update.width + number, V::load(update.values + at));
+    elements.template apply<V>(row * update.width + number, V::load(update.values + at));
   }
 };
 
 /// `wide`: the table's addresses are aligned for Wide.
-template <typename Rule>
-void move_rows(const Lane& lane, const char* name, const RowUpdate& update, bool wide, const Rule& rule) {
+template <typename All>
+void move_rows(const Lane& lane, const char* name, const RowUpdate& update, bool wide, const All& elements) {
   if (update.others)
     map_columns(lane, name, update.last - update.first, update.width, wide && wide_aligned(update.values),
-                AllRows<Rule>{rule, update});
+                AllRows<All>{elements, update});
   else
     map_columns(lane, name, update.count, update.width, wide && wide_aligned(update.values),
-                GivenRows<Rule>{rule, update});
+                GivenRows<All>{elements, update});
+}
+
+template <typename All>
+void move_all(const Lane& lane, std::int64_t count, bool wide, const All& elements, const float* g) {
+  for_each_element(lane, "update", count, wide && wide_aligned(g), Dense<All>{elements, g});
 }
 
 class Update final : public UpdateKernels {
@@ -155,43 +151,18 @@ class Update final : public UpdateKernels {
     for_each_element(lane, "unscale", count, wide_aligned(g), Unscale{factor, g, not_finite});
   }
 
-  void gradient_descent(const Lane& lane, std::int64_t count, float* w, const float* g,
-                        float lr) const override {
-    for_each_element(lane, "gradient_descent", count, wide_aligned(w, g), Dense<GradientDescent>{{w, lr}, g});
+  void apply(const Lane& lane, const RuleStep& step, std::int64_t count, float* w, const float* g,
+             const RuleSlots& slots) const override {
+    Rules::with(step, [&](const auto& rule) {
+      move_all(lane, count, wide_aligned_all(w, slots), elements(rule, step, w, slots), g);
+    });
   }
 
-  void momentum(const Lane& lane, std::int64_t count, float* w, const float* g, float* a, float lr, float mu,
-                bool nesterov) const override {
-    if (nesterov)
-      for_each_element(lane, "momentum", count, wide_aligned(w, g, a),
-                       Dense<Momentum<true>>{{w, a, lr, mu, lr * mu}, g});
-    else
-      for_each_element(lane, "momentum", count, wide_aligned(w, g, a),
-                       Dense<Momentum<false>>{{w, a, lr, mu, lr * mu}, g});
-  }
-
-  void adam(const Lane& lane, std::int64_t count, float* w, const float* g, float* m, float* v, float alpha,
-            float beta1, float beta2, float epsilon) const override {
-    for_each_element(lane, "adam", count, wide_aligned(w, g, m, v),
-                     Dense<Adam>{{w, m, v, alpha, 1.0F - beta1, 1.0F - beta2, epsilon}, g});
-  }
-
-  void gradient_descent_rows(const Lane& lane, const RowUpdate& update, float* w, float lr) const override {
-    move_rows(lane, "gradient_descent_rows", update, wide_aligned(w), GradientDescent{w, lr});
-  }
-
-  void momentum_rows(const Lane& lane, const RowUpdate& update, float* w, float* a, float lr, float mu,
-                     bool nesterov) const override {
-    if (nesterov)
-      move_rows(lane, "momentum_rows", update, wide_aligned(w, a), Momentum<true>{w, a, lr, mu, lr * mu});
-    else
-      move_rows(lane, "momentum_rows", update, wide_aligned(w, a), Momentum<false>{w, a, lr, mu, lr * mu});
-  }
-
-  void adam_rows(const Lane& lane, const RowUpdate& update, float* w, float* m, float* v, float alpha,
-                 float beta1, float beta2, float epsilon) const override {
-    move_rows(lane, "adam_rows", update, wide_aligned(w, m, v),
-              Adam{w, m, v, alpha, 1.0F - beta1, 1.0F - beta2, epsilon});
+  void apply_rows(const Lane& lane, const RuleStep& step, const RowUpdate& update, float* w,
+                  const RuleSlots& slots) const override {
+    Rules::with(step, [&](const auto& rule) {
+      move_rows(lane, "update of rows", update, wide_aligned_all(w, slots), elements(rule, step, w, slots));
+    });
   }
 };
 

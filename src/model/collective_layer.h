@@ -33,6 +33,9 @@ class CollectiveLayer : public Layer {
     std::span<const double* const> totals;
   };
 
+  /// False: the layer needs no sums, because its statistics are fixed. Only forward() and backward() are
+  /// called then. Valid after declare().
+  virtual bool synchronises() const { return true; }
   /// Valid after infer().
   virtual CollectiveTraits collective_traits() const = 0;
   /// The local part of the forward pass: fills `leaf` (on the device) for one microshard. Also called with

@@ -12,11 +12,20 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "core/name_pattern.h"
 #include "model/collective_layer.h"
 
 namespace lockstep {
+
+/// A pattern of names of layers and of variables that are frozen.
+struct FreezeRule {
+  NamePattern pattern;
+  std::string where = {};  ///< in the configuration, for messages
+};
 
 class Graph {
  public:
@@ -26,12 +35,16 @@ class Graph {
   /// Adds a layer and infers its shapes. `inputs` are names of earlier nodes ("split1:1" is the second output
   /// of split1); empty means the last node added. `where` is the position in the configuration, for messages.
   /// `shared_with` names an earlier layer of the same kind whose variables this layer uses, as in a siamese
-  /// net.
+  /// net. `trainable` false freezes the layer's variables.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
-           const std::string& shared_with = {});
+           const std::string& shared_with = {}, bool trainable = true);
   /// Adds an output of the model: "layer", or "layer:1" for the second output of a layer. Without a call, the
   /// first output of the last layer is the only one. Call before finish().
   void add_output(const std::string& name, const std::string& where = {});
+  /// Freezes layers, and single variables. Call before finish(), which throws Error(config) for a pattern
+  /// that matches nothing. finish() also freezes a layer to which no loss sends a gradient, because every
+  /// path to a loss passes a stop_gradient.
+  void freeze(std::vector<FreezeRule> rules) { freeze_ = std::move(rules); }
   /// Sets the type of the activations: float32, or a 16-bit type. Layers that compute in float32 get a cast
   /// before them, and so do the losses. Call before calls().
   void hold_activations_as(DType type) { type_ = type; }
@@ -52,8 +65,10 @@ class Graph {
     std::vector<Shape> outputs;
     int fused_into = -1;                                  ///< the node that computes it, or -1
     int shared_with = -1;                                 ///< the node whose variables it uses, or -1
+    bool trainable = true;                                ///< false: its variables are frozen
     std::string where;                                    ///< in the configuration, for messages
-    std::int64_t parameters = 0, trainable_elements = 0;  ///< without and with alignment gaps
+    std::int64_t parameters = 0, trainable_elements = 0;  ///< trainable, without and with alignment gaps
+    std::int64_t frozen_parameters = 0;                   ///< that would be trainable otherwise
     int first_variable = 0, last_variable = 0;  ///< numbers of its own variables in the store: [first, last)
   };
   std::span<const Node> nodes() const { return nodes_; }
@@ -65,7 +80,7 @@ class Graph {
   /// One call of a layer or of a cast, with the values that it reads and writes. Value 0 is the features.
   struct Operation {
     Layer* layer;
-    CollectiveLayer* collective;  ///< the same layer if it is a CollectiveLayer, else null
+    CollectiveLayer* collective;  ///< the same layer if it synchronises, else null
     LayerTraits traits;           ///< after fusion
     std::vector<int> inputs, outputs;
     int node;               ///< the node that it comes from; -1: a cast
@@ -104,13 +119,22 @@ class Graph {
   std::string described(Source source) const;
   int sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const;
   void declare(Node& node, VariableStore& variables);
+  std::vector<bool> reached_by_losses() const;
+  void freeze_layers();
+  bool is_frozen(const Node& node, const std::string& variable) const;
+  void check_frozen(const VariableStore& variables) const;
   bool only_consumer(int producer, int consumer) const;
   void fuse();
   void fuse_addition(int addition);
+  void require_size(const Node& node, std::string_view what, const lockstep::Shape& shape,
+                    std::int64_t samples) const;
 
   Shape features_;
   DType type_ = DType::f32;
+  std::vector<FreezeRule> freeze_;
   std::vector<Node> nodes_;
+  std::unordered_map<std::string, int> node_of_name_;
+  std::vector<std::vector<int>> readers_;  ///< of each node, while layers are fused
   std::vector<Source> outputs_;
 };
 
@@ -119,13 +143,17 @@ struct LayerDraft {
   std::unique_ptr<Layer> layer;
   std::vector<std::string> inputs;
   std::string where, shared_with;
+  bool trainable = true;
 };
 /// Reads the configuration's list of layers (`relu`, `dropout: {rate: 0.2}`). Every layer takes the options
 /// of common_layer_table() in addition to its own. Needs no data. Throws Error(config) with positions.
-std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers);
+/// `other_names`: what may stand in such a list before it is expanded (blocks); an unknown name may be meant
+/// as one of them.
+std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers,
+                                           std::span<const std::string> other_names = {});
 /// The same as a graph, for samples of the shape `features`.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
-/// The options that every layer takes: name, inputs, shared_with.
+/// The options that every layer takes: name, inputs, shared_with, trainable.
 std::span<const ParamSpec> common_layer_table();
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 // Makes a Graph from the configuration's list of layers.
 #include "core/named_options.h"
 #include "model/graph.h"
+#include "model/layer_name.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
@@ -18,40 +19,61 @@ constexpr ParamSpec kCommonTable[] = {
      "names of the layers that it reads; the default is the layer before it"},
     {"shared_with", ParamType::string, "null", "",
      "an earlier layer of the same kind whose variables it uses, as in a siamese net"},
+    {"trainable", ParamType::boolean, "true", "",
+     "false: the layer is frozen: its variables keep their values, and batch_norm normalises with its moving "
+     "statistics"},
 };
+
+const LayerEntry& find_layer(const NamedOptions& named, std::span<const std::string> other_names) {
+  std::vector<std::string_view> known;
+  for (const LayerEntry& entry : layer_table()) {
+    if (entry.name == named.name) return entry;
+    known.push_back(entry.name);
+  }
+  known.insert(known.end(), other_names.begin(), other_names.end());
+  throw_unknown_name(named, "layer", known);
+}
+
+/// `number`: of the layer among those of its kind, from 1.
+LayerDraft draft(const NamedOptions& named, const LayerEntry& entry, int number, ErrorCollector& mistakes) {
+  std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
+  table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
+  const Params params(named.options, table, "layer " + named.name, mistakes);
+  std::string name = params.has("name") ? params.string("name") : fmt::format("{}{}", named.name, number);
+  if (const std::string wrong = wrong_in_layer_name(name); !wrong.empty())
+    throw params.error("name", fmt::format("'{}' is not a layer name: {}", printable(name), wrong),
+                       std::string(kLayerNameRule));
+  return {entry.create(std::move(name), params),
+          params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
+          named.options.overridden.empty() ? named.where : named.options.overridden,
+          params.has("shared_with") ? params.string("shared_with") : std::string{},
+          params.boolean("trainable")};
+}
 
 }  // namespace
 
 std::span<const ParamSpec> common_layer_table() { return kCommonTable; }
 
-std::vector<LayerDraft> layers_from_config(const Node& layers) {
+std::vector<LayerDraft> layers_from_config(const Node& layers, std::span<const std::string> other_names) {
   if (layers.kind != Node::Kind::list || layers.items.empty())
     throw Error(ErrorKind::config, "model.layers must be a list of layers", layers.where);
   std::vector<LayerDraft> drafts;
   std::map<std::string, int> count;
-  for (const Node& item : layers.items) {
-    const NamedOptions named = named_options(item, "layer");
-    const LayerEntry& entry = find_entry(layer_table(), named, "layer");
-    std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
-    table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
-    const Params params(named.options, table, "layer " + named.name);
-    const int number = ++count[named.name];
-    std::string name = params.has("name") ? params.string("name") : fmt::format("{}{}", named.name, number);
-    if (name.empty() || name.find_first_of(" \t\n") != std::string::npos || name.front() == '/' ||
-        name.back() == '/')
-      throw params.error("name", fmt::format("'{}' is not a layer name", name),
-                         "A name is not empty, has no blanks, and neither begins nor ends with '/'.");
-    drafts.push_back({entry.create(std::move(name), params),
-                      params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
-                      named.where, params.has("shared_with") ? params.string("shared_with") : std::string{}});
-  }
+  ErrorCollector mistakes;
+  for (const Node& item : layers.items)
+    mistakes.attempt([&] {
+      const NamedOptions named = named_options(item, "layer");
+      drafts.push_back(draft(named, find_layer(named, other_names), ++count[named.name], mistakes));
+    });
+  mistakes.throw_if_any();
   return drafts;
 }
 
 Graph graph_from_config(const Node& layers, const Shape& features) {
   Graph graph(features);
   for (LayerDraft& draft : layers_from_config(layers))
-    graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where, draft.shared_with);
+    graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where, draft.shared_with,
+              draft.trainable);
   return graph;
 }
 

@@ -127,7 +127,7 @@ void Heads::expect_columns(std::int64_t columns) {
             throw Error(ErrorKind::config, fmt::format("label_table has {} for class {}, which is not {}",
                                                        value, row, allowed.wanted));
     } catch (const Error& error) {
-      if (!error.where().empty() || head.name.empty()) throw;
+      if (!error.where().empty()) throw;
       throw Error(error.kind(), head.prefix() + error.what_happened(), head.where, error.advice());
     }
   }

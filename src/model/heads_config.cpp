@@ -4,8 +4,10 @@
 // Makes Heads from the configuration's section `model`.
 #include <algorithm>
 
+#include "core/named_options.h"
 #include "core/scalar.h"
 #include "model/heads.h"
+#include "model/layer_name.h"
 
 namespace lockstep {
 
@@ -16,8 +18,8 @@ constexpr ParamSpec kTable[] = {
     {"output", ParamType::string, "null", "layer, layer:1, or null",
      "The layer whose output the loss reads. null: the last layer."},
     {"loss", ParamType::node, "softmax_cross_entropy", "", "See the list of losses."},
-    {"weight", ParamType::real, "1", ">= 0", "Factor of its loss in the sum."},
-    {"labels", ParamType::integers, "null", "[first, last) or null",
+    {"weight", ParamType::real, "1", "[0, 1e30]", "Factor of its loss in the sum."},
+    {"labels", ParamType::integers, "null", "[0, 1e12]; [first, last) or null",
      "Its label columns, 0-based, the last one not included. null: all."},
     {"label_table", ParamType::node, "null", "list of rows, or null",
      "Rows of label values, one per class: a class index in a label column is replaced by its row. All rows "
@@ -51,14 +53,14 @@ std::vector<std::vector<float>> label_table(const Node& node) {
 Head head_from_config(const Node& node) {
   const Params params(node, kTable, "head of the model");
   const std::string& name = params.string("name");
-  if (name.empty() || name.find_first_of(" \t\n/:") != std::string::npos || name == "regularization")
-    throw params.error("name", fmt::format("'{}' is not a name for a head", name),
-                       "A name has no blanks, '/' or ':', and is not 'regularization'.");
+  if (!wrong_in_layer_name(name).empty() || name.find('/') != std::string::npos || name == "regularization")
+    throw params.error("name", fmt::format("'{}' is not a name for a head", printable(name)),
+                       "A name has letters, digits and any of _ - . + @, and is not 'regularization'.");
   Head head{.name = name,
             .output = params.has("output") ? params.string("output") : "",
             .loss = make_loss(params.node("loss")),
             .weight = params.real("weight"),
-            .where = node.where};
+            .where = node.overridden.empty() ? node.where : node.overridden};
   if (params.has("labels")) {
     const std::vector<std::int64_t>& columns = params.integers("labels");
     if (columns.size() != 2 || columns[0] < 0 || columns[0] >= columns[1])
@@ -85,17 +87,21 @@ Heads heads_from_config(const Params& model) {
     heads.push_back({.loss = make_loss(model.node("loss")), .where = model.where("loss")});
     return Heads(std::move(heads));
   }
-  if (model.given("loss"))
-    throw model.error("heads", "stands beside loss",
+  if (const std::string_view blamed = option_to_blame(model, {"loss", "heads"}); model.given("loss"))
+    throw model.error(blamed, fmt::format("stands beside {}", blamed == "heads" ? "loss" : "heads"),
                       "Give either loss, or a list of heads with a loss each.");
   if (list.kind != Node::Kind::list || list.items.empty())
     throw Error(ErrorKind::config, "model.heads must be a list of heads", list.where,
                 "Write `- {name: NAME, output: LAYER, loss: LOSS}` for each.");
-  for (const Node& item : list.items) {
-    heads.push_back(head_from_config(item));
-    if (std::ranges::count(heads, heads.back().name, &Head::name) > 1)
-      throw Error(ErrorKind::config, fmt::format("two heads are named '{}'", heads.back().name), item.where);
-  }
+  ErrorCollector mistakes;
+  for (const Node& item : list.items)
+    mistakes.attempt([&] {
+      heads.push_back(head_from_config(item));
+      if (std::ranges::count(heads, heads.back().name, &Head::name) > 1)
+        throw Error(ErrorKind::config, fmt::format("two heads are named '{}'", heads.back().name),
+                    item.where);
+    });
+  mistakes.throw_if_any();
   return Heads(std::move(heads));
 }
 

@@ -99,11 +99,13 @@ class VarianceScaling final : public Initializer {
 
 using Made = std::shared_ptr<const Initializer>;
 
-constexpr ParamSpec kConstantTable[] = {{"value", ParamType::real, "0.0", "", "the value of every element"}};
-constexpr ParamSpec kUniformTable[] = {{"low", ParamType::real, "-0.05", "", "lower end"},
-                                       {"high", ParamType::real, "0.05", "", "upper end (excluded)"}};
-constexpr ParamSpec kNormalTable[] = {{"mean", ParamType::real, "0.0", "", "mean"},
-                                      {"stddev", ParamType::real, "0.05", "> 0", "standard deviation"}};
+constexpr ParamSpec kConstantTable[] = {
+    {"value", ParamType::real, "0.0", "[-1e30, 1e30]", "the value of every element"}};
+constexpr ParamSpec kUniformTable[] = {
+    {"low", ParamType::real, "-0.05", "[-1e30, 1e30]", "lower end"},
+    {"high", ParamType::real, "0.05", "[-1e30, 1e30]", "upper end (excluded)"}};
+constexpr ParamSpec kNormalTable[] = {{"mean", ParamType::real, "0.0", "[-1e30, 1e30]", "mean"},
+                                      {"stddev", ParamType::real, "0.05", "(0, 1e30]", "standard deviation"}};
 
 constexpr std::array kTable = {
     InitializerEntry{

@@ -74,10 +74,15 @@ struct Pass {
   float* gradients;  ///< backward: this microshard's gradients of the flat range from gradient_base on
   std::int64_t gradient_base;
   const SparseRows* sparse_gradients = nullptr;  ///< backward: this microshard's, by Variable::sparse_index
+  float* discarded = nullptr;  ///< backward: memory for the gradient of a frozen variable, which nobody reads
 
   const float* value(VariableId id) const { return variables.value(id); }
-  /// Where the gradient of a trainable variable is written. Overwrite it, do not add to it.
-  float* gradient(VariableId id) const { return gradients + (variables[id].offset - gradient_base); }
+  /// False for a frozen variable: its gradient need not be computed.
+  bool wants(VariableId id) const { return variables[id].trainable; }
+  /// Where the gradient of a variable that is declared trainable is written. Overwrite it, do not add to it.
+  float* gradient(VariableId id) const {
+    return wants(id) ? gradients + (variables[id].offset - gradient_base) : discarded;
+  }
   /// Where the rows of a table's gradient are written; null: the gradient is dense.
   const SparseRows* sparse_gradient(VariableId id) const {
     const int index = variables[id].sparse_index;

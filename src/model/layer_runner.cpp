@@ -45,7 +45,6 @@ LayerRunner::LayerRunner(Layer& layer, std::initializer_list<Shape> inputs, Laye
 
 LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunnerOptions options)
     : layer_(layer),
-      collective_(dynamic_cast<CollectiveLayer*>(&layer)),
       options_(std::move(options)),
       device_(options_.device != nullptr ? *options_.device : cpu_device()),
       kernels_(options_.kernels != nullptr ? *options_.kernels : cpu_kernels()),
@@ -58,7 +57,14 @@ LayerRunner::LayerRunner(Layer& layer, std::span<const Shape> inputs, LayerRunne
   for (std::size_t i = 0; i < input_elements_.size(); ++i)
     input_types_.push_back(traits.input_type(i, options_.type, options_.type));
   output_type_ = traits.output_type(options_.type, options_.type);
+  variables_.freeze(options_.frozen);
   layer.declare(variables_);
+  collective_ = dynamic_cast<CollectiveLayer*>(&layer);
+  if (collective_ != nullptr && !collective_->synchronises()) collective_ = nullptr;
+  std::int64_t largest = 0;  // frozen variable
+  for (const Variable& variable : variables_.variables())
+    if (variable.frozen) largest = std::max(largest, variable.shape.num_elements());
+  discarded_ = numbers(device_, largest, DType::f32);
   variables_.commit(device_);
   variables_.initialize(options_.seed);
 
@@ -141,7 +147,8 @@ Pass LayerRunner::pass(std::size_t shard, float* gradients) {
           .dy2 = part.dy2_pointers.data(),
           .dx = part.dx_pointers.data(),
           .gradients = gradients,
-          .gradient_base = 0};
+          .gradient_base = 0,
+          .discarded = static_cast<float*>(discarded_.data())};
 }
 
 /// The bits of every output gradient, of all microshards.

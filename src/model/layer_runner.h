@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -42,6 +43,8 @@ struct LayerRunnerOptions {
   DType type = DType::f32;
   std::uint64_t seed = 1;  ///< of initial values and random masks
   std::int64_t step = 0;   ///< Pass::step
+  /// The variables of these names are frozen.
+  std::function<bool(const std::string&)> frozen = {};
 };
 
 class LayerRunner {
@@ -86,7 +89,7 @@ class LayerRunner {
   bool is_view() const { return layer_.traits().is_view(options_.training); }
 
   Layer& layer_;
-  CollectiveLayer* collective_;
+  CollectiveLayer* collective_ = nullptr;  ///< the layer, if it synchronises
   LayerRunnerOptions options_;
   Device& device_;
   const KernelTable& kernels_;
@@ -100,7 +103,7 @@ class LayerRunner {
   std::vector<std::shared_ptr<Part>> parts_;
   DeviceStream stream_;
   std::vector<Buffer> leaves_;  ///< of the current reduction, one per microshard
-  Buffer scratch_;
+  Buffer scratch_, discarded_;
   Lane lane_;
 };
 

@@ -72,20 +72,22 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
   for (const Graph::Operation& operation : calls.operations)
     contributions_.emplace_back(operation.inputs.size());
 
+  // The writers of each value's gradient in the order of the backward pass: the loss first, then consumers
+  // from the last to the first. Entries are (operation, input).
+  std::vector<std::vector<std::pair<int, int>>> writers_of(calls.values.size());
+  for (int i = K - 1; i >= 0; --i) {
+    const Graph::Operation& operation = calls.operations[static_cast<std::size_t>(i)];
+    if (!operation.backward) continue;
+    for (std::size_t input = 0; input < operation.inputs.size(); ++input)
+      writers_of[static_cast<std::size_t>(operation.inputs[input])].emplace_back(i, static_cast<int>(input));
+  }
+
   for (std::size_t v = 0; v < calls.values.size(); ++v) {
     const Graph::Value& value = calls.values[v];
     if (!value.wants_gradient) continue;
     const std::size_t bytes = bytes_of(value, max_samples);
     const int end = 2 * K - value.producer;
-    // The writers in the order of the backward pass: the loss first, then consumers from the last to the
-    // first. Entries are (operation, input).
-    std::vector<std::pair<int, int>> writers;
-    for (int i = K - 1; i >= 0; --i)
-      for (std::size_t input = 0; input < calls.operations[static_cast<std::size_t>(i)].inputs.size();
-           ++input)
-        if (calls.operations[static_cast<std::size_t>(i)].backward &&
-            calls.operations[static_cast<std::size_t>(i)].inputs[input] == static_cast<int>(v))
-          writers.emplace_back(i, static_cast<int>(input));
+    const std::vector<std::pair<int, int>>& writers = writers_of[v];
     const std::int64_t heads = std::ranges::count(calls.outputs, static_cast<int>(v));
     const bool from_loss = heads > 0;
     if (!from_loss && writers.empty()) continue;  // no reader, no gradient

@@ -22,7 +22,7 @@ constexpr ParamSpec kCommonTable[] = {
      "How to read the head's outputs. auto: as its loss does. softmax, sigmoid: convert them to "
      "probabilities. classes, labels: they are probabilities already, of exclusive classes or of labels. "
      "values: plain numbers."},
-    {"ignore_index", integer, "null", "or null",
+    {"ignore_index", integer, "null", "[-2147483648, 2147483647] or null",
      "Labels with this value are ignored, in addition to those that the head's loss ignores."},
 };
 
@@ -75,13 +75,16 @@ std::vector<MetricSpec> metrics_from_config(const Node& list) {
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "eval.metrics is not a list", list.where,
                 "Write [accuracy, {top_k: {k: 5}}], or each metric after a dash.");
-  for (const Node& item : list.items) {
-    specs.push_back(spec_of(item));
-    for (std::size_t i = 0; i + 1 < specs.size(); ++i)
-      if (specs[i].name == specs.back().name && specs[i].head == specs.back().head)
-        throw specs.back().params.error("name", fmt::format("two metrics are called '{}'", specs[i].name),
-                                        "Give one of them a name of its own: `name: ...`.");
-  }
+  ErrorCollector mistakes;
+  for (const Node& item : list.items)
+    mistakes.attempt([&] {
+      specs.push_back(spec_of(item));
+      for (std::size_t i = 0; i + 1 < specs.size(); ++i)
+        if (specs[i].name == specs.back().name && specs[i].head == specs.back().head)
+          throw specs.back().params.error("name", fmt::format("two metrics are called '{}'", specs[i].name),
+                                          "Give one of them a name of its own: `name: ...`.");
+    });
+  mistakes.throw_if_any();
   return specs;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/hash.h"
+#include "core/sizes.h"
 
 namespace lockstep {
 
@@ -14,7 +15,15 @@ VariableId VariableStore::declare(std::string name, Shape shape,
   if (sharing_) return shared(name, shape, trainable);
   LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config,
                    "two variables are named '{}'; give the layers different names", name);
-  variables_.push_back({std::move(name), shape, trainable, std::move(initializer), 0, saved});
+  const bool frozen = is_frozen_ && is_frozen_(name);
+  id_of_name_.emplace(name, static_cast<VariableId>(variables_.size()));
+  variables_.push_back({.name = std::move(name),
+                        .shape = shape,
+                        .trainable = trainable && !frozen,
+                        .initializer = std::move(initializer),
+                        .saved = saved,
+                        .parameter = trainable,
+                        .frozen = frozen});
   return static_cast<VariableId>(variables_.size() - 1);
 }
 
@@ -24,7 +33,7 @@ VariableId VariableStore::declare_table(std::string name, Shape shape,
   const VariableId id = declare(std::move(name), shape, std::move(initializer));
   // The rows of several layers would have to be merged first.
   auto& row_bound = variables_[static_cast<std::size_t>(id)].row_bound;
-  row_bound = is_shared ? std::nullopt : std::optional(bound);
+  row_bound = is_shared || !(*this)[id].trainable ? std::nullopt : std::optional(bound);
   return id;
 }
 
@@ -48,7 +57,7 @@ VariableId VariableStore::shared(const std::string& name, const Shape& shape, bo
                    sharing.layer, sharing.owner, own_part(name));
   const Variable& variable = variables_[static_cast<std::size_t>(sharing.next)];
   LOCKSTEP_REQUIRE(
-      own_part(variable.name) == own_part(name) && variable.shape == shape && variable.trainable == trainable,
+      own_part(variable.name) == own_part(name) && variable.shape == shape && variable.parameter == trainable,
       ErrorKind::config,
       "layer {} cannot use the variables of {}: it needs a {} of {}, but {} has a {} of {}; give both the "
       "same options and inputs of one shape",
@@ -72,11 +81,24 @@ void VariableStore::commit(Device& device) {
     end += padded(variable.shape.num_elements());
   };
   for (auto variable = variables_.rbegin(); variable != variables_.rend(); ++variable)
-    if (variable->sparse_index < 0) place(*variable, variable->trainable ? dense_elements_ : others);
+    if (variable->sparse_index < 0 && !variable->frozen)
+      place(*variable, variable->trainable ? dense_elements_ : others);
+  changing_bytes_ = static_cast<std::size_t>(others) * sizeof(float);
+  for (Variable& variable : variables_)
+    if (variable.frozen) place(variable, others);
   trainable_elements_ = dense_elements_;
   for (const VariableId id : sparse_) place(variables_[static_cast<std::size_t>(id)], trainable_elements_);
-  trainable_ = Buffer(device, static_cast<std::size_t>(trainable_elements_) * sizeof(float));
-  others_ = Buffer(device, static_cast<std::size_t>(others) * sizeof(float));
+  const auto largest = std::ranges::max_element(
+      variables_, {}, [](const Variable& variable) { return variable.shape.num_elements(); });
+  allocate_for(
+      fmt::format("the {} values of the model's variables{}", trainable_elements_ + others,
+                  largest == variables_.end() ? ""
+                                              : fmt::format(", the largest of which is {} ({})",
+                                                            largest->name, largest->shape.to_string())),
+      [&] {
+        trainable_ = Buffer(device, static_cast<std::size_t>(trainable_elements_) * sizeof(float));
+        others_ = Buffer(device, static_cast<std::size_t>(others) * sizeof(float));
+      });
   device_ = &device;
   if (device.is_host()) return;
   trainable_mirror_ = Buffer::pinned(device, trainable_.size_bytes());
@@ -127,9 +149,8 @@ void VariableStore::initialize(std::uint64_t seed) {
 }
 
 VariableId VariableStore::find(std::string_view name) const {
-  for (std::size_t i = 0; i < variables_.size(); ++i)
-    if (variables_[i].name == name) return static_cast<VariableId>(i);
-  return VariableId::none;
+  const auto found = id_of_name_.find(std::string(name));
+  return found == id_of_name_.end() ? VariableId::none : found->second;
 }
 
 float* VariableStore::value(VariableId id) const {
@@ -141,6 +162,13 @@ std::int64_t VariableStore::num_parameters() const {
   std::int64_t sum = 0;
   for (const Variable& variable : variables_)
     if (variable.trainable) sum += variable.shape.num_elements();
+  return sum;
+}
+
+std::int64_t VariableStore::num_frozen_parameters() const {
+  std::int64_t sum = 0;
+  for (const Variable& variable : variables_)
+    if (variable.parameter && variable.frozen) sum += variable.shape.num_elements();
   return sum;
 }
 

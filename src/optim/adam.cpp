@@ -1,72 +1,102 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adam, Kingma and Ba 2015, arXiv:1412.6980, with epsilon outside the bias correction.
+// Adam and AdamW (kernels/rules/adam.h). The rate with bias correction is computed from the betas in float32
+// as the kernel uses them: 1 - 0.999 in float32 has a relative error of 1.3e-5.
+//
+// AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2, with the weight decay times the rate and
+// epsilon beside the corrected root, as in PyTorch: w *= 1 - lr weight_decay;
+// w -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon). The element function is that of Adam with
+// epsilon sqrt(1 - beta2^t).
 #include <cmath>
 
-#include "optim/rule.h"
+#include "kernels/rules.h"
+#include "optim/element_rule.h"
 
 namespace lockstep {
 
 namespace {
 
-class Adam final : public Optimizer {
+class AdamRule final : public ElementRule {
  public:
-  explicit Adam(const Params& p)
-      : Optimizer(make_schedule(p.node("learning_rate")), p.boolean("lazy")),
-        beta1_(static_cast<float>(p.real("beta1"))),
-        beta2_(static_cast<float>(p.real("beta2"))),
-        epsilon_(p.real("epsilon")) {
-    if (!(beta1_ < 1.0F)) throw p.error("beta1", "'beta1' is 1 when rounded to float32");
-    if (!(beta2_ < 1.0F)) throw p.error("beta2", "'beta2' is 1 when rounded to float32");
-  }
-  const char* kind() const override { return "adam"; }
-  std::span<const std::string_view> slot_names() const override {
-    static constexpr std::string_view kNames[] = {"m", "v"};
-    return kNames;
-  }
-  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-              const float* gradients, Range range, std::int64_t step) const override {
-    kernels.update.adam(lane, range.size(), variables.trainable_address() + range.first, gradients,
-                        slot(0) + range.first, slot(1) + range.first, alpha(step), beta1_, beta2_,
-                        static_cast<float>(epsilon_));
-  }
-  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-                   const Variable& table, const SparseRows& gradient, Range rows,
-                   std::int64_t step) const override {
-    kernels.update.adam_rows(lane, row_update(table, gradient, rows, !lazy()),
-                             variables.trainable_address() + table.offset, slot(0) + table.offset,
-                             slot(1) + table.offset, alpha(step), beta1_, beta2_,
-                             static_cast<float>(epsilon_));
-  }
+  enum class Form { adam, adamw };
+  AdamRule(Form form, const Params& p)
+      : ElementRule(p, {{"m"}, {"v"}, {p.boolean("amsgrad") ? "v_max" : ""}},
+                    form == Form::adamw ? WeightDecay::decoupled : weight_decay(p), p.boolean("lazy")),
+        form_(form),
+        beta1_(share_below_one(p, "beta1")),
+        beta2_(share_below_one(p, "beta2")),
+        epsilon_(p.real("epsilon")),
+        amsgrad_(p.boolean("amsgrad")) {}
+  const char* kind() const override { return form_ == Form::adamw ? "adamw" : "adam"; }
 
  private:
-  /// The rate with bias correction, computed from the betas in float32 as the kernel uses them: 1 - 0.999 in
-  /// float32 has a relative error of 1.3e-5.
-  float alpha(std::int64_t step) const {
+  RuleStep at(std::int64_t step, double rate) override {
     const auto t = static_cast<double>(step + 1);
-    return static_cast<float>(learning_rate(step) * std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)) /
-                              (1 - std::pow(static_cast<double>(beta1_), t)));
+    const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
+    const auto alpha = static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t)));
+    const auto epsilon = static_cast<float>(form_ == Form::adamw ? epsilon_ * correction : epsilon_);
+    if (amsgrad_) return rule_step(Adam<true>{alpha, 1.0F - beta1_, 1.0F - beta2_, epsilon});
+    return rule_step(Adam<false>{alpha, 1.0F - beta1_, 1.0F - beta2_, epsilon});
+  }
+  std::string rule_text() const override {
+    const char* const root = amsgrad_ ? "v_max" : "v";
+    const std::string moments = fmt::format("m += (1 - {}) (g - m); v += (1 - {}) (g^2 - v); {}", beta1_,
+                                            beta2_, amsgrad_ ? "v_max = max(v_max, v); " : "");
+    if (form_ == Form::adamw)
+      return fmt::format("{}w -= lr m / (1 - {}^t) / (sqrt({} / (1 - {}^t)) + {})", moments, beta1_, root,
+                         beta2_, epsilon_);
+    return fmt::format("{0}w -= lr c m / (sqrt({1}) + {2}), c = sqrt(1 - {4}^t) / (1 - {3}^t)", moments, root,
+                       epsilon_, beta1_, beta2_);
   }
 
+  Form form_;
   float beta1_, beta2_;
   double epsilon_;
+  bool amsgrad_;
 };
 
-constexpr ParamSpec kOptions[] = {
-    {"learning_rate", ParamType::node, "0.001", "", kRateHelp},
-    {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"},
-    {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-8", "> 0",
-     "added to the root of the second moment, after bias correction of the rate"},
-    {"lazy", ParamType::boolean, "false", "", kLazyHelp},
+constexpr ParamSpec kBeta1 = {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"};
+constexpr ParamSpec kBeta2 = {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"};
+constexpr ParamSpec kAmsgrad = {"amsgrad", ParamType::boolean, "false", "",
+                                "divide by the root of the largest second moment so far (Reddi et al. 2018)"};
+constexpr ParamSpec kAdam[] = {
+    rate_option("0.001"),
+    kBeta1,
+    kBeta2,
+    {"epsilon", ParamType::real, "1e-8", "(0, 1e6]",
+     "added to the uncorrected root of the second moment, because the bias correction is part of the rate"},
+    kAmsgrad,
+    kWeightDecayOption,
+    kDecoupledOption,
+    kLazyOption,
 };
+constexpr ParamSpec kAdamW[] = {
+    rate_option("0.001"),
+    kBeta1,
+    kBeta2,
+    {"epsilon", ParamType::real, "1e-8", "(0, 1e6]", "added to the corrected root of the second moment"},
+    kAmsgrad,
+    {"weight_decay", ParamType::node, "0.01", kDecayRange,
+     "variables are multiplied by 1 - learning rate * weight_decay before the update"},
+    kLazyOption,
+};
+
+template <AdamRule::Form kForm>
+std::unique_ptr<Optimizer> make(const Params& p) {
+  return std::make_unique<AdamRule>(kForm, p);
+}
 
 }  // namespace
 
 OptimizerEntry adam_optimizer() {
-  return {"adam", "Kingma and Ba 2015, with epsilon outside the bias correction", kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Adam>(p); }};
+  return {"adam", "Kingma and Ba 2015, in the form whose rate has the bias correction", kAdam,
+          make<AdamRule::Form::adam>};
+}
+
+OptimizerEntry adamw_optimizer() {
+  return {"adamw", "Loshchilov and Hutter 2019, in the form of PyTorch: Adam with decoupled weight decay",
+          kAdamW, make<AdamRule::Form::adamw>};
 }
 
 }  // namespace lockstep

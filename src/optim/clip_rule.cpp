@@ -4,10 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/named_options.h"
 
 namespace lockstep {
 
@@ -16,13 +17,14 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"clip_global_norm", real, "null", "> 0 or null",
+    {"clip_global_norm", real, "null", "(0, 1e30] or null",
      "Limit of the norm of all gradients together. If the norm is larger, all gradients are multiplied "
      "by limit / norm."},
-    {"clip_norm", real, "null", "> 0 or null", "The same for the gradient of each variable separately."},
-    {"clip_average_norm", real, "null", "> 0 or null",
+    {"clip_norm", real, "null", "(0, 1e30] or null",
+     "The same for the gradient of each variable separately."},
+    {"clip_average_norm", real, "null", "(0, 1e30] or null",
      "The same for the norm of a variable's gradient divided by its number of elements."},
-    {"clip_value", reals, "null", "or null",
+    {"clip_value", reals, "null", "[-1e30, 1e30] or null",
      "Limit of each element: c for [-c, c], or [low, high] with low <= 0 <= high. At most one of the "
      "four limits may be given."},
     {"record_norm", boolean, "false", "",
@@ -47,8 +49,6 @@ void read_range(const Params& section, ClipRule& rule) {
     throw section.error("clip_value", fmt::format("there are {} numbers", limits.size()), advice);
   rule.high = static_cast<float>(limits.back());
   rule.low = limits.size() == 2 ? static_cast<float>(limits.front()) : -rule.high;
-  if (!std::isfinite(rule.low) || !std::isfinite(rule.high))
-    throw section.error("clip_value", "a limit is not finite in float32", advice);
   if (!(rule.low <= 0 && rule.high >= 0 && rule.low < rule.high))
     throw section.error("clip_value", fmt::format("[{}, {}] is no range around 0", rule.low, rule.high),
                         advice);
@@ -64,8 +64,9 @@ ClipRule clip_rule(const Params& section) {
   std::string_view first;
   for (const auto& [name, by] : kWays) {
     if (!section.has(name)) continue;
-    if (rule.clips())
-      throw section.error(name, fmt::format("{} is given, too", first),
+    if (const std::string_view blamed = rule.clips() ? option_to_blame(section, {first, name}) : "";
+        !blamed.empty())
+      throw section.error(blamed, fmt::format("{} is given, too", blamed == name ? first : name),
                           "Gradients are clipped in one way: leave out all of clip_global_norm, clip_norm, "
                           "clip_average_norm and clip_value but one.");
     first = name;

@@ -1,40 +1,39 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradient descent: w -= lr * g.
-#include "optim/rule.h"
+// Gradient descent (kernels/rules/gradient_descent.h).
+#include "kernels/rules.h"
+#include "optim/element_rule.h"
 
 namespace lockstep {
 
 namespace {
 
-class GradientDescent final : public Optimizer {
+class GradientDescentRule final : public ElementRule {
  public:
-  explicit GradientDescent(const Params& p) : Optimizer(make_schedule(p.node("learning_rate")), false) {}
+  explicit GradientDescentRule(const Params& p) : ElementRule(p, {}, weight_decay(p)) {}
   const char* kind() const override { return "gradient_descent"; }
-  std::span<const std::string_view> slot_names() const override { return {}; }
-  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-              const float* gradients, Range range, std::int64_t step) const override {
-    kernels.update.gradient_descent(lane, range.size(), variables.trainable_address() + range.first,
-                                    gradients, static_cast<float>(learning_rate(step)));
+
+ private:
+  RuleStep at(std::int64_t /*step*/, double rate) override {
+    return rule_step(GradientDescent{static_cast<float>(rate)});
   }
-  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-                   const Variable& table, const SparseRows& gradient, Range rows,
-                   std::int64_t step) const override {
-    // A gradient of zero changes nothing.
-    kernels.update.gradient_descent_rows(lane, row_update(table, gradient, rows, false),
-                                         variables.trainable_address() + table.offset,
-                                         static_cast<float>(learning_rate(step)));
-  }
+  std::string rule_text() const override { return "w -= lr g"; }
+  bool zero_gradient_moves() const override { return false; }
 };
 
-constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, kRequired, "", kRateHelp}};
+constexpr ParamSpec kOptions[] = {
+    kRateOption,
+    kWeightDecayOption,
+    kDecoupledOption,
+};
 
 }  // namespace
 
 OptimizerEntry gradient_descent_optimizer() {
-  return {"gradient_descent", "w -= lr * g", kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<GradientDescent>(p); }};
+  return {"gradient_descent", "w -= lr * g", kOptions, [](const Params& p) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<GradientDescentRule>(p);
+          }};
 }
 
 }  // namespace lockstep

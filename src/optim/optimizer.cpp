@@ -2,21 +2,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/optimizer.h"
 
-#include <cstring>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/sizes.h"
 
 namespace lockstep {
 
+namespace {
+
+/// As one would write it in one line of a configuration.
+std::string text_of(const Node& node) {
+  if (node.kind == Node::Kind::scalar) return node.text;
+  std::vector<std::string> parts;
+  for (const Node& item : node.items) parts.push_back(text_of(item));
+  if (node.kind == Node::Kind::list) return fmt::format("[{}]", fmt::join(parts, ", "));
+  for (const auto& [key, value] : node.entries)
+    parts.push_back(is_null(value) ? key : key + ": " + text_of(value));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const Params& options, bool lazy)
+    : learning_rate_(scheduled(options, "learning_rate", kRateRange)),
+      rate_text_(text_of(options.node("learning_rate"))),
+      lazy_(lazy) {}
+
+float Optimizer::initial_value(std::size_t) const { return 0; }
+
+std::string Optimizer::describe() const {
+  const std::string rule = formula();
+  return fmt::format("{}: {}{}lr = {}{}", kind(), rule, rule.empty() ? "" : "; ", rate_text_,
+                     lazy_ ? "; lazy: rows that a step does not touch stay as they are" : "");
+}
+
 void Optimizer::create_slots(Device& device, const VariableStore& variables) {
+  if (!device.is_host() && !updates_on_devices())
+    throw Error(ErrorKind::config,
+                fmt::format("the optimizer {} updates variables in host memory only", kind()), {},
+                "Train on the CPU (device: cpu). A rule that also works on a GPU is a derived class of "
+                "ElementRule (docs/adding_an_optimizer.md).");
   device_ = &device;
   const std::size_t bytes = static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float);
   for (std::size_t i = 0; i < slot_names().size(); ++i) {
-    slots_.emplace_back(device, bytes);
+    allocate_for(fmt::format("slot {} of the optimizer", slot_names()[i]),
+                 [&] { slots_.emplace_back(device, bytes); });
     if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
   }
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (initial_value(i) != 0) return reset_slots();
 }
 
 void Optimizer::reset_slots() {
-  for (Buffer& slot : mirrors_.empty() ? slots_ : mirrors_) std::memset(slot.data(), 0, slot.size_bytes());
+  std::vector<Buffer>& on_host = mirrors_.empty() ? slots_ : mirrors_;
+  for (std::size_t i = 0; i < on_host.size(); ++i)
+    std::ranges::fill(on_host[i].as<float>(), initial_value(i));
   host_is_old_ = false;
   to_device();
 }
@@ -34,6 +76,29 @@ Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const
   host_is_old_ = false;
   const Buffer& buffer = mirrors_.empty() ? slots_[index] : mirrors_[index];
   return {static_cast<float*>(buffer.data()) + variable.offset, DType::f32, variable.shape};
+}
+
+void Optimizer::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                            const Variable& table, const SparseRows& gradient, Range rows) const {
+  static constexpr std::int64_t kZeros = 1024;
+  static constexpr float zeros[kZeros] = {};
+  const std::int64_t width = table.shape.num_elements() / table.shape[0];
+  const auto others = [&](std::int64_t first, std::int64_t last) {
+    if (lazy()) return;
+    const std::int64_t end = table.offset + last * width;
+    for (std::int64_t at = table.offset + first * width; at < end; at += kZeros)
+      update(kernels, lane, variables, zeros, {at, std::min(at + kZeros, end)});
+  };
+  std::int64_t next = rows.first;
+  const std::int32_t *const begin = gradient.rows, *const given = begin + *gradient.count;
+  for (const std::int32_t* row = std::lower_bound(begin, given, rows.first); row != given && *row < rows.last;
+       ++row) {
+    others(next, *row);
+    const std::int64_t at = table.offset + *row * width;
+    update(kernels, lane, variables, gradient.values + (row - begin) * width, {at, at + width});
+    next = *row + 1;
+  }
+  others(next, rows.last);
 }
 
 }  // namespace lockstep

@@ -5,11 +5,12 @@
 // trainable variables, and one fused update of a flat range. The bits do not depend on how the range is cut,
 // so threads may share the work.
 //
-// Rules and defaults are those of the classic training library (docs/optimizers.md); optimizer_table.cpp says
-// how to add one.
+// docs/optimizers.md has the rules and their sources, docs/adding_an_optimizer.md says how to add one.
+// element_rule.h is the base of rules that update each element alone.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,23 +22,32 @@
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
-#include "optim/schedule.h"
+#include "optim/scheduled_number.h"
 
 namespace lockstep {
 
 class Optimizer {
  public:
-  /// `lazy`: see lazy().
-  Optimizer(std::unique_ptr<Schedule> schedule, bool lazy) : schedule_(std::move(schedule)), lazy_(lazy) {}
+  /// `options` has learning_rate. `lazy`: see lazy().
+  explicit Optimizer(const Params& options, bool lazy = false);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   virtual const char* kind() const = 0;
   /// Names of the slots, as in checkpoints: slots/<name>/<variable>.
-  virtual std::span<const std::string_view> slot_names() const = 0;
+  virtual std::span<const std::string_view> slot_names() const { return {}; }
+  virtual float initial_value(std::size_t slot) const;
+  /// The rule in words, with its numbers, where g is the gradient, w the variable and lr the rate.
+  virtual std::string formula() const { return {}; }
+  /// One line: the kind, the formula and the rate.
+  std::string describe() const;
+  /// True: update() works on a GPU's memory with the kernels it is given. False: on host memory only, and
+  /// create_slots() refuses other devices.
+  virtual bool updates_on_devices() const { return false; }
 
-  /// Allocates the slots, filled with their initial values.
+  /// Allocates the slots, filled with their initial values. Throws Error(config) if the rule does not work on
+  /// the device.
   void create_slots(Device& device, const VariableStore& variables);
   /// Sets the slots to their initial values.
   void reset_slots();
@@ -50,25 +60,47 @@ class Optimizer {
   Tensor slot_tensor(std::size_t index, const Variable& variable) const;
   void to_device();
 
-  double learning_rate(std::int64_t step) const { return schedule_->rate(step); }
+  double learning_rate(std::int64_t step) const { return learning_rate_.at(step); }
+  /// The options that are numbers or schedules, the learning rate first.
+  std::deque<ScheduledNumber>& numbers() { return numbers_; }
+  const std::deque<ScheduledNumber>& numbers() const { return numbers_; }
 
   /// True: a step leaves rows of a table that it does not touch, and their slots, unchanged. False: such rows
   /// are updated with a gradient of zero, as with a dense gradient.
   bool lazy() const { return lazy_; }
 
-  /// Applies `gradients`, one per element of the flat range, to the values of the range. `step` is the global
-  /// step before the update. Lanes may update disjoint ranges concurrently.
+  /// One thread, once before the updates of a step. `step` is the global step before the update: 0 at first.
+  void begin_step(std::int64_t step) {
+    step_ = step;
+    prepare(step);
+  }
+  /// Applies `gradients`, one per element of the flat range, to the values of the range. Threads may update
+  /// disjoint ranges concurrently. No allocation.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-                      const float* gradients, Range range, std::int64_t step) const = 0;
+                      const float* gradients, Range range) const = 0;
   /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and
-  /// read during the call; rows and values are on the device.
+  /// read during the call; rows and values are on the device. Unless a rule has its own, it calls update()
+  /// for each row with a gradient, and with zeros for the others if not lazy().
   virtual void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
-                           const Variable& table, const SparseRows& gradient, Range rows,
-                           std::int64_t step) const = 0;
+                           const Variable& table, const SparseRows& gradient, Range rows) const;
+
+ protected:
+  /// For the constructor of a rule: an option that takes a number or a schedule (scheduled_number.h), with
+  /// the range of its table. The rule asks it for the value at each step; the reference stays valid.
+  const ScheduledNumber& scheduled(const Params& options, std::string_view name, std::string_view range) {
+    return numbers_.emplace_back(options.node(name), std::string(name), range, options.where(name),
+                                 options.subject());
+  }
+  /// What a step computes once.
+  virtual void prepare(std::int64_t /*step*/) {}
+  std::int64_t step() const { return step_; }
 
  private:
-  std::unique_ptr<Schedule> schedule_;
+  std::deque<ScheduledNumber> numbers_;
+  const ScheduledNumber& learning_rate_;
+  std::string rate_text_;
   bool lazy_;
+  std::int64_t step_ = 0;
   Device* device_ = nullptr;
   std::vector<Buffer> slots_;
   std::vector<Buffer> mirrors_;  ///< pinned host copies; empty on the CPU
@@ -80,7 +112,11 @@ struct OptimizerEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Optimizer> (*make)(const Params&);
 };
+/// Lockstep's own rules, then those that register_optimizer() added.
 std::span<const OptimizerEntry> optimizer_table();
+/// Adds a user's rule. Call it before a configuration is read. The texts and the table must live as long as
+/// the program. Throws Error(config) if the name is already used.
+void register_optimizer(const OptimizerEntry& entry);
 
 /// The section `optimizer` of a configuration: a rule with its checked options.
 struct OptimizerOptions {

@@ -1,32 +1,67 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All optimization rules. To add one: a file that defines its OptimizerEntry, a declaration and a line here,
-// a test, a line in docs/optimizers.md (docs/adding_an_optimizer.md).
+// All optimization rules. To add one: its files, a declaration and a line here, a test, a line in
+// docs/optimizers.md (docs/adding_an_optimizer.md).
 #include "core/named_options.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
 
-// Each in its own file, <name>.cpp.
+// Each in its own file, <name>.cpp; adamw in adam.cpp.
+OptimizerEntry adadelta_optimizer();
+OptimizerEntry adagrad_optimizer();
+OptimizerEntry adagrad_da_optimizer();
 OptimizerEntry adam_optimizer();
+OptimizerEntry adamw_optimizer();
+OptimizerEntry ftrl_optimizer();
 OptimizerEntry gradient_descent_optimizer();
+OptimizerEntry lion_optimizer();
 OptimizerEntry momentum_optimizer();
+OptimizerEntry nadam_optimizer();
+OptimizerEntry proximal_adagrad_optimizer();
+OptimizerEntry proximal_gradient_descent_optimizer();
+OptimizerEntry rmsprop_optimizer();
 
-std::span<const OptimizerEntry> optimizer_table() {
-  static const OptimizerEntry kTable[] = {
+namespace {
+std::vector<OptimizerEntry>& entries() {
+  static std::vector<OptimizerEntry> table = {
+      // clang-format off: one per line
       gradient_descent_optimizer(),
       momentum_optimizer(),
       adam_optimizer(),
+      adamw_optimizer(),
+      nadam_optimizer(),
+      adagrad_optimizer(),
+      adadelta_optimizer(),
+      rmsprop_optimizer(),
+      ftrl_optimizer(),
+      proximal_gradient_descent_optimizer(),
+      proximal_adagrad_optimizer(),
+      adagrad_da_optimizer(),
+      lion_optimizer(),
+      // clang-format on
   };
-  return kTable;
+  return table;
+}
+}  // namespace
+
+std::span<const OptimizerEntry> optimizer_table() { return entries(); }
+
+void register_optimizer(const OptimizerEntry& entry) {
+  for (const OptimizerEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "an optimizer named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
 }
 
 OptimizerOptions optimizer_options(const Node& node) {
   const NamedOptions named = named_options(node, "optimizer");
   const OptimizerEntry& entry = find_entry(optimizer_table(), named, "optimizer");
-  OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name)};
-  options.make();
+  ErrorCollector mistakes;
+  OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes)};
+  mistakes.attempt([&] { options.make(); });
+  mistakes.throw_if_any();
   return options;
 }
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/regularizer.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -13,13 +12,23 @@ constexpr std::int64_t kChunk = std::int64_t{1} << 16;
 
 constexpr ParamSpec kTable[] = {
     {"variables", ParamType::string, kRequired, "",
-     "Names of variables: * stands for anything, ? for one character. \"*/kernel\" for all kernels."},
-    {"l1", ParamType::real, "0", ">= 0", "Factor of the sum of |w|."},
-    {"l2", ParamType::real, "0", ">= 0", "Factor of half the sum of w^2."},
+     "Names of variables, as a pattern: * stands for any text, ? for one character; \"*/kernel\" for all "
+     "kernels. After re: stands a regular expression."},
+    {"l1", ParamType::real, "0", "[0, 1e6]", "Factor of the sum of |w|."},
+    {"l2", ParamType::real, "0", "[0, 1e6]", "Factor of half the sum of w^2."},
 };
 
-bool matches(const std::string& pattern, const std::string& name) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+RegularizationRule rule_from_config(const Node& node) {
+  const Params params(node, kTable, "regularization");
+  if (params.real("l1") == 0 && params.real("l2") == 0)
+    throw params.error("l2", "and l1 are both 0", "Give one of them, or leave the line out.");
+  try {
+    return {NamePattern(params.string("variables")), params.real("l1"), params.real("l2"),
+            params.where("variables")};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    throw params.error("variables", error.what_happened(), error.advice());
+  }
 }
 
 /// The trainable variable whose name is most like `pattern`: the one with the longest common suffix, because
@@ -40,6 +49,11 @@ std::string most_alike(const std::string& pattern, const VariableStore& variable
   return std::string(*std::ranges::max_element(names, {}, likeness));
 }
 
+std::string advice_for(const std::string& pattern, const VariableStore& variables) {
+  const std::string advice = advice_for_pattern(pattern);
+  return advice + fmt::format("The nearest is '{}'.", most_alike(pattern, variables));
+}
+
 }  // namespace
 
 std::span<const ParamSpec> regularization_table() { return kTable; }
@@ -50,12 +64,9 @@ std::vector<RegularizationRule> regularization_from_config(const Node& list) {
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "model.regularization must be a list", list.where,
                 "Write `- {variables: \"*/kernel\", l2: 1.0e-4}` for each.");
-  for (const Node& item : list.items) {
-    const Params params(item, kTable, "regularization");
-    if (params.real("l1") == 0 && params.real("l2") == 0)
-      throw params.error("l2", "and l1 are both 0", "Give one of them, or leave the line out.");
-    rules.push_back({params.string("variables"), params.real("l1"), params.real("l2"), item.where});
-  }
+  ErrorCollector mistakes;
+  for (const Node& item : list.items) mistakes.attempt([&] { rules.push_back(rule_from_config(item)); });
+  mistakes.throw_if_any();
   return rules;
 }
 
@@ -64,16 +75,17 @@ Regularizer::Regularizer(std::span<const RegularizationRule> rules, const Variab
     : device_(device) {
   for (const RegularizationRule& rule : rules)
     if (std::ranges::none_of(variables.variables(), [&](const Variable& variable) {
-          return variable.trainable && matches(rule.variables, variable.name);
+          return variable.parameter && rule.variables.matches(variable.name);
         }))
-      throw Error(ErrorKind::config,
-                  fmt::format("model.regularization: no trainable variable matches '{}'", rule.variables),
-                  rule.where, fmt::format("The nearest is '{}'.", most_alike(rule.variables, variables)));
+      throw Error(
+          ErrorKind::config,
+          fmt::format("model.regularization: no trainable variable matches '{}'", rule.variables.text()),
+          rule.where, advice_for(rule.variables.text(), variables));
   for (std::size_t id = 0; id < variables.variables().size(); ++id) {
     const Variable& variable = variables.variables()[id];
     double l1 = 0, l2 = 0;
     for (const RegularizationRule& rule : rules)
-      if (variable.trainable && matches(rule.variables, variable.name)) {
+      if (variable.trainable && rule.variables.matches(variable.name)) {
         l1 += rule.l1;
         l2 += rule.l2;
       }

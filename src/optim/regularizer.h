@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/name_pattern.h"
 #include "core/params.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
@@ -19,7 +20,7 @@ namespace lockstep {
 
 /// A line of model.regularization.
 struct RegularizationRule {
-  std::string variables;  ///< a pattern: * matches anything, '/' included; ? matches one character
+  NamePattern variables;
   double l1 = 0, l2 = 0;
   std::string where = {};
 };
@@ -31,7 +32,8 @@ std::vector<RegularizationRule> regularization_from_config(const Node& list);
 class Regularizer {
  public:
   /// Adds up the factors of rules that match the same variable. Throws Error(config) for a pattern that
-  /// matches no trainable variable; the message names the nearest one.
+  /// matches no trainable or frozen variable; the message names the nearest one. Frozen ones are not
+  /// regularized.
   Regularizer(std::span<const RegularizationRule> rules, const VariableStore& variables, Device& device);
 
   bool empty() const { return pieces_.empty(); }

@@ -1,33 +1,70 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Learning-rate schedules: the rate is a function of the global step alone, computed in double.
+// Schedules: a number of the run, such as the learning rate, as a function of time. A schedule is one file in
+// schedules/: a class with a formula, its table of options, and an entry that schedule_table.cpp lists.
+// Formulas are computed in double, in the order in which their source computes them.
+//
+// Time is counted in the unit that the configuration names (steps, epochs or samples); what is common to all
+// schedules (units, warm-up, scaling with the batch) is in scheduled_number.h.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/params.h"
 
 namespace lockstep {
 
+/// What a schedule may know of a run. The same on all ranks.
+struct ScheduleRun {
+  std::int64_t steps = 0;  ///< of the whole run
+  std::int64_t steps_per_epoch = 0, samples_per_epoch = 0;
+  std::int64_t batch_size = 0;  ///< samples of the global batch
+  std::uint64_t seed = 0;
+};
+
+/// The part of a schedule that follows a metric of evaluations.
+class MetricFollower {
+ public:
+  virtual ~MetricFollower() = default;
+  /// "loss", "accuracy" or a metric of eval.metrics, with or without "eval/".
+  virtual const std::string& metric() const = 0;
+  /// An evaluation gave `value`. Returns a line for the log if the schedule's value changes because of it.
+  virtual std::optional<std::string> observe(double value) = 0;
+  /// What checkpoints keep. The numbers live as long as the schedule; their count is fixed.
+  virtual std::span<double> state() = 0;
+};
+
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// The rate of the update after which the global step is `step` + 1; the first update has step 0.
-  virtual double rate(std::int64_t step) const = 0;
+  /// The value at `time` >= 0; the first update of the run, or the first one after a warm-up, has time 0.
+  /// The same on all ranks.
+  virtual double at(double time) const = 0;
+  /// Called once before a run, for schedules that need more than the time. `option` is the number's name.
+  virtual void begin(const ScheduleRun&, std::string_view /*option*/) {}
+  /// Null: the schedule depends on time alone.
+  virtual MetricFollower* follower() { return nullptr; }
 };
 
 struct ScheduleEntry {
   std::string_view name, help;
-  std::span<const ParamSpec> table;
+  std::span<const ParamSpec> table;  ///< beside common_schedule_table()
   std::unique_ptr<Schedule> (*make)(const Params&);
+  bool follows_metric = false;  ///< follower() is not null
 };
-std::span<const ScheduleEntry> schedule_table();
 
-/// A number is a constant rate; otherwise a map of a schedule's name to its options.
-std::unique_ptr<Schedule> make_schedule(const Node& node);
+/// Lockstep's own schedules, then those that register_schedule() added.
+std::span<const ScheduleEntry> schedule_table();
+/// For plugins and programs. The entry's texts and table live as long as the program. Throws Error(config) if
+/// the name is taken.
+void register_schedule(const ScheduleEntry& entry);
+/// The options that every schedule takes beside its own: unit, warmup, scaling, base_batch.
+std::span<const ParamSpec> common_schedule_table();
 
 }  // namespace lockstep

@@ -11,32 +11,39 @@ using enum ParamType;
 constexpr double kSecondsPerHour = 3600;
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", integer, "null", ">= 1 or null", "Also write a checkpoint after every this many steps."},
-    {"every_epochs", integer, "1", ">= 0 or null",
+    {"every_steps", integer, "null", "[1, 1e12] or null",
+     "Also write a checkpoint after every this many steps.", Change::free},
+    {"every_epochs", integer, "1", "[0, 1e9] or null",
      "Write a checkpoint after every this many epochs. 0 or null: not by epochs. One is always written "
-     "at the end."},
-    {"every_seconds", real, "null", "> 0 seconds or null",
-     "Also write a checkpoint when this much time has passed since the last one."},
-    {"mtbf_hours", real, "null", "> 0 hours or null",
+     "at the end.",
+     Change::free},
+    {"every_seconds", real, "null", "(0, 1e9] seconds or null",
+     "Also write a checkpoint when this much time has passed since the last one.", Change::free},
+    {"mtbf_hours", real, "null", "(0, 1e6] hours or null",
      "Mean time between failures of the machines of the run. Also write checkpoints at the interval that "
      "loses the least time (Young's and Daly's rule, from the measured time that one checkpoint delays "
-     "training)."},
-    {"at_start", boolean, "false", "", "Also write a checkpoint before the first step."},
-    {"keep", integer, "5", ">= 0", "Number of newest checkpoints to keep. 0: all."},
-    {"keep_every_hours", real, "null", "> 0 hours or null",
-     "Of the checkpoints that would be deleted, keep one per this many hours permanently."},
-    {"keep_best", integer, "0", ">= 0",
+     "training).",
+     Change::free},
+    {"at_start", boolean, "false", "", "Also write a checkpoint before the first step.", Change::free},
+    {"keep", integer, "5", "[0, 1e9]", "Number of newest checkpoints to keep. 0: all.", Change::free},
+    {"keep_every_hours", real, "null", "(0, 1e6] hours or null",
+     "Of the checkpoints that would be deleted, keep one per this many hours permanently.", Change::free},
+    {"keep_best", integer, "0", "[0, 1e9]",
      "Number of best checkpoints to keep in addition to the newest ones. An evaluation that is better "
-     "than all earlier ones is followed by a checkpoint."},
+     "than all earlier ones is followed by a checkpoint.",
+     Change::free},
     {"best_metric", string, "loss", "",
-     "Metric of the evaluation that keep_best compares: loss, accuracy, or a metric of eval.metrics."},
+     "Metric of the evaluation that keep_best compares: loss, accuracy, or a metric of eval.metrics; "
+     "eval/loss means the same."},
     {"best_mode", string, "min", "min|max",
      "Whether a smaller (min) or a larger (max) best_metric is better."},
     {"background", boolean, "true", "",
      "Write in a background thread: training waits only for a copy in memory. false: training waits for "
-     "the disk."},
-    {"timeout_seconds", real, "3600", "> 0 seconds",
-     "Time limit of the wait for a checkpoint at the end of the run; exceeding it is an error."},
+     "the disk.",
+     Change::free},
+    {"timeout_seconds", real, "3600", "(0, 1e9] seconds",
+     "Time limit of the wait for a checkpoint at the end of the run; exceeding it is an error.",
+     Change::free},
 };
 
 /// None for 0, too: both mean never.

@@ -11,6 +11,9 @@
 //   after_run             after each step
 //   end                   once, after a clean stop; not after an error
 //
+// Before any of them, `lockstep train` and `lockstep check` call check(), so that an option that does not fit
+// the run is found before the first step.
+//
 // A hook is called on all ranks, or on the chief only.
 //
 // Errors. What a hook throws in before_run, before_update or after_run on any rank travels with the exchange
@@ -26,6 +29,7 @@
 namespace lockstep {
 
 class HookContext;
+struct RunNames;
 
 enum class HookScope { all_ranks, chief_only };
 /// What happens to the gradients of a step. `skip`: the variables keep their values, and the step counts.
@@ -42,6 +46,9 @@ class Hook {
   HookScope scope() const { return scope_; }
   /// True if its methods make collective calls. All ranks then make them in the same steps.
   virtual bool communicates() const { return false; }
+
+  /// Throws Error(config) if the run does not have what an option names. Decides alike on all ranks.
+  virtual void check(const RunNames&) const {}
 
   virtual void begin(HookContext&) {}
   virtual void after_create_session(HookContext&) {}

@@ -33,6 +33,12 @@ void HookContext::keep_errors(const Hook& hook, FunctionRef<void()> body) {
   }
 }
 
+std::string HookContext::checkpoint_text() const {
+  const std::int64_t step = std::max(saved_step_, restored_step_);
+  return step < 0 ? "no checkpoint is on the disk yet"
+                  : fmt::format("the checkpoint of step {} is intact", step);
+}
+
 void HookContext::feed(const Hook& hook, Feed feed) {
   LOCKSTEP_REQUIRE(feeding_ == nullptr, ErrorKind::config, "hooks {} and {} both feed the same step",
                    feeding_->name(), hook.name());

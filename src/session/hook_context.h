@@ -5,6 +5,7 @@
 // which owns it. Everything here is for the loop's thread.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "core/coordinator.h"
@@ -50,6 +51,11 @@ class HookContext {
   int recoveries() const { return recoveries_; }
   /// The step of the checkpoint that the present attempt began with; -1: none.
   std::int64_t restored_step() const { return restored_step_; }
+  /// For messages on the chief: "the checkpoint of step 120 is intact", or that there is none. It is the
+  /// newest one that is known to be on the disk.
+  std::string checkpoint_text() const;
+  /// The checkpoint of this step is on the disk.
+  void note_saved(std::int64_t step) { saved_step_ = std::max(saved_step_, step); }
 
   // Stopping (stop_control.h).
 
@@ -115,7 +121,7 @@ class HookContext {
   StepResult last_step_;
   const Hook* feeding_ = nullptr;
   int recoveries_ = 0;
-  std::int64_t restored_step_ = -1;
+  std::int64_t restored_step_ = -1, saved_step_ = -1;
   bool ending_ = false, ran_deferred_ = false;
 };
 

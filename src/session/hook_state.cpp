@@ -6,9 +6,13 @@
 
 namespace lockstep {
 
+std::string HookState::path(const Hook& hook, const std::string& key) {
+  return fmt::format("state/hooks/{}/{}", hook.name(), key);
+}
+
 void HookState::declare(const Hook& hook, const std::string& key, std::span<double> values) {
   LOCKSTEP_CHECK(hook.scope() == HookScope::all_ranks, "hook {} lives on the chief only", hook.name());
-  tensors_.push_back({fmt::format("state/hooks/{}/{}", hook.name(), key),
+  tensors_.push_back({path(hook, key),
                       Tensor(values.data(), DType::f64, Shape({static_cast<std::int64_t>(values.size())}))});
 }
 

@@ -23,6 +23,8 @@ class HookState {
   /// In begin: `values` are kept as state/hooks/<hook>/<key> (an on-disk name: do not change) and live as
   /// long as the hook, which is one of all ranks.
   void declare(const Hook& hook, const std::string& key, std::span<double> values);
+  /// The name of such values in a checkpoint.
+  static std::string path(const Hook& hook, const std::string& key);
   /// After the last declare(): adds the deferred calls, and remembers all values as the initial ones.
   void close();
   /// Gives everything its initial value.

@@ -26,6 +26,8 @@ struct HookEntry {
   std::string_view name, help;
   std::span<const ParamSpec> table;
   std::unique_ptr<Hook> (*make)(const Params& options, const HookSetting& setting);
+  /// What a run that continues with this hook, or without it, changes.
+  Change change = Change::result;
 };
 
 /// The built-in ones.

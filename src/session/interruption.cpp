@@ -33,6 +33,8 @@ std::string interruption_text(const InterruptionRequest& request) {
     return "the time of the job is nearly over";
   if (request.reason == static_cast<int>(InterruptionReason::stop_file))
     return "the run directory has a file STOP";
+  if (request.reason == static_cast<int>(InterruptionReason::lost_directory))
+    return "the run directory is no longer this run's";
   if (request.reason == SIGCONT) return "mpirun is ending the run";
   return fmt::format("signal {}", signal_name(request.reason));
 }

@@ -15,9 +15,7 @@ std::string stopped_for_good(const JobSpec& job, const FoundCheckpoint& found) {
     const std::vector<JobRecord> jobs = read_jobs(job.run_dir);
     if (jobs.empty()) return {};
     const JobRecord& last = jobs.back();
-    if (last.state == "finished" && last.step == found.header.global_step &&
-        last.config_hash == job.config_hash)
-      return last.reason;
+    if (last.state == "finished" && last.step == found.header.global_step) return last.reason;
   } catch (const Error& error) {
     log_warning("{}", error.what());
   }
@@ -33,12 +31,12 @@ bool reached(const TrainingOptions& options, const FoundCheckpoint& found) {
 std::string hash_of_config(const std::string& text) { return fmt::format("{:016x}", hash64(text)); }
 
 std::string why_finished(Communicator& world, const TrainingOptions& options, const JobSpec& job,
-                         const FoundCheckpoint& found) {
+                         const FoundCheckpoint& found, bool end_changed) {
   if (!found.exists() || found.deferred) return {};
   const std::string where =
       fmt::format("this run is finished: step {} in {}", found.header.global_step, found.path);
   if (reached(options, found)) return where;
-  const std::string reason = world.rank() == 0 ? stopped_for_good(job, found) : "";
+  const std::string reason = world.rank() == 0 && !end_changed ? stopped_for_good(job, found) : "";
   bool for_good = !reason.empty();
   world.broadcast(&for_good, sizeof for_good, 0, "has the run stopped for good");
   return for_good ? fmt::format("{}, {}", where, reason) : "";

@@ -27,9 +27,10 @@ struct JobSpec {
 std::string hash_of_config(const std::string& text);
 
 /// All ranks: why nothing is left to do. By the checkpoint, or because the last job stopped for good (early
-/// stopping) with this configuration. Empty: there is something to do.
+/// stopping) and nothing that decides about the end has changed since (`end_changed`). Empty: there is
+/// something to do.
 std::string why_finished(Communicator& world, const TrainingOptions& options, const JobSpec& job,
-                         const FoundCheckpoint& found);
+                         const FoundCheckpoint& found, bool end_changed);
 
 class JobRecorder {
  public:
@@ -38,6 +39,8 @@ class JobRecorder {
 
   /// Null on ranks that are not the chief.
   RunStatus* status() { return status_.get(); }
+  /// Counts from 1; 0 on ranks that are not the chief.
+  int number() const { return status_ ? static_cast<int>(status_->before().size()) + 1 : 0; }
 
   /// The exit code if a stop was requested before there is anything to save. All ranks.
   std::optional<int> interrupted_at_start();

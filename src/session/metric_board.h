@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "session/run_names.h"
+
 namespace lockstep {
 
 class MetricBoard {
@@ -29,8 +31,9 @@ class MetricBoard {
   }
   /// Grows with each note, so that a reader sees cheaply whether there is a new value.
   std::uint64_t version() const { return version_; }
+  /// `name` with or without "eval/".
   std::optional<Entry> latest(std::string_view name) const {
-    const auto found = latest_.find(name);
+    const auto found = latest_.find(with_split(name));
     return found == latest_.end() ? std::nullopt : std::optional(found->second);
   }
   std::vector<std::string> names() const {

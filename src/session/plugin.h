@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plugins: shared objects that a configuration names. They bring hooks, layers, functions as layers, losses
-// and readers.
+// Plugins: shared objects that a configuration names. They bring hooks, layers, functions as layers, losses,
+// readers, optimizers and schedules.
 //
 //   plugins: [build/libmine.so]
 //   hooks: [{greet: {every_steps: 10}}]
@@ -15,6 +15,8 @@
 //     lockstep::register_function("log1p", infer, forward);                   // model/function_layer.h
 //     lockstep::register_loss({...});                                         // model/loss.h
 //     lockstep::register_reader({...});                                       // data/reader_table.h
+//     lockstep::register_optimizer({...});                                    // optim/optimizer.h
+//     lockstep::register_schedule({...});                                     // optim/schedule.h
 //   }
 //
 // Every command that reads a configuration loads the plugins before it makes a model. A plugin is compiled
@@ -28,12 +30,14 @@
 #include "model/function_layer.h"
 #include "model/layer_table.h"
 #include "model/loss.h"
+#include "optim/optimizer.h"
 #include "session/hook_table.h"
 
 namespace lockstep {
 
-/// What a plugin was compiled with. A program loads only plugins with its own value.
-inline constexpr const char* kPluginBuild = "lockstep plugin 3, compiler " __VERSION__;
+/// What a plugin was compiled with. A program loads only plugins with its own value. The number grows with
+/// every change of a class or table that plugins use, because an older plugin would call wrong functions.
+inline constexpr const char* kPluginBuild = "lockstep plugin 6, compiler " __VERSION__;
 
 /// Loads the shared object at `path` unless it is loaded already; it stays loaded. Each rank loads its own.
 /// `where` is the position in the configuration. Throws Error(config) that names the file. One thread, before

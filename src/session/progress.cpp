@@ -3,17 +3,15 @@
 #include "session/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
+#include "session/number_text.h"
 
 namespace lockstep {
 
@@ -21,11 +19,6 @@ namespace {
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-int terminal_width(std::FILE* stream) {
-  winsize size{};
-  return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 // A closed terminal must not end a run: what cannot be shown is dropped.
@@ -48,11 +41,13 @@ std::vector<Field> fields_of(const ProgressSample& sample, const RateMeter& mete
   std::vector<Field> fields;
   fields.push_back({"step " + of_total(sample.step, sample.total_steps), 7});
   if (sample.epoch > 0) fields.push_back({"epoch " + of_total(sample.epoch, sample.epochs), 3});
-  fields.push_back({fmt::format("loss {:.4g}", sample.loss), 6});
-  fields.push_back({format_rate(meter.samples_per_second()) + " samples/s", 4});
-  fields.push_back({"comm " + format_share(meter.communication_share()), 2});
-  fields.push_back({"input " + format_share(meter.input_share()), 1});
-  if (sample.total_steps > 0 && meter.steps_per_second() > 0) {
+  fields.push_back({"loss " + number_text(sample.loss), 6});
+  if (meter.is_known()) {
+    fields.push_back({format_rate(meter.samples_per_second()) + " samples/s", 4});
+    fields.push_back({"comm " + format_share(meter.communication_share()), 2});
+    fields.push_back({"input " + format_share(meter.input_share()), 1});
+  }
+  if (sample.total_steps > 0 && meter.is_steady()) {
     const auto rest = static_cast<double>(std::max<std::int64_t>(0, sample.total_steps - sample.step));
     fields.push_back({"left " + format_duration(rest / meter.steps_per_second()), 5});
   }
@@ -94,6 +89,11 @@ std::string format_share(double share) {
 }
 
 void RateMeter::add(const ProgressSample& sample, double now) {
+  if (steps_added_++ == 0) {  // the first step takes longer than the others
+    last_ = sample;
+    last_time_ = now;
+    return;
+  }
   const double elapsed = now - last_time_;
   if (!(elapsed > 0)) return;  // the next sample covers this step too
   const double keep = std::exp(-elapsed / kMemorySeconds);
@@ -131,16 +131,10 @@ std::string progress_bar(const ProgressSample& sample, const RateMeter& meter, i
   return fmt::format("[{:=<{}}{: <{}}]  {}", "", filled, "", room - filled, text);
 }
 
-bool Progress::is_terminal(std::FILE* stream) {
-  const char* terminal = std::getenv("TERM");
-  return isatty(fileno(stream)) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
-}
-
 Progress::Progress(Options options, const ProgressSample& start)
     : options_(std::move(options)), meter_(start, 0), start_(start), start_time_(0), next_time_(0) {
   LOCKSTEP_CHECK(options_.write_line);
   if (!options_.now_seconds) options_.now_seconds = steady_seconds;
-  if (!options_.width) options_.width = [stream = options_.stream] { return terminal_width(stream); };
   start_time_ = options_.now_seconds();
   next_time_ = start_time_;
   meter_ = RateMeter(start, start_time_);
@@ -150,7 +144,7 @@ void Progress::update(const ProgressSample& sample) {
   const double now = options_.now_seconds();
   meter_.add(sample, now);
   if (now < next_time_ && !first_) return;
-  if (options_.terminal) {
+  if (options_.width) {
     // The cursor returns to the first column, so that a line of another writer starts there.
     show(options_.stream, fmt::format("\r\033[K{}\r", progress_bar(sample, meter_, options_.width())));
     drawn_ = true;
@@ -178,8 +172,8 @@ void Progress::finish(const ProgressSample& sample) {
   const double seconds = options_.now_seconds() - start_time_;
   const auto samples = static_cast<double>(sample.samples - start_.samples);
   options_.write_line(fmt::format(
-      "step {}  loss {:.4g}  {} samples/s on average  {} in all", of_total(sample.step, sample.total_steps),
-      sample.loss, format_rate(seconds > 0 ? samples / seconds : 0), format_duration(seconds)));
+      "step {}  loss {}  {} samples/s on average  {} in all", of_total(sample.step, sample.total_steps),
+      number_text(sample.loss), format_rate(seconds > 0 ? samples / seconds : 0), format_duration(seconds)));
 }
 
 }  // namespace lockstep

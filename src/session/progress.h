@@ -34,14 +34,20 @@ std::string format_rate(double per_second);
 /// "3%"; values below 0 or above 1 are clamped.
 std::string format_share(double share);
 
-/// Exponential averages: a value that is kMemorySeconds old has the weight 1/e.
+/// Exponential averages: a value that is kMemorySeconds old has the weight 1/e. The first step is left out:
+/// caches are cold, and buffers are allocated.
 class RateMeter {
  public:
   static constexpr double kMemorySeconds = 10;
+  /// So many steps, or seconds, make the rate steady enough for an estimate of the time left.
+  static constexpr std::int64_t kSteadySteps = 10;
+  static constexpr double kSteadySeconds = 3;
 
   RateMeter(const ProgressSample& start, double now) : last_(start), last_time_(now) {}
   void add(const ProgressSample& sample, double now);
 
+  bool is_known() const { return time_ > 0; }
+  bool is_steady() const { return steps_ > 0 && (steps_added_ > kSteadySteps || time_ >= kSteadySeconds); }
   double samples_per_second() const { return share_of_time(samples_); }
   double steps_per_second() const { return share_of_time(steps_); }
   double communication_share() const { return share_of_time(communication_); }
@@ -52,6 +58,7 @@ class RateMeter {
 
   ProgressSample last_;
   double last_time_;
+  std::int64_t steps_added_ = 0;
   double time_ = 0, samples_ = 0, steps_ = 0, communication_ = 0, input_ = 0;
 };
 
@@ -65,14 +72,12 @@ class Progress {
   static constexpr double kRedrawSeconds = 0.1, kLineSeconds = 10;
 
   struct Options {
-    bool terminal = false;       ///< redraw one line; else write a line every few seconds
     std::FILE* stream = stderr;  ///< of the redrawn line
+    /// Columns of the terminal (terminal.h), on which one line is redrawn. Empty: a line every few seconds.
+    std::function<int()> width;
     std::function<void(std::string_view)> write_line;  ///< lines for the log; called on the calling thread
     std::function<double()> now_seconds;               ///< monotonic; empty: the steady clock
-    std::function<int()> width;                        ///< of the terminal; empty: as the system says
   };
-  /// True if `stream` is a terminal on which a line can be redrawn.
-  static bool is_terminal(std::FILE* stream);
 
   /// `start` is where the run begins; for a resumed run that is not step 0.
   Progress(Options options, const ProgressSample& start);

@@ -47,6 +47,8 @@ void visit(Record& r, Visit&& member) {
   member("saving_seconds", r.saving_seconds);
   member("exit_code", r.exit_code);
   member("config_hash", r.config_hash);
+  member("training_data", r.data.train);
+  member("evaluation_data", r.data.eval);
 }
 
 }  // namespace
@@ -77,9 +79,12 @@ std::optional<JobRecord> job_record(std::string_view text) {
 std::vector<JobRecord> read_jobs(const std::string& run_dir) {
   namespace fs = std::filesystem;
   std::vector<JobRecord> jobs;
-  std::ifstream before(run_dir + "/jobs.jsonl");
-  for (std::string line; std::getline(before, line);)
-    if (auto record = job_record(line)) jobs.push_back(std::move(*record));
+  const std::string before = run_dir + "/jobs.jsonl";
+  if (std::error_code code; fs::exists(before, code)) {
+    std::istringstream lines(read_whole_file(before));
+    for (std::string line; std::getline(lines, line);)
+      if (auto record = job_record(line)) jobs.push_back(std::move(*record));
+  }
   const std::string path = run_dir + "/status.json";
   if (std::error_code code; !fs::exists(path, code)) return jobs;
   if (auto last = job_record(read_whole_file(path)); last) {
@@ -100,6 +105,18 @@ int jobs_without_gain(const std::vector<JobRecord>& jobs, std::int64_t step) {
     step = job->begin_step;
   }
   return count;
+}
+
+DataChange data_change(const std::vector<JobRecord>& before, std::int64_t step, const JobData& mine) {
+  const JobRecord *last = nullptr, *computed = nullptr;  // the one that the checkpoint is of
+  for (const JobRecord& job : before) {
+    if (job.data.train.empty()) continue;
+    last = &job;
+    if (job.begin_step < step) computed = &job;
+  }
+  if (last == nullptr) return {.unknown = true};
+  if (last->data == mine || (computed != nullptr && computed->data == mine)) return {};
+  return {.train = last->data.train != mine.train, .eval = last->data.eval != mine.eval};
 }
 
 double unix_time() {

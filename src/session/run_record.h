@@ -12,6 +12,12 @@
 
 namespace lockstep {
 
+/// Fingerprints of the contents of a job's data; empty: not known.
+struct JobData {
+  std::string train, eval;
+  bool operator==(const JobData&) const = default;
+};
+
 /// A job is one start of the program in the run directory. Times are seconds since 1970.
 struct JobRecord {
   std::string state;  ///< starting, running; at the end finished, requeue, stopped or failed
@@ -25,6 +31,7 @@ struct JobRecord {
   double loss = 0;
   std::int64_t exit_code = -1;  ///< -1: none yet
   std::string config_hash;
+  JobData data;
 
   bool ended() const { return end > 0; }
 };
@@ -42,6 +49,13 @@ std::vector<JobRecord> read_jobs(const std::string& run_dir);
 /// credited with the step that the next one began with. Jobs that a user stopped and jobs that failed are
 /// passed over, because a person started the job after them.
 int jobs_without_gain(const std::vector<JobRecord>& jobs, std::int64_t step);
+
+/// Which data differ from those of the last job, and from those of the job that brought the run to `step`.
+struct DataChange {
+  bool train = false, eval = false;
+  bool unknown = false;  ///< no job has recorded its data
+};
+DataChange data_change(const std::vector<JobRecord>& before, std::int64_t step, const JobData& mine);
 
 /// Seconds since 1970.
 double unix_time();

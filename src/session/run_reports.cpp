@@ -2,57 +2,120 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/run_reports.h"
 
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/log.h"
+#include "core/timed_service.h"
+#include "io/event_trim.h"
 
 namespace lockstep {
 
+struct RunReports::Files {
+  /// Calls `use` with copies of the pointers, so that no thread waits while another one writes.
+  template <typename Use>
+  void each(Use&& use) {
+    std::shared_ptr<EventWriter> events[2];
+    std::shared_ptr<MetricsLog> log;
+    {
+      const std::lock_guard lock(mutex);
+      events[0] = train;
+      events[1] = eval;
+      log = metrics;
+    }
+    for (const auto& writer : events)
+      if (writer) use(*writer);
+    if (log) use(*log);
+  }
+
+  std::mutex mutex;  // of changes; the loop's thread reads without it
+  std::shared_ptr<EventWriter> train, eval;
+  std::shared_ptr<MetricsLog> metrics;
+};
+
+namespace {
+
+struct Flush {
+  void operator()(EventWriter& events) const { events.flush(); }
+  void operator()(MetricsLog&) const {}  // has nothing in memory
+};
+
+struct Sync {
+  void operator()(EventWriter& events) const { events.sync(); }
+  void operator()(MetricsLog& log) const { log.sync(); }
+};
+
+}  // namespace
+
 RunReports::RunReports(bool is_chief, std::string run_dir, Options options)
-    : is_chief_(is_chief), run_dir_(std::move(run_dir)), options_(options) {}
+    : is_chief_(is_chief),
+      run_dir_(std::move(run_dir)),
+      options_(options),
+      files_(std::make_shared<Files>()) {
+  if (is_chief && options.events)
+    loop(coordinator_, options.flush_seconds, [files = files_] { files->each(Flush()); },
+         {.name = "event files"});
+}
+
+RunReports::~RunReports() = default;
 
 void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
   if (!is_chief_) return;
   close();
+  std::shared_ptr<EventWriter> train, eval;
+  std::shared_ptr<MetricsLog> metrics;
   if (options_.events) {
-    train_events_ = std::make_unique<EventWriter>(run_dir_);
-    eval_events_ = std::make_unique<EventWriter>(run_dir_ + "/eval");
-    if (step > 0) {
-      train_events_->restart_from(step + 1);
-      eval_events_->restart_from(evaluated_step + 1);
-    }
+    // TensorBoard may have read what is dropped: the restart tells it to forget that.
+    const bool dropped = drop_events_after(run_dir_, step);
+    const bool dropped_evaluations = drop_events_after(run_dir_ + "/eval", evaluated_step);
+    train = std::make_shared<EventWriter>(run_dir_);
+    eval = std::make_shared<EventWriter>(run_dir_ + "/eval");
+    if (step > 0 || dropped) train->restart_from(step + 1);
+    if (step > 0 || dropped_evaluations) eval->restart_from(evaluated_step + 1);
   }
   if (options_.metrics) {
-    metrics_log_ = std::make_unique<MetricsLog>(run_dir_ + "/metrics.jsonl");
-    metrics_log_->drop_after(step, evaluated_step);
+    metrics = std::make_shared<MetricsLog>(run_dir_ + "/metrics.jsonl");
+    metrics->drop_after(step, evaluated_step);
   }
+  const std::lock_guard lock(files_->mutex);
+  files_->train = std::move(train);
+  files_->eval = std::move(eval);
+  files_->metrics = std::move(metrics);
 }
 
 void RunReports::record(Split split, std::int64_t step, std::int64_t epoch, std::span<const Value> values,
                         std::span<const List> lists) {
-  if (EventWriter* events = (split == Split::train ? train_events_ : eval_events_).get())
+  if (EventWriter* events = (split == Split::train ? files_->train : files_->eval).get())
     for (const Value& value : values)
       if (value.event) events->scalar(value.name, step, value.value);
-  if (!metrics_log_) return;
+  if (!files_->metrics) return;
   std::vector<std::pair<std::string, double>> named;
   for (const Value& value : values) named.emplace_back(value.name, value.value);
-  metrics_log_->append(step, epoch, split == Split::train ? "train" : "eval", named, lists);
+  files_->metrics->append(step, epoch, split == Split::train ? "train" : "eval", named, lists);
 }
 
 void RunReports::event(std::string_view tag, std::int64_t step, double value) {
-  if (train_events_) train_events_->scalar(tag, step, value);
+  if (files_->train) files_->train->scalar(tag, step, value);
 }
 
-void RunReports::flush() {
-  if (train_events_) train_events_->flush();
-  if (eval_events_) eval_events_->flush();
+void RunReports::flush() { files_->each(Flush()); }
+
+std::function<void()> RunReports::syncer() const {
+  return [files = files_] { files->each(Sync()); };
 }
 
 void RunReports::close() {
-  train_events_.reset();
-  eval_events_.reset();
-  metrics_log_.reset();
+  std::shared_ptr<EventWriter> train, eval;
+  std::shared_ptr<MetricsLog> metrics;
+  {
+    const std::lock_guard lock(files_->mutex);
+    train.swap(files_->train);
+    eval.swap(files_->eval);
+    metrics.swap(files_->metrics);
+  }
+  for (const auto& events : {train, eval})
+    if (events) events->close();  // another thread may still hold it for a moment
 }
 
 void RunReports::note(const std::string& text) {

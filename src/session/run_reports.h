@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the numbers of a training run go: event files, metrics.jsonl, lines for people. The hooks decide what
-// is reported, and when. On ranks other than the chief every call does nothing.
+// is reported, and when. On ranks other than the chief every call does nothing. A thread of the chief flushes
+// the event files every few seconds.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/coordinator.h"
 #include "io/event_writer.h"
 #include "io/metrics_log.h"
 
@@ -31,9 +33,11 @@ class RunReports {
   struct Options {
     bool events = true;   ///< event files for TensorBoard
     bool metrics = true;  ///< metrics.jsonl
+    double flush_seconds = 5;
   };
 
   RunReports(bool is_chief, std::string run_dir, Options options);
+  ~RunReports();
 
   /// Opens the files of a new attempt, and drops what earlier attempts wrote of steps above `step`. Nothing
   /// is recorded before this call, so that a run that is already finished leaves no empty files.
@@ -46,6 +50,8 @@ class RunReports {
   /// One event of training, without a line of metrics.jsonl.
   void event(std::string_view tag, std::int64_t step, double value);
   void flush();
+  /// A function for any thread that makes everything recorded so far durable. It may outlive this object.
+  std::function<void()> syncer() const;
   /// Flushes and closes the files.
   void close();
 
@@ -58,9 +64,11 @@ class RunReports {
   bool is_chief_;
   std::string run_dir_;
   Options options_;
-  std::unique_ptr<EventWriter> train_events_, eval_events_;
-  std::unique_ptr<MetricsLog> metrics_log_;
+  /// The files, shared with threads that flush them. The loop's thread alone changes the pointers.
+  struct Files;
+  std::shared_ptr<Files> files_;
   LineWriter write_line_;
+  Coordinator coordinator_;  // last: its thread ends before what it uses
 };
 
 }  // namespace lockstep

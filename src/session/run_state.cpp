@@ -3,6 +3,7 @@
 #include "session/run_state.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "comm/agree.h"
 #include "core/log.h"
@@ -13,7 +14,7 @@
 namespace lockstep {
 
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
-                                            bool on_device) {
+                                            bool on_device, const MovingAverage* average) {
   std::vector<CheckpointTensor> tensors;
   const auto there = [](float* values, const Variable& variable) {
     return Tensor(values, DType::f32, variable.shape);
@@ -26,14 +27,20 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
     tensors.push_back({"variables/" + variable.name,
                        stays ? there(variables.value(id), variable) : variables.tensor(id), stays});
   }
-  if (optimizer == nullptr) return tensors;
-  for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
+  if (optimizer != nullptr)
+    for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
+      for (const Variable& variable : variables.variables())
+        if (variable.trainable)
+          tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
+                             on_device ? there(optimizer->slot(slot) + variable.offset, variable)
+                                       : optimizer->slot_tensor(slot, variable),
+                             on_device});
+  if (average != nullptr)
     for (const Variable& variable : variables.variables())
-      if (variable.trainable)
-        tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
-                           on_device ? there(optimizer->slot(slot) + variable.offset, variable)
-                                     : optimizer->slot_tensor(slot, variable),
-                           on_device});
+      if (average->has(variable))
+        tensors.push_back(
+            {average_path(variable.name),
+             on_device ? there(average->address(variable), variable) : average->tensor(variable), on_device});
   return tensors;
 }
 
@@ -110,6 +117,15 @@ const CheckpointEntry* find_entry(const CheckpointFile& file, const std::string&
   return found == file.entries().end() ? nullptr : &*found;
 }
 
+/// Whether the variable of this slot was frozen in the run that wrote the file, which then has no such slot.
+bool was_frozen(const CheckpointFile& file, const std::string& path) {
+  if (!path.starts_with("slots/") || find_entry(file, path) != nullptr) return false;
+  const std::size_t end = path.find('/', std::string_view("slots/").size()) + 1;
+  const std::string slot = path.substr(0, end);
+  return find_entry(file, "variables/" + path.substr(end)) != nullptr &&
+         std::ranges::any_of(file.entries(), [&](const auto& entry) { return entry.path.starts_with(slot); });
+}
+
 /// One line per tensor that does not fit.
 std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
   std::string wrong;
@@ -141,31 +157,108 @@ void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTenso
 
 }  // namespace
 
+namespace {
+
+/// Reads the averages; those that the file does not have become the variables.
+void read_averages(const CheckpointFile& file, const VariableStore& variables, const MovingAverage& average) {
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < variables.variables().size(); ++i) {
+    const auto id = static_cast<VariableId>(i);
+    const Variable& variable = variables[id];
+    if (!average.has(variable)) continue;
+    const Tensor to = average.tensor(variable);
+    const CheckpointEntry* entry = find_entry(file, average_path(variable.name));
+    if (entry != nullptr && entry->shape == variable.shape) {
+      file.read_into(entry->path, to);
+    } else {
+      std::memcpy(to.raw(), variables.tensor(id).raw(), to.size_bytes());
+      ++missing;
+    }
+  }
+  if (missing > 0 && average.rule().has_begun(file.header().global_step))
+    log_warning("the checkpoint has no moving average of {} variables: they begin with the variables",
+                missing);
+}
+
+void broadcast(Communicator& world, std::span<const CheckpointTensor> tensors) {
+  for (const CheckpointTensor& tensor : tensors)
+    world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+}
+
+void mark_restored(VariableStore& variables) {
+  variables.to_device();
+  for (const Variable& variable : variables.variables())
+    if (variable.saved) variables.mark_set(variables.find(variable.name));
+}
+
+/// Throws Error(checkpoint) if a tensor does not fit.
+void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
+  const std::string wrong = misfits(file, tensors);
+  if (!wrong.empty())
+    throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
+                file.path(),
+                "Use the configuration that the run began with (config.yaml in its run directory), or "
+                "another --run-dir.");
+}
+
+}  // namespace
+
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state) {
-  std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
+                   Optimizer* optimizer, MovingAverage* average,
+                   std::span<const CheckpointTensor> hook_state) {
+  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
         const CheckpointFile file(found.path);
-        const std::string wrong = misfits(file, tensors);
-        if (!wrong.empty())
-          throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
-                      found.path,
-                      "Use the configuration that the run began with (config.yaml in its run directory), or "
-                      "another --run-dir.");
-        for (const CheckpointTensor& wanted : tensors) file.read_into(wanted.path, wanted.tensor);
+        std::vector<CheckpointTensor> there = tensors;
+        const std::size_t fresh =
+            std::erase_if(there, [&](const auto& tensor) { return was_frozen(file, tensor.path); });
+        if (fresh > 0)
+          log_info("{} slots of variables that were frozen begin at their initial values", fresh);
+        require_fit(file, there);
+        for (const CheckpointTensor& wanted : there) file.read_into(wanted.path, wanted.tensor);
         read_hook_state(file, hook_state);
+        if (average != nullptr) read_averages(file, variables, *average);
       },
       "reading the checkpoint");
-  tensors.insert(tensors.end(), hook_state.begin(), hook_state.end());
-  for (const CheckpointTensor& tensor : tensors)
-    world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
-  variables.to_device();
+  broadcast(world, tensors);
+  broadcast(world, hook_state);
+  if (average != nullptr)
+    for (const Variable& variable : variables.variables())
+      if (average->has(variable)) {
+        const Tensor tensor = average->tensor(variable);
+        world.broadcast(tensor.raw(), tensor.size_bytes(), 0, "restored averages");
+      }
   if (optimizer != nullptr) optimizer->to_device();
-  for (const Variable& variable : variables.variables())
-    if (variable.saved) variables.mark_set(variables.find(variable.name));
+  if (average != nullptr) average->to_device();
+  mark_restored(variables);
+}
+
+bool restore_variables(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
+                       bool averages) {
+  const std::vector<CheckpointTensor> tensors = state_tensors(variables, nullptr);
+  bool averaged = false;
+  agree(
+      world,
+      [&] {
+        if (world.rank() != 0) return;
+        const CheckpointFile file(found.path);
+        require_fit(file, tensors);
+        for (const CheckpointTensor& wanted : tensors) {
+          const std::string average = average_path(wanted.path.substr(std::string_view("variables/").size()));
+          const CheckpointEntry* entry = averages ? find_entry(file, average) : nullptr;
+          const bool takes = entry != nullptr && entry->shape == wanted.tensor.shape();
+          file.read_into(takes ? average : wanted.path, wanted.tensor);
+          averaged = averaged || takes;
+        }
+      },
+      "reading the checkpoint");
+  broadcast(world, tensors);
+  world.broadcast(&averaged, sizeof averaged, 0, "were there averages");
+  mark_restored(variables);
+  return averaged;
 }
 
 }  // namespace lockstep

@@ -12,16 +12,17 @@
 #include "data/step_plan.h"
 #include "io/checkpoint.h"
 #include "model/variable_store.h"
+#include "optim/moving_average.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
 
-/// Views of all tensors of the state, in a fixed order. `optimizer` may be null: variables only. The tensors
-/// are in host memory and up to date. With `on_device`, where variables and optimizer are on a GPU, the
-/// tensors that the update changes stay there and are marked so; only running statistics are copied to the
-/// host.
+/// Views of all tensors of the state, in a fixed order: variables, slots of the optimizer, averages.
+/// `optimizer` and `average` may be null. The tensors are in host memory and up to date. With `on_device`,
+/// where all of it is on a GPU, the tensors that the update changes stay there and are marked so; only
+/// running statistics are copied to the host.
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
-                                            bool on_device = false);
+                                            bool on_device = false, const MovingAverage* average = nullptr);
 
 /// The header of a run's checkpoint: the position of the run, and the configuration as run.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
@@ -42,7 +43,14 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 /// All ranks. The chief reads the tensors and broadcasts them. A checkpoint of another model throws
 /// Error(checkpoint), which names what is missing or has another shape. State of a hook (`hook_state`,
 /// HookContext::state()) may be missing if the hook is new: it keeps its values, and a warning says so.
+/// Likewise averages, which then begin with the variables.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   Optimizer* optimizer, std::span<const CheckpointTensor> hook_state = {});
+                   Optimizer* optimizer, MovingAverage* average = nullptr,
+                   std::span<const CheckpointTensor> hook_state = {});
+
+/// The same for the variables alone. With `averages`, each takes the moving average of it that the checkpoint
+/// has, if any. Returns whether any did.
+bool restore_variables(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
+                       bool averages);
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "comm/flight_recorder.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
 
@@ -22,7 +23,7 @@ namespace {
 
 /// Appends a line and flushes it to the disk. Throws Error(config).
 void append_line(const std::string& path, const std::string& line) {
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const FileDescriptor file(open_run_file(path, O_WRONLY | O_CREAT | O_APPEND, ErrorKind::config));
   const std::string text = line + "\n";
   if (!file.is_open() || !write_fully(file.get(), text.data(), text.size()) || ::fsync(file.get()) != 0)
     throw file_error(ErrorKind::config, "write", path, errno);
@@ -76,6 +77,11 @@ RunStatus::~RunStatus() {
   } catch (const std::exception& error) {
     log_warning("{}", error.what());
   }
+}
+
+void RunStatus::set_data(const JobData& data) {
+  const std::lock_guard lock(mutex_);
+  record_.data = data;
 }
 
 void RunStatus::set_total_steps(std::int64_t steps) {

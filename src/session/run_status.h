@@ -29,6 +29,7 @@ class RunStatus {
   const std::vector<JobRecord>& before() const { return before_; }
 
   // For the thread of the loop.
+  void set_data(const JobData& data);
   void set_total_steps(std::int64_t steps);
   void first_step_begins();
   void step_done(std::int64_t step, double loss);

@@ -3,7 +3,6 @@
 #include "session/run_vocabulary.h"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "core/error.h"
@@ -23,14 +22,11 @@ std::string classes_text(const TextInfo& text) {
 }
 
 void check_same(const std::string& path, const std::string& of_data, const char* what) {
-  if (!std::filesystem::exists(path)) return;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream kept;
-  kept << file.rdbuf();
-  if (!file.is_open() || file.bad())
-    throw Error(ErrorKind::data, "cannot be read", path, "Check the permissions of the run directory.");
-  if (kept.str() == of_data) return;
-  std::istringstream before(kept.str()), now(of_data);
+  std::error_code code;
+  if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found) return;
+  const std::string kept = read_whole_file(path, ErrorKind::data);
+  if (kept == of_data) return;
+  std::istringstream before(kept), now(of_data);
   std::string was, is;
   std::int64_t line = 0;
   do {

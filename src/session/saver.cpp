@@ -25,7 +25,9 @@ void Saver::prepare(const CheckpointHeader& header, std::span<const CheckpointTe
   store_->require_room(bytes);
   constexpr double kGuessedBytesPerSecond = 100e6;  // of a busy parallel file system
   longest_save_seconds_ = static_cast<double>(bytes) / kGuessedBytesPerSecond;
-  if (options_.background) writer_ = std::make_unique<CheckpointWriter>(store_, tensors, ways);
+  if (!options_.background) return;
+  writer_ = std::make_unique<CheckpointWriter>(store_, tensors, ways);
+  writer_->set_before_write(before_write_);
 }
 
 bool Saver::busy() const { return writer_ && writer_->busy(); }
@@ -47,6 +49,7 @@ void Saver::begin(const CheckpointHeader& header, std::span<const CheckpointTens
   CheckpointOutcome outcome{.step = header.global_step};
   for (const CheckpointTensor& entry : tensors) outcome.bytes += entry.tensor.size_bytes();
   try {
+    if (before_write_) before_write_();
     outcome.path = store_->save(header, tensors);
   } catch (const Error& error) {
     outcome.error = error;

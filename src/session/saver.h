@@ -13,6 +13,7 @@
 // older checkpoints are untouched.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ class Saver {
   /// more, and allocates memory for the copy. Throws Error(checkpoint) on the chief only: call it in agree().
   void prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
                CheckpointCopyWays ways);
+  /// Before prepare(): called before each file is written, maybe in the writer's thread. What a resumed run
+  /// needs beside the checkpoint becomes durable here.
+  void set_before_write(std::function<void()> function) { before_write_ = std::move(function); }
   /// Tensors may be on the device: after save() the next update must wait for copied().
   bool copies_from_device() const { return options_.background; }
   /// Happens when the last save has copied from the device; null: it copied nothing from there.
@@ -88,6 +92,7 @@ class Saver {
   const SaverOptions options_;
   std::shared_ptr<CheckpointStore> store_;  // the chief's
   std::unique_ptr<CheckpointWriter> writer_;
+  std::function<void()> before_write_;
   std::vector<CheckpointOutcome> finished_;
   std::int64_t durable_step_ = -1;  // the newest
   bool measured_ = false;

@@ -9,12 +9,17 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", integer, "10", ">= 1", "Record loss and metrics after every this many steps."},
-    {"every_seconds", real, "null", "> 0 seconds or null", "Also record when this much time has passed."},
-    {"counter_every_steps", integer, "100", ">= 1",
-     "Record global_step/sec and samples/sec after every this many steps."},
-    {"events", boolean, "true", "", "Write event files for TensorBoard."},
-    {"metrics", boolean, "true", "", "Write metrics.jsonl."},
+    {"every_steps", integer, "10", "[1, 1e12]", "Record loss and metrics after every this many steps.",
+     Change::free},
+    {"every_seconds", real, "null", "(0, 1e9] seconds or null", "Also record when this much time has passed.",
+     Change::free},
+    {"counter_every_steps", integer, "100", "[1, 1e12]",
+     "Record global_step/sec and samples/sec after every this many steps.", Change::free},
+    {"events", boolean, "true", "", "Write event files for TensorBoard.", Change::free},
+    {"metrics", boolean, "true", "", "Write metrics.jsonl.", Change::free},
+    {"flush_seconds", real, "5", "[0.1, 3600] seconds",
+     "Write what is recorded to the event files this often. They are also written before each checkpoint.",
+     Change::free},
 };
 
 }  // namespace
@@ -26,7 +31,8 @@ SummaryOptions summary_options(const Params& section) {
           .every_seconds = section.optional_real("every_seconds"),
           .counter_every_steps = section.integer("counter_every_steps"),
           .events = section.boolean("events"),
-          .metrics = section.boolean("metrics")};
+          .metrics = section.boolean("metrics"),
+          .flush_seconds = section.real("flush_seconds")};
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/duration.h"
+#include "core/named_options.h"
 
 namespace lockstep {
 
@@ -13,10 +14,12 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"batch_size", integer, kRequired, "> 0 samples", "Samples per global step, over all ranks together."},
-    {"epochs", integer, "null", ">= 1 or null",
-     "Number of passes over the training set. Give either epochs or steps."},
-    {"steps", integer, "null", ">= 1 or null", "Number of global steps. Give either epochs or steps."},
+    {"batch_size", integer, kRequired, "[1, 2147483647] samples",
+     "Samples per global step, over all ranks together."},
+    {"epochs", integer, "null", "[1, 1e9] or null",
+     "Number of passes over the training set. Give either epochs or steps.", Change::free},
+    {"steps", integer, "null", "[1, 1e12] or null", "Number of global steps. Give either epochs or steps.",
+     Change::free},
     {"shuffle", boolean, "true", "",
      "Permute the samples anew in each epoch. The order depends on the seed only."},
     {"drop_remainder", boolean, "false", "",
@@ -25,18 +28,21 @@ constexpr ParamSpec kTable[] = {
      "What to do when the loss is NaN or infinite, or the norm of the gradients where they are clipped "
      "by norm. error: exit code 1; the last checkpoint before it is kept. stop: end normally. skip: omit "
      "the update of this step. warn: log a warning and continue."},
-    {"max_recoveries", integer, "3", ">= 0",
-     "How often one job may go back to the last checkpoint after a transient error."},
+    {"max_recoveries", integer, "3", "[0, 1000000]",
+     "How often one job may go back to the last checkpoint after a transient error.", Change::free},
     {"time_limit", string, "null", "duration or null",
      "Time limit of one job, from the start of the program: 90s, 45m, 1.5h, 2d, 1:30:00 or 2-00:00:00. "
      "The run saves and stops before the limit, with exit code 75. Slurm's limit is used without this "
-     "option where SLURM_JOB_END_TIME is set; the earlier of the two counts."},
-    {"time_margin", real, "10", ">= 0 seconds",
+     "option where SLURM_JOB_END_TIME is set; the earlier of the two counts.",
+     Change::free},
+    {"time_margin", real, "10", "[0, 1e9] seconds",
      "Seconds before the end of the job at which the run stops at the latest, in addition to the "
-     "measured time of steps and checkpoints."},
-    {"max_jobs_without_progress", integer, "2", ">= 1",
+     "measured time of steps and checkpoints.",
+     Change::free},
+    {"max_jobs_without_progress", integer, "2", "[1, 1000000]",
      "After this many consecutive jobs that completed no step the exit code is 1 instead of 75, so that "
-     "the queue does not restart a run that makes no progress."},
+     "the queue does not restart a run that makes no progress.",
+     Change::free},
 };
 
 std::optional<double> time_limit(const Params& section) {
@@ -60,7 +66,7 @@ TrainingOptions training_options(const Params& section) {
   options.steps = section.optional_integer("steps");
   if (options.epochs.has_value() == options.steps.has_value())
     throw section.error(
-        options.epochs ? "epochs" : "steps",
+        options.epochs || section.given("epochs") ? option_to_blame(section, {"steps", "epochs"}) : "steps",
         options.epochs ? "both epochs and steps are given" : "neither epochs nor steps is given",
         "Give one of them: it says when training ends.");
   options.shuffle = section.boolean("shuffle");

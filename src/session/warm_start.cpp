@@ -24,17 +24,24 @@ using enum ParamType;
 constexpr ParamSpec kTable[] = {
     {"checkpoint", string, "null", "file or run directory, or null",
      "Source of the initial values. null: every variable keeps its own initial values. A run that "
-     "continues from its own checkpoint ignores this section."},
-    {"variables", strings, "[.*]", "",
-     "Regular expressions for whole names of variables of this model: conv1/.* for all of conv1. Other "
-     "variables keep their own initial values."},
+     "continues from its own checkpoint ignores this section.",
+     Change::free},
+    {"variables", strings, "[*]", "",
+     "Patterns for whole names of variables of this model: conv1/* for all of conv1; * stands for any text, "
+     "? for one character. After re: stands a regular expression: re:conv[12]/.*. Other variables keep their "
+     "own initial values.",
+     Change::free},
     {"rename", node, "null", "map or null",
      "Names in the checkpoint of this model's variables: {conv1/kernel: first/kernel} for one, {head/: "
-     "top/} for all below head, {/: backbone/} for all, or a regular expression with groups: "
-     "{'block([0-9]+)/(.*)': 'stage$1/$2'}."},
+     "top/} for all below head, {/: backbone/} for all, or a pattern, whose *, ? or groups are $1, $2, ... "
+     "on the right: {'block*/kernel': 'stage$1/kernel'}, {'re:block([0-9]+)/(.*)': 'stage$1/$2'}.",
+     Change::free},
+    {"averages", boolean, "true", "",
+     "A variable takes its moving average, where the checkpoint has one (see average).", Change::free},
     {"strict", boolean, "true", "",
      "It is an error if a variable is missing in the checkpoint or has another shape there. false: take "
-     "what matches and log a warning."},
+     "what matches and log a warning.",
+     Change::free},
 };
 
 std::vector<NameRules::Rule> rules_of(const Params& section) {
@@ -75,9 +82,11 @@ void refuse_useless_patterns(const VariableStore& variables, const WarmStartOpti
   for (const Variable& variable : variables.variables()) names.push_back(variable.name);
   const auto refuse = [&](const char* option, const std::vector<std::string>& unused) {
     if (unused.empty()) return;
-    throw Error(ErrorKind::config,
-                fmt::format("warm_start.{}: no variable of this model matches '{}'", option, unused.front()),
-                "", fmt::format("Its variables: {}.", fmt::join(names, ", ")));
+    throw Error(
+        ErrorKind::config,
+        fmt::format("warm_start.{}: no variable of this model matches '{}'", option, unused.front()),
+        options.where,
+        fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), fmt::join(names, ", ")));
   };
   refuse("variables", options.variables.unused(names));
   refuse("rename", options.rename.unused(names));
@@ -92,10 +101,12 @@ std::optional<WarmStartOptions> warm_start_options(const Params& section, const 
   options.variables =
       checked(section, "variables", [&] { return NamePatterns(section.strings("variables")); });
   options.rename = checked(section, "rename", [&] { return NameRules(rules_of(section)); });
+  options.averages = section.boolean("averages");
   options.strict = section.boolean("strict");
   if (!section.has("checkpoint")) return std::nullopt;
   options.checkpoint =
       (std::filesystem::path(base_directory) / section.string("checkpoint")).lexically_normal().string();
+  options.where = section.where("variables");
   return options;
 }
 
@@ -150,6 +161,31 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
   return report;
 }
 
+WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableStore& variables) {
+  refuse_useless_patterns(variables, options);
+  const std::string path = checkpoint_at(options.checkpoint);
+  WarmStartSource source{std::make_unique<CheckpointFile>(path), {}};
+  if (path == options.checkpoint) source.file->verify();  // the newest of a run directory is verified already
+  source.report = plan_warm_start(*source.file, variables, options);
+  const WarmStartReport& report = source.report;
+  if (report.taken.empty() || (options.strict && !report.complete()))
+    throw Error(ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(), path,
+                "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
+                "and strict: false takes what fits.");
+  return source;
+}
+
+namespace {
+
+/// The path in the checkpoint.
+std::string source_of(const WarmStartReport::Item& item, const CheckpointFile& file,
+                      const WarmStartOptions& options) {
+  std::string average = average_path(item.from);
+  return options.averages && file.has(average) ? average : std::string(kGroup) + item.from;
+}
+
+}  // namespace
+
 void warm_start(Communicator& world, const WarmStartOptions& options, VariableStore& variables) {
   const std::vector<CheckpointTensor> tensors = state_tensors(variables, nullptr);
   std::vector<std::uint8_t> taken(variables.variables().size(), 0);  // by variable
@@ -157,27 +193,21 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
       world,
       [&] {
         if (world.rank() != 0) return;
-        refuse_useless_patterns(variables, options);
-        const std::string path_there = checkpoint_at(options.checkpoint);
-        const CheckpointFile file(path_there);
-        if (path_there == options.checkpoint)
-          file.verify();  // the newest of a run directory is verified already
-        const WarmStartReport report = plan_warm_start(file, variables, options);
-        const bool complete = report.missing.empty() && report.other_shape.empty();
-        if (report.taken.empty() || (options.strict && !complete))
-          throw Error(
-              ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(),
-              file.path(),
-              "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
-              "and strict: false takes what fits.");
+        const WarmStartSource source = open_warm_start(options, variables);
+        const CheckpointFile& file = *source.file;
+        const WarmStartReport& report = source.report;
         for (const WarmStartReport::Item& item : report.taken) {
           const std::string path = std::string(kGroup) + item.name;
           const auto here = std::find_if(tensors.begin(), tensors.end(),
                                          [&](const CheckpointTensor& tensor) { return tensor.path == path; });
-          file.read_into(std::string(kGroup) + item.from, here->tensor);
+          file.read_into(source_of(item, file, options), here->tensor);
           taken[static_cast<std::size_t>(variables.find(item.name))] = 1;
         }
-        if (complete)
+        const auto averaged = std::ranges::count_if(report.taken, [&](const WarmStartReport::Item& item) {
+          return !source_of(item, file, options).starts_with(kGroup);
+        });
+        if (averaged > 0) log_info("{} variables take their moving averages", averaged);
+        if (report.complete())
           log_info("warm start from {}: {}", file.path(), report.text());
         else
           log_warning("warm start from {}: {}", file.path(), report.text());

@@ -6,6 +6,7 @@
 // run that made them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,9 @@ struct WarmStartOptions {
   std::string checkpoint;  ///< a file, or a run directory for its newest intact one
   NamePatterns variables;  ///< of this model; others keep their initial values
   NameRules rename;        ///< from this model's names to the checkpoint's
+  bool averages = true;    ///< a variable takes its moving average, where the checkpoint has one
   bool strict = true;      ///< every matching variable must be there, with its shape
+  std::string where = {};  ///< in the configuration
 };
 
 /// Options of the section `warm_start`.
@@ -44,11 +47,20 @@ struct WarmStartReport {
   std::vector<std::string> unused;     ///< of the checkpoint: no variable takes them
   /// One line with counts, and a line for each variable that is not simply taken.
   std::string text() const;
+  /// Every variable that was asked for is there, with its shape.
+  bool complete() const { return missing.empty() && other_shape.empty(); }
 };
 
 /// Compares names and shapes; reads no values.
 WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore& variables,
                                 const WarmStartOptions& options);
+
+struct WarmStartSource {
+  std::unique_ptr<CheckpointFile> file;
+  WarmStartReport report;
+};
+/// Opens and verifies the checkpoint. This rank alone. Throws as warm_start() does.
+WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableStore& variables);
 
 /// All ranks. The chief reads, decides and logs; all ranks get the values. Throws the same error on all
 /// ranks: Error(checkpoint) if the file cannot be used, if nothing fits, or, when strict, if something is

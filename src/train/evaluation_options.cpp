@@ -9,14 +9,18 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"batch_size", integer, "null", "> 0 samples or null",
+    {"batch_size", integer, "null", "[1, 2147483647] samples or null",
      "Samples per step of evaluation. null: that of section train."},
-    {"every_epochs", integer, "1", ">= 0 or null",
-     "Evaluate after every this many epochs. 0 or null: only at the end."},
-    {"every_steps", integer, "null", ">= 1 or null", "Also evaluate after every this many steps."},
+    {"every_epochs", integer, "1", "[0, 1e9] or null",
+     "Evaluate after every this many epochs. 0 or null: only at the end.", Change::free},
+    {"every_steps", integer, "null", "[1, 1e12] or null", "Also evaluate after every this many steps.",
+     Change::free},
+    {"averages", boolean, "true", "",
+     "Evaluate with the moving averages of the variables, where the run keeps them (see average)."},
     {"metrics", node, "null", "list or null",
      "Metrics that evaluations report in addition to loss and accuracy: a list, each a name or {name: "
-     "options}; see the metrics."},
+     "options}; see the metrics.",
+     Change::free},
 };
 
 }  // namespace
@@ -27,6 +31,7 @@ EvaluationOptions evaluation_options(const Params& section) {
   return {.batch_size = section.optional_integer("batch_size"),
           .every_epochs = section.optional_integer("every_epochs").value_or(0),
           .every_steps = section.optional_integer("every_steps").value_or(0),
+          .averages = section.boolean("averages"),
           .metrics = metrics_from_config(section.node("metrics"))};
 }
 

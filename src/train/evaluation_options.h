@@ -18,7 +18,8 @@ struct EvaluationOptions {
   std::optional<std::int64_t> batch_size = {};  ///< samples; none: that of training
   std::int64_t every_epochs = 1;                ///< 0: only at the end
   std::int64_t every_steps = 0;                 ///< 0: never for this reason
-  std::vector<MetricSpec> metrics = {};         ///< beside loss and accuracy
+  bool averages = true;                  ///< with the moving averages of the variables, if there are any
+  std::vector<MetricSpec> metrics = {};  ///< beside loss and accuracy
 };
 
 /// Options of the section `eval`.

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
+#include "model/scheduled_layer.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
@@ -25,6 +26,11 @@ Graph::Calls prepared(const ExecutorContext& context, bool training,
 
 std::int64_t max_of(std::span<const std::int64_t> sample_counts) {
   return sample_counts.empty() ? 0 : *std::ranges::max_element(sample_counts);
+}
+
+bool has_schedule(const Graph::Node& node) {
+  auto* const layer = dynamic_cast<ScheduledLayer*>(node.layer.get());
+  return layer != nullptr && std::ranges::any_of(layer->numbers(), &LayerNumber::is_scheduled);
 }
 
 }  // namespace
@@ -51,7 +57,8 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                .step_word = step_number_.address(),
                .training = training}),
       losses_known_(context.device),
-      graphs_(context.device, context.stream()) {}
+      graphs_(context.device, context.stream()),
+      layers_change_(std::ranges::any_of(context.graph.nodes(), has_schedule)) {}
 
 Executor::~Executor() = default;
 
@@ -182,10 +189,11 @@ void Executor::synchronise(const ExecutionPlan::Phase& phase) {
 
 // A recording repeats the same work each time: nothing may look at it, change it or measure its parts. Where
 // ranks agree on the count that divides the loss, the scale of the loss's gradient differs from batch to
-// batch.
+// batch. A layer's number that follows a schedule differs from step to step.
 bool Executor::may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const {
   if (loss_.agrees() && phase.computes_loss) return false;
-  return training_ && observer_ == nullptr && run.outputs == nullptr && !faults_planned() && !tracing();
+  return training_ && !layers_change_ && observer_ == nullptr && run.outputs == nullptr &&
+         !faults_planned() && !tracing();
 }
 
 }  // namespace lockstep

@@ -96,6 +96,7 @@ class Executor {
   StepGraphs graphs_;
   SparseGradients* sparse_ = nullptr;
   StepObserver* observer_ = nullptr;
+  const bool layers_change_;  ///< a layer has a number that follows a schedule
 };
 
 }  // namespace lockstep

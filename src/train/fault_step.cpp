@@ -23,7 +23,8 @@ void fault_in_step(std::int64_t step, Communicator& control) {
   set_fault_step(step);
   if (fault_is("exit")) ::_exit(kExitCode);
   if (fault_is("kill")) (void)::raise(SIGKILL);
-  if (fault_is("stop")) (void)::raise(SIGSTOP);
+  if (fault_is("stop"))
+    for (;;) (void)::raise(SIGSTOP);  // mpirun lets a stopped process go on for a moment before it ends it
   if (fault_is("exception")) throw Error(ErrorKind::data, "a fault on purpose: exception");
   if (fault_is("sleep")) std::this_thread::sleep_for(std::chrono::hours(1));
   if (fault_is("extra_collective")) control.barrier("a fault on purpose: an extra collective");

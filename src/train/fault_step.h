@@ -4,12 +4,12 @@
 // The places where tests break a step on purpose (core/fault.h). Builds without LOCKSTEP_FAULTS contain none
 // of it. A fault of step n occurs in step n, counted from 1; step 0 is the start.
 //
-//   exit, kill, stop, exception, sleep    the rank leaves, dies, is stopped, throws, or sleeps for an hour
-//   skipped_collective                    the rank skips the exchange of the step
-//   extra_collective                      it makes a call on the control communicator that no other rank
-//   makes nan_gradient                          a NaN in the loss's gradient, with a finite loss flipped_bit
-//   of a variable, after the update differing_config                      the start-up check sees another
-//   configuration
+//   - exit, kill, stop, exception, sleep: the rank leaves, dies, stops for good, throws, sleeps for an hour.
+//   - skipped_collective: the rank skips the exchange of the step.
+//   - extra_collective: it makes a call on the control communicator that no other rank makes.
+//   - nan_gradient: a NaN in the loss's gradient, with a finite loss.
+//   - flipped_bit: of a variable, after the update.
+//   - differing_config: the start-up check sees another configuration.
 #pragma once
 
 #include <cstdint>

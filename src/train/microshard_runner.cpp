@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/microshard_runner.h"
 
+#include <algorithm>
+
 #include "core/trace.h"
 #include "train/fault_step.h"
 
@@ -17,6 +19,23 @@ MicroshardRunner::MicroshardRunner(const Parts& parts)
     if (operation.owner >= 0 && operation.backward)
       sharers_[static_cast<std::size_t>(operation.owner)].push_back(static_cast<int>(i));
   }
+  if (parts.training) make_discarded();
+}
+
+/// Room for the largest frozen variable of a layer that is called backward.
+void MicroshardRunner::make_discarded() {
+  std::int64_t largest = 0;
+  for (const Graph::Operation& operation : parts_.calls.operations) {
+    if (!operation.backward || operation.node < 0) continue;
+    const std::span<const Graph::Node> nodes = parts_.context.graph.nodes();
+    const Graph::Node* node = &nodes[static_cast<std::size_t>(operation.node)];
+    if (node->shared_with >= 0) node = &nodes[static_cast<std::size_t>(node->shared_with)];
+    for (int id = node->first_variable; id < node->last_variable; ++id)
+      if (const Variable& variable = parts_.context.variables[static_cast<VariableId>(id)]; variable.frozen)
+        largest = std::max(largest, variable.shape.num_elements());
+  }
+  for (int worker = 0; largest > 0 && worker < parts_.context.pool.size(); ++worker)
+    discarded_.emplace_back(parts_.context.device, static_cast<std::size_t>(largest) * sizeof(float));
 }
 
 void MicroshardRunner::begin(const BatchRun& run) {
@@ -218,24 +237,26 @@ MicroshardRunner::GradientPlace MicroshardRunner::gradients_of(int number, const
 Pass MicroshardRunner::pass_of(int number, const Task& task, GradientPlace gradients) const {
   const MicroshardSlot::Call& call = task.slot.calls[static_cast<std::size_t>(number)];
   const Microshard& microshard = task.microshard;
-  return {parts_.context.kernels,
-          task.lane,
-          parts_.context.variables,
-          parts_.training,
-          microshard.n,
-          microshard.shard,
-          parts_.context.seed,
-          task.run.step,
-          microshard.first_sample,
-          call.inputs.data(),
-          call.outputs.data(),
-          call.saved,
-          call.dy.data(),
-          call.dy2.data(),
-          call.dx.data(),
-          gradients.address,
-          gradients.base,
-          sparse_ == nullptr ? nullptr : sparse_->leaves(microshard.shard)};
+  const auto worker = static_cast<std::size_t>(task.worker);
+  return {.kernels = parts_.context.kernels,
+          .lane = task.lane,
+          .variables = parts_.context.variables,
+          .training = parts_.training,
+          .n = microshard.n,
+          .shard = microshard.shard,
+          .seed = parts_.context.seed,
+          .step = task.run.step,
+          .first_sample = microshard.first_sample,
+          .inputs = call.inputs.data(),
+          .outputs = call.outputs.data(),
+          .saved = call.saved,
+          .dy = call.dy.data(),
+          .dy2 = call.dy2.data(),
+          .dx = call.dx.data(),
+          .gradients = gradients.address,
+          .gradient_base = gradients.base,
+          .sparse_gradients = sparse_ == nullptr ? nullptr : sparse_->leaves(microshard.shard),
+          .discarded = discarded_.empty() ? nullptr : discarded_[worker].as<float>().data()};
 }
 
 }  // namespace lockstep

@@ -85,6 +85,7 @@ class MicroshardRunner {
   void add_shared_gradients(int owner, const Pass& pass, const MicroshardSlot& slot);
   void add_contributions(int operation, const Task& task);
   void finish_gradients(const Task& task);
+  void make_discarded();
   GradientPlace gradients_of(int operation, const Task& task) const;
   Pass pass_of(int operation, const Task& task, GradientPlace gradients) const;
   const Graph::Operation& operation_of(int number) const {
@@ -102,6 +103,7 @@ class MicroshardRunner {
 
   Parts parts_;
   std::vector<MicroshardSlot> slots_;
+  std::vector<Buffer> discarded_;          ///< by worker: Pass::discarded
   std::vector<std::vector<int>> sharers_;  ///< by operation: those that use its variables in backward
   const GradientAccumulator* accumulator_ = nullptr;
   SparseGradients* sparse_ = nullptr;

@@ -2,12 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/microshard_slot.h"
 
+#include "core/error.h"
+#include "core/sizes.h"
+
 namespace lockstep {
+
+namespace {
+
+Buffer activations(int microshard, Device& device, const MemoryPlan& memory) {
+  Buffer arena;
+  allocate_for(fmt::format("the activations of microshard {}", microshard),
+               [&] { arena = Buffer(device, memory.total_bytes()); });
+  return arena;
+}
+
+}  // namespace
 
 MicroshardSlot::MicroshardSlot(int number, Device& device, const Graph::Calls& graph_calls,
                                const MemoryPlan& memory)
     : index(number),
-      arena(device, memory.total_bytes()),
+      arena(activations(number, device, memory)),
       features(address_at<float>(arena, memory.value(0))) {
   for (std::size_t head = 0; head < graph_calls.outputs.size(); ++head) {
     const int value = graph_calls.outputs[head];

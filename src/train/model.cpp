@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/sizes.h"
 #include "train/sparse_gradients.h"
 
 namespace lockstep {
@@ -13,6 +16,8 @@ namespace {
 
 constexpr ParamSpec kModelTable[] = {
     {"layers", ParamType::node, kRequired, "", "The layers, in order; see the list of layers."},
+    {"blocks", ParamType::node, "null", "map or null",
+     "Named groups of layers with parameters, which the list of layers uses like layers."},
     {"loss", ParamType::node, "softmax_cross_entropy", "",
      "Loss on the output of the last layer, which training minimizes; see the list of losses."},
     {"heads", ParamType::node, "null", "list or null",
@@ -21,7 +26,11 @@ constexpr ParamSpec kModelTable[] = {
     {"regularization", ParamType::node, "null", "list or null",
      "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
      "line."},
-    {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy."},
+    {"frozen", ParamType::strings, "[]", "",
+     "Patterns of names of layers and variables that keep their values, as in [conv*, \"re:block[12]/.*\"]; "
+     "see trainable, an option of every layer."},
+    {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy.",
+     Change::free},
 };
 
 bool reports_accuracy(const Params& model) {
@@ -31,16 +40,65 @@ bool reports_accuracy(const Params& model) {
   return !model.strings("metrics").empty();
 }
 
+std::vector<FreezeRule> frozen_from_config(const Params& model) {
+  std::vector<FreezeRule> rules;
+  for (const std::string& text : model.strings("frozen")) {
+    try {
+      rules.push_back({NamePattern(text), model.where("frozen")});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      throw model.error("frozen", error.what_happened(), error.advice());
+    }
+  }
+  return rules;
+}
+
+void require_memory(const VariableStore& variables, const ModelStorage& storage) {
+  const ModelMemory needed = model_memory(variables, storage);
+  if (storage.memory_bytes <= 0 || needed.total() <= storage.memory_bytes) return;
+  const auto largest = std::ranges::max_element(
+      variables.variables(), {}, [](const Variable& variable) { return variable.shape.num_elements(); });
+  const std::string parts =
+      storage.updates
+          ? fmt::format(" (values {}, gradients {}, {} slots of the optimizer {})", size_text(needed.values),
+                        size_text(needed.gradients), storage.slots, size_text(needed.slots))
+          : "";
+  throw Error(ErrorKind::device,
+              fmt::format("the model takes {} of memory on each rank{}, and a rank has {} here",
+                          size_text(needed.total()), parts, size_text(storage.memory_bytes)),
+              "",
+              fmt::format("Its largest variable is {} ({}). Make the model smaller, start fewer ranks per "
+                          "host, or use hosts with more memory.",
+                          largest->name, largest->shape.to_string()));
+}
+
 }  // namespace
+
+ModelMemory model_memory(const VariableStore& variables, const ModelStorage& storage) {
+  ModelMemory memory;
+  for (const Variable& variable : variables.variables()) {
+    const double bytes = sizeof(float) * static_cast<double>(variable.shape.num_elements());
+    memory.values += bytes;
+    if (!storage.updates || !variable.trainable) continue;
+    if (variable.sparse_index < 0) memory.gradients += bytes;
+    memory.slots += storage.slots * bytes;
+  }
+  return memory;
+}
 
 std::span<const ParamSpec> model_table() { return kModelTable; }
 
-ModelOptions model_options(const Node& section) {
-  ModelOptions options{.section = Params(section, kModelTable, "section model"), .regularization = {}};
-  options.report_accuracy = reports_accuracy(options.section);
-  layers_from_config(options.section.node("layers"));
-  heads_from_config(options.section);
-  options.regularization = regularization_from_config(options.section.node("regularization"));
+ModelOptions model_options(const Node& section, std::span<const std::string> block_names) {
+  ErrorCollector mistakes;
+  ModelOptions options{.section = Params(section, kModelTable, "section model", mistakes),
+                       .regularization = {}};
+  mistakes.attempt([&] { options.report_accuracy = reports_accuracy(options.section); });
+  mistakes.attempt([&] { layers_from_config(options.section.node("layers"), block_names); });
+  mistakes.attempt([&] { heads_from_config(options.section); });
+  mistakes.attempt(
+      [&] { options.regularization = regularization_from_config(options.section.node("regularization")); });
+  mistakes.attempt([&] { options.frozen = frozen_from_config(options.section); });
+  mistakes.throw_if_any();
   return options;
 }
 
@@ -54,11 +112,14 @@ Model make_model(const ModelOptions& options, const Shape& features, const Model
   model.graph->hold_activations_as(storage.activations);
   model.variables = std::make_unique<VariableStore>();
   model.heads->add_outputs(*model.graph);
+  model.graph->freeze(options.frozen);
   model.graph->finish(*model.variables);
-  LOCKSTEP_REQUIRE(model.variables->num_parameters() > 0, ErrorKind::config,
-                   "the model has nothing to learn: no layer has variables");
+  LOCKSTEP_REQUIRE(
+      model.variables->num_parameters() > 0, ErrorKind::config, "the model has nothing to learn: {}",
+      model.variables->num_frozen_parameters() > 0 ? "all variables are frozen" : "no layer has variables");
   Regularizer(model.regularization, *model.variables, device).keep_dense(*model.variables);
   choose_sparse(*model.variables, storage.batch_size, storage.sparse_below);
+  require_memory(*model.variables, storage);
   model.variables->commit(device);
   model.heads->prepare(*model.graph, device);
   return model;

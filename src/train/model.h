@@ -25,14 +25,16 @@ namespace lockstep {
 struct ModelOptions {
   Params section;  ///< layers and heads, checked against model_table()
   std::vector<RegularizationRule> regularization;
+  std::vector<FreezeRule> frozen = {};
   bool report_accuracy = true;
 };
 
 /// Options of the section `model`.
 std::span<const ParamSpec> model_table();
-/// Also makes layers and losses once, so that all mistakes show before data is read. Throws Error(config)
-/// with position.
-ModelOptions model_options(const Node& section);
+/// Also makes layers and losses once, so that all mistakes show before data is read. `block_names`: names
+/// that the list of layers could have had before it was expanded, for advice. Throws Error(config) with
+/// position.
+ModelOptions model_options(const Node& section, std::span<const std::string> block_names = {});
 
 struct Model {
   std::unique_ptr<Graph> graph;
@@ -52,8 +54,22 @@ struct ModelStorage {
   std::int64_t batch_size = 1;  ///< samples per global step
   /// The gradient of a table stays sparse if a step touches at most this share of its rows.
   double sparse_below = 0;
+  bool updates = false;  ///< variables are updated: there are gradients and an optimizer's slots
+  int slots = 0;         ///< of the optimizer
+  /// The memory of `device` that this rank may use; 0: not known.
+  double memory_bytes = 0;
 };
-/// The graph for samples of shape `features`, with allocated, uninitialised variables on `device`.
+
+/// What a rank holds of a model from the first step to the last, in bytes: without activations and data.
+struct ModelMemory {
+  double values = 0, gradients = 0, slots = 0;
+  double total() const { return values + gradients + slots; }
+};
+/// Before or after VariableStore::commit().
+ModelMemory model_memory(const VariableStore& variables, const ModelStorage& storage);
+
+/// The graph for samples of shape `features`, with allocated, uninitialised variables on `device`. Throws
+/// Error(device) before it allocates anything if the model is larger than the memory.
 Model make_model(const ModelOptions& options, const Shape& features, const ModelStorage& storage,
                  Device& device);
 /// Checks that a data set fits the model: label columns and values. Throws Error(config) or Error(data).

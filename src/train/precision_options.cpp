@@ -20,7 +20,7 @@ constexpr ParamSpec kTable[] = {
      "Factor of the loss before the backward pass; the summed gradients are divided by it. auto: dynamic "
      "for float16, else 1. dynamic: starts at 65536, is halved where gradients overflow (the update of "
      "that step is omitted), and doubled after loss_scale_growth_steps steps without overflow."},
-    {"loss_scale_growth_steps", integer, "2000", ">= 1", "See loss_scale."},
+    {"loss_scale_growth_steps", integer, "2000", "[1, 1e12]", "See loss_scale."},
     {"allow_tf32", boolean, "false", "",
      "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), "
      "which is faster."},

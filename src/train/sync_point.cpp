@@ -10,9 +10,8 @@ namespace {
 
 int checked_group(const CollectiveLayer& layer, int shards) {
   const int group = layer.collective_traits().group_size;
-  LOCKSTEP_REQUIRE(group == 0 || shards % group == 0, ErrorKind::config,
-                   "layer {}: group {} does not divide the {} shards; choose a divisor, or 0 for all",
-                   layer.name(), group, shards);
+  LOCKSTEP_CHECK(group == 0 || shards % group == 0, "layer {}: group {} of {} shards", layer.name(), group,
+                 shards);
   return group;
 }
 

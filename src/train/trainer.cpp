@@ -11,6 +11,10 @@
 namespace lockstep {
 
 namespace {
+
+/// 128 KB of the variables: what the optimizer has changed is in the cache when its average is updated.
+constexpr std::int64_t kAveragedPiece = std::int64_t{1} << 15;
+
 GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
   options.device = &context.device;
   options.stream = context.lanes.front().stream;
@@ -40,7 +44,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
       sums_(control, context.shards, 0, report_.width()),
-      fingerprint_(context) {
+      fingerprint_(context),
+      schedules_(options.schedules) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
     sparse_ = std::make_unique<SparseGradients>(
@@ -52,9 +57,13 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
     clip_ = std::make_unique<GradientClip>(
         options.clip,
         UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
+  if (options.average)
+    average_ = std::make_unique<MovingAverage>(
+        *options.average,
+        UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
-  held_ = Buffer(context.device, context.variables.others_bytes());
+  held_ = Buffer(context.device, context.variables.changing_bytes());
   declare_metrics();
 }
 
@@ -64,6 +73,9 @@ void Trainer::declare_metrics() {
   ids_.accuracy = metrics_.add("accuracy");
   ids_.parts = metrics_.add(report_.names());
   ids_.learning_rate = metrics_.add("learning_rate");
+  ids_.schedules = metrics_.size();
+  for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
+    metrics_.add(schedules_->numbers()[i]->option());
   ids_.loss_scale = scales_loss() ? metrics_.add("loss_scale") : StepMetrics::kNone;
   const auto add_total = [&](const char* name, double ClipTotals::*number) {
     metrics_.add({.name = name,
@@ -102,6 +114,7 @@ StepResult Trainer::step() {
 StepResult Trainer::compute() {
   fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
+  if (schedules_ != nullptr) schedules_->set(step_);
   context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
                        held_.size_bytes());
   {
@@ -134,6 +147,8 @@ StepResult Trainer::compute() {
   publish(result);
   for (std::size_t i = 0; i < parts_.size(); ++i)
     metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), parts_[i]);
+  for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
+    metrics_.set(ids_.schedules + static_cast<StepMetrics::Id>(i - 1), schedules_->numbers()[i]->at(step_));
   return result;
 }
 
@@ -193,39 +208,68 @@ bool Trainer::unscale() {
   return std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; });
 }
 
+/// The part of a thread: each piece of the variables, and while it is in the cache its average.
+void Trainer::update_part(int thread, std::optional<float> weight) {
+  const Traced traced("update", optimizer_.kind());
+  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
+  const bool clips = clip_ && clip_->rule().clips();
+  const auto move = [&](Range part) {
+    const std::int64_t piece = weight && context_.device.is_host() ? kAveragedPiece : part.size();
+    for (std::int64_t first = part.first; first < part.last; first += piece) {
+      const Range now{first, std::min(first + piece, part.last)};
+      optimizer_.update(context_.kernels, lane, context_.variables, reducer_.result() + now.first, now);
+      if (weight) average_->update(lane, now, *weight);
+    }
+  };
+  if (clips)
+    clip_->clip_dense(thread, reducer_.result(), move);
+  else
+    move(part_of(context_.variables.dense_elements(), thread, context_.pool.size(), 1024));
+  for (const VariableId id : context_.variables.sparse()) {
+    const Variable& table = context_.variables[id];
+    const Range rows = part_of(table.shape[0], thread, context_.pool.size());
+    if (clips) clip_->clip_rows(thread, table, *sparse_, rows);
+    optimizer_.update_rows(context_.kernels, lane, context_.variables, table,
+                           sparse_->total(table.sparse_index), rows);
+    // The average of a row moves also where the row does not.
+    const std::int64_t width = table.shape.num_elements() / table.shape[0];
+    if (weight)
+      average_->update(lane, {table.offset + rows.first * width, table.offset + rows.last * width}, *weight);
+  }
+}
+
 void Trainer::apply(bool update) {
   const Lane& lane = context_.lanes.front();
-  if (update) {
-    if (read_ != nullptr) read_->stream_wait(lane.stream);
+  const std::optional<float> weight = average_ ? average_->rule().weight(step_ + 1) : std::nullopt;
+  if (read_ != nullptr && (update || average_)) {
+    read_->stream_wait(lane.stream);
     read_ = nullptr;
-    context_.pool.run([&](int t) {
-      const Traced traced("update", optimizer_.kind());
-      const bool clips = clip_ && clip_->rule().clips();
-      const auto move = [&](Range part) {
-        if (part.size() > 0)
-          optimizer_.update(context_.kernels, context_.lanes[static_cast<std::size_t>(t)], context_.variables,
-                            reducer_.result() + part.first, part, step_);
-      };
-      if (clips)
-        clip_->clip_dense(t, reducer_.result(), move);
-      else
-        move(part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024));
-      for (const VariableId id : context_.variables.sparse()) {
-        const Variable& table = context_.variables[id];
-        const Range rows = part_of(table.shape[0], t, context_.pool.size());
-        if (clips) clip_->clip_rows(t, table, *sparse_, rows);
-        optimizer_.update_rows(context_.kernels, context_.lanes[static_cast<std::size_t>(t)],
-                               context_.variables, table, sparse_->total(table.sparse_index), rows, step_);
-      }
-    });
+  }
+  if (average_ && step_ == average_->rule().first) average_->follow(step_);
+  if (update) {
+    optimizer_.begin_step(step_);
+    context_.pool.run([&](int t) { update_part(t, weight); });
   } else {
     context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+    // Without a step of the variables: the average still approaches them.
+    if (weight) average_->update(lane, {0, context_.variables.trainable_elements()}, *weight);
+  }
+  if (weight) {
+    average_->update_statistics(lane, *weight);
+    average_->device_changed();
   }
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);
   ++step_;
   cursor_ = plan_.advance(cursor_);
+}
+
+void Trainer::exchange_average() {
+  const Lane& lane = context_.lanes.front();
+  LOCKSTEP_CHECK(average_ && average_->rule().has_begun(step_), "no average after step {}", step_);
+  if (read_ != nullptr) read_->stream_wait(lane.stream);
+  average_->exchange();
 }
 
 }  // namespace lockstep

@@ -11,12 +11,14 @@
 #include "comm/gradient_reducer.h"
 #include "data/step_plan.h"
 #include "optim/gradient_clip.h"
+#include "optim/moving_average.h"
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "train/dataset_batch_source.h"
 #include "train/executor.h"
 #include "train/fed_batch_source.h"
 #include "train/loss_report.h"
+#include "train/run_schedules.h"
 #include "train/step_metrics.h"
 #include "train/variable_fingerprint.h"
 
@@ -39,7 +41,9 @@ struct TrainerOptions {
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
   ClipRule clip;
-  bool scales_loss = false;  ///< set_loss_scale() will be called
+  bool scales_loss = false;           ///< set_loss_scale() will be called
+  RunSchedules* schedules = nullptr;  ///< null: only those of the optimizer; outlives the trainer
+  std::optional<AverageRule> average = {};
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
 };
 
@@ -68,6 +72,12 @@ class Trainer {
   /// Ends the step: updates the variables, and advances the step and the cursor. If `update` is false, the
   /// variables and running statistics stay as before the step. The same on all ranks.
   void apply(bool update);
+  /// The moving average of the variables, which apply() updates; null: none.
+  MovingAverage* average() { return average_.get(); }
+  const MovingAverage* average() const { return average_.get(); }
+  /// Exchanges the variables with their average, which must have begun; a second call restores both. Between
+  /// the two there is no step. All ranks.
+  void exchange_average();
   /// The next update waits for `event`, recorded by a pending reader of the variables on the device; null: no
   /// reader. The event outlives the update.
   void hold_update(const DeviceEvent* event) { read_ = event; }
@@ -114,6 +124,7 @@ class Trainer {
 
  private:
   void run_passes(const Batch& batch);
+  void update_part(int thread, std::optional<float> weight);
   bool unscale();
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
   std::optional<ClipTotals> clip_totals();
@@ -133,14 +144,16 @@ class Trainer {
   SmallSum sums_;
   VariableFingerprint fingerprint_;
   const DeviceEvent* read_ = nullptr;  ///< the next update waits for it
+  RunSchedules* const schedules_;      ///< may be null
   double loss_scale_ = 1;
   Buffer not_finite_;                        ///< pinned: a flag per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
+  std::unique_ptr<MovingAverage> average_;   ///< null: none
   Buffer held_;                              ///< running statistics before the step, on the device
   StepMetrics metrics_;
   struct {
-    StepMetrics::Id loss, accuracy, parts, learning_rate, loss_scale, samples;
+    StepMetrics::Id loss, accuracy, parts, learning_rate, schedules, loss_scale, samples;
   } ids_{};
   std::int64_t step_ = 0;
   Cursor cursor_;

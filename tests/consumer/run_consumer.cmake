@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the build into a new folder and uses it as a user does: the installed program, a small project that links the
-# library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
+# Installs the build into a new folder and uses it as a user does: the installed program and pages, a small project that links
+# the library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
 #   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=... -DPYTHON=...
 #         -DLAUNCHER=... -P run_consumer.cmake
@@ -27,9 +27,17 @@ file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
 set(program ${SCRATCH}/prefix/bin/lockstep)
 run(${program} --version)
+run(${PYTHON} -B ${SOURCE}/tests/consumer/installation_test.py ${SCRATCH}/prefix ${BUILD})
 
+# A project in C++ alone.
 build_project(${SOURCE}/tests/consumer/project ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
+# A build tree is not found, not even where a user names it.
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer/project -B ${SCRATCH}/not_installed -G ${GENERATOR}
+                -DCMAKE_PREFIX_PATH=${BUILD} RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE err)
+if(code EQUAL 0 OR NOT err MATCHES "not found|Could not find")
+  message(FATAL_ERROR "the build tree was found: ${err}")
+endif()
 
 # A layer in a program of the user's: it is in the layer table and in checkpoints, and has the same bits on one rank and on three.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/custom_layer)
@@ -87,4 +95,12 @@ run(${page}/build/channel_scale_test)
 run(${program} train ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml --steps 3 --run-dir ${SCRATCH}/channel_scale
     --set plugins=${page}/build/libchannel_scale.so
     --set "model.layers=[flatten, dense: {units: 64}, channel_scale: {name: scale1}, relu, dense: {units: 10}]")
+
+# Uninstalling leaves nothing but what was built in the installed examples.
+file(REMOVE_RECURSE ${SCRATCH}/prefix/share/lockstep/examples/layer_plugin/build)
+run(${CMAKE_COMMAND} --build ${BUILD} --target uninstall)
+file(GLOB_RECURSE left ${SCRATCH}/prefix/*)
+if(left OR EXISTS ${SCRATCH}/prefix/share/lockstep)
+  message(FATAL_ERROR "left after the uninstallation: ${left}")
+endif()
 file(REMOVE_RECURSE ${SCRATCH})

@@ -3,6 +3,7 @@
 """Bad input gets one clear message and the right exit code, alone and under mpirun, and nothing is lost."""
 import gzip
 import hashlib
+import re
 import unittest
 
 from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, checkpoints, main, records, wait_until
@@ -51,6 +52,47 @@ class BadCommandAndConfig(BadInputTest):
         self.refused_training(CONFIG, "(?s)logits.*flatten", config=config)
         config = self.edited("shape: [8, 8, 1]", "shape: [8, 9, 1]")
         self.refused_training(DATA, "64 feature columns(.|\n)*needs 72", config=config)
+
+    def test_all_mistakes_at_once(self):
+        text = DIGITS.read_text(encoding="utf-8")
+        for old, new in (("batch_size: 64", "batchsize: 64"), ("filters: 32", "filtres: 32"), ("rate: 0.2", "rate: 2"),
+                         ("loss: softmax_cross_entropy", "loss: mse"), ("adam:", "adamx:"), ("keep: 3", "keep: three")):
+            text = text.replace(old, new)
+        config = self.folder / "seven.yaml"
+        config.write_text(text, encoding="utf-8")
+        result = self.start("check", config, "--set", "summary.every_steps=0").wait()
+        self.assertEqual(result.code, CONFIG, str(result))
+        errors = re.findall(r"^error: (.*)\n(  +\d+ \|.*\n  +\| +\^\n)?(.*)", result.err, re.M)
+        self.assertEqual(len(errors), 7, str(result))
+        lines = [int(place.group(1)) for place in (re.match(r".*seven\.yaml:(\d+):\d+: ", message)
+                                                   for message, _, _ in errors) if place]
+        self.assertEqual(lines, sorted(lines))
+        self.assertEqual(len(lines), 6)
+        self.assertTrue(all(mark for _, mark, _ in errors[:-1]), str(result))
+        self.assertTrue(errors[-1][0].startswith("--set summary.every_steps=0: "), str(result))
+        self.assertIn("\n7 mistakes\n", result.err)
+
+    def test_what_is_no_configuration(self):
+        many = self.folder / "many.yaml"
+        many.write_text("".join(f"k{i}: 1\n" for i in range(800000)), encoding="utf-8")
+        deep = self.folder / "deep.yaml"
+        deep.write_text("a: " + 5000 * "[", encoding="utf-8")
+        keys = self.folder / "keys.yaml"
+        keys.write_text("data:\n" + "".join(f"  k{i}: 1\n" for i in range(200000)), encoding="utf-8")
+        for path, pattern in ((many, "more than 1000000 keys and values"), (deep, "nested deeper than 100 levels"),
+                              ("/dev/zero", "is a device or socket"), (keys, "section data has no format")):
+            result = self.start("check", path).wait(20)
+            self.assertEqual(result.code, CONFIG, str(result))
+            self.assertRegex(result.err, pattern)
+            self.assertLess(len(result.err), 50000)
+
+    def test_names_and_groups_are_checked_before_training(self):
+        for override, pattern in (("model.layers.conv2.name=a//b", "(?s)--set .*'a//b' is not a layer name: a part of it is empty"),
+                                  ("model.layers.conv2.name=conv1/kernel", "lies below another layer's variable conv1/kernel"),
+                                  ("model.layers.bn1.group=3", "group 3 does not divide the 8 shards")):
+            result = self.start("check", DIGITS, "--set", override).wait()
+            self.assert_one_error(result, CONFIG, pattern)
+            self.assertIn("--set " + override, result.err)
 
     def test_more_ranks_or_shards_than_there_is_work_for(self):
         arguments = self.train_arguments("run", steps=3, sets=["shards=2"])
@@ -102,7 +144,7 @@ class BadCheckpoint(BadInputTest):
 
     def setUp(self):
         super().setUp()
-        self.train("run", steps=12, sets=self.SETS)
+        self.train_once("run", ranks=None, steps=12, sets=self.SETS)
         self.run_dir = self.folder / "run"
         self.assertEqual(len(checkpoints(self.run_dir)), 3)
 
@@ -118,7 +160,7 @@ class BadCheckpoint(BadInputTest):
         result = self.train("run", ranks=ranks, steps=20, sets=self.SETS)
         self.assertRegex(result.err, f"warning.*damaged.*{newest}")
         self.assertIn("continuing at step 10", result.err)
-        self.train("whole", steps=20, sets=self.SETS)
+        self.train_once("whole", ranks=None, steps=20, sets=self.SETS)
         self.assert_same_run("whole", "run")
 
     def test_flipped_bit_costs_steps_not_the_run(self):
@@ -137,7 +179,7 @@ class BadCheckpoint(BadInputTest):
     def test_a_lost_state_file_costs_nothing(self):
         (self.run_dir / "checkpoint").unlink()
         self.assertIn("continuing at step 12", self.train("run", ranks=2, steps=20, sets=self.SETS).err)
-        self.train("whole", steps=20, sets=self.SETS)
+        self.train_once("whole", ranks=None, steps=20, sets=self.SETS)
         self.assert_same_run("whole", "run")
 
     def test_only_damaged_ones(self):
@@ -159,12 +201,12 @@ class BadCheckpoint(BadInputTest):
         digest = self.digest("run")
         for override in ("model.layers.conv1.filters=16", "optimizer={momentum: {learning_rate: 0.1}}"):
             self.refused(CHECKPOINT, r"(?s)checkpoint of another model.*(conv1/kernel|slots/)",
-                         *self.train_arguments("run", steps=20, sets=[override, *self.SETS]))
+                         *self.train_arguments("run", steps=20, sets=[override, *self.SETS]), "--accept-changes")
         self.refused(CHECKPOINT, "(?s)checkpoint of another model.*conv1/kernel", "evaluate", self.run_dir, "--set",
                      "model.layers.conv1.filters=16")
         self.assertEqual(self.digest("run"), digest)
         self.train("run", ranks=2, steps=20, sets=self.SETS)
-        self.train("whole", steps=20, sets=self.SETS)
+        self.train_once("whole", ranks=None, steps=20, sets=self.SETS)
         self.assert_same_run("whole", "run")
 
 
@@ -212,7 +254,8 @@ class Diverging(BadInputTest):
         sets = ["checkpoint.every_steps=1", "checkpoint.keep=0"]
         self.train("run", steps=4, sets=sets)
         good = hashlib.sha256(checkpoints(self.folder / "run")[-1].read_bytes()).hexdigest()
-        diverging = self.train_arguments("run", steps=40, sets=["optimizer.adam.learning_rate=1e30", *sets])
+        diverging = [*self.train_arguments("run", steps=40, sets=["optimizer.adam.learning_rate=1e30", *sets]),
+                     "--accept-changes"]
         self.refused(FAILED, r"the loss of step \d+ is -?(nan|inf): training has diverged", *diverging)
         kept = self.folder / "run" / "checkpoints" / "step-00000004.h5"
         self.assertEqual(hashlib.sha256(kept.read_bytes()).hexdigest(), good)

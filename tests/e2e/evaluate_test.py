@@ -57,7 +57,7 @@ class EvaluateTest(LockstepTest):
         self.assertEqual(len(predictions), len(self.rows))
         correct = 0
         for row, prediction in zip(self.rows, predictions):
-            outputs = [float(prediction[f"p{i}"]) for i in range(10)]
+            outputs = [float(prediction[f"probability_{i}"]) for i in range(10)]
             self.assertEqual(int(prediction["class"]), max(range(10), key=outputs.__getitem__))
             self.assertAlmostEqual(sum(outputs), 1, delta=1e-5)
             correct += int(prediction["class"]) == int(row.rpartition(",")[2])
@@ -70,8 +70,8 @@ class EvaluateTest(LockstepTest):
         with_labels.write_text("\n".join(self.rows[:13]) + "\n", encoding="ascii")
         without.write_text("".join(row.rpartition(",")[0] + "\n" for row in self.rows[:13]), encoding="ascii")
         for path in (with_labels, without):
-            self.lockstep("predict", self.folder / "run", "--input", path, "--output", f"{path}.out", ranks=2)
-        self.assertEqual(*((self.folder / f"{name}.csv.out").read_bytes() for name in ("with", "without")))
+            self.lockstep("predict", self.folder / "run", "--input", path, "--output", f"{path}.out.csv", ranks=2)
+        self.assertEqual(*((self.folder / f"{name}.csv.out.csv").read_bytes() for name in ("with", "without")))
 
 
 if __name__ == "__main__":

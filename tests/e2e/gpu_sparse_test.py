@@ -149,9 +149,9 @@ class GpuSparseTest(GpuRunTest):
         reached = self.header(checkpoints(self.folder / "run")[-1])["global_step"]
         self.assertGreater(reached, 0)
         sets = ["train.epochs=100000"]
-        cpu = self.on_gpu("run", config=config, steps=reached + 3, device="cpu", ranks=2, sets=sets)
+        cpu = self.on_gpu("run", config=config, steps=reached + 3, device="cpu", ranks=2, sets=sets, more=["--accept-changes"])
         self.assertIn(f"continuing at step {reached}", cpu.err)
-        back = self.on_gpu("run", config=config, steps=reached + 5, sets=sets)
+        back = self.on_gpu("run", config=config, steps=reached + 5, sets=sets, more=["--accept-changes"])
         self.assertIn(f"continuing at step {reached + 3}", back.err)
 
     def test_recorded_step_repeats_on_other_ranks(self):

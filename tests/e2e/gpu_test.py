@@ -70,6 +70,18 @@ class GpuTest(GpuRunTest):
                 self.assertAlmostEqual(one, other, delta=1e-3 * other)
         self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
 
+    def test_moving_average_same_bits_and_resumed(self):
+        sets = ["average={swa: {start_step: 2, every_steps: 2}}"]
+        self.on_gpu("one", sets=sets)
+        self.on_gpu("two", ranks=2, sets=sets)
+        self.assert_same_run("one", "two")
+        if EMULATED:
+            self.on_gpu("early", sets=sets, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+            self.assert_same_run("one", "early")
+        for steps in (1, 5, STEPS):
+            self.on_gpu("resumed", steps=steps, sets=sets)
+        self.assertEqual(self.digest("one"), self.digest("resumed"))
+
     @unittest.skipUnless(HAS_FAULTS, "a build without faults")
     def test_non_finite_norm_skips_or_ends(self):
         sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}
@@ -148,9 +160,9 @@ class GpuTest(GpuRunTest):
         job.kill()
         reached = self.header(checkpoints(self.folder / "run")[-1])["global_step"]
         self.assertGreater(reached, 0)
-        cpu = self.on_gpu("run", steps=reached + 3, device="cpu", ranks=2, sets=batch)
+        cpu = self.on_gpu("run", steps=reached + 3, device="cpu", ranks=2, sets=batch, more=["--accept-changes"])
         self.assertIn(f"continuing at step {reached}", cpu.err)
-        back = self.on_gpu("run", steps=reached + 5, sets=batch)
+        back = self.on_gpu("run", steps=reached + 5, sets=batch, more=["--accept-changes"])
         self.assertIn(f"continuing at step {reached + 3}", back.err)
         losses = [record["loss"] for record in records(self.folder / "run")]
         self.assertLess(losses[-1], losses[0])

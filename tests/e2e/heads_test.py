@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several heads, labels that count nowhere, regularization: the same bits, the right means, reports and messages."""
 import csv
+import gzip
 import itertools
 import json
 import math
@@ -131,11 +132,23 @@ class Heads(LockstepTest):
         with open(out, encoding="ascii") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(len(rows), 1797)
-        digit = [f"digit/p{i}" for i in range(10)]
-        self.assertEqual(list(rows[0]), ["digit/class", *digit, "traits/y0", "traits/y1", "value/y0", "again/y0",
-                                         "again/y1"])
+        digit = [f"digit/probability_{i}" for i in range(10)]
+        self.assertEqual(list(rows[0]), ["digit/class", *digit, "traits/logit_0", "traits/logit_1", "value/value_0",
+                                         "again/value_0", "again/value_1"])
         self.assertAlmostEqual(sum(float(rows[7][name]) for name in digit), 1, delta=1e-5)
-        self.assertEqual(rows[7]["traits/y1"], rows[7]["again/y1"], "the same output")
+        self.assertEqual(rows[7]["traits/logit_1"], rows[7]["again/value_1"], "the same output")
+
+    def test_true_labels_of_each_head(self):
+        run, out = self.folder / "run", self.folder / "out.h5"
+        self.train("run", config=self.config(), steps=2)
+        self.lockstep("predict", run, "--input", DIGITS_DATA, "--output", out, ranks=2)
+        found = self.read_by_h5py("import h5py, sys\nwith h5py.File(sys.argv[1]) as file:\n"
+                                  "    print({head: (file[head]['labels'][:].tolist(), file[head]['labels'].dtype.name)\n"
+                                  "           for head in file if head != 'sample'})", out)
+        with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
+            digits = [int(line.rpartition(",")[2]) for line in file]
+        self.assertEqual(found, {"digit": (digits, "int32"), "traits": (digits, "int32"), "again": (digits, "int32"),
+                                 "value": ([[digit] for digit in digits], "float32")}, "not those of the label tables")
 
     def test_a_label_that_a_head_cannot_take_is_named(self):
         text = HEADS.replace(", [1, 1], [0, 1]]\n", "]\n")

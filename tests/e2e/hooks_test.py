@@ -47,6 +47,7 @@ class HooksTest(LockstepTest):
     def test_a_metric_that_no_evaluation_gives_is_named(self):
         arguments = self.train_arguments("run", steps=20, sets=[*EARLY, hooks("stop_if_higher: {metric: eval/f1, threshold: 1}")])
         self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"hook stop_if_higher.*no evaluation gives the metric 'eval/f1'\n.*eval/accuracy, eval/loss")
+        self.assertEqual(records(self.folder / "run"), [], "it is found before the first step")
 
     def test_logging_shows_numbers_and_variables(self):
         result = self.train("run", ranks=2, steps=7, sets=[
@@ -84,9 +85,10 @@ class HooksTest(LockstepTest):
                 self.assertIn((event["pid"], event["tid"]), names)
 
     def test_profile_shows_the_checkpoint_writer(self):
-        # Of the many checkpoints in a long window some begin and end within it, however busy the machine.
-        self.train("run", steps=40, sets=[hooks("profile: {first_step: 2, last_step: 39}"), "checkpoint.every_steps=1"])
-        file = self.folder / "run" / "profile" / "trace-00000002-00000039.json"
+        # Of the many checkpoints in a window of a second and more some begin and end within it, however slow the disk.
+        self.train("run", steps=120, sets=[f"plugins=[{os.environ['LOCKSTEP_SLOW_PLUGIN']}]", "checkpoint.every_steps=1",
+                                           hooks("profile: {first_step: 2, last_step: 119}", "slow: {seconds: 0.012}")])
+        file = self.folder / "run" / "profile" / "trace-00000002-00000119.json"
         self.assertIn("saving", {e.get("cat") for e in json.loads(file.read_text(encoding="utf-8"))["traceEvents"]})
 
     def test_a_profile_does_not_change_the_bits(self):

@@ -131,8 +131,12 @@ class JobsTest(LockstepTest):
             self.assertRegex(text, pattern)
         os.kill(self.status()["pid"], signal.SIGUSR2)
         wait_until(lambda: (saved := self.status()["checkpoint"]) and saved["step"] > 0, 30, "a checkpoint")
+        time.sleep(0.6)  # status shows whole seconds
         job.kill()
         self.assertEqual(self.status()["state"], "crashed")
+        text = self.lockstep("status", self.folder / "run").out
+        self.assertNotRegex(text, r"effective +0\.0 %")
+        self.assertNotRegex(text, r"time +0s in jobs")
         # The next job knows what the crash has cost.
         path = self.folder / "run" / "status.json"
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -1,12 +1,16 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Starting the program the way a person does: without a launcher, without --run-dir, from anywhere."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 import unittest
 
 from lockstep_run import DIGITS, MPIRUN, PROGRAM, Job, LockstepTest, checkpoints, main, records
@@ -27,7 +31,7 @@ class LaunchTest(LockstepTest):
             self.lockstep(*arguments, ranks=ranks, cwd=place)
             run = place / "runs" / "digits"
             present = {re.sub(r"(tfevents)\..*", r"\1", path.name) for path in run.iterdir()}
-            self.assertEqual(present, {"config.yaml", "checkpoint", "checkpoints", "metrics.jsonl", "lockstep.log",
+            self.assertEqual(present, {"config.yaml", "configs", "checkpoint", "checkpoints", "metrics.jsonl", "lockstep.log",
                                        "events.out.tfevents", "eval", ".lock", "status.json"})
             self.assertEqual([path.name for path in checkpoints(run)], ["step-00000005.h5"])
             self.assertEqual([path.name for path in place.iterdir()], ["runs"])
@@ -92,6 +96,54 @@ class LaunchTest(LockstepTest):
             self.assertEqual([event["step"] for event in found], steps)
             for event, record in zip(found, records(self.folder / "run", split)):
                 self.assertAlmostEqual(event["value"], record["loss"], delta=1e-6 * record["loss"])  # float32 there
+
+    def test_a_rank_that_never_starts_ends_the_others(self):
+        """MPI_Init_thread waits for every rank; the second one is no Lockstep."""
+        arguments = self.train_arguments("run", steps=3, sets=["comm.start_timeout_seconds=1.5"])
+        job = Job([*MPIRUN, "-n", 1, PROGRAM, *arguments, ":", "-n", 1, "sleep", "100"], self.folder)
+        self.jobs.append(job)
+        result = job.wait(limit=30)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertRegex(result.err, r"lockstep: rank 0 on host \S+ has waited 2 s in 'MPI_Init_thread' while the run starts: "
+                                     r"another rank is stopped, or was not started; the run ends here\n +Look at the hosts")
+
+    def test_the_error_message_precedes_the_launchers_lines(self):
+        """mpirun's own lines cannot be avoided; they come after ours."""
+        for arguments in (["trian"], self.train_arguments("run", steps=3, sets=["shards=2"])):
+            for _ in range(3):
+                result = self.start(*arguments, ranks=3).wait()
+                self.assertEqual(result.code, 2, str(result))
+                self.assert_one_error(result, 2, "error: ")
+                self.assertLess(result.err.find("error: "), result.err.find("non-zero"), str(result))
+
+    def on_a_terminal(self, *command):
+        """What a command shows on a terminal of 100 columns."""
+        terminal, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        shown = b""
+        with subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=end, stderr=end,
+                              env=dict(os.environ, TERM="xterm", TMPDIR=str(self.folder)), start_new_session=True) as process:
+            os.close(end)
+            try:
+                while chunk := os.read(terminal, 4096):
+                    shown += chunk
+            except OSError:  # EIO: nobody has the other end any more
+                pass
+            process.wait(timeout=60)
+        os.close(terminal)
+        self.assertEqual(process.returncode, 0, shown)
+        return shown.decode()
+
+    def test_progress_bar_also_on_the_launchers_terminal(self):
+        for name, launcher in (("alone", []), ("mpirun", [*MPIRUN, "-n", 2]), ("tagged", [*MPIRUN, "--tag-output", "-n", 2])):
+            shown = self.on_a_terminal(*launcher, PROGRAM, *self.train_arguments(name, steps=60))
+            bars = re.findall(r"\r\033\[K(\[[^\r]*loss[^\r]*)\r", shown)
+            if name == "tagged":
+                self.assertEqual(bars, [])
+                continue
+            self.assertGreater(len(bars), 0, shown)
+            self.assertTrue(all(len(bar) < 100 for bar in bars), bars)
+            self.assertNotIn("\033", (self.folder / name / "lockstep.log").read_text(encoding="utf-8"))
 
     def test_check_and_info_need_no_run(self):
         table = self.lockstep("check", DIGITS, cwd=self.folder).out

@@ -18,7 +18,7 @@ RUN_METRICS = METRICS[:METRICS.rindex(", {f1: {name: as_labels")] + "]"
 
 
 def scores_of(predictions):
-    return [[float(row[f"p{c}"]) for c in range(10)] for row in predictions]
+    return [[float(row[f"probability_{c}"]) for c in range(10)] for row in predictions]
 
 
 def rank_statistic(scores, truth):
@@ -108,7 +108,7 @@ class MetricsTest(LockstepTest):
         self.lockstep("predict", self.folder / "run", "--input", inputs, "--output", output)
         with output.open(newline="", encoding="ascii") as file:
             predictions = list(csv.DictReader(file))
-        logits = [[float(row[f"tags/y{c}"]) for c in range(3)] for row in predictions]
+        logits = [[float(row[f"tags/logit_{c}"]) for c in range(3)] for row in predictions]
         truth = [table[int(row.rpartition(",")[2])] for row in rows]
         right = [[(x > 0) == bool(t) for x, t in zip(*pair)] for pair in zip(logits, truth)]
         self.assertEqual(found["tags/subset_accuracy"], sum(map(all, right)) / len(rows))

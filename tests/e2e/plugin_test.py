@@ -32,9 +32,16 @@ class PluginTest(LockstepTest):
         self.assertRegex(table, r"swish1 +swish +8x8x16 +16 ")
         self.assertRegex(table, r"log1p1 +log1p +8x8x1 ")
 
+    def test_a_schedule_of_the_plugin(self):
+        rate = "optimizer.learning_rate={inverse_root: {peak: 0.01, warmup_steps: 2}}"
+        self.train("run", config=CONFIG, steps=8, sets=[*self.SETS, rate])
+        rates = [record["learning_rate"] for record in records(self.folder / "run")]
+        self.assertEqual([rates[0], rates[1], rates[7]], [0.005, 0.01, 0.005])
+        self.assertIn("inverse_root", self.lockstep("check", CONFIG, "--set", self.SETS[0], "--set", rate, "--plot-schedule").out)
+
     def test_without_the_plugin_the_layer_is_unknown(self):
         result = self.lockstep("check", CONFIG, "--set", "plugins=null", code=2)
-        self.assert_one_error(result, 2, "unknown layer 'log1p'")
+        self.assertRegex(result.err, "(?s)unknown layer 'log1p'.*unknown layer 'swish'.*3 mistakes", str(result))
 
     def test_a_gradient_through_a_function_is_refused(self):
         layers = "model.layers=[{conv2d: {filters: 2, kernel: 3}}, log1p, flatten, {dense: {units: 10}}]"

@@ -114,8 +114,8 @@ class PrecisionTest(LockstepTest):
 
     def test_a_run_goes_on_in_another_type(self):
         self.train("run", config=DIGITS, sets=self.sets("bfloat16"), steps=10)
-        self.train("run", config=DIGITS, sets=self.sets("float32"), steps=20)
-        self.train("run", config=DIGITS, sets=self.sets("float16"), steps=STEPS)
+        self.train("run", config=DIGITS, sets=self.sets("float32"), steps=20, more=["--accept-changes"])
+        self.train("run", config=DIGITS, sets=self.sets("float16"), steps=STEPS, more=["--accept-changes"])
 
     def test_a_recorded_step_is_repeated(self):
         self.train("run", config=DIGITS, sets=self.sets("bfloat16", "shards=4"), ranks=2, steps=5, more=["--record", "3"])

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """The promise of the project: the same bits on any number of ranks and threads."""
+import gzip
 import itertools
 import unittest
 
@@ -141,6 +142,22 @@ class SameBits(LockstepTest):
         config = self.folder / "layers.yaml"
         config.write_text(ALL_KINDS_OF_LAYERS, encoding="utf-8")
         self.compare([(1, 4), (2, 1), (3, 1), (4, 1)], steps=12, config=config)
+
+    def test_data_in_several_files(self):
+        self.train("one", steps=6)
+        with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
+            rows = file.readlines()
+        parts = [self.folder / f"part{i}.csv" for i in range(3)]
+        for part, (first, last) in zip(parts, ((0, 10), (10, 1490), (1490, len(rows)))):
+            part.write_text("".join(rows[first:last]), encoding="ascii")
+        every = f"data.path={self.folder}/part*.csv"
+        listed = "data.path=[" + ", ".join(map(str, parts)) + "]"
+        for ranks, path in ((1, listed), (2, every), (3, listed), (4, every)):
+            self.train(f"run-{ranks}", ranks=ranks, steps=6, sets=[path])
+            self.assert_same_run("one", f"run-{ranks}", f"{ranks} ranks")
+        parts[2].write_text("".join(rows[1490:-1]) + rows[-1].rstrip()[:-1] + "11\n", encoding="ascii")
+        result = self.start(*self.train_arguments("bad", steps=6, sets=[every]), ranks=2).wait()
+        self.assert_one_error(result, 3, rf"part2\.csv, line {len(rows) - 1490}: label 11 is not one of 10 classes")
 
     def test_an_epoch_ends_with_fewer_samples_than_shards(self):
         # 203 = 3 x 64 + 11, 13 microshards: two of them are empty in every fourth batch.

@@ -76,7 +76,9 @@ class TextTest(LockstepTest):
         (self.folder / "new.txt").write_text("buy pills\nsee you\n", encoding="utf-8")
         self.lockstep("predict", run, "--input", self.folder / "new.txt", "--output", self.folder / "out.csv")
         with (self.folder / "out.csv").open(encoding="utf-8") as file:
-            self.assertEqual([row["class"] for row in csv.DictReader(file)], ["1", "0"])
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["class"], row["class_name"]) for row in rows], [("1", "spam"), ("0", "ham")])
+        self.assertEqual(list(rows[0]), ["class", "class_name", "probability_ham", "probability_spam"])
 
     def test_a_run_keeps_to_its_vocabulary(self):
         config = self.classifier()
@@ -89,7 +91,9 @@ class TextTest(LockstepTest):
                                   "vocabulary.txt, line 2: the vocabulary of the data is not that of the run")
         text = "train\tham\tsee you\ntrain\tspam\tbuy\ntest\tspam\tbuy\n" * 8
         self.classifier(text=text)
-        result = self.lockstep(*self.train_arguments("run", config=config, steps=8), ranks=2, code=3)
+        arguments = self.train_arguments("run", config=config, steps=8)
+        self.assert_one_error(self.lockstep(*arguments, ranks=2, code=2), 2, "the training and evaluation data changed")
+        result = self.lockstep(*arguments, "--accept-changes", ranks=2, code=3)
         self.assert_one_error(result, 3, "vocabulary.txt, line 3: .*'buy.8' where the run has 'buy.20'")
 
     def test_neighbours_are_words_that_are_used_alike(self):

@@ -55,9 +55,9 @@ class WarmStartTest(LockstepTest):
 
     def test_a_subset_and_a_renamed_file_of_weights(self):
         weights = self.folder / "weights.h5"
-        self.lockstep("checkpoint", "export", self.pretrained, "--output", weights, "--variables", "conv1/.*",
+        self.lockstep("checkpoint", "export", self.pretrained, "--output", weights, "--variables", "conv1/*",
                       "--rename", "conv1/=first/")
-        result = self.warm("run", weights, ranks=2, sets=["warm_start.variables=conv1/.*",
+        result = self.warm("run", weights, ranks=2, sets=["warm_start.variables=conv1/*",
                                                           "warm_start.rename={conv1/: first/}"])
         self.assertRegex(result.err, r"taken: conv1/kernel \(from first/kernel\)")
         differing, names = self.differing(checkpoints(self.pretrained)[-1], self.at_start("run"))
@@ -67,9 +67,34 @@ class WarmStartTest(LockstepTest):
         self.assertEqual([name for name in names if name.startswith("conv1/") and name not in differing], [])
         self.assertEqual(differing, [name for name in names if name.startswith("conv1/")], "nothing else is touched")
 
+    def test_frozen_layers_keep_their_values(self):
+        """Fine-tuning: L2 on every kernel, a frozen backbone with its statistics, and one frozen variable."""
+        sets = ["model.frozen=[conv1, bn1, conv2/*]", "train.batch_size=64",
+                'model.regularization=[{variables: "*/kernel", l2: 0.1}]']
+        source = checkpoints(self.pretrained)[-1]
+        for run, ranks in (("one", 1), ("three", 3)):
+            result = self.warm(run, self.pretrained, ranks=ranks, steps=6, sets=sets)
+            self.assertRegex(result.err, r"parameters to train, \d+ frozen")
+            differing, names = self.differing(source, checkpoints(self.folder / run)[-1])
+            kept = [name for name in names if name.startswith(("conv1/", "bn1/", "conv2/"))]
+            self.assertEqual(len(kept), 6)
+            self.assertEqual(sorted(set(names) - set(differing)), kept)
+            slots = [tensor["path"] for tensor in self.header(checkpoints(self.folder / run)[-1])["tensors"]
+                     if tensor["path"].startswith("slots/")]
+            self.assertEqual([path for path in slots if "/conv1/" in path or "/bn1/" in path], [])
+        self.assert_same_run("one", "three")
+        # The run goes on with everything trainable: new slots begin at zero.
+        result = self.train("one", steps=8, more=["--accept-changes"],
+                            sets=["seed=5", "checkpoint.at_start=true", "checkpoint.background=false",
+                                  f"warm_start.checkpoint={self.pretrained}", "train.batch_size=64",
+                                  'model.regularization=[{variables: "*/kernel", l2: 0.1}]'])
+        self.assertRegex(result.err, r"slots of variables that were frozen begin at their initial values")
+        differing, names = self.differing(source, checkpoints(self.folder / "one")[-1])
+        self.assertEqual(differing, names)
+
     def test_missing_or_misshapen_is_an_error_if_strict(self):
         weights = self.folder / "weights.h5"
-        self.lockstep("checkpoint", "export", self.pretrained, "--output", weights, "--variables", "conv1/.*")
+        self.lockstep("checkpoint", "export", self.pretrained, "--output", weights, "--variables", "re:conv1/.*")
         for ranks in (None, 2):
             result = self.warm("run", weights, ranks=ranks, code=4)
             self.assert_one_error(result, 4, r"cannot be warm-started from it: [^\n]*missing there(.|\n)*missing: ")
@@ -83,9 +108,10 @@ class WarmStartTest(LockstepTest):
 
     def test_unmatched_names_and_unusable_files(self):
         for override, code, pattern in (
-                ("warm_start.variables=covn1/.*", 2, r"warm_start.variables: no variable .* 'covn1/\.\*'"),
+                ("warm_start.variables=covn1/.*", 2, r"(?s)--set \S+: warm_start.variables: no variable .* 'covn1/\.\*'.*write re:covn1"),
                 ("warm_start.rename={a/: b/}", 2, "warm_start.rename: no variable"),
-                ("warm_start.variables=(", 2, "not a regular expression"),
+                ("warm_start.variables=re:(", 2, "not a regular expression"),
+                ("warm_start.variables=re:" + 50000 * "(", 2, r"50003 characters, and the limit is 500"),
                 ("warm_start.rename={a/: b}", 2, "both sides must be scopes"),
                 ("warm_start.checkpoint=/nonexistent", 4, "/nonexistent")):
             for ranks in (None, 2):

@@ -39,7 +39,7 @@ class FaultsTest(LockstepTest):
         self.assertLess(reached, STEPS)
         resumed = self.train("run", ranks=ranks, steps=reached + 10)
         self.assertIn(f"continuing at step {reached}", resumed.err)
-        self.train("whole", ranks=1, steps=reached + 10)
+        self.train("whole", ranks=None, steps=reached + 10)
         self.assert_same_run("whole", "run")
 
     def test_killed_rank(self):
@@ -73,7 +73,7 @@ class FaultsTest(LockstepTest):
         os.kill(pid, signal.SIGCONT)
         result = job.wait()
         self.assertEqual(result.code, 0, str(result))
-        self.train("whole", ranks=1, steps=200)
+        self.train("whole", ranks=None, steps=200)
         self.assert_same_run("whole", "run")
 
 

@@ -19,6 +19,9 @@ SCRATCH = pathlib.Path(os.environ["LOCKSTEP_SCRATCH"])
 GUIDES_TESTS = os.environ["LOCKSTEP_GUIDES_TESTS"]
 # The cases of all layers take a minute to compile; a GPU's kernels are compiled as the emulated GPU has them.
 COMPILED_ONLY = ["src/kernels/update_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
+# The sources for which it matters that a guide inserts lines in a header.
+USERS_OF_HEADERS = {"src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/lion.cpp"],
+                    "tests/unit/kernels/rules_testing.h": ["tests/unit/kernels/update_test.cpp"]}
 PAGES = ["adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
 
 
@@ -50,7 +53,8 @@ class AddingGuidesTest(unittest.TestCase):
     @classmethod
     def build_all(cls):
         ours, tests = [], cls.tools.compile("tests/support/mpi_main.cpp")
-        for path in cls.paths:
+        users = [user for path in cls.paths for user in USERS_OF_HEADERS.get(path, [])]
+        for path in [*cls.paths, *users]:
             if path.startswith(("src/", "tests/")) and path.endswith((".cpp", ".cu")):
                 objects = cls.tools.compile(path)
                 if path in COMPILED_ONLY:
@@ -137,6 +141,17 @@ class AddingGuidesTest(unittest.TestCase):
         self.follow("adding_an_optimizer")
         losses = self.losses("adding_an_optimizer", "sign")
         self.assertLess(losses[-1], 0.8 * losses[0])
+
+    def test_optimizer_as_a_plugin(self):
+        """Refused on a GPU in create_slots() (tests/unit/optim/registered_optimizer_test.cpp)."""
+        plugin = self.tools.plugin("adding_an_optimizer/plugin.cpp")
+        for ranks in (1, 2):
+            run([*MPIRUN, "-n", str(ranks), PROGRAM, "train", "examples/digits.yaml", "--steps", "12", "--run-dir",
+                 f"runs/relative_{ranks}", "--set", "summary.every_steps=1", "--set", f"plugins=[{plugin}]", "--set",
+                 "optimizer={relative_descent: {learning_rate: 0.003}}"], SCRATCH / "adding_an_optimizer")
+        one, two = (self.losses("adding_an_optimizer", f"relative_{ranks}") for ranks in (1, 2))
+        self.assertEqual(one, two)
+        self.assertLess(one[-1], one[0])
 
     def test_reader(self):
         self.follow("adding_a_reader")

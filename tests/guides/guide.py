@@ -6,7 +6,7 @@ The first line of a fenced code block, a comment, says what the block is:
 
     // src/optim/sign_descent.cpp                        a whole file of Lockstep
     // plugin.cpp                                        a whole file in a folder outside of Lockstep
-    // in src/optim/schedule.cpp: after <line>           lines to insert after that line of an existing file, or `before` it
+    // in src/optim/optimizer_table.cpp: after <line>    lines to insert after that line of an existing file, or `before` it
     # in tests/mpi/CMakeLists.txt: at the end            lines to append to it
 
 <line> occurs once in the file; white space does not count. Blocks marked `sh` hold commands, one per line. Other blocks

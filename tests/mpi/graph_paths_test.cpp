@@ -134,20 +134,20 @@ TEST(SharedVariables, AreDeclaredOnce) {
   EXPECT_EQ(run.step.variables().num_parameters(), 5 * 5 + 5 + 5 * 3 + 3);
 }
 
-/// The gradient of `frozen` is zero, but the loss depends on it. Central differences therefore do not apply.
-TEST(StoppedGradient, GradientBeforeTheStopIsZero) {
+/// No gradient comes to `frozen`, but the loss depends on it. Central differences therefore do not apply.
+TEST(StoppedGradient, GradientBeforeTheStopIsNone) {
   SelfCommunicator self;
   Batch run(self, 1, stopped());
   const OneStep::Result result = run();
   double moved = 0;
-  for (const Variable& variable : run.step.variables().variables())
-    for (std::int64_t i = 0; i < variable.shape.num_elements(); ++i) {
-      const float g = result.gradient[static_cast<std::size_t>(variable.offset + i)];
-      if (variable.name.starts_with("frozen"))
-        EXPECT_EQ(g, 0.0F) << variable.name;
-      else
-        moved += std::abs(static_cast<double>(g));
-    }
+  for (const Variable& variable : run.step.variables().variables()) {
+    EXPECT_EQ(variable.frozen, variable.name.starts_with("frozen/")) << variable.name;
+    EXPECT_EQ(variable.trainable, !variable.frozen) << variable.name;
+    for (std::int64_t i = 0; variable.trainable && i < variable.shape.num_elements(); ++i)
+      moved += std::abs(static_cast<double>(result.gradient[static_cast<std::size_t>(variable.offset + i)]));
+  }
+  EXPECT_EQ(result.gradient.size(), static_cast<std::size_t>(run.step.variables().trainable_elements()))
+      << "a frozen variable takes no part in the sum over ranks";
   EXPECT_GT(moved, 0.1);
 }
 TEST(StoppedGradient, SameBitsAsOneRank) { expect_same_bits(stopped); }

@@ -21,7 +21,7 @@ EXPECTED = {
     "sleep": (1, [waiting, rf"rank {bad}: in no communication call \(phase 'reading data'\) on host {host}, for \d+ s",
                   r"#\d+ 'the start'", rf"The last calls of the other ranks[^\n]*\n(?:  rank \d[^\n]*\n)*  rank {bad}:[^\n]*#\d+ 'the start'"],
               [], 14),
-    "save": (1, [rf"has waited 2\d s in 'batch_norm bn1'", rf"rank {bad}: in no communication call \(phase 'saving'\)"], [], 34),
+    "save": (1, [rf"has waited 1\d s in 'batch_norm bn1'", rf"rank {bad}: in no communication call \(phase 'saving'\)"], [], 24),
     "stop": (1, [waiting, rf"rank {bad}: no answer"], [], 16),
     "overlap": (1, [rf"has waited \d+ s in 'gradients 1 of 1'", rf"rank {bad}: in no communication call"], [], 14),
     "throw": (3, [rf"rank {bad}: train.h5: record 7 is torn"], ["has waited"], 10),

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -253,7 +254,9 @@ TEST(CheckpointSaver, NotifiesListenersAndStopsOnRequest) {
   const lockstep::testing::TemporaryFolder folder;
   const bool chief = test_world().rank() == 0;
   for (const bool background : {false, true}) {
-    Saver saver(chief, folder.path() / (background ? "b" : "f"), {.background = background});
+    const auto run_dir = folder.path() / (background ? "b" : "f");
+    std::filesystem::create_directory(run_dir);
+    Saver saver(chief, run_dir, {.background = background});
     std::vector<std::string> calls;
     TestRun run;
     auto& hook =

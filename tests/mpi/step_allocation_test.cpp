@@ -136,7 +136,7 @@ Counts counted_steps(const TinyRunOptions& options) {
 }
 
 TEST_F(StepAllocation, NoAllocationWithOwnKernels) {
-  for (const char* optimizer : {"adam", "momentum: {learning_rate: 0.01}",
+  for (const char* optimizer : {"adam", "momentum: {learning_rate: 0.01}", "nadam",
                                 "gradient_descent: {learning_rate: {exponential_decay: {initial: 0.1, "
                                 "decay_steps: 3, decay_rate: 0.9}}}"})
     for (const int threads : {1, 2}) {

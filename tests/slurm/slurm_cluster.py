@@ -111,6 +111,8 @@ class SlurmCluster:
         for number in range(2):  # what Slurm hands out is a number; nobody opens the file
             (self.folder / f"gpu{number}").touch()
         (self.folder / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={self.folder}/gpu[0-1]\n", encoding="utf-8")
+        # Named, because slurmd ends without a cgroup file system if it is to find out; it uses none here.
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
         self.cpus = os.cpu_count()
         (self.folder / "slurm.conf").write_text(f"""
 ClusterName=lockstep

@@ -16,6 +16,8 @@ SCRIPTS = SOURCE / "slurm"
 SLOW_PLUGIN = os.environ["LOCKSTEP_SLOW_PLUGIN"]
 STEPS = 60
 SETS = ["eval.every_steps=25"]
+# A name that shells and YAML take apart, where a script forgets to quote it.
+HOSTILE = "it's \"$(touch owned)\"; touch owned #: 1"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
 
@@ -40,6 +42,7 @@ class SlurmTest(LockstepTest):
                           "OMPI_MCA_rmaps_base_oversubscribe": "1"}
         self.addCleanup(lambda: self.cluster.command("scancel", "--quiet", "--full", "--signal=KILL", *self.numbers, check=False)
                         if self.numbers else None)
+        self.addCleanup(lambda: self.assertFalse((self.folder / "owned").exists(), "a script ran a part of a name"))
 
     def arguments(self, run, steps=STEPS, sets=()):
         """What comes behind the script's name."""
@@ -81,9 +84,10 @@ class SlurmTest(LockstepTest):
     def status(self, run="run"):
         return json.loads(self.lockstep("status", self.folder / run, "--json").out)
 
-    def assert_interrupted(self, number, starts, run="run"):
-        """So many starts, the others each saved where the one before it had stopped: no step was done twice."""
+    def assert_interrupted(self, number, starts=None, run="run"):
+        """So many starts (None: two or more), each but the first from where the one before it had stopped: no step was done twice."""
         log = self.log(number)
+        starts = starts or max(2, log.count(" parameters, "))
         self.assertEqual(log.count(" parameters, "), starts, log)
         stops = re.findall(r"stopping after step (\d+)", log)
         self.assertEqual(stops, re.findall(r"continuing at step (\d+)", log), log)
@@ -101,13 +105,13 @@ class SlurmTest(LockstepTest):
 
     def test_train_gpu_on_the_devices_that_there_are(self):
         # This node's GPUs are numbers: the script's options are Slurm's matter, the computation goes to the CPU.
-        number = self.sbatch("train_gpu.sbatch", *self.arguments("run"), variables={"DEVICE": "cpu"})
+        number = self.sbatch("train_gpu.sbatch", *self.arguments(HOSTILE), variables={"DEVICE": "cpu"})
         self.assertRegex(self.cluster.command("scontrol", "show", "job", number), r"TresPerNode=gres.gpu:2")
         self.ends(number)
-        self.assert_ends_as_undisturbed()
+        self.assert_ends_as_undisturbed(HOSTILE)
 
     def test_a_warning_before_the_limit_of_one_minute(self):
-        """USR1 comes before the end, the run saves, the job goes back into the queue, and ends in its second start."""
+        """USR1 comes before the end, the run saves, the job goes back into the queue, and ends in a later start."""
         steps = 800
         number = self.sbatch("train.sbatch", *self.arguments("run", steps=steps, sets=slow(0.04)),
                              options=["--time=1", "--signal=B:USR1@45"],
@@ -117,7 +121,7 @@ class SlurmTest(LockstepTest):
         self.assertIn("stopping after step", self.log(number))
         self.assertIn("signal USR1", self.log(number))
         self.ends(number, limit=120)
-        self.assert_interrupted(number, 2)
+        self.assert_interrupted(number)
         self.assert_ends_as_undisturbed(steps=steps)
 
     def test_the_end_of_the_job_is_known_without_a_signal(self):
@@ -169,7 +173,7 @@ class SlurmTest(LockstepTest):
 
     def test_chain(self):
         """Jobs of a few seconds, each of which submits the next one."""
-        first = self.sbatch("chain.sbatch", *self.arguments("run", steps=100, sets=[*slow(0.05), "train.time_limit=4s",
+        first = self.sbatch("chain.sbatch", *self.arguments(HOSTILE, steps=100, sets=[*slow(0.05), "train.time_limit=4s",
                                                                                      "train.time_margin=1"]),
                             variables={"SBATCH_OUTPUT": str(self.folder / "job-%j.log")})
         number, numbers = first, []
@@ -180,9 +184,9 @@ class SlurmTest(LockstepTest):
             number = following[1] if following else None
             self.numbers.append(number or first)
         self.assertGreater(len(numbers), 1, self.log(first))
-        self.assertEqual(self.status()["state"], "finished")
-        self.assertEqual(self.status()["jobs"], len(numbers))
-        self.assert_ends_as_undisturbed(steps=100)
+        self.assertEqual(self.status(HOSTILE)["state"], "finished")
+        self.assertEqual(self.status(HOSTILE)["jobs"], len(numbers))
+        self.assert_ends_as_undisturbed(HOSTILE, steps=100)
 
     def test_a_chain_ends_with_the_file_stop(self):
         number = self.sbatch("chain.sbatch", *self.arguments("run", sets=slow(0.05)))
@@ -193,26 +197,28 @@ class SlurmTest(LockstepTest):
         self.assertNotIn("goes on", self.log(number))
 
     def test_sweep(self):
-        number = self.sbatch("sweep_array.sbatch", DIGITS, self.folder / "sweep", "--steps", 5,
+        number = self.sbatch("sweep_array.sbatch", DIGITS, self.folder / HOSTILE, "--steps", 5,
                              options=["--array=0-3", f"--output={self.folder}/job-%A-%a.log"])
         for task in range(4):
             self.ends(f"{number}_{task}")
-        digests = {rate: self.digest(f"sweep/rate-{rate}") for rate in ("0.001", "0.002", "0.004", "0.008")}
+        digests = {rate: self.digest(f"{HOSTILE}/rate-{rate}") for rate in ("0.001", "0.002", "0.004", "0.008")}
         self.assertEqual(len(set(digests.values())), 4, digests)
 
     def test_evaluate_behind_a_training(self):
-        train = self.sbatch("train.sbatch", *self.arguments("run"))
-        number = self.sbatch("evaluate.sbatch", self.folder / "run", options=[f"--dependency=afterok:{train}"])
+        train = self.sbatch("train.sbatch", *self.arguments(HOSTILE))
+        number = self.sbatch("evaluate.sbatch", self.folder / HOSTILE, options=[f"--dependency=afterok:{train}"])
         self.ends(number)
-        found = json.loads((self.folder / "run" / "evaluation.json").read_text(encoding="utf-8"))
-        self.assertEqual(found["loss"], records(self.folder / "run", "eval")[-1]["loss"])
+        found = json.loads((self.folder / HOSTILE / "evaluation.json").read_text(encoding="utf-8"))
+        self.assertEqual(found["loss"], records(self.folder / HOSTILE, "eval")[-1]["loss"])
 
     def test_data_staged_to_the_nodes_own_disk(self):
-        number = self.sbatch("train.sbatch", *self.arguments("run"), variables={"STAGE": str(DIGITS_DATA)})
+        data, disk = self.folder / f"{HOSTILE}.csv.gz", self.folder / f"disk {HOSTILE}"
+        data.write_bytes(DIGITS_DATA.read_bytes())
+        number = self.sbatch("train.sbatch", *self.arguments("run"), variables={"STAGE": str(data), "SLURM_TMPDIR": str(disk)})
         self.ends(number)
         self.assert_ends_as_undisturbed()
-        staged = self.folder / f"lockstep-{number}" / DIGITS_DATA.name
-        self.assertIn(str(staged), (self.folder / "run" / "config.yaml").read_text(encoding="utf-8"))
+        staged = disk / f"lockstep-{number}" / data.name
+        self.assertIn(f"lockstep-{number}", (self.folder / "run" / "config.yaml").read_text(encoding="utf-8"))
         self.assertFalse(staged.exists(), "it is removed when the job ends")
 
     def test_srun_without_pmix_is_named(self):
@@ -233,12 +239,12 @@ class PbsTest(LockstepTest):
         qsub.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{self.folder}/qsub.txt\n', encoding="utf-8")
         qsub.chmod(0o755)
         variables = {"PBS_O_WORKDIR": str(self.folder), "PBS_JOBID": "4711.server", "PBS_NODEFILE": str(self.folder / "nodes"),
-                     "CONFIG": str(DIGITS), "RUN_DIR": str(self.folder / "run"), "LOCKSTEP": PROGRAM,
+                     "CONFIG": str(DIGITS), "RUN_DIR": str(self.folder / HOSTILE), "LOCKSTEP": PROGRAM,
                      "LOCKSTEP_SLURM": str(SCRIPTS), "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
         with subprocess.Popen(["bash", SCRIPTS / "train.pbs"], env=dict(os.environ, **variables), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, start_new_session=True) as script:
             try:
-                wait_until(lambda: script.poll() is not None or records(self.folder / "run"), 60, "a step")
+                wait_until(lambda: script.poll() is not None or records(self.folder / HOSTILE), 60, "a step")
                 script.send_signal(signal.SIGTERM)
                 output = script.communicate(timeout=60)[0]
             finally:
@@ -246,8 +252,10 @@ class PbsTest(LockstepTest):
                     os.killpg(script.pid, signal.SIGKILL)
         self.assertEqual(script.returncode, 0, output)
         self.assertIn("stopping after step", output)
+        self.assertFalse((self.folder / "owned").exists())
         submitted = (self.folder / "qsub.txt").read_text(encoding="utf-8").split()
         self.assertIn("depend=afterany:4711.server", submitted)
+        self.assertIn("CONFIG,RUN_DIR", submitted)
         self.assertEqual(submitted[-1], str(SCRIPTS / "train.pbs"))
 
 

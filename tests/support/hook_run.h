@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tiny run with a session, and a hook that calls a function at a given place.
+// A tiny run with a session; a hook that records its calls, and one that calls a function at a given place.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "session/monitored_session.h"
 #include "support/mpi_world.h"
@@ -56,6 +59,33 @@ struct TestRun {
   RunReports reports;
   std::function<void(HookContext&)> on_restore;  ///< called at the end of every restore
   MonitoredSession session;
+};
+
+/// Records its calls: "name.method step".
+class Recorder : public Hook {
+ public:
+  Recorder(std::string name, std::vector<std::string>& calls, HookScope scope = HookScope::all_ranks)
+      : Hook(std::move(name), scope), calls_(calls) {}
+  void begin(HookContext& s) override { note("begin", s.global_step()); }
+  void after_create_session(HookContext& s) override { note("create", s.global_step()); }
+  void before_run(HookContext& s) override { note("before", s.global_step()); }
+  Verdict before_update(HookContext& s, const StepResult& r) override {
+    EXPECT_EQ(r.step, s.global_step() + 1);
+    note("update", s.global_step());
+    return Verdict::update;
+  }
+  void after_run(HookContext& s, const StepResult& r) override {
+    EXPECT_EQ(r.step, s.global_step());
+    EXPECT_GT(r.loss, 0);
+    note("after", s.global_step());
+  }
+  void end(HookContext& s) override { note("end", s.global_step()); }
+
+ private:
+  void note(const char* method, std::int64_t step) {
+    calls_.push_back(fmt::format("{}.{} {}", name(), method, step));
+  }
+  std::vector<std::string>& calls_;
 };
 
 /// Calls `function` in one method, on one rank (-1: all), at one step (-1: all).

@@ -6,11 +6,13 @@ The build passes paths in environment variables (tests/cmake/AddProgramTest.cmak
 LOCKSTEP_MPIRUN (words separated by spaces), LOCKSTEP_SOURCE (the repository), LOCKSTEP_EXTRA_DATA (may be empty).
 Every process has a time limit and writes only to the test's temporary folder.
 """
+import ast
 import dataclasses
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -107,12 +109,20 @@ class Job:
             wait_until(lambda: not alive(pid), 30, f"process {pid} to die")
 
     def wait(self, limit=TIME_LIMIT):
-        try:
-            code = self.process.wait(timeout=limit)
-        except subprocess.TimeoutExpired:
+        if not self._ends_within(limit):
             self.kill()
-            raise AssertionError(f"still running after {limit} s\n{self._result(-1)}") from None
-        return self._result(code)
+            raise AssertionError(f"still running after {limit} s\n{self._result(-1)}")
+        return self._result(self.process.wait())
+
+    def _ends_within(self, limit):
+        """Returns at the end of the process. Popen.wait(timeout) polls, up to 50 ms too late."""
+        if not self.running():
+            return True
+        descriptor = os.pidfd_open(self.process.pid)
+        try:
+            return bool(select.select([descriptor], [], [], limit)[0])
+        finally:
+            os.close(descriptor)
 
     def _result(self, code):
         texts = []
@@ -182,6 +192,14 @@ class LockstepTest(unittest.TestCase):
         self.assertEqual(result.code, code, str(result))
         return result
 
+    def read_by_h5py(self, script, path):
+        """What `script` prints about the HDF5 file sys.argv[1], as a Python literal; the test is skipped without h5py."""
+        for python in (sys.executable, "/usr/bin/python3"):
+            if pathlib.Path(python).exists() and subprocess.run([python, "-c", "import h5py"], capture_output=True).returncode == 0:
+                return ast.literal_eval(subprocess.run([python, "-c", script, path], check=True, capture_output=True,
+                                                       text=True).stdout)
+        self.skipTest("no Python has h5py")
+
     def train_arguments(self, run_dir, config=DIGITS, steps=None, threads=1, sets=(), more=()):
         arguments = ["train", config, "--run-dir", self.folder / run_dir, *more]
         arguments += ["--steps", steps] if steps is not None else []
@@ -190,7 +208,7 @@ class LockstepTest(unittest.TestCase):
             arguments += ["--set", override]
         return arguments
 
-    def train(self, run_dir, ranks=1, code=0, limit=TIME_LIMIT, **options):
+    def train(self, run_dir, ranks=None, code=0, limit=TIME_LIMIT, **options):
         """Trains into a folder below the test's folder and returns the Result."""
         return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit)
 

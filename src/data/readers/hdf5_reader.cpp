@@ -1,143 +1,38 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads datasets of an HDF5 file, whose first axis counts samples. Reads once, in slabs of whole chunks, so
+// Reads datasets of HDF5 files, whose first axis counts samples. Reads once, in slabs of whole chunks, so
 // that every chunk is decompressed once. Channels-first samples are converted slab by slab. Opens the file
 // read-only without file locks.
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/device.h"
+#include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
-#include "io/hdf5_handle.h"
+#include "data/readers/hdf5_dataset.h"
+#include "data/readers/hdf5_stored.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::array kOptions = with_common_options(std::array{
-    ParamSpec{"path", ParamType::string, kRequired, "", "the file; relative to the config file's folder"},
+    ParamSpec{"path", ParamType::strings, kRequired, "",
+              "the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
+              "file's folder",
+              Change::place},
     ParamSpec{"features", ParamType::string, kRequired, "", "path of a dataset in the file: train/image"},
     ParamSpec{"labels", ParamType::string, "null", "",
               "path of a dataset: integers are class indices, floats targets; null: none"},
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
-
-/// The approximate size of a slab: whole chunks that are read at once.
-constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
-
-struct Hdf5Data {
-  Hdf5Handle id;
-  std::string name, where;
-  std::vector<hsize_t> extents;
-  hsize_t rows_per_chunk = 1;
-  hid_t file_class = H5T_NO_CLASS;
-  Hdf5Handle file_type;
-
-  Hdf5Context context() const {
-    return {ErrorKind::data, where,
-            "The file may be damaged or truncated; h5dump and h5ls show its contents."};
-  }
-  std::int64_t rows() const { return static_cast<std::int64_t>(extents[0]); }
-  std::int64_t values_per_row() const {
-    std::int64_t product = 1;
-    for (std::size_t axis = 1; axis < extents.size(); ++axis)
-      product *= static_cast<std::int64_t>(extents[axis]);
-    return product;
-  }
-};
-
-herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
-  try {
-    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-    return 0;
-  } catch (...) {
-    return -1;  // an exception must not pass through HDF5
-  }
-}
-
-/// "It holds: train/image, train/label": the file's datasets, at most a dozen.
-std::string datasets_text(hid_t file) {
-  std::vector<std::string> names;
-  if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, &names) < 0) H5Eclear2(H5E_DEFAULT);
-  std::string text;
-  int shown = 0;
-  for (const std::string& name : names) {
-    const Hdf5Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
-    if (object.get() < 0 || H5Iget_type(object.get()) != H5I_DATASET) continue;
-    if (shown == 12) return text + ", ...";
-    text += (shown++ == 0 ? "It holds: " : ", ") + name;
-  }
-  return shown == 0 ? "It holds no datasets." : text + ".";
-}
-
-Hdf5Data open_data(hid_t file, const std::string& path, const std::string& name) {
-  Hdf5Data data;
-  data.name = name;
-  data.where = fmt::format("{}, dataset {}", path, name);
-  data.id = Hdf5Handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (data.id.get() < 0) {
-    const std::string reason = hdf5_error_text();
-    throw Error(ErrorKind::data, fmt::format("there is no such dataset ({})", reason), data.where,
-                datasets_text(file));
-  }
-  const Hdf5Context context = data.context();
-  const Hdf5Handle space(hdf5_checked(H5Dget_space(data.id.get()), context, "read the extents"), H5Sclose);
-  const int rank = hdf5_checked(H5Sget_simple_extent_ndims(space.get()), context, "read the extents");
-  if (rank < 1 || rank >= Shape::kMaxRank)
-    throw Error(ErrorKind::data, fmt::format("has {} axes; 1 to {} can be read", rank, Shape::kMaxRank - 1),
-                data.where, "The first axis counts the samples.");
-  data.extents.resize(static_cast<std::size_t>(rank));
-  hdf5_checked(H5Sget_simple_extent_dims(space.get(), data.extents.data(), nullptr), context,
-               "read the extents");
-  data.file_type = Hdf5Handle(hdf5_checked(H5Dget_type(data.id.get()), context, "read the type"), H5Tclose);
-  data.file_class = hdf5_checked(H5Tget_class(data.file_type.get()), context, "read the type");
-
-  const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(data.id.get()), context, "read the layout"),
-                            H5Pclose);
-  if (hdf5_checked(H5Pget_layout(creation.get()), context, "read the layout") == H5D_CHUNKED) {
-    std::vector<hsize_t> chunk(data.extents.size());
-    hdf5_checked(H5Pget_chunk(creation.get(), rank, chunk.data()), context, "read the chunk size");
-    data.rows_per_chunk = std::max<hsize_t>(1, chunk[0]);
-  }
-  return data;
-}
-
-/// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end at
-/// chunk boundaries.
-template <typename Slab>
-void for_each_slab(const Hdf5Data& data, const RowRange& rows, std::int64_t row_bytes, Slab slab) {
-  const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
-  const std::int64_t step =
-      std::max<std::int64_t>(1, kSlabBytes / std::max<std::int64_t>(1, row_bytes * chunk)) * chunk;
-  for (std::int64_t first = rows.first; first < rows.last;) {
-    const std::int64_t last = std::min(rows.last, (first / step + 1) * step);
-    slab(first, last - first);
-    first = last;
-  }
-}
-
-/// Reads rows [first, first + count) as `memory_type` into `out`.
-void read_slab(const Hdf5Data& data, std::int64_t first, std::int64_t count, hid_t memory_type, void* out) {
-  Hdf5Context context = data.context();
-  context.where = fmt::format("{}, record {}", data.where, first);
-  std::vector<hsize_t> start(data.extents.size(), 0), extents = data.extents;
-  start[0] = static_cast<hsize_t>(first);
-  extents[0] = static_cast<hsize_t>(count);
-  const Hdf5Handle in_file(hdf5_checked(H5Dget_space(data.id.get()), context, "read the extents"), H5Sclose);
-  hdf5_checked(
-      H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr),
-      context, "select rows");
-  const Hdf5Handle in_memory(
-      hdf5_checked(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), context,
-                   "describe memory"),
-      H5Sclose);
-  hdf5_checked(H5Dread(data.id.get(), memory_type, in_memory.get(), in_file.get(), H5P_DEFAULT, out), context,
-               fmt::format("read {} records", count));
-}
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
+    ParamSpec{"allow_fill", ParamType::boolean, "false", "",
+              "read the fill value (usually 0) where no value was ever written; false: that is an error"}});
 
 /// to[sample][position][channel] = from[sample][channel][position]
 template <typename T>
@@ -166,7 +61,7 @@ void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::
 }
 
 /// The shape of a sample in memory: channels last, at least one axis.
-Shape sample_shape(const Hdf5Data& data, bool channels_first) {
+Shape sample_shape(const Hdf5Dataset& data, bool channels_first) {
   std::vector<std::int64_t> extents(data.extents.begin() + 1, data.extents.end());
   if (channels_first && extents.size() < 2)
     throw Error(ErrorKind::data, "layout channels_first needs samples of at least two axes", data.where,
@@ -176,100 +71,279 @@ Shape sample_shape(const Hdf5Data& data, bool channels_first) {
   return Shape(std::span<const std::int64_t>(extents));
 }
 
-void read_features(DatasetParts& parts, const Hdf5Data& data, const RowRange& rows, bool channels_first) {
-  if (!hdf5_dtype_of(data.file_type.get(), parts.feature_dtype))
-    throw Error(ErrorKind::data, "has a type that cannot be read", data.where,
-                "Features may be int8 to int64, uint8, uint16, float32 or float64.");
-  const std::size_t value_bytes = size_in_bytes(parts.feature_dtype);
-  parts.first_record = rows.first;
-  parts.size = rows.last - rows.first;
-  parts.feature_shape = sample_shape(data, channels_first);
-  const std::int64_t row_bytes = data.values_per_row() * static_cast<std::int64_t>(value_bytes);
-  parts.features = Buffer(cpu_device(), static_cast<std::size_t>(parts.size * row_bytes));
-  if (row_bytes == 0) return;  // Dataset rejects samples without values
-  const hid_t memory_type = hdf5_memory_type(parts.feature_dtype);
-  char* out = static_cast<char*>(parts.features.data());
-  std::vector<char> scratch;
-  for_each_slab(data, rows, row_bytes, [&](std::int64_t first, std::int64_t count) {
-    if (channels_first) {
-      scratch.resize(static_cast<std::size_t>(count * row_bytes));
-      read_slab(data, first, count, memory_type, scratch.data());
-      const auto channels = static_cast<std::int64_t>(data.extents[1]);
-      channels_to_last(value_bytes, scratch.data(), out, count, channels, data.values_per_row() / channels);
-    } else {
-      read_slab(data, first, count, memory_type, out);
-    }
-    out += count * row_bytes;
-  });
+/// How much a trial reads of the values: enough to meet the file's filters; in memory.
+constexpr std::int64_t kTrialBytes = std::int64_t{64} << 20;
+
+Hdf5Context file_context(const std::string& path) {
+  return {ErrorKind::data, path, "Check that it is an HDF5 file and was copied completely."};
 }
 
-void read_labels(DatasetParts& parts, const Hdf5Data& data, const RowRange& rows) {
-  const auto values = static_cast<std::size_t>((rows.last - rows.first) * data.values_per_row());
-  parts.num_label_columns = data.values_per_row();
-  if (data.file_class == H5T_FLOAT) {
-    parts.label_rows.resize(values);
-    if (values > 0)
-      read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_FLOAT, parts.label_rows.data());
-    return;
-  }
-  if (data.file_class != H5T_INTEGER)
-    throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", data.where,
-                "Store them as int32.");
-  std::vector<std::int64_t> wide(values);
-  if (values > 0) read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_INT64, wide.data());
-  const auto bad = std::find_if(wide.begin(), wide.end(), [](std::int64_t label) {
-    return label < std::numeric_limits<std::int32_t>::min() ||
-           label > std::numeric_limits<std::int32_t>::max();
-  });
-  if (bad != wide.end())
-    throw Error(
-        ErrorKind::data, fmt::format("label {} does not fit into 32 bits", *bad),
-        fmt::format("{}, record {}", data.where, rows.first + (bad - wide.begin()) / parts.num_label_columns),
-        "Labels are class numbers from 0 on.");
-  parts.label_indices.assign(wide.begin(), wide.end());
-}
+/// The datasets of one file.
+struct Hdf5Part {
+  Hdf5Handle file;
+  Hdf5Dataset features;
+  std::optional<Hdf5Dataset> labels;
 
-/// Reads a file; only features if `labels` is null.
-DatasetParts read_file(const Params& params, const std::string& path, const std::optional<RowRange>& rows,
-                       const std::string* labels, const Shape* feature_shape) {
-  DatasetParts parts;
-  parts.source = path;
-  parts.record_word = "record";
-  parts.transform = transform_options(params);
-  const Hdf5Lock lock;
-  const Hdf5Handle file = hdf5_open_file(
-      path, {ErrorKind::data, path, "Check that it is an HDF5 file and was copied completely."});
-  const Hdf5Data features = open_data(file.get(), path, params.string("features"));
-  const RowRange range = checked_rows(rows, features.rows(), features.where);
-  const bool channels_first = params.string("layout") == "channels_first";
-  if (feature_shape != nullptr)
-    check_feature_shape(sample_shape(features, channels_first), *feature_shape, features.where);
-  if (labels != nullptr) {
-    const Hdf5Data data = open_data(file.get(), path, *labels);
-    if (data.rows() != features.rows())
+  /// Only features if `labels_name` is null.
+  Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name)
+      : file(hdf5_open_file(path, file_context(path))),
+        features(open_hdf5_dataset(file.get(), path, features_name)) {
+    if (labels_name == nullptr) return;
+    labels = open_hdf5_dataset(file.get(), path, *labels_name);
+    if (labels->rows() != features.rows())
       throw Error(ErrorKind::data,
-                  fmt::format("holds {} labels, but {} holds {} samples", data.rows(), features.name,
+                  fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
                               features.rows()),
-                  data.where, "Name the labels of the same samples.");
-    read_labels(parts, data, range);
+                  labels->where, "Name the labels of the same samples.");
+    if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
+      throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", labels->where,
+                  "Store them as int32.");
   }
-  read_features(parts, features, range, channels_first);
-  return parts;
-}
+};
+
+/// Reads datasets of one or several files as if the files were one. All files are opened and checked before
+/// the values of the first are read.
+class Hdf5Files {
+ public:
+  /// if_there: only if the first file has them.
+  enum class Labels { none, if_there, needed };
+
+  Hdf5Files(const Params& params, std::vector<std::string> paths, Labels labels)
+      : paths_(std::move(paths)),
+        features_name_(params.string("features")),
+        labels_name_(labels == Labels::none || !params.has("labels") ? nullptr : &params.string("labels")),
+        labels_may_miss_(labels == Labels::if_there),
+        channels_first_(params.string("layout") == "channels_first"),
+        allow_fill_(params.boolean("allow_fill")) {
+    parts_.source = name_of_files(paths_);
+    parts_.record_word = "record";
+    parts_.transform = transform_options(params);
+  }
+
+  /// Opens and checks all files as read() does, and reads only a few values of each. An action in a child
+  /// process: errors and values do not matter, only that it ends.
+  void try_all(const std::optional<RowRange>& rows, FunctionRef<void(const std::string&)> opening) {
+    std::int64_t bytes_left = kTrialBytes;
+    for (const std::string& path : paths_) {
+      opening(path);
+      open(path, rows, nullptr);
+      for (const Hdf5Dataset* const data : {&part_->features, part_->labels ? &*part_->labels : nullptr})
+        if (data != nullptr) bytes_left -= try_values(*data, ranges_.back(), bytes_left);
+    }
+  }
+
+  DatasetParts read(const std::optional<RowRange>& rows, const Shape* feature_shape) && {
+    for (const std::string& path : paths_) open(path, rows, feature_shape);
+    checked_rows(rows, total_rows_, dataset_name());
+    allocate();
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (ranges_[i].first == ranges_[i].last) continue;
+      if (paths_.size() > 1) part_.emplace(paths_[i], features_name_, labels_name_);
+      if (part_->features.rows() < ranges_[i].last)
+        throw Error(ErrorKind::data, "became shorter while it was read", part_->features.where,
+                    "Start when the file is complete.");
+      if (part_->labels) read_labels(*part_->labels, ranges_[i]);
+      read_features(part_->features, ranges_[i]);
+    }
+    return std::move(parts_);
+  }
+
+ private:
+  /// Opens and checks a file, and adds its rows.
+  void open(const std::string& path, const std::optional<RowRange>& rows, const Shape* feature_shape) {
+    if (&path == &paths_.front() && labels_may_miss_ && labels_name_ != nullptr &&
+        !has_hdf5_link(hdf5_open_file(path, file_context(path)).get(), *labels_name_))
+      labels_name_ = nullptr;
+    part_.emplace(path, features_name_, labels_name_);
+    if (&path == &paths_.front())
+      begin(feature_shape);
+    else
+      check_alike();
+    add(path, rows);
+  }
+
+  /// Reads slabs of up to `bytes` in memory, but at least the first and the last one; none if `bytes` is 0.
+  static std::int64_t try_values(const Hdf5Dataset& data, const RowRange& rows, std::int64_t bytes) {
+    const Hdf5Handle native(H5Tget_native_type(data.file_type.get(), H5T_DIR_DEFAULT), H5Tclose);
+    const std::int64_t row_bytes =
+        data.values_per_row() * static_cast<std::int64_t>(H5Tget_size(native.get()));
+    if (row_bytes <= 0 || bytes <= 0) return 0;
+    std::int64_t done = 0;
+    std::vector<char> values;
+    for_each_slab(data, rows, row_bytes, [&](std::int64_t first, std::int64_t count) {
+      if (done > 0 && done + count * row_bytes > bytes && first + count != rows.last) return;
+      check_memory(data.where, count, static_cast<double>(row_bytes));
+      values.resize(static_cast<std::size_t>(count * row_bytes));
+      read_slab(data, first, count, native.get(), values.data());
+      done += count * row_bytes;
+    });
+    return done;
+  }
+
+  DType feature_type() const {
+    DType type{};
+    if (!hdf5_dtype_of(part_->features.file_type.get(), type))
+      throw Error(ErrorKind::data, "has a type that cannot be read", part_->features.where,
+                  "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
+    return type;
+  }
+  std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, features_name_); }
+  bool float_labels() const { return part_->labels->file_class == H5T_FLOAT; }
+
+  /// The first file says what a sample is.
+  void begin(const Shape* feature_shape) {
+    parts_.feature_shape = sample_shape(part_->features, channels_first_);
+    if (feature_shape != nullptr)
+      check_feature_shape(parts_.feature_shape, *feature_shape, part_->features.where);
+    parts_.feature_dtype = feature_type();
+    if (!part_->labels) return;
+    parts_.num_label_columns = part_->labels->values_per_row();
+    float_labels_ = float_labels();
+  }
+
+  void check_alike() const {
+    const std::string& first = paths_.front();
+    const auto fail = [](std::string what, const std::string& where) {
+      throw Error(ErrorKind::data, std::move(what), where,
+                  "All files of a data set need samples and labels of the same form.");
+    };
+    const Hdf5Dataset& features = part_->features;
+    if (const Shape shape = sample_shape(features, channels_first_); !(shape == parts_.feature_shape))
+      fail(fmt::format("its samples have the shape {}, but those of {} have {}", shape.to_string(), first,
+                       parts_.feature_shape.to_string()),
+           features.where);
+    if (const DType type = feature_type(); type != parts_.feature_dtype)
+      fail(fmt::format("its features are {}, but those of {} are {}", name_of(type), first,
+                       name_of(parts_.feature_dtype)),
+           features.where);
+    if (!part_->labels) return;
+    if (part_->labels->values_per_row() != parts_.num_label_columns)
+      fail(fmt::format("has {} labels per sample, but {} has {}", part_->labels->values_per_row(), first,
+                       parts_.num_label_columns),
+           part_->labels->where);
+    if (float_labels() != float_labels_)
+      fail(fmt::format("its labels are {}, but those of {} are {}", kind_of_labels(float_labels()), first,
+                       kind_of_labels(float_labels_)),
+           part_->labels->where);
+  }
+  static const char* kind_of_labels(bool floats) { return floats ? "floating-point numbers" : "integers"; }
+
+  /// Notes which rows of the open file are wanted, and checks that they are stored.
+  void add(const std::string& path, const std::optional<RowRange>& rows) {
+    const std::int64_t own = part_->features.rows();
+    const auto within = [&](std::int64_t row) { return std::clamp<std::int64_t>(row - total_rows_, 0, own); };
+    const RowRange range = rows ? RowRange{within(rows->first), within(rows->last)} : RowRange{0, own};
+    if (__builtin_add_overflow(total_rows_, own, &total_rows_))
+      throw Error(ErrorKind::data, "the files have more rows than 63 bits count", path, "Check the files.");
+    ranges_.push_back(range);
+    if (range.first == range.last) return;
+    if (parts_.size == 0) parts_.first_record = range.first;
+    if (paths_.size() > 1) begin_file(parts_, path, range.first);
+    parts_.size += range.last - range.first;
+    if (part_->labels) check_stored(*part_->labels, range, allow_fill_);
+    check_stored(part_->features, range, allow_fill_);
+  }
+
+  std::int64_t row_bytes() const {
+    return parts_.feature_shape.num_elements() *
+           static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
+  }
+
+  void allocate() {
+    const double label_bytes = float_labels_ ? 4 : 12;  // integers are int64 before they are int32
+    check_memory(
+        dataset_name(), parts_.size,
+        static_cast<double>(row_bytes()) + label_bytes * static_cast<double>(parts_.num_label_columns));
+    parts_.features = Buffer(cpu_device(), static_cast<std::size_t>(parts_.size * row_bytes()));
+    const auto labels = static_cast<std::size_t>(parts_.size * parts_.num_label_columns);
+    if (float_labels_)
+      parts_.label_rows.reserve(labels);
+    else
+      parts_.label_indices.reserve(labels);
+    next_ = static_cast<char*>(parts_.features.data());
+  }
+
+  void read_features(const Hdf5Dataset& data, const RowRange& rows) {
+    if (row_bytes() == 0) return;  // Dataset rejects samples without values
+    const std::int64_t bytes = row_bytes();
+    Hdf5Handle half;
+    if (parts_.feature_dtype == DType::f16 || parts_.feature_dtype == DType::bf16)
+      half = hdf5_half_type(parts_.feature_dtype, data.context());
+    const hid_t memory_type = half.get() >= 0 ? half.get() : hdf5_memory_type(parts_.feature_dtype);
+    std::vector<char> scratch;
+    for_each_slab(data, rows, bytes, [&](std::int64_t first, std::int64_t count) {
+      if (channels_first_) {
+        scratch.resize(static_cast<std::size_t>(count * bytes));
+        read_slab(data, first, count, memory_type, scratch.data());
+        const auto channels = static_cast<std::int64_t>(data.extents[1]);
+        channels_to_last(size_in_bytes(parts_.feature_dtype), scratch.data(), next_, count, channels,
+                         data.values_per_row() / channels);
+      } else {
+        read_slab(data, first, count, memory_type, next_);
+      }
+      next_ += count * bytes;
+    });
+  }
+
+  void read_labels(const Hdf5Dataset& data, const RowRange& rows) {
+    const auto values = static_cast<std::size_t>((rows.last - rows.first) * parts_.num_label_columns);
+    if (values == 0) return;
+    if (float_labels_) {
+      parts_.label_rows.resize(parts_.label_rows.size() + values);
+      read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_FLOAT,
+                parts_.label_rows.data() + parts_.label_rows.size() - values);
+      return;
+    }
+    std::vector<std::int64_t> wide(values);
+    read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_INT64, wide.data());
+    const auto bad = std::find_if(wide.begin(), wide.end(), [](std::int64_t label) {
+      return label < std::numeric_limits<std::int32_t>::min() ||
+             label > std::numeric_limits<std::int32_t>::max();
+    });
+    if (bad != wide.end())
+      throw Error(ErrorKind::data, fmt::format("label {} does not fit into 32 bits", *bad),
+                  fmt::format("{}, record {}", data.where,
+                              rows.first + (bad - wide.begin()) / parts_.num_label_columns),
+                  "Labels are class numbers from 0 on.");
+    parts_.label_indices.insert(parts_.label_indices.end(), wide.begin(), wide.end());
+  }
+
+  std::vector<std::string> paths_;
+  std::string features_name_;
+  const std::string* labels_name_;  ///< null: none are read
+  bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false;
+  const Hdf5Lock lock_;
+  std::optional<Hdf5Part> part_;  ///< the open file
+  std::vector<RowRange> ranges_;  ///< of each file
+  std::int64_t total_rows_ = 0;
+  DatasetParts parts_;
+  char* next_ = nullptr;  ///< where the next features go
+};
 
 std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
-  const std::string* const labels = params.has("labels") ? &params.string("labels") : nullptr;
-  return std::make_unique<Dataset>(read_file(params, path, rows_option(params), labels, nullptr));
+  return std::make_unique<Dataset>(
+      Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed)
+          .read(rows_option(params), nullptr));
 }
 
-std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* /*text*/) {
-  return std::make_unique<Dataset>(read_file(params, path, std::nullopt, nullptr, &feature_shape));
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  using Labels = Hdf5Files::Labels;
+  return std::make_unique<Dataset>(
+      Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none)
+          .read(std::nullopt, &request.feature_shape));
+}
+
+void trial(const Params& params, const std::string& base_directory, const std::vector<std::string>* inputs,
+           FunctionRef<void(const std::string&)> opening) {
+  if (inputs != nullptr)
+    Hdf5Files(params, *inputs, Hdf5Files::Labels::if_there).try_all(std::nullopt, opening);
+  else
+    Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed)
+        .try_all(rows_option(params), opening);
 }
 
 }  // namespace
 
-ReaderEntry hdf5_reader() { return {"hdf5", "datasets of an HDF5 file", kOptions, make, make_features}; }
+ReaderEntry hdf5_reader() { return {"hdf5", "datasets of HDF5 files", kOptions, make, make_input, trial}; }
 
 }  // namespace lockstep

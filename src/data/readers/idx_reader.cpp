@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::array kOptions = with_common_options(std::array{
     ParamSpec{"folder", ParamType::string, ".", "",
-              "folder of both files; relative to the config file's folder"},
-    ParamSpec{"images", ParamType::string, kRequired, "", "file name; also found with or without .gz"},
-    ParamSpec{"labels", ParamType::string, "null", "", "file name; null: no labels"}});
+              "folder of both files; relative to the config file's folder", Change::place},
+    ParamSpec{"images", ParamType::string, kRequired, "", "file name; also found with or without .gz",
+              Change::place},
+    ParamSpec{"labels", ParamType::string, "null", "", "file name; null: no labels", Change::place}});
 
 struct IdxHeader {
   DType type = DType::u8;
@@ -201,20 +202,19 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   return std::make_unique<Dataset>(std::move(parts));
 }
 
-std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* /*text*/) {
+/// The labels are another file, which a request does not name.
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts;
   parts.transform = transform_options(params);
-  read_images(parts, existing_path(path), std::nullopt);
-  check_feature_shape(parts.feature_shape, feature_shape, parts.source);
+  read_images(parts, existing_path(only_file(request, "idx")), std::nullopt);
+  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
   return std::make_unique<Dataset>(std::move(parts));
 }
 
 }  // namespace
 
 ReaderEntry idx_reader() {
-  return {"idx", "MNIST's format: images and labels in two files, plain or gzip", kOptions, make,
-          make_features};
+  return {"idx", "MNIST's format: images and labels in two files, plain or gzip", kOptions, make, make_input};
 }
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ constexpr std::array kOwnOptions{
               "more frequent"},
     ParamSpec{"subsample", ParamType::real, "1e-3", "[0, 1]",
               "t: frequent words are kept with probability sqrt(t / their share of the text); 0: keep all"},
-    ParamSpec{"seed", ParamType::integer, "1", ">= 0", "seed of these random choices"}};
+    ParamSpec{"seed", ParamType::integer, "1", "[0, 9223372036854775807]", "seed of these random choices"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
 /// Uniform in [0, 1), a function of the word's position in the text.
@@ -104,19 +104,19 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
                     resolved_path(params.string("path"), base_directory), row.info, rows_option(params));
 }
 
-std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* text) {
-  LOCKSTEP_CHECK(text != nullptr);
-  check_feature_shape(Shape{2}, feature_shape, path);
-  return dataset_of(pairs_of(params, read_tokens(path, *text), text->vocabulary), path,
-                    std::make_shared<TextInfo>(*text), std::nullopt);
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  LOCKSTEP_CHECK(request.text != nullptr);
+  const std::string& path = only_file(request, "skip_gram");
+  check_feature_shape(Shape{2}, request.feature_shape, path);
+  return dataset_of(pairs_of(params, read_tokens(path, *request.text), request.text->vocabulary), path,
+                    std::make_shared<TextInfo>(*request.text), std::nullopt);
 }
 
 }  // namespace
 
 ReaderEntry skip_gram_reader() {
   return {"skip_gram", "pairs of a word and a nearby word of a continuous text; no labels", kOptions, make,
-          make_features};
+          make_input};
 }
 
 }  // namespace lockstep

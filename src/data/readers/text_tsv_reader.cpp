@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array kOwnOptions{
     ParamSpec{"path", ParamType::string, kRequired, "",
-              "the file, plain or gzip, UTF-8; relative to the config file's folder"},
+              "the file, plain or gzip, UTF-8; relative to the config file's folder", Change::place},
     ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
     ParamSpec{"split_column", ParamType::node, "null", "",
               "column with the set of a line: a number from 0, or a name; null: none"},
@@ -32,7 +32,7 @@ constexpr std::array kOwnOptions{
     ParamSpec{"split", ParamType::string, "null", "", "use lines with this value in split_column; null: all"},
     ParamSpec{"vocabulary_split", ParamType::string, "null", "",
               "create vocabulary and classes from lines with this value in split_column; null: all lines"},
-    ParamSpec{"vocabulary_rows", ParamType::integers, "null", "first, last",
+    ParamSpec{"vocabulary_rows", ParamType::integers, "null", "[0, 1e15]; first, last",
               "create vocabulary and classes from this range of these lines; null: all"},
     ParamSpec{"labels", ParamType::string, "class", "class|multi_label|none",
               "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
@@ -64,6 +64,7 @@ std::vector<std::string_view> columns_of(std::string_view line, char separator) 
 struct Line {
   std::int64_t number;
   std::string_view split, labels, text;
+  bool text_alone = false;  ///< a line without tabs
 };
 
 bool has_column(const Params& params, std::string_view option) {
@@ -138,7 +139,7 @@ void for_each_line(const TsvFormat& format, const std::string& path, bool text_a
       return index == kNone ? std::string_view() : columns[static_cast<std::size_t>(index)];
     };
     if (text_alone && count == 1) {
-      take(Line{number, {}, {}, line});
+      take(Line{number, {}, {}, line, true});
     } else if (count < needed || (named && columns.size() != header.size())) {
       fail(path, number,
            fmt::format("has {} columns, but {} are needed", count,
@@ -271,21 +272,31 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   return samples.dataset(format.with_labels());
 }
 
-std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* text) {
-  LOCKSTEP_CHECK(text != nullptr);
+/// The first line says whether there are labels; then every line needs one.
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  LOCKSTEP_CHECK(request.text != nullptr);
   const TsvFormat format(params);
-  check_feature_shape(Shape{params.integer("max_length")}, feature_shape, path);
-  Samples samples(format, path, std::make_shared<TextInfo>(*text));
-  for_each_line(format, path, true, [&](const Line& line) { samples.add(line, false); });
-  return samples.dataset(false);
+  const std::string& path = only_file(request, "text_tsv");
+  check_feature_shape(Shape{params.integer("max_length")}, request.feature_shape, path);
+  Samples samples(format, path, std::make_shared<TextInfo>(*request.text));
+  std::optional<bool> labelled;
+  for_each_line(format, path, true, [&](const Line& line) {
+    if (!labelled)
+      labelled = request.labels && format.with_labels() && !line.text_alone &&
+                 (format.multi_label() || !line.labels.empty());
+    if (*labelled && line.text_alone)
+      fail(path, line.number, "has no column of labels, but the lines before it have",
+           "Give labels in all lines or in none.");
+    samples.add(line, *labelled);
+  });
+  return samples.dataset(labelled.value_or(false));
 }
 
 }  // namespace
 
 ReaderEntry text_tsv_reader() {
   return {"text_tsv", "labelled texts, one per line, in columns separated by tabs", kOptions, make,
-          make_features};
+          make_input};
 }
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kOwnOptions{
     kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
     ParamSpec{"length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per window"},
-    ParamSpec{"stride", ParamType::integer, "null", ">= 1 or null",
+    ParamSpec{"stride", ParamType::integer, "null", "[1, 1e12] or null",
               "tokens from the start of a window to that of the next; null: length, so that every token is a "
               "label once"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
@@ -68,11 +68,13 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   return std::make_unique<Dataset>(std::move(parts));
 }
 
-std::unique_ptr<Dataset> make_features(const Params& params, const std::string& path,
-                                       const Shape& feature_shape, const TextInfo* text) {
-  LOCKSTEP_CHECK(text != nullptr);
-  DatasetParts parts = windows(params, path, read_tokens(path, *text), std::make_shared<TextInfo>(*text), 0);
-  check_feature_shape(parts.feature_shape, feature_shape, path);
+/// Without labels, so that the last window needs no token after it.
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  LOCKSTEP_CHECK(request.text != nullptr);
+  const std::string& path = only_file(request, "text_windows");
+  DatasetParts parts =
+      windows(params, path, read_tokens(path, *request.text), std::make_shared<TextInfo>(*request.text), 0);
+  check_feature_shape(parts.feature_shape, request.feature_shape, path);
   return std::make_unique<Dataset>(std::move(parts));
 }
 
@@ -80,7 +82,7 @@ std::unique_ptr<Dataset> make_features(const Params& params, const std::string& 
 
 ReaderEntry text_windows_reader() {
   return {"text_windows", "windows of a continuous text; labels are the next tokens", kOptions, make,
-          make_features};
+          make_input};
 }
 
 }  // namespace lockstep

@@ -29,9 +29,10 @@ enum class Resume {
 
 /// `overrides` are the assignments of --set, in order, then those that --steps and --threads stand for.
 struct TrainArguments {
-  std::string config;
-  std::string run_dir;  ///< empty: runs/<name of the configuration>
+  std::string target;   ///< a configuration file, or a run directory to continue
+  std::string run_dir;  ///< with a configuration file; empty: runs/<name of the configuration>
   std::vector<std::string> overrides;
+  bool accept_changes = false;  ///< of the configuration or the data of the run that is continued
   Resume resume = Resume::automatic;
   std::vector<std::int64_t> record;  ///< steps
   HangArguments hang;
@@ -43,6 +44,7 @@ struct RunArguments {
   std::string target;      ///< a run directory; for evaluate also a configuration file
   std::string run_dir;     ///< with a configuration file; empty: its default run directory
   std::string checkpoint;  ///< empty: the newest intact one
+  bool averages = true;    ///< use the moving averages of the variables, where the checkpoint has them
   std::vector<std::string> overrides;
   bool quiet = false;
 };
@@ -54,7 +56,9 @@ struct EvaluateArguments {
 
 struct PredictArguments {
   RunArguments run;
-  std::string input, output;
+  std::vector<std::string> inputs;  ///< files and patterns of files
+  std::string output;
+  bool ignore_labels = false;  ///< of the input
 };
 
 /// `predict --prompt`.
@@ -87,6 +91,10 @@ struct ReplayArguments {
 
 struct CheckArguments {
   std::string config;
+  bool expand = false;  ///< print the layers that blocks stand for, and nothing else
+  bool plot_schedule = false;
+  std::string schedule_svg;  ///< with plot_schedule: the file to write; empty: draw in the terminal
+  std::string run_dir;       ///< empty: runs/<name of the configuration>; the run in it is not looked at
   std::vector<std::string> overrides;
 };
 
@@ -136,6 +144,7 @@ struct CheckpointExportArguments {
   std::string target, output;
   std::vector<std::string> variables;  ///< patterns; empty: all
   std::vector<std::pair<std::string, std::string>> rename;
+  bool averages = true;  ///< a variable has the values of its moving average, if there is one
 };
 
 /// --help, --version: a text to print.

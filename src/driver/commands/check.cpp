@@ -1,21 +1,28 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep check`: validates a configuration; prints the layer table, memory and bytes per step; runs
-// nothing.
+// `lockstep check`: the checks that `lockstep train` makes before its first step (setup/training_check.h);
+// prints the layer table, memory and bytes per step. Runs nothing and writes nothing.
 #include "driver/commands/commands.h"
 
 #include <algorithm>
 
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
+#include "driver/config/yaml_node.h"
+#include "driver/plot/schedule_plot.h"
 #include "driver/setup/compute_device.h"
+#include "driver/setup/data_trial.h"
+#include "driver/setup/run_changes.h"
 #include "driver/setup/run_size.h"
 #include "driver/setup/train_setup.h"
+#include "driver/setup/training_check.h"
+#include "driver/setup/training_directory.h"
 #include "driver/setup/widened_products.h"
+#include "io/atomic_file.h"
 #include "model/memory_plan.h"
-#include "session/hook_table.h"
-#include "train/evaluation_metrics.h"
+#include "train/evaluation.h"
+#include "train/one_value_statistics.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -26,10 +33,14 @@ namespace {
 /// another one. The layers were prepared.
 void print_layers(const Model& model, const Graph::Calls& calls) {
   const bool typed = model.graph->activation_type() != DType::f32;
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "layer", "kind", "output", "parameters",
-             "MFLOP/sample", typed ? "  type" : "");
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14}{}\n", "features", "", model.graph->features().to_string(),
-             "", "", typed ? "  float32" : "");
+  const bool frozen = model.variables->num_frozen_parameters() > 0;
+  const auto counts = [&](auto trainable, auto kept) {
+    return frozen ? fmt::format("{:>12} {:>12}", trainable, kept) : fmt::format("{:>12}", trainable);
+  };
+  fmt::print("{:<20} {:<16} {:>14} {} {:>14}{}\n", "layer", "kind", "output",
+             counts(frozen ? "trainable" : "parameters", "frozen"), "MFLOP/sample", typed ? "  type" : "");
+  fmt::print("{:<20} {:<16} {:>14} {} {:>14}{}\n", "features", "", model.graph->features().to_string(),
+             counts("", ""), "", typed ? "  float32" : "");
   const auto typed_as = [](const Graph::Node& node, DType type) {
     return fmt::format("  {}{}", name_of(type),
                        node.layer->traits().widened_products.empty() ? "" : ", products in float32");
@@ -40,32 +51,44 @@ void print_layers(const Model& model, const Graph::Calls& calls) {
     std::string kind = node.layer->kind();
     if (node.fused_into >= 0) kind += " (fused)";
     const auto value = static_cast<std::size_t>(calls.node_values[i].front());
-    fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}{}\n", node.layer->name(), kind,
-               node.outputs[0].to_string(), node.parameters, node.layer->traits().flops_per_sample / 1e6,
+    fmt::print("{:<20} {:<16} {:>14} {} {:>14.3f}{}\n", node.layer->name(), kind, node.outputs[0].to_string(),
+               counts(node.parameters, node.frozen_parameters), node.layer->traits().flops_per_sample / 1e6,
                typed ? typed_as(node, calls.values[value].type) : "");
   }
-  fmt::print("{:<20} {:<16} {:>14} {:>12} {:>14.3f}\n\n", "total", "", "", model.variables->num_parameters(),
+  fmt::print("{:<20} {:<16} {:>14} {} {:>14.3f}\n\n", "total", "", "",
+             counts(model.variables->num_parameters(), model.variables->num_frozen_parameters()),
              model.graph->flops_per_sample() / 1e6);
 }
 
-/// A configuration for GPUs may be checked where there are none, on a login node for one: then on the CPU.
+/// A configuration for GPUs may be checked where there are none, on a login node for one: then on the CPU,
+/// where nothing is computed and large blocks take no memory.
 ComputeDevice device_here(const Config& config, std::string& no_gpu) {
   try {
-    return open_device(config, 0);
+    const ComputeDevice device = open_device(config, 0);
+    if (device.is_gpu()) return device;
+    return {cpu_device_for_plans(), device.kernels, -1, {}};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::config) throw;
     no_gpu = error.what_happened();
-    return {cpu_device(), cpu_kernels(), -1, {}};
+    return {cpu_device_for_plans(), cpu_kernels(), -1, {}};
   }
 }
 
-/// Takes everything that training takes on one rank, so that the number is no guess.
-void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& config, const Dataset& train,
-                      const StepPlan& plan) {
+/// The run that training would continue. Throws what training throws if it cannot.
+FoundCheckpoint run_in(const std::string& run_dir, const Config& config) {
+  SelfCommunicator self;
+  const FoundCheckpoint found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
+  changes_of_run(self, config, found, run_dir, false);
+  return found;
+}
+
+/// Makes what training makes on one rank with one thread: an evaluation, and a trainer if `with_trainer` is
+/// set, so that the memory of a GPU is no guess.
+void make_parts(const ComputeDevice& device, const DataAndModel& parts, const Config& config,
+                const StepPlan& plan, Optimizer& optimizer, bool with_trainer) {
   SelfCommunicator self;
   Workers workers(1, device.device);
-  const auto optimizer = config.optimizer.make();
-  optimizer->create_slots(device.device, *model.variables);
+  const Model& model = parts.model;
   const ExecutorContext context{*model.graph,
                                 *model.variables,
                                 *model.heads,
@@ -77,87 +100,173 @@ void print_gpu_memory(const ComputeDevice& device, Model& model, const Config& c
                                 nullptr,
                                 static_cast<int>(plan.spec().shards),
                                 0};
-  const Trainer trainer(context, self, self, train, plan, *optimizer, {});
-  workers.grow_scratch(trainer.scratch_bytes());
-  fmt::print("GPU memory        {:.2f} MB for training on one rank, of {:.0f} MB of {}\n",
-             static_cast<double>(device.device.peak_bytes()) * 1e-6,
-             static_cast<double>(device.description.memory_bytes) * 1e-6, device.description.name);
+  if (with_trainer) {
+    TrainerOptions options;
+    if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
+    const Trainer trainer(context, self, self, *parts.train, plan, optimizer, options);
+    workers.grow_scratch(trainer.scratch_bytes());
+  }
+  if (parts.eval)
+    const Evaluation evaluation(context, self, *parts.eval, config.evaluation_batch_size(),
+                                bind_metrics(config.eval.metrics, *model.heads, *model.graph, *parts.eval));
+}
+
+/// What is printed of a run beside its layers. References outlive it.
+struct Sizes {
+  const DataAndModel& parts;
+  const Optimizer& optimizer;
+  const StepPlan& plan;
+  const Graph::Calls& calls;
+  const std::optional<AverageOptions>& average;
+
+  std::int64_t shards() const { return plan.spec().shards; }
+  const VariableStore& variables() const { return *parts.model.variables; }
+  double dense_bytes() const { return 4.0 * static_cast<double>(variables().dense_elements()); }
+};
+
+constexpr double kMegabytes = 1e-6;  // per byte
+
+void print_data(const Sizes& sizes) {
+  const Dataset& train = *sizes.parts.train;
+  const Dataset* eval = sizes.parts.eval.get();
+  fmt::print("training set      {} samples of {} {}\n", train.size(), train.feature_shape().to_string(),
+             name_of(train.feature_dtype()));
+  if (!sizes.calls.casts.empty()) {
+    std::vector<std::string> names;
+    for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
+    fmt::print("casts             {}\n", fmt::join(names, ", "));
+  }
+  const Graph& graph = *sizes.parts.model.graph;
+  if (const std::string widened = widened_products(graph); !widened.empty())
+    fmt::print("float32 products  {}\n", widened);
+  if (eval != nullptr) fmt::print("evaluation set    {} samples\n", eval->size());
+  fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", sizes.plan.spec().batch_size,
+             sizes.shards(), sizes.plan.steps_per_epoch());
+  if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
+    fmt::print("warning           {}\n", one_value);
+}
+
+/// Returns the bytes of the sparse gradients of a step.
+double print_variables(const Sizes& sizes) {
+  const double parameters = 4.0 * static_cast<double>(sizes.variables().trainable_elements());
+  const std::size_t slots = sizes.optimizer.slot_names().size();
+  fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n",
+             parameters * kMegabytes, sizes.dense_bytes() * kMegabytes, slots,
+             parameters * kMegabytes * static_cast<double>(slots));
+  fmt::print("update            {}\n", sizes.optimizer.describe());
+  if (sizes.average)
+    fmt::print("moving average    {:.2f} MB: {}\n", parameters * kMegabytes,
+               sizes.average->resolved(sizes.plan.steps_per_epoch()).describe());
+  double sparse = 0;
+  for (const VariableId id : sizes.variables().sparse()) {
+    const Variable& table = sizes.variables()[id];
+    const std::int64_t rows =
+        table.row_bound->per_sample * sizes.plan.spec().batch_size + table.row_bound->per_step;
+    const double bytes = 4.0 * static_cast<double>(rows) *
+                         (1 + static_cast<double>(table.shape.num_elements() / table.shape[0]));
+    sparse += bytes;
+    fmt::print("sparse gradient   {}: at most {} of {} rows in a step, {:.2f} MB\n", table.name, rows,
+               table.shape[0], bytes * kMegabytes);
+  }
+  return sparse;
+}
+
+void print_memory(const Sizes& sizes) {
+  const std::int64_t largest = sizes.plan.distinct_shard_sizes().back();
+  const double megabytes =
+      static_cast<double>(MemoryPlan(sizes.calls, true, largest).total_bytes()) * kMegabytes;
+  const bool synchronises = std::ranges::any_of(
+      sizes.calls.operations, [](const auto& operation) { return operation.collective != nullptr; });
+  fmt::print("activations       {:.2f} MB per microshard; {}\n", megabytes,
+             synchronises ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
+                                        megabytes * static_cast<double>(sizes.shards()))
+                          : std::string("one microshard per thread is in flight"));
+  const Dataset& train = *sizes.parts.train;
+  const std::int64_t samples = train.size() + (sizes.parts.eval ? sizes.parts.eval->size() : 0);
+  fmt::print("data in memory    {:.2f} MB on every rank\n",
+             static_cast<double>(samples) * kMegabytes *
+                 static_cast<double>(train.feature_shape().num_elements()) *
+                 static_cast<double>(size_in_bytes(train.feature_dtype())));
+}
+
+void print_messages(const Sizes& sizes, double sparse_bytes) {
+  for (std::int64_t ranks = 2; ranks <= sizes.shards(); ranks *= 2)
+    fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
+               static_cast<double>(ranks - 1) / static_cast<double>(ranks) *
+                   (2 * sizes.dense_bytes() + sparse_bytes) * kMegabytes,
+               ranks);
+}
+
+void print_gpu_memory(const ComputeDevice& device, const std::string& no_gpu) {
+  if (device.is_gpu())
+    fmt::print("GPU memory        {:.2f} MB for training on one rank, of {:.0f} MB of {}\n",
+               static_cast<double>(device.device.peak_bytes()) * kMegabytes,
+               static_cast<double>(device.description.memory_bytes) * kMegabytes, device.description.name);
+  if (!no_gpu.empty()) fmt::print("GPU memory        not known here: {}\n", no_gpu);
+}
+
+void plot_schedules(const CheckArguments& arguments, const RunSchedules& schedules, const ScheduleRun& run) {
+  const std::vector<Chart> charts = schedule_charts(schedules, run);
+  if (arguments.schedule_svg.empty()) return print_charts(charts);
+  write_file_atomically(arguments.schedule_svg,
+                        svg_charts(charts, fmt::format("Schedules of {}", arguments.config)));
+  fmt::print("schedules         drawn in {}\n", arguments.schedule_svg);
 }
 
 }  // namespace
 
 int run_command(const CheckArguments& arguments) {
-  const Config config = load_config(arguments.config, arguments.overrides);
-  const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory),
-                                 eval = open_evaluation_set(config.data, config.base_directory);
+  Config config = load_config(arguments.config, arguments.overrides);
+  if (arguments.expand) {
+    fmt::print("{}", to_yaml(config.model.section.node("layers")));
+    return 0;
+  }
+  try_data_on_chief(config);
+  const std::string run_dir =
+      arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
+  check_run_directory(run_dir);
+  const FoundCheckpoint found = arguments.run_dir.empty() ? FoundCheckpoint{} : run_in(run_dir, config);
   std::string no_gpu;
   const ComputeDevice device = device_here(config, no_gpu);
-  Model model = make_model(config.model, train->feature_shape(), model_storage(config), device.device);
-  check_labels(model, *train);
-  if (eval) check_labels(model, *eval);
-  if (eval) bind_metrics(config.eval.metrics, *model.heads, *model.graph, *eval);
-  const int shards = choose_shards(config, std::nullopt, device.is_gpu() ? 1 : cores_per_rank(1));
-  const std::int64_t batch = config.train.batch_size;
-  const StepPlan plan({.num_samples = train->size(),
-                       .batch_size = batch,
+  const DataAndModel parts =
+      read_data_and_model(config, device.device, {.train = true, .eval = true, .updates = true},
+                          no_gpu.empty() ? device.memory_bytes(1) : 0);
+  const Model& model = parts.model;
+  const RunNames known = run_names(config, model, parts.eval.get());
+  check_names(config, known);
+  if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
+  const auto optimizer = config.optimizer.make();
+  check_room(config, run_dir, *model.variables, *optimizer, device.device);
+  const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
+  const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
+  const StepPlan plan({.num_samples = parts.train->size(),
+                       .batch_size = config.train.batch_size,
                        .shards = shards,
                        .seed = 0,
                        .shuffle = false,
                        .drop_remainder = config.train.drop_remainder});
-  const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
+  RunSchedules schedules(*optimizer, *model.graph);
+  check_schedules(config, schedules, known);
+  begin_schedules(config, plan, schedules, true);
+  make_parts(device, parts, config, plan, *optimizer, device.is_gpu());
+  const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,
                                                    .lanes = 1,
                                                    .training = true,
-                                                   .sample_counts = sizes,
+                                                   .sample_counts = sample_counts,
                                                    .wants_input_gradient = {},
                                                    .shards = shards});
   print_layers(model, calls);
-  const MemoryPlan memory(calls, true, sizes.back());
-  const bool meets = std::any_of(calls.operations.begin(), calls.operations.end(),
-                                 [](const auto& op) { return op.collective != nullptr; });
-  const double mb = 1e-6, parameters = 4.0 * static_cast<double>(model.variables->trainable_elements());
-  const double dense = 4.0 * static_cast<double>(model.variables->dense_elements());
-  const auto optimizer = config.optimizer.make();
-  fmt::print("training set      {} samples of {} {}\n", train->size(), train->feature_shape().to_string(),
-             name_of(train->feature_dtype()));
-  if (!calls.casts.empty()) {
-    std::vector<std::string> names;
-    for (const auto& cast : calls.casts) names.push_back(cast->name());
-    fmt::print("casts             {}\n", fmt::join(names, ", "));
-  }
-  if (const std::string widened = widened_products(*model.graph); !widened.empty())
-    fmt::print("float32 products  {}\n", widened);
-  if (eval) fmt::print("evaluation set    {} samples\n", eval->size());
-  fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", batch, shards,
-             plan.steps_per_epoch());
-  fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n",
-             parameters * mb, dense * mb, optimizer->slot_names().size(),
-             parameters * mb * static_cast<double>(optimizer->slot_names().size()));
-  double sparse = 0;
-  for (const VariableId id : model.variables->sparse()) {
-    const Variable& table = (*model.variables)[id];
-    const std::int64_t rows = table.row_bound->per_sample * batch + table.row_bound->per_step;
-    const double bytes = 4.0 * static_cast<double>(rows) *
-                         (1 + static_cast<double>(table.shape.num_elements() / table.shape[0]));
-    sparse += bytes;
-    fmt::print("sparse gradient   {}: at most {} of {} rows in a step, {:.2f} MB\n", table.name, rows,
-               table.shape[0], bytes * mb);
-  }
-  fmt::print("activations       {:.2f} MB per microshard; {}\n",
-             static_cast<double>(memory.total_bytes()) * mb,
-             meets ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
-                                 static_cast<double>(memory.total_bytes()) * mb * shards)
-                   : std::string("one microshard per thread is in flight"));
-  fmt::print("data in memory    {:.2f} MB on every rank\n",
-             (static_cast<double>(train->size()) + (eval ? static_cast<double>(eval->size()) : 0)) * mb *
-                 static_cast<double>(train->feature_shape().num_elements()) *
-                 static_cast<double>(size_in_bytes(train->feature_dtype())));
-  for (int ranks = 2; ranks <= shards; ranks *= 2)
-    fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
-               1.0 * (ranks - 1) / ranks * (2 * dense + sparse) * mb, ranks);
-  if (device.is_gpu()) print_gpu_memory(device, model, config, *train, plan);
-  if (!no_gpu.empty()) fmt::print("GPU memory        not known here: {}\n", no_gpu);
+  const Sizes sizes{parts, *optimizer, plan, calls, config.average};
+  print_data(sizes);
+  const ScheduleRun run = schedule_run(config, plan);
+  fmt::print("{}", schedule_summary(schedules, run));
+  const double sparse_bytes = print_variables(sizes);
+  print_memory(sizes);
+  print_messages(sizes, sparse_bytes);
+  print_gpu_memory(device, no_gpu);
+  if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");
   return 0;
 }

@@ -3,16 +3,17 @@
 #include "driver/commands/checkpoint.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 #include "driver/config/config.h"
 #include "io/checkpoint_store.h"
 #include "io/checkpoint_tools.h"
+#include "io/output_file.h"
+#include "session/number_text.h"
 #include "session/saver.h"
 
 namespace lockstep {
@@ -22,10 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-void print(std::FILE* out, const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
-    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
-}
+constexpr std::string_view kWeightsEndings[] = {".h5", ".hdf5"};
 
 std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // NaN and infinities as null
@@ -34,8 +32,11 @@ std::string dumped(const Json& json) {
 /// The rules of the run, so that "why is it kept" has the run's own answer; the defaults if it has no
 /// readable configuration.
 RetentionRules rules_of(const std::string& run_dir) {
+  const std::string path = (fs::path(run_dir) / "config.yaml").string();
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) return {};
   try {
-    return load_config((fs::path(run_dir) / "config.yaml").string()).checkpoint.saver.retention;
+    return load_config(path).checkpoint.saver.retention;
   } catch (const Error&) {
     return {};
   }
@@ -76,9 +77,15 @@ std::string damage_of(const std::string& path) {
   }
 }
 
+/// A file without permission may be intact.
+const char* fault_word(const std::string& path) {
+  return unreadable_reason(path).empty() ? "DAMAGED" : "UNREADABLE";
+}
+
 struct Row {
   KeptCheckpoint kept;
-  std::optional<std::int64_t> epoch;  // of files whose header can be read
+  std::optional<std::int64_t> epoch;  // finished ones; of files whose header can be read
+  bool inside = false;                // some samples of the next one are consumed
   std::uintmax_t bytes = 0;
   std::string damage;
 };
@@ -89,7 +96,9 @@ Row describe(const KeptCheckpoint& kept, bool verify) {
   row.bytes = fs::file_size(kept.path, code);
   if (code) row.bytes = 0;
   try {
-    row.epoch = CheckpointFile(kept.path).header().epoch;
+    const CheckpointHeader header = CheckpointFile(kept.path).header();
+    row.epoch = header.epoch;
+    row.inside = header.samples_consumed > 0;
   } catch (const Error& error) {
     row.damage = error.what_happened();
   }
@@ -102,11 +111,11 @@ std::string as_table(const std::vector<Row>& rows, bool verify) {
                                  "MB", "metric", "kept");
   for (const Row& row : rows) {
     text += fmt::format("{:>10}  {:>6}  {:<20}  {:>10.1f}  {:>12}  {}", row.kept.step,
-                        row.epoch ? std::to_string(*row.epoch + 1) : "?", utc(row.kept.time),
-                        1e-6 * static_cast<double>(row.bytes),
-                        row.kept.metric ? fmt::format("{:.6g}", *row.kept.metric) : "", why_kept(row.kept));
+                        row.epoch ? std::to_string(*row.epoch + (row.inside ? 1 : 0)) : "?",
+                        utc(row.kept.time), 1e-6 * static_cast<double>(row.bytes),
+                        row.kept.metric ? number_text(*row.kept.metric) : "", why_kept(row.kept));
     if (!row.damage.empty())
-      text += "; DAMAGED: " + row.damage;
+      text += fmt::format("; {}: {}", fault_word(row.kept.path), row.damage);
     else if (verify)
       text += "; intact";
     text += "\n";
@@ -167,9 +176,9 @@ int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FI
   if (json) {
     Json all = Json::array();
     for (const Row& row : rows) all.push_back(as_json(row, verify));
-    print(out, dumped(all));
+    print_result(out, dumped(all));
   } else {
-    print(out, as_table(rows, verify));
+    print_result(out, as_table(rows, verify));
   }
   return 0;
 }
@@ -184,7 +193,8 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
   int damaged = 0;
   for (const std::string& file : files) {
     const std::string damage = damage_of(file);
-    print(out, damage.empty() ? fmt::format("{}: intact\n", file) : fmt::format("{}, DAMAGED\n", damage));
+    print_result(out, damage.empty() ? fmt::format("{}: intact\n", file)
+                                     : fmt::format("{}, {}\n", damage, fault_word(file)));
     if (!damage.empty()) ++damaged;
   }
   return damaged == 0 ? 0 : exit_code(ErrorKind::checkpoint);
@@ -207,17 +217,17 @@ int diff_checkpoints(const std::string& first, const std::string& second, bool j
       if (!difference.detail.empty()) entry["detail"] = difference.detail;
       tensors.push_back(std::move(entry));
     }
-    print(out, dumped({{"first", a.path()},
-                       {"first_step", a.header().global_step},
-                       {"second", b.path()},
-                       {"second_step", b.header().global_step},
-                       {"equal", static_cast<std::size_t>(equal) == all.size()},
-                       {"tensors", tensors}}));
+    print_result(out, dumped({{"first", a.path()},
+                              {"first_step", a.header().global_step},
+                              {"second", b.path()},
+                              {"second_step", b.header().global_step},
+                              {"equal", static_cast<std::size_t>(equal) == all.size()},
+                              {"tensors", tensors}}));
   } else {
     std::string text;
     for (const TensorDifference& difference : all) text += as_text(difference);
-    print(out, text + fmt::format("{} of {} tensors are equal; steps {} and {}\n", equal, all.size(),
-                                  a.header().global_step, b.header().global_step));
+    print_result(out, text + fmt::format("{} of {} tensors are equal; steps {} and {}\n", equal, all.size(),
+                                         a.header().global_step, b.header().global_step));
   }
   return static_cast<std::size_t>(equal) == all.size() ? 0 : 1;
 }
@@ -235,6 +245,7 @@ int run_command(const CheckpointDiffArguments& arguments) {
 }
 
 int run_command(const CheckpointAverageArguments& arguments) {
+  output_ending(arguments.output, kWeightsEndings);
   std::vector<std::string> files;
   for (const std::string& target : arguments.files) files.push_back(checkpoint_at(target));
   average_weights(files, arguments.output);
@@ -242,8 +253,9 @@ int run_command(const CheckpointAverageArguments& arguments) {
 }
 
 int run_command(const CheckpointExportArguments& arguments) {
+  output_ending(arguments.output, kWeightsEndings);
   export_weights(CheckpointFile(checkpoint_at(arguments.target)), NamePatterns(arguments.variables),
-                 NameRules(arguments.rename), arguments.output);
+                 NameRules(arguments.rename), arguments.output, arguments.averages);
   return 0;
 }
 

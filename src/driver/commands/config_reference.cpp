@@ -2,71 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `lockstep config-reference`: the reference of all configuration options, as Markdown.
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/config/config_reference.h"
 
 #include <fmt/format.h>
 
-#include <vector>
-
-#include "data/data_options.h"
-#include "data/reader_table.h"
-#include "driver/config/config_reference.h"
-#include "model/initializer.h"
-#include "model/layer_table.h"
-#include "model/metric.h"
-#include "optim/optimizer.h"
-#include "session/hook_table.h"
-#include "train/model.h"
+#include "driver/command_line.h"
+#include "driver/commands/commands.h"
 
 namespace lockstep {
 
-namespace {
-
-/// One section per entry of another room's table: "Layer conv2d".
-template <typename Entries>
-void add_entries(std::vector<ReferenceSection>& sections, std::string_view what, const Entries& entries) {
-  for (const auto& entry : entries)
-    sections.push_back({fmt::format("{} {}", what, entry.name), std::string(entry.help), entry.table});
-}
-
-std::vector<ReferenceSection> other_rooms() {
-  std::vector<ReferenceSection> sections;
-  sections.push_back({"Section data",
-                      "What to read. Beside these keys stand the options of the reader that `format` names.",
-                      data_table()});
-  add_entries(sections, "Reader", reader_table());
-  sections.push_back({"Section model", "What to learn.", model_table()});
-  sections.push_back(
-      {"Every layer",
-       "A layer is written as its name alone (`relu`) or with options (`dropout: {rate: 0.2}`). "
-       "These options every layer takes beside its own.",
-       common_layer_table()});
-  add_entries(sections, "Layer", layer_table());
-  add_entries(sections, "Initializer", initializer_table());
-  sections.push_back({"Head", "An item of model.heads. See docs/layers.md.", head_table()});
-  add_entries(sections, "Loss", loss_table());
-  sections.push_back({"Every metric",
-                      "Metrics stand in `eval.metrics`; see docs/metrics.md. These options every metric "
-                      "takes beside its own.",
-                      common_metric_table()});
-  add_entries(sections, "Metric", metric_table());
-  sections.push_back({"Regularization", "An item of model.regularization.", regularization_table()});
-  add_entries(sections, "Optimizer", optimizer_table());
-  add_entries(sections, "Schedule", schedule_table());
-  sections.push_back(
-      {"Section hooks",
-       "A list; a hook is written as its name alone (`- profile`) or with options "
-       "(`- stop_after_seconds: {seconds: 3600}`). They are called in this order. See docs/hooks.md.",
-       {}});
-  add_entries(sections, "Hook", hook_table());
-  return sections;
-}
-
-}  // namespace
-
 int run_command(const ConfigReferenceArguments&) {
-  if (launcher_rank_hint() == 0) fmt::print("{}", config_reference(other_rooms()));
+  if (launcher_rank_hint() == 0) fmt::print("{}", config_reference(reference_sections()));
   return 0;
 }
 

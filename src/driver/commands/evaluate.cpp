@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/agree.h"
+#include "driver/commands/print_result.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
+#include "driver/setup/data_trial.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
 #include "session/run_vocabulary.h"
@@ -31,11 +33,12 @@ Json list_of(const MetricTable& table) {
 }
 
 /// One line; NaN and infinities are null.
-std::string result_text(const FoundCheckpoint& found, const Model& model, const Evaluation& evaluation,
-                        const EvaluationResult& result) {
+std::string result_text(const FoundCheckpoint& found, bool averaged, const Model& model,
+                        const Evaluation& evaluation, const EvaluationResult& result) {
   Json record;
   record["checkpoint"] = found.path;
   record["global_step"] = found.header.global_step;
+  if (averaged) record["averaged_variables"] = true;
   record["samples"] = result.samples;
   record["loss"] = result.loss;
   if (model.accuracy() && !result.has_metric("accuracy")) record["accuracy"] = result.accuracy;
@@ -53,10 +56,11 @@ std::string result_text(const FoundCheckpoint& found, const Model& model, const 
 }  // namespace
 
 int run_command(const EvaluateArguments& arguments) {
-  const RunTarget target = resolve_target(arguments.run);
-  const std::optional<double> timeout =
-      hang_timeout_seconds(arguments.hang, target.config.comm.timeout_seconds);
-  return run_on_ranks(timeout, arguments.run.quiet, [&](CommEnvironment& environment) {
+  RunTarget target = resolve_target(arguments.run);
+  try_data_on_chief(target.config);
+  const CommOptions limits{hang_timeout_seconds(arguments.hang, target.config.comm.timeout_seconds),
+                           target.config.comm.start_timeout_seconds};
+  return run_on_ranks(limits, arguments.run.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     shared([&] { hang_rank(arguments.hang, world); });
     const FoundCheckpoint found = shared([&] {
@@ -66,7 +70,7 @@ int run_command(const EvaluateArguments& arguments) {
                     "Train first, or name one with --checkpoint.");
       return checkpoint;
     });
-    RunContext context(environment, target.config, found.header.shards, false, true);
+    RunContext context(environment, target.config, found.header.shards, {.eval = true});
     shared([&] {
       agree(
           world,
@@ -75,7 +79,8 @@ int run_command(const EvaluateArguments& arguments) {
           },
           "comparing the vocabulary");
     });
-    shared([&] { restore_state(world, found, *context.model().variables, nullptr); });
+    const bool averaged = shared(
+        [&] { return restore_variables(world, found, *context.model().variables, arguments.run.averages); });
     const Config& config = context.config();
     const auto evaluation = shared([&] {
       return std::make_unique<Evaluation>(context.executor_context(), context.control(), *context.eval_data(),
@@ -85,7 +90,8 @@ int run_command(const EvaluateArguments& arguments) {
     });
     context.workers().grow_scratch(evaluation->scratch_bytes());
     const EvaluationResult result = evaluation->run();
-    if (context.is_chief()) fmt::print("{}\n", result_text(found, context.model(), *evaluation, result));
+    if (context.is_chief())
+      print_result("{}\n", result_text(found, averaged, context.model(), *evaluation, result));
     return 0;
   });
 }

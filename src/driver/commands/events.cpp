@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -16,6 +14,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 #include "io/event_reader.h"
 
 namespace lockstep {
@@ -28,10 +27,10 @@ using Json = nlohmann::ordered_json;
 /// The event files in a folder and below, sorted.
 std::vector<fs::path> event_files(const std::string& folder) {
   std::vector<fs::path> found;
-  std::error_code code;
+  std::error_code code, ignored;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, code), end;
   for (; !code && at != end; at.increment(code))
-    if (at->path().filename().string().find("tfevents") != std::string::npos && at->is_regular_file())
+    if (at->path().filename().string().find("tfevents") != std::string::npos && at->is_regular_file(ignored))
       found.push_back(at->path());
   if (code) throw Error(ErrorKind::data, "cannot list the folder: " + code.message(), folder);
   if (found.empty())
@@ -48,9 +47,7 @@ double number(double value) {
 }
 
 void print_line(std::FILE* out, const Json& record) {
-  const std::string text = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size())
-    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
+  print_result(out, record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void print_record(const EventRecord& event, const std::string& name, const std::string& tag, std::FILE* out) {
@@ -79,11 +76,6 @@ void print_file(const std::string& path, const std::string& name, const std::str
   if (!reader.note().empty()) log_warning("{}", reader.note());
 }
 
-void flush(std::FILE* out) {
-  if (std::fflush(out) != 0)
-    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
-}
-
 }  // namespace
 
 int print_events(const std::string& path, const std::string& tag, std::FILE* out) {
@@ -94,7 +86,7 @@ int print_events(const std::string& path, const std::string& tag, std::FILE* out
     for (const fs::path& file : event_files(path))
       print_file(file.string(), file.lexically_relative(path).string(), tag, out);
   }
-  flush(out);
+  flush_results(out);
   return 0;
 }
 

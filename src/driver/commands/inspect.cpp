@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
 #include "io/tensor_values.h"
@@ -115,22 +114,17 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void print(std::FILE* out, const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
-    throw Error(ErrorKind::data, fmt::format("cannot write the output: {}", std::strerror(errno)));
-}
-
 }  // namespace
 
 int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out) {
   const CheckpointFile file(checkpoint_at(path));
   if (digest) {
     file.verify();
-    print(out, file.header().digest + "\n");
+    print_result(out, file.header().digest + "\n");
     return 0;
   }
   const std::vector<Row> rows = read_rows(file);
-  print(out, json ? as_json(file, rows) : as_table(file, rows));
+  print_result(out, json ? as_json(file, rows) : as_table(file, rows));
   return 0;
 }
 

@@ -4,6 +4,7 @@
 // `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
 // words.
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 
 #include <algorithm>
 #include <cmath>
@@ -120,7 +121,8 @@ std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& v
 int run_command(const NeighboursArguments& arguments) {
   const std::string words_path =
       arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
-  if (!std::filesystem::exists(words_path))
+  std::error_code code;
+  if (!std::filesystem::exists(words_path, code))
     throw Error(ErrorKind::usage, "there is no vocabulary", words_path,
                 "Give a run directory whose data is text, or a file with --vocabulary.");
   const Vocabulary vocabulary = Vocabulary::of_run(words_path);
@@ -149,7 +151,7 @@ int run_command(const NeighboursArguments& arguments) {
                                    {"neighbours", json}}
                 .dump(2) +
             "\n";
-  fmt::print("{}", table);
+  print_result("{}", table);
   return 0;
 }
 

@@ -1,18 +1,27 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep predict`: the model's outputs for the samples of a file.
+// `lockstep predict`: the model's outputs for the samples of files. Rank 0 writes batch by batch; the format
+// is chosen by the ending of --output (io/prediction_file.h).
 #include "driver/commands/commands.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <fmt/ranges.h>
+
+#include <optional>
 
 #include "comm/agree.h"
+#include "comm/startup_check.h"
+#include "core/log.h"
+#include "data/data_files.h"
 #include "data/reader_table.h"
+#include "data/text_info.h"
+#include "driver/commands/print_result.h"
+#include "driver/commands/true_labels.h"
 #include "driver/launch.h"
+#include "driver/setup/data_trial.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
-#include "io/atomic_file.h"
+#include "io/prediction_file.h"
 #include "session/run_vocabulary.h"
 #include "train/dataset_batch_source.h"
 #include "train/predictor.h"
@@ -21,117 +30,199 @@ namespace lockstep {
 
 namespace {
 
-/// How a head's rows are written: the class of the largest prediction for a head with classes (of each
-/// position), then all predictions.
-struct HeadColumns {
-  HeadColumns(const Head& of, int head_number)
-      : head(of),
-        number(head_number),
-        values(of.shape.num_elements()),
-        classes(of.loss->has_classes() ? of.shape.last() : 0) {}
+/// What the numbers of Predictor::Values::predictions are. A sigmoid's predictions are its inputs.
+std::string_view quantity_of(PredictionKind kind) {
+  switch (kind) {
+    case PredictionKind::classes:
+      return "probability";
+    case PredictionKind::labels:
+      return "logit";
+    case PredictionKind::values:
+      return "value";
+  }
+  return "value";
+}
 
-  std::string name(std::string_view column) const {
-    return head.name.empty() ? std::string(column) : fmt::format("{}/{}", head.name, column);
-  }
-  void append_header(std::string& text) const {
-    const std::int64_t positions = classes > 0 ? values / classes : 0;
-    for (std::int64_t p = 0; p < positions; ++p)
-      text += name(positions == 1 ? "class" : fmt::format("class{}", p)) + ",";
-    for (std::int64_t i = 0; i < values; ++i)
-      text += name(fmt::format("{}{}", classes > 0 ? "p" : "y", i)) + (i + 1 == values ? "" : ",");
-  }
-  void append_row(std::string& text, const float* row) const {
-    for (const float* position = row; classes > 0 && position != row + values; position += classes)
-      text += std::to_string(std::max_element(position, position + classes) - position) + ",";
-    for (std::int64_t i = 0; i < values; ++i) text += fmt::format("{}{}", row[i], i + 1 == values ? "" : ",");
-  }
+PredictedHead describe(const Head& head, const TextInfo* text) {
+  const PredictionKind kind = head.loss->predictions();
+  PredictedHead described{.name = head.name,
+                          .shape = head.shape,
+                          .quantity = quantity_of(kind),
+                          .has_classes = kind == PredictionKind::classes};
+  // The names belong to the data's labels: a head with a table has other ones.
+  if (text != nullptr && kind != PredictionKind::values && head.table.empty() &&
+      static_cast<std::int64_t>(text->class_names.size()) == described.classes())
+    described.class_names = text->class_names;
+  return described;
+}
 
-  const Head& head;
-  int number;
-  std::int64_t values, classes;
+/// Features without their labels: a forward pass needs none, and nobody has checked them against the loss.
+class FeaturesOnly final : public BatchSource {
+ public:
+  explicit FeaturesOnly(BatchSource& source) : source_(source) {}
+  Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
+  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
+    source_.fetch(batch, microshard, place, features);
+    return {};
+  }
+  Labels fetch_labels(const Batch&, const Microshard&, FetchPlace, float*) override { return {}; }
+
+ private:
+  BatchSource& source_;
 };
 
-/// Predicts all samples; rank 0 gets the text of the file. All ranks.
-std::string prediction_text(RunContext& context, const Dataset& input, std::int64_t batch_size) {
+/// On rank 0; empty on others.
+struct Writing {
+  std::unique_ptr<OutputFile> file;
+  std::unique_ptr<PredictionWriter> writer;
+  std::optional<TrueLabels> labels;
+};
+
+/// Reads the samples. If only their labels cannot be read, the error says so. Not collective.
+std::unique_ptr<Dataset> read_input(const Config& config, const Dataset& trained,
+                                    std::vector<std::string> paths, bool labels) {
+  InputRequest request{.paths = std::move(paths),
+                       .feature_shape = trained.feature_shape(),
+                       .text = trained.text(),
+                       .labels = labels};
+  const auto open = [&] { return open_input(config.data.format, config.data.train, request); };
+  try {
+    return open();
+  } catch (const Error& error) {
+    if (!labels || error.kind() != ErrorKind::data) throw;
+    request.labels = false;
+    try {
+      open();
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(error.kind(), error.what_happened(), error.where(),
+                error.advice() + " The samples can be read: --ignore-labels predicts without their labels.");
+  }
+}
+
+/// Rank 0, with to.file open.
+void start_writing(RunContext& context, std::string_view ending, const FoundCheckpoint& found,
+                   const std::vector<std::string>& paths, const Dataset& input, Writing& to) {
+  const Heads& heads = *context.model().heads;
+  PredictionInfo info{.samples = input.size(),
+                      .global_step = found.header.global_step,
+                      .checkpoint = found.path,
+                      .checkpoint_digest = found.header.digest,
+                      .input = fmt::format("{}", fmt::join(paths, "\n"))};
+  to.labels.emplace(input, context.train_data(), heads);
+  for (int head = 0; head < heads.size(); ++head) {
+    info.heads.push_back(describe(heads[head], context.train_data().text()));
+    to.labels->describe(head, info.heads.back());
+  }
+  to.writer = make_prediction_writer(ending, *to.file, std::move(info));
+}
+
+/// Predicts all samples. All ranks; rank 0 writes.
+void predict_all(RunContext& context, const Dataset& input, std::int64_t batch_size, Writing& to) {
   const ExecutorContext executor = context.executor_context();
   const StepPlan plan(
       {.num_samples = input.size(), .batch_size = batch_size, .shards = executor.shards, .shuffle = false});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   Predictor predictor(executor, {.max_samples = batch_size, .sample_counts = sizes});
-  DatasetBatchSource source(input, plan, executor.pool.size(), predictor.num_slots());
+  DatasetBatchSource samples(input, plan, executor.pool.size(), predictor.num_slots());
+  FeaturesOnly source(samples);
   context.workers().grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();
-
-  std::vector<HeadColumns> heads;
-  std::string text;
-  for (const Head& head : executor.heads) {
-    if (!heads.empty()) text += ",";
-    heads.emplace_back(head, static_cast<int>(heads.size()));
-    heads.back().append_header(text);
-  }
-  text += "\n";
+  std::vector<PredictedRows> rows(static_cast<std::size_t>(executor.heads.size()));
   for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
     predictor.run(source, batch);
     predictor.collect(context.world(), source, batch);
-    for (std::int64_t i = 0; context.is_chief() && i < batch.count; ++i)
-      for (const HeadColumns& head : heads) {
-        head.append_row(text, predictor.rows(head.number).data() + i * head.values);
-        text += &head == &heads.back() ? "\n" : ",";
-      }
+    // A full disk ends the command on all ranks, after the batch that no longer fits.
+    shared([&] {
+      agree(
+          context.world(),
+          [&] {
+            if (!to.writer) return;
+            to.labels->gather(batch);
+            for (int head = 0; head < executor.heads.size(); ++head) {
+              PredictedRows& own = rows[static_cast<std::size_t>(head)];
+              own.outputs = predictor.rows(head).first(
+                  static_cast<std::size_t>(batch.count * predictor.values_per_sample(head)));
+              to.labels->set(head, own);
+            }
+            to.writer->add(batch.count, rows);
+          },
+          "writing the predictions");
+    });
   }
-  return text;
+}
+
+/// The files of the command, the input's data set on all ranks, and the open output on rank 0. All ranks.
+std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments& arguments,
+                                    const RunTarget& target, const FoundCheckpoint& found, Writing& to) {
+  const std::string_view ending = output_ending(arguments.output, prediction_endings());
+  std::unique_ptr<Dataset> input;
+  shared([&] {
+    agree(
+        context.world(),
+        [&] {
+          const std::vector<std::string> paths = data_files(arguments.inputs, "");
+          if (context.is_chief()) {
+            std::vector<std::string> inputs = paths;
+            inputs.insert(inputs.end(), {found.path, target.run_dir + "/config.yaml"});
+            to.file = std::make_unique<OutputFile>(arguments.output, inputs);
+            check_vocabulary(target.run_dir, context.train_data());
+          }
+          input = read_input(target.config, context.train_data(), paths,
+                             holds_labels(ending) && !arguments.ignore_labels);
+          if (context.is_chief()) start_writing(context, ending, found, paths, *input, to);
+        },
+        "reading the input");
+    const NamedText same[] = {{"input", input->fingerprint()}};
+    require_same(context.world(), same);
+  });
+  return input;
+}
+
+int predict(CommEnvironment& environment, const PredictArguments& arguments, const RunTarget& target) {
+  Communicator& world = environment.world();
+  const FoundCheckpoint found = shared([&] {
+    FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
+    if (!checkpoint.exists())
+      throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
+                  "Train first, or name one with --checkpoint.");
+    return checkpoint;
+  });
+  // The model's input shape is that of the data it was trained on.
+  RunContext context(environment, target.config, found.header.shards, {.train = true});
+  shared([&] { restore_variables(world, found, *context.model().variables, arguments.run.averages); });
+  Writing to;
+  const std::unique_ptr<Dataset> input = open_files(context, arguments, target, found, to);
+  predict_all(context, *input, target.config.train.batch_size, to);
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (!to.writer) return;
+          to.writer->finish();
+          to.file->publish();
+        },
+        "writing the predictions");
+  });
+  if (context.is_chief() && is_standard_output(arguments.output))
+    log_info("{} predictions of step {} written to standard output", input->size(), found.header.global_step);
+  else if (context.is_chief())
+    print_result("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
+                 arguments.output);
+  return 0;
 }
 
 }  // namespace
 
 int run_command(const PredictArguments& arguments) {
-  const RunTarget target = resolve_target(arguments.run);
-  return run_on_ranks(
-      target.config.comm.timeout_seconds, arguments.run.quiet, [&](CommEnvironment& environment) {
-        Communicator& world = environment.world();
-        const FoundCheckpoint found = shared([&] {
-          FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
-          if (!checkpoint.exists())
-            throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
-                        "Train first, or name one with --checkpoint.");
-          return checkpoint;
-        });
-        // The model's input shape is that of the data it was trained on.
-        RunContext context(environment, target.config, found.header.shards, true, false);
-        shared([&] { restore_state(world, found, *context.model().variables, nullptr); });
-        std::unique_ptr<Dataset> input;
-        shared([&] {
-          agree(
-              world,
-              [&] {
-                const std::filesystem::path folder =
-                    std::filesystem::absolute(arguments.output).parent_path();
-                if (world.rank() == 0 && !std::filesystem::is_directory(folder))
-                  throw Error(ErrorKind::config,
-                              fmt::format("cannot be written: there is no folder {}", folder.string()),
-                              arguments.output, "Make the folder, or choose another --output.");
-                if (world.rank() == 0) check_vocabulary(target.run_dir, context.train_data());
-                input =
-                    open_features(target.config.data.format, target.config.data.train, ".", arguments.input,
-                                  context.train_data().feature_shape(), context.train_data().text());
-              },
-              "reading the input");
-        });
-        const std::string text = prediction_text(context, *input, target.config.train.batch_size);
-        shared([&] {
-          agree(
-              world,
-              [&] {
-                if (world.rank() == 0) write_file_atomically(arguments.output, text);
-              },
-              "writing the predictions");
-        });
-        if (context.is_chief())
-          fmt::print("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
-                     arguments.output);
-        return 0;
-      });
+  RunTarget target = resolve_target(arguments.run);
+  output_ending(arguments.output, prediction_endings());  // before anything is read
+  try_data_on_chief(target.config, arguments.inputs);
+  return run_on_ranks({target.config.comm.timeout_seconds, target.config.comm.start_timeout_seconds},
+                      arguments.run.quiet,
+                      [&](CommEnvironment& environment) { return predict(environment, arguments, target); });
 }
 
 }  // namespace lockstep

@@ -7,11 +7,14 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
+#include "driver/setup/data_trial.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/train_setup.h"
 #include "io/atomic_file.h"
+#include "session/hooks/schedule_hook.h"
 #include "session/step_recorder.h"
 
 namespace lockstep {
@@ -50,10 +53,17 @@ StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepR
   const std::unique_ptr<Optimizer> optimizer = context.config().optimizer.make();
   VariableStore& variables = *context.model().variables;
   optimizer->create_slots(context.device().device, variables);
+  RunSchedules schedules(*optimizer, *context.model().graph);
+  shared([&] { begin_schedules(context.config(), plan, schedules, false); });
+  TrainerOptions options = trainer_options(context);
+  options.schedules = &schedules;
   Trainer trainer(context.executor_context(), context.gradients(), context.control(), context.train_data(),
-                  plan, *optimizer, trainer_options(context));
+                  plan, *optimizer, options);
   context.workers().grow_scratch(trainer.scratch_bytes());
-  shared([&] { restore_state(context.world(), state, variables, optimizer.get()); });
+  shared([&] {
+    restore_state(context.world(), state, variables, optimizer.get(), nullptr,
+                  ScheduleHook(schedules).tensors());
+  });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 
   StepRecorder recorder(context.executor_context(), trainer.calls());
@@ -73,29 +83,32 @@ StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepR
 
 int run_command(const ReplayArguments& arguments) {
   const std::string state_path = record_state_path(arguments.run_dir, arguments.step);
-  if (!std::filesystem::exists(state_path))
+  std::error_code code;
+  if (!std::filesystem::exists(state_path, code))
     throw Error(ErrorKind::usage, fmt::format("step {} was not recorded", arguments.step), arguments.run_dir,
                 known_steps(arguments.run_dir));
-  if (!std::filesystem::exists(record_path(arguments.run_dir, arguments.step)))
+  if (!std::filesystem::exists(record_path(arguments.run_dir, arguments.step), code))
     throw Error(ErrorKind::usage,
                 fmt::format("step {} was begun, but the run ended before there was anything to compare with",
                             arguments.step),
                 arguments.run_dir,
                 fmt::format("{} is the state before it. {}", state_path, known_steps(arguments.run_dir)));
-  const Config config =
+  Config config =
       config_from_text(CheckpointFile(state_path).header().config, state_path, arguments.overrides);
-  const std::optional<double> timeout = hang_timeout_seconds(arguments.hang, config.comm.timeout_seconds);
-  return run_on_ranks(timeout, arguments.quiet, [&](CommEnvironment& environment) {
+  try_data_on_chief(config);
+  const CommOptions limits{hang_timeout_seconds(arguments.hang, config.comm.timeout_seconds),
+                           config.comm.start_timeout_seconds};
+  return run_on_ranks(limits, arguments.quiet, [&](CommEnvironment& environment) {
     Communicator& world = environment.world();
     shared([&] { hang_rank(arguments.hang, world); });
     const StepRecord recorded = shared([&] { return read_record(world, arguments.run_dir, arguments.step); });
     const FoundCheckpoint state =
         shared([&] { return find_checkpoint(world, arguments.run_dir, state_path); });
-    RunContext context(environment, config, state.header.shards, true, false);
+    RunContext context(environment, config, state.header.shards, {.train = true, .updates = true});
     const StepRecord repeated = repeat(context, state, recorded);
     return shared([&] {
       const bool equal = differences(recorded, repeated).empty();
-      if (context.is_chief()) fmt::print("{}", replay_report(recorded, repeated, arguments.json));
+      if (context.is_chief()) print_result("{}", replay_report(recorded, repeated, arguments.json));
       return equal ? 0 : 1;
     });
   });

@@ -14,6 +14,7 @@
 #include "core/philox.h"
 #include "data/text_info.h"
 #include "data/utf8.h"
+#include "driver/commands/print_result.h"
 #include "driver/launch.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
@@ -157,7 +158,8 @@ int next_token_head(RunContext& context) {
 int run_command(const SampleArguments& arguments) {
   const RunTarget target = resolve_target(arguments.run);
   return run_on_ranks(
-      target.config.comm.timeout_seconds, arguments.run.quiet, [&](CommEnvironment& environment) {
+      {target.config.comm.timeout_seconds, target.config.comm.start_timeout_seconds}, arguments.run.quiet,
+      [&](CommEnvironment& environment) {
         Communicator& world = environment.world();
         if (world.size() > 1)
           throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
@@ -166,12 +168,12 @@ int run_command(const SampleArguments& arguments) {
         if (!found.exists())
           throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
                       "Train first, or name one with --checkpoint.");
-        RunContext context(environment, target.config, found.header.shards, true, false);
+        RunContext context(environment, target.config, found.header.shards, {.train = true});
         check_vocabulary(target.run_dir, context.train_data());
         const int head = next_token_head(context);
         const TextInfo& text = *context.train_data().text();
         std::vector<std::int32_t> ids = prompt_ids(arguments.prompt, text);
-        restore_state(world, found, *context.model().variables, nullptr);
+        restore_variables(world, found, *context.model().variables, arguments.run.averages);
 
         WindowModel model(context, head);
         TokenSampler sampler(arguments, text.vocabulary);
@@ -181,7 +183,7 @@ int run_command(const SampleArguments& arguments) {
           if (text.tokenizer.unit == TokenUnit::words) out += ' ';
           out += text.vocabulary.word(ids.back()).text;
         }
-        fmt::print("{}\n", out);
+        print_result("{}\n", out);
         return 0;
       });
 }

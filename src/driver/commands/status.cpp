@@ -4,6 +4,7 @@
 // `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
 // no lock.
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/checkpoint_store.h"
+#include "session/number_text.h"
 #include "session/progress.h"
 #include "session/run_progress.h"
 
@@ -47,7 +49,20 @@ std::string clock_text(double time) {
   return text.data();
 }
 
-void print_line(const char* name, const std::string& text) { fmt::print("{:<12}{}\n", name, text); }
+/// When the run last wrote something. A record is some seconds old, and of a job that crashed there is none
+/// of the end.
+double last_written(const std::string& run_dir) {
+  double last = 0;
+  for (const char* name : {"status.json", "metrics.jsonl", "lockstep.log", "checkpoint"}) {
+    struct stat status {};
+    if (::stat((run_dir + "/" + name).c_str(), &status) == 0)
+      last = std::max(last, static_cast<double>(status.st_mtim.tv_sec) +
+                                1e-9 * static_cast<double>(status.st_mtim.tv_nsec));
+  }
+  return last;
+}
+
+void print_line(const char* name, const std::string& text) { print_result("{:<12}{}\n", name, text); }
 
 std::string state_text(const RunProgress& run, const JobRecord& last) {
   std::string text = name_of(run.state);
@@ -79,7 +94,7 @@ void print_text(const std::string& run_dir, const RunProgress& run, const JobRec
     print_line("step",
                fmt::format("{} of {} ({:.0f} %)", run.step, run.total_steps,
                            100.0 * static_cast<double>(run.step) / static_cast<double>(run.total_steps)));
-  if (last.last_step > 0) print_line("loss", fmt::format("{:.4g}", last.loss));
+  if (last.last_step > 0) print_line("loss", number_text(last.loss));
   if (run.steps_per_second > 0)
     print_line("rate", fmt::format("{} steps/s", format_rate(run.steps_per_second)));
   if (run.left_seconds > 0)
@@ -102,7 +117,9 @@ void print_text(const std::string& run_dir, const RunProgress& run, const JobRec
                          format_duration(run.lost_seconds()), format_duration(run.starting_seconds),
                          format_duration(run.saving_seconds), format_duration(run.repeated_seconds),
                          format_duration(run.stopping_seconds)));
-  print_line("effective", fmt::format("{:.1f} % of the jobs' time", 100 * run.effective_share()));
+  print_line("effective", run.job_seconds > 0
+                              ? fmt::format("{:.1f} % of the jobs' time", 100 * run.effective_share())
+                              : "unknown");
 }
 
 void print_json(const std::string& run_dir, const RunProgress& run, const JobRecord& last,
@@ -137,20 +154,22 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
                   {"saving", run.saving_seconds},
                   {"repeated", run.repeated_seconds},
                   {"stopping", run.stopping_seconds}};
-  json["effective_share"] = run.effective_share();
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  json["effective_share"] = or_null(run.job_seconds > 0, run.effective_share());
+  print_result("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
 int run_command(const StatusArguments& arguments) {
-  const std::vector<JobRecord> jobs = read_jobs(arguments.run_dir);
+  std::vector<JobRecord> jobs = read_jobs(arguments.run_dir);
   if (jobs.empty())
     throw Error(
         ErrorKind::config, "there is no status of a run", arguments.run_dir + "/status.json",
         "Give the run directory of `lockstep train` (runs/NAME). A run that waits in the queue for its "
         "first job has none yet.");
   const double now = unix_time();
+  if (!jobs.back().ended())
+    jobs.back().heartbeat = std::max(jobs.back().heartbeat, std::min(now, last_written(arguments.run_dir)));
   RunProgress run = run_progress(jobs, now, is_alive_here);
   const std::optional<SavedCheckpoint> saved = last_checkpoint(arguments.run_dir);
   if (saved && !jobs.back().ended())

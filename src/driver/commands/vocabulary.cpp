@@ -3,12 +3,38 @@
 //
 // `lockstep vocabulary`: the words of a training set, as a file. One process, no run.
 #include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
 
+#include <filesystem>
+
+#include "core/log.h"
+#include "data/reader_table.h"
 #include "data/text_info.h"
 #include "driver/config/config.h"
-#include "io/atomic_file.h"
+#include "io/output_file.h"
 
 namespace lockstep {
+
+namespace {
+
+/// The files that the command reads: none of them may be written over. Any option that is a text may name
+/// one.
+std::vector<std::string> inputs_of(const Config& config, const std::string& config_path) {
+  std::vector<std::string> inputs{config_path};
+  const Params& data = config.data.train;
+  const auto add = [&](const std::string& file) {
+    inputs.push_back((std::filesystem::path(config.base_directory) / file).string());
+  };
+  for (const ParamSpec& option : find_reader(config.data.format).table) {
+    if (!data.has(option.name)) continue;
+    if (option.type == ParamType::string) add(data.string(option.name));
+    if (option.type == ParamType::strings)
+      for (const std::string& file : data.strings(option.name)) add(file);
+  }
+  return inputs;
+}
+
+}  // namespace
 
 int run_command(const VocabularyArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
@@ -17,9 +43,13 @@ int run_command(const VocabularyArguments& arguments) {
     throw Error(ErrorKind::config, fmt::format("the reader {} reads no text", config.data.format),
                 arguments.config, "A vocabulary comes from text_tsv, text_windows or skip_gram.");
   const Vocabulary& vocabulary = data->text()->vocabulary;
-  write_file_atomically(arguments.output, vocabulary.file_text());
-  fmt::print("{} words written to {}; {} of the text are unknown\n", vocabulary.size(), arguments.output,
-             vocabulary.word(vocabulary.unknown_id()).count);
+  write_output(arguments.output, vocabulary.file_text(), inputs_of(config, arguments.config));
+  const std::int64_t unknown = vocabulary.word(vocabulary.unknown_id()).count;
+  if (is_standard_output(arguments.output))
+    log_info("{} words; {} of the text are unknown", vocabulary.size(), unknown);
+  else
+    print_result("{} words written to {}; {} of the text are unknown\n", vocabulary.size(), arguments.output,
+                 unknown);
   return 0;
 }
 

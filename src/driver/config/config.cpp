@@ -7,22 +7,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "driver/config/blocks.h"
 #include "driver/config/config_tables.h"
+#include "driver/config/error_text.h"
 #include "driver/config/yaml_node.h"
 #include "session/plugin.h"
 
 namespace lockstep {
 
 namespace {
-
-const Params& add_section(Config& config, std::string_view name) {
-  const Params& top = config.sections.find("")->second;
-  Node node = top.node(name);
-  if (node.where.empty()) node.where = top.where(name);
-  return config.sections
-      .emplace(name, Params(node, config_section(name).table, fmt::format("section {}", name)))
-      .first->second;
-}
 
 GeneralOptions general_options(const Params& top) {
   GeneralOptions options;
@@ -40,39 +33,93 @@ void load_plugins(const Params& top, const std::string& base_directory) {
                 top.where("plugins"));
 }
 
-Config checked(Node root, std::string path, const std::filesystem::path& folder,
+/// Reads the sections of a configuration one after the other and collects all their mistakes.
+class Reader {
+ public:
+  Reader(Config& config, ErrorCollector& mistakes) : config_(config), mistakes_(mistakes) {}
+
+  const Params& top() {
+    return add("", Params(config_.root, config_section("").table, "the configuration", mistakes_));
+  }
+
+  /// Calls `use` with the options of a section that has a table.
+  template <typename Use>
+  void section(std::string_view name, Use use) {
+    mistakes_.attempt([&] {
+      const Params& top = config_.section("");
+      Node node = top.node(name);
+      if (node.where.empty()) node.where = top.where(name);
+      use(add(name, Params(node, config_section(name).table, fmt::format("section {}", name), mistakes_)));
+    });
+  }
+
+  /// Calls `use` with a section that is a choice, or a list of choices.
+  template <typename Use>
+  bool node(std::string_view name, Use use) {
+    return mistakes_.attempt([&] { use(config_.section("").node(name)); });
+  }
+
+ private:
+  const Params& add(std::string_view name, Params params) {
+    return config_.sections.emplace(name, std::move(params)).first->second;
+  }
+
+  Config& config_;
+  ErrorCollector& mistakes_;
+};
+
+void check_together(const Config& config) {
+  if (!config.eval.metrics.empty() && !config.data.eval)
+    throw config.error("eval", "metrics", "there is no evaluation set to compute metrics of",
+                       "Add `eval:` to section data, or leave the metrics out.");
+}
+
+void read_sections(Config& config, const std::filesystem::path& folder, ErrorCollector& mistakes) {
+  Reader reader(config, mistakes);
+  const Params& top = reader.top();
+  bool is_based = mistakes.attempt([&] {
+    const std::filesystem::path base =
+        top.has("base_directory") ? folder / top.string("base_directory") : folder;
+    config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
+  });
+  mistakes.attempt([&] { config.general = general_options(top); });
+  reader.section("train", [&](const Params& section) { config.train = training_options(section); });
+  reader.section("gradients", [&](const Params& section) { config.gradients = clip_rule(section); });
+  reader.section("checkpoint",
+                 [&](const Params& section) { config.checkpoint = checkpoint_options(section); });
+  reader.section("summary", [&](const Params& section) { config.summary = summary_options(section); });
+  reader.section("comm", [&](const Params& section) { config.comm = communication_options(section); });
+  reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
+  reader.section("warm_start", [&](const Params& section) {
+    config.warm_start = warm_start_options(section, config.base_directory);
+  });
+  // The sections below may name what plugins register.
+  if (is_based) is_based = mistakes.attempt([&] { load_plugins(top, config.base_directory); });
+  if (!is_based) return;
+  reader.node("model", [&](const Node& node) {
+    config.model = model_options(with_expanded_blocks(node), block_names(node));
+  });
+  reader.node("optimizer", [&](const Node& node) { config.optimizer = optimizer_options(node); });
+  reader.node("average", [&](const Node& node) { config.average = average_options(node); });
+  const bool has_data = reader.node("data", [&](const Node& node) { config.data = data_options(node); });
+  reader.section("eval", [&](const Params& section) { config.eval = evaluation_options(section); });
+  reader.node("hooks",
+              [&](const Node& node) { config.hooks = hooks_from_config(node, config.hook_setting()); });
+  if (has_data) mistakes.attempt([&] { check_together(config); });
+}
+
+Config checked(Node root, const std::string& name, std::string path, const std::filesystem::path& folder,
                std::span<const std::string> overrides) {
   if (root.kind == Node::Kind::null)
     throw Error(ErrorKind::config, "the configuration is empty", root.where,
                 "It needs at least data, model, optimizer and train.");
-  for (const std::string& assignment : overrides) apply_override(root, assignment);
+  ErrorCollector mistakes;
+  apply_overrides(root, overrides, mistakes);
   Config config;
-  const Params& top =
-      config.sections.emplace("", Params(root, config_section("").table, "the configuration")).first->second;
   config.root = std::move(root);
   config.path = std::move(path);
-  const std::filesystem::path base =
-      top.has("base_directory") ? folder / top.string("base_directory") : folder;
-  config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
-  config.general = general_options(top);
-  config.train = training_options(add_section(config, "train"));
-  config.gradients = clip_rule(add_section(config, "gradients"));
-  config.checkpoint = checkpoint_options(add_section(config, "checkpoint"));
-  config.summary = summary_options(add_section(config, "summary"));
-  config.comm = communication_options(add_section(config, "comm"));
-  config.precision = precision_options(add_section(config, "precision"));
-  const Params& warm_start = add_section(config, "warm_start");
-  const Params& eval = add_section(config, "eval");
-  load_plugins(top, config.base_directory);  // the sections below may name what they register
-  config.model = model_options(top.node("model"));
-  config.optimizer = optimizer_options(top.node("optimizer"));
-  config.warm_start = warm_start_options(warm_start, config.base_directory);
-  config.data = data_options(top.node("data"));
-  config.eval = evaluation_options(eval);
-  if (!config.eval.metrics.empty() && !config.data.eval)
-    throw eval.error("metrics", "there is no evaluation set to compute metrics of",
-                     "Add `eval:` to section data, or leave the metrics out.");
-  config.hooks = hooks_from_config(top.node("hooks"), config.hook_setting());
+  read_sections(config, folder, mistakes);
+  throw_in_order(mistakes, name);
   return config;
 }
 
@@ -84,12 +131,13 @@ Error Config::error(std::string_view name, std::string_view option, std::string 
 }
 
 Config load_config(const std::string& path, std::span<const std::string> overrides) {
-  return checked(read_yaml(path), path, std::filesystem::absolute(path).parent_path(), overrides);
+  return checked(read_yaml(path), path, path, std::filesystem::absolute(path).parent_path(), overrides);
 }
 
 Config config_from_text(std::string_view text, const std::string& name,
                         std::span<const std::string> overrides) {
-  return checked(parse_yaml(text, name), {}, std::filesystem::current_path(), overrides);
+  keep_source(name, text);
+  return checked(parse_yaml(text, name), name, {}, std::filesystem::current_path(), overrides);
 }
 
 std::string default_run_directory(const std::string& config_path) {

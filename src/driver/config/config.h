@@ -16,6 +16,7 @@
 #include "comm/communication_options.h"
 #include "core/params.h"
 #include "data/data_options.h"
+#include "optim/average_rule.h"
 #include "optim/clip_rule.h"
 #include "optim/optimizer.h"
 #include "session/checkpoint_options.h"
@@ -53,6 +54,7 @@ struct Config {
   DataOptions data;
   ModelOptions model;
   OptimizerOptions optimizer;
+  std::optional<AverageOptions> average = {};
   std::vector<HookSpec> hooks;
 
   Node root;                                            ///< as written, with overrides applied

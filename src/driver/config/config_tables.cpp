@@ -19,23 +19,30 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kGeneral[] = {
-    {"seed", integer, "0", ">= 0",
-     "Seed of all randomness: initial values, order of samples, dropout, augmentation."},
-    {"shards", integer, "null", ">= 1 or null",
+    {"seed", integer, "0", "[0, 9223372036854775807]",
+     "Seed of all randomness: initial values, order of samples, dropout, noise.", Change::fixed},
+    {"shards", integer, "null", "[1, 65536] or null",
      "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
-     "that can compute at once. null: the number of cores of the first launch."},
-    {"threads", integer, "null", ">= 1 or null",
+     "that can compute at once. null: the number of cores of the first launch.",
+     Change::fixed},
+    {"threads", integer, "null", "[1, 65536] or null",
      "Compute threads per rank. null: the cores that the rank may use, divided evenly among the ranks of "
-     "a node."},
+     "a node.",
+     Change::free},
     {"device", string, "cpu", "cpu|cuda",
      "What ranks compute on. cuda: one GPU per rank, chosen by the rank's number on its host. A run has "
      "the same bits on any number of ranks of one kind of device."},
     {"base_directory", string, "null", "or null",
      "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
-     "config.yaml sets it."},
+     "config.yaml sets it.",
+     Change::free},
     {"data", node, kRequired, "", "What to read, and how: see the readers."},
     {"model", node, kRequired, "", "What to learn: see the layers."},
     {"optimizer", node, kRequired, "", "How variables are updated: see the optimizers."},
+    {"average", node, "null", "",
+     "Moving average of the variables, kept beside them for evaluation and prediction: see the averages. "
+     "null: "
+     "none."},
     {"train", node, "null", "", "The training loop."},
     {"gradients", node, "null", "", "Clipping of gradients, and their norm."},
     {"eval", node, "null", "", "Evaluation during and after training."},

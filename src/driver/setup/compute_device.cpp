@@ -28,6 +28,11 @@ void put(char (&to)[N], const std::string& from) {
 
 }  // namespace
 
+double ComputeDevice::memory_bytes(int ranks_on_host) const {
+  return is_gpu() ? static_cast<double>(description.memory_bytes)
+                  : static_cast<double>(physical_memory_bytes()) / ranks_on_host;
+}
+
 int device_of_rank(int rank_on_host, int visible_devices) { return rank_on_host % visible_devices; }
 
 ComputeDevice open_device(const Config& config, int rank_on_host) {

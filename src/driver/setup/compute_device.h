@@ -18,6 +18,8 @@ struct ComputeDevice {
   int index = -1;                 ///< among the devices that this process sees; -1: the CPU
   DeviceDescription description;  ///< of a GPU
   bool is_gpu() const { return index >= 0; }
+  /// What one of `ranks_on_host` ranks may use; 0: not known.
+  double memory_bytes(int ranks_on_host) const;
 };
 
 /// The GPU of a rank: its number among the ranks of its host, modulo the GPUs that it sees.

@@ -23,14 +23,14 @@ std::string variable_table_text(const VariableStore& variables) {
   std::string text;
   for (const Variable& variable : variables.variables())
     text += fmt::format("{} {} {}\n", variable.name, variable.shape.to_string(),
-                        variable.trainable ? "trainable" : "state");
+                        variable.trainable ? "trainable" : (variable.frozen ? "frozen" : "state"));
   return text;
 }
 
 }  // namespace
 
 RunContext::RunContext(CommEnvironment& environment, Config config,
-                       std::optional<std::int64_t> shards_from_checkpoint, bool wants_train, bool wants_eval)
+                       std::optional<std::int64_t> shards_from_checkpoint, const RunNeeds& needs)
     : environment_(environment), config_(std::move(config)) {
   set_long_phase("reading data and building the model");
   shared([&] {
@@ -39,21 +39,21 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     agree(
         world(), [&] { device_.emplace(open_device(config_, host->rank())); }, "opening the device");
     device_table_ = lockstep::device_table(world(), *device_, &shares_gpus_);
+    // Before any rank opens a file: what the chief found must not end another one (data_trial.h).
     agree(
         world(),
         [&] {
-          if (wants_train) train_data_ = open_training_set(config_.data, config_.base_directory);
-          if (wants_eval) eval_data_ = open_evaluation_set(config_.data, config_.base_directory);
-          LOCKSTEP_REQUIRE(train_data_ || eval_data_, ErrorKind::config,
-                           "section data has no evaluation set: add `eval:` with its options");
-          const Dataset& first = train_data_ ? *train_data_ : *eval_data_;
-          model_ = make_model(config_.model, first.feature_shape(), model_storage(config_), device_->device);
-          if (train_data_) check_labels(model_, *train_data_);
-          if (eval_data_) check_labels(model_, *eval_data_);
-          if (train_data_ && eval_data_ && !(train_data_->feature_shape() == eval_data_->feature_shape()))
-            throw Error(ErrorKind::data, fmt::format("training samples are {}, evaluation samples {}",
-                                                     train_data_->feature_shape().to_string(),
-                                                     eval_data_->feature_shape().to_string()));
+          if (config_.data.failure) throw Error(*config_.data.failure);
+        },
+        "trying the data files");
+    agree(
+        world(),
+        [&] {
+          DataAndModel all =
+              read_data_and_model(config_, device_->device, needs, device_->memory_bytes(ranks_on_host_));
+          train_data_ = std::move(all.train);
+          eval_data_ = std::move(all.eval);
+          model_ = std::move(all.model);
         },
         "reading data and building the model");
     cores_ = lockstep::cores_per_rank(ranks_on_host_);

@@ -14,6 +14,7 @@
 #include "comm/environment.h"
 #include "driver/config/config.h"
 #include "driver/setup/compute_device.h"
+#include "driver/setup/training_check.h"
 #include "session/run_state.h"
 #include "train/executor.h"
 #include "train/model.h"
@@ -27,7 +28,7 @@ class RunContext {
   /// and threads, and checks that all ranks have the same build, configuration, data and variables. Variables
   /// hold their initial values.
   RunContext(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint,
-             bool wants_train, bool wants_eval);
+             const RunNeeds& needs);
 
   Communicator& world() { return environment_.world(); }
   bool is_chief() { return world().rank() == 0; }
@@ -64,6 +65,7 @@ class RunContext {
 
  private:
   void check_same_everywhere();
+  void connect_devices();
 
   CommEnvironment& environment_;
   Config config_;
@@ -73,8 +75,6 @@ class RunContext {
   bool shares_gpus_ = false;
   Model model_;
   std::unique_ptr<Workers> workers_;
-  void connect_devices();
-
   std::unique_ptr<Communicator> gradients_, sync_, control_;
   std::optional<DeviceStream> gradient_stream_;
   std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_sync_;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The target of evaluate and predict: a run directory (its config.yaml and newest checkpoint), or a
+// The target of train, evaluate and predict: a run directory (its config.yaml and newest checkpoint), or a
 // configuration file.
 #pragma once
 
@@ -19,5 +19,7 @@ struct RunTarget {
 
 /// Reads the configuration. Before MPI starts. Throws Error(config).
 RunTarget resolve_target(const RunArguments& arguments);
+/// For train. Throws Error(usage), too: a run directory is its own --run-dir.
+RunTarget resolve_target(const TrainArguments& arguments);
 
 }  // namespace lockstep

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/train_hooks.h"
 
-#include <algorithm>
-
 #include "core/log.h"
 #include "session/hook_table.h"
 #include "session/hooks/checkpoint_saver_hook.h"
@@ -12,37 +10,23 @@
 #include "session/hooks/loss_scale_hook.h"
 #include "session/hooks/nan_guard_hook.h"
 #include "session/hooks/progress_hook.h"
+#include "session/hooks/run_directory_hook.h"
+#include "session/hooks/schedule_hook.h"
 #include "session/hooks/signal_hook.h"
 #include "session/hooks/status_hook.h"
 #include "session/hooks/stop_hooks.h"
 #include "session/hooks/straggler_hook.h"
 #include "session/hooks/summary_hooks.h"
 #include "session/hooks/switch_files_hook.h"
+#include "session/run_names.h"
 
 namespace lockstep {
 
 namespace {
 
 /// The metric of keep_best; empty if it is off.
-std::string best_metric(const SessionParts& parts, const Config& config, const Evaluation* evaluation) {
-  if (config.checkpoint.saver.retention.keep_best == 0) return {};
-  if (evaluation == nullptr)
-    throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
-                       "Add an evaluation set to section data, or leave keep_best at 0.");
-  const std::string& metric = config.checkpoint.best_metric;
-  std::vector<std::string> known = evaluation->metric_names();
-  known.push_back("loss");
-  if (parts.is_reported("accuracy")) known.push_back("accuracy");
-  for (const std::string& part : evaluation->part_names())
-    if (parts.is_reported(part)) known.push_back(part);
-  if (std::ranges::find(known, metric) == known.end()) {
-    const std::string near = nearest(metric, std::vector<std::string_view>(known.begin(), known.end()));
-    throw config.error(
-        "checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
-        fmt::format("{}There are: {}; more come with eval.metrics.",
-                    near.empty() ? "" : fmt::format("Did you mean '{}'? ", near), fmt::join(known, ", ")));
-  }
-  return "eval/" + metric;
+std::string best_metric(const Config& config) {
+  return config.checkpoint.saver.retention.keep_best == 0 ? "" : with_split(config.checkpoint.best_metric);
 }
 
 /// How often ranks synchronise while they wait for the last checkpoint: well below the time limit of a
@@ -58,6 +42,7 @@ double sync_seconds(const Config& config) {
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts) {
   Evaluation* evaluation = parts.evaluation;
   Saver& saver = parts.saver;
+  session.add(std::make_unique<RunDirectoryHook>(parts.lock));
   if (parts.job_end) {
     if (session.context().is_chief())
       log_info("this job ends in {}, says {}", format_duration(parts.job_end->time - unix_time()),
@@ -83,22 +68,23 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
       HookTimer(config.summary.every_steps, config.summary.every_seconds)));
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.counter_every_steps, {})));
   if (evaluation != nullptr)
-    session.add(
-        std::make_unique<EvaluationHook>(*evaluation, config.eval.every_epochs, config.eval.every_steps));
+    session.add(std::make_unique<EvaluationHook>(*evaluation, config.eval.every_epochs,
+                                                 config.eval.every_steps, config.eval.averages));
+  if (auto follows = std::make_unique<ScheduleHook>(parts.schedules); !follows->empty())
+    session.add(std::move(follows));
   for (const HookSpec& hook : config.hooks) session.add(hook.make(config.hook_setting()));
   if (config.train.steps)
     session.add(std::make_unique<StopAtStepHook>(*config.train.steps));
   else
     session.add(std::make_unique<StopAfterEpochsHook>(*config.train.epochs));
   session.add(std::make_unique<CheckpointSaverHook>(
-      saver,
-      CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
-                                   .best_metric = best_metric(session.context().parts(), config, evaluation),
-                                   .compare_ranks = config.comm.check_every_steps > 0,
-                                   .require_finite = on_nan != GuardAction::warn,
-                                   .config_text = resolved_config_text(config),
-                                   .sync_seconds = sync_seconds(config),
-                                   .copy_ways = parts.copy_ways}));
+      saver, CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
+                                          .best_metric = best_metric(config),
+                                          .compare_ranks = config.comm.check_every_steps > 0,
+                                          .require_finite = on_nan != GuardAction::warn,
+                                          .config_text = resolved_config_text(config),
+                                          .sync_seconds = sync_seconds(config),
+                                          .copy_ways = parts.copy_ways}));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet)
     session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.plan.steps_per_epoch()),

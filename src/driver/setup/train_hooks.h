@@ -3,9 +3,9 @@
 //
 // The hooks of `lockstep train`, in their order:
 //
-//   record, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard, drift_check,
-//   straggler, summary_saver, step_counter, evaluation, those of the configuration, stop_at_step or
-//   stop_after_epochs, checkpoint_saver, status, progress, step_clock
+//   record, run_directory, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard,
+//   drift_check, straggler, summary_saver, step_counter, evaluation, those of the configuration, stop_at_step
+//   or stop_after_epochs, checkpoint_saver, status, progress, step_clock
 //
 // Evaluation comes before the hooks of the configuration, so that early stopping sees its results in the same
 // step. The checkpoint saver comes after them, so that a checkpoint holds their state of the same step.
@@ -14,20 +14,24 @@
 
 #include "data/step_plan.h"
 #include "driver/config/config.h"
+#include "io/run_lock.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
 #include "session/run_status.h"
 #include "session/saver.h"
 #include "train/evaluation.h"
+#include "train/run_schedules.h"
 
 namespace lockstep {
 
 struct TrainHookParts {
   const StepPlan& plan;
   Evaluation* evaluation = nullptr;  ///< may be null
+  const RunSchedules& schedules;
   Saver& saver;
   CheckpointCopyWays copy_ways;
-  RunStatus* status = nullptr;  ///< null on ranks other than the chief
+  RunStatus* status = nullptr;    ///< null on ranks other than the chief
+  const RunLock* lock = nullptr;  ///< likewise
   std::optional<JobEnd> job_end;
   bool quiet = false;
 };

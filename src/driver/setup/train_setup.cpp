@@ -8,12 +8,16 @@
 
 namespace lockstep {
 
-ModelStorage model_storage(const Config& config) {
+ModelStorage model_storage(const Config& config, bool updates, double memory_bytes) {
+  const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
   // A lazy optimizer must know which rows a step touches, however many they are.
-  const bool lazy = config.optimizer.make()->lazy();
+  const bool lazy = optimizer->lazy();
   return {.activations = config.precision.compute,
           .batch_size = config.train.batch_size,
-          .sparse_below = lazy ? std::numeric_limits<double>::infinity() : config.comm.sparse_below};
+          .sparse_below = lazy ? std::numeric_limits<double>::infinity() : config.comm.sparse_below,
+          .updates = updates,
+          .slots = static_cast<int>(optimizer->slot_names().size()),
+          .memory_bytes = memory_bytes};
 }
 
 StepPlanSpec step_plan_spec(const RunContext& context) {
@@ -24,6 +28,23 @@ StepPlanSpec step_plan_spec(const RunContext& context) {
           .seed = context.seed(),
           .shuffle = train.shuffle,
           .drop_remainder = train.drop_remainder};
+}
+
+ScheduleRun schedule_run(const Config& config, const StepPlan& plan) {
+  return {.steps = config.train.total_steps(plan.steps_per_epoch()),
+          .steps_per_epoch = plan.steps_per_epoch(),
+          .samples_per_epoch = plan.samples_per_epoch(),
+          .batch_size = plan.spec().batch_size,
+          .seed = config.general.seed};
+}
+
+void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& schedules, bool warns) {
+  const ScheduleRun run = schedule_run(config, plan);
+  schedules.begin(run);
+  for (const ScheduledNumber* number : schedules.numbers())
+    if (warns && number->warmup_steps() >= run.steps)
+      log_warning("{}: the run ends after {} steps, in the warm-up of {}, which takes {}", number->where(),
+                  run.steps, number->option(), number->warmup_steps());
 }
 
 TrainerOptions trainer_options(RunContext& context) {

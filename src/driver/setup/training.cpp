@@ -8,6 +8,7 @@
 #include "comm/shared_error.h"
 #include "driver/setup/train_hooks.h"
 #include "driver/setup/train_setup.h"
+#include "driver/setup/training_check.h"
 #include "session/hooks/record_hook.h"
 #include "session/hooks/step_clock_hook.h"
 #include "session/warm_start.h"
@@ -42,7 +43,8 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
       training.optimizer->reset_slots();
     }
     if (found.exists())
-      restore_state(context.world(), found, variables, training.optimizer.get(), hooks.state(found.deferred));
+      restore_state(context.world(), found, variables, training.optimizer.get(), training.trainer->average(),
+                    hooks.state(found.deferred));
     else if (config.warm_start)
       warm_start(context.world(), *config.warm_start, variables);
   });
@@ -78,11 +80,13 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
   add_train_hooks(session, context.config(),
                   {.plan = training.plan,
                    .evaluation = training.evaluation.get(),
+                   .schedules = *training.schedules,
                    .saver = training.saver,
                    .copy_ways = {.pool = &context.workers().pool(),
                                  .device = &context.executor_context().device,
                                  .stream = context.executor_context().lanes.front().stream},
                    .status = start.status,
+                   .lock = start.lock,
                    .job_end = start.job_end,
                    .quiet = start.quiet});
   session.add(  // last: it measures the step without the other hooks
@@ -100,11 +104,25 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
                    .saver{context.is_chief(), start.run_dir, config.checkpoint.saver},
                    .reports{context.is_chief(),
                             start.run_dir,
-                            {.events = config.summary.events, .metrics = config.summary.metrics}}});
+                            {.events = config.summary.events,
+                             .metrics = config.summary.metrics,
+                             .flush_seconds = config.summary.flush_seconds}}});
+  training->saver.set_before_write(training->reports.syncer());
+  const RunNames names = run_names(config, context.model(), context.eval_data());
+  shared([&] { check_names(config, names); });
   training->optimizer->create_slots(context.device().device, *context.model().variables);
-  training->trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(),
-                                                context.control(), context.train_data(), training->plan,
-                                                *training->optimizer, trainer_options(context));
+  training->schedules = std::make_unique<RunSchedules>(*training->optimizer, *context.model().graph);
+  check_schedules(config, *training->schedules, names);
+  begin_schedules(config, training->plan, *training->schedules, context.is_chief());
+  TrainerOptions options = trainer_options(context);
+  options.schedules = training->schedules.get();
+  if (config.average) options.average = config.average->resolved(training->plan.steps_per_epoch());
+  training->trainer =
+      std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
+                                context.train_data(), training->plan, *training->optimizer, options);
+  LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
+                                    &StepMetrics::Metric::name),
+                 "run_names() does not know all metrics of a step");
   training->evaluation = make_evaluation(context);
   context.workers().grow_scratch(std::max(training->trainer->scratch_bytes(),
                                           training->evaluation ? training->evaluation->scratch_bytes() : 0));

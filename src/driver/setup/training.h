@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "driver/setup/run_context.h"
+#include "io/run_lock.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
 #include "session/run_status.h"
@@ -25,8 +26,9 @@ struct TrainingStart {
   FoundCheckpoint found;             ///< where the run continues
   std::vector<std::int64_t> record;  ///< steps to record (--record)
   std::optional<JobEnd> job_end;
-  RunStatus* status = nullptr;  ///< null on ranks other than the chief
-  bool quiet = false;           ///< no progress
+  RunStatus* status = nullptr;    ///< null on ranks other than the chief
+  const RunLock* lock = nullptr;  ///< likewise
+  bool quiet = false;             ///< no progress
 };
 
 /// Each part uses those before it.
@@ -36,6 +38,7 @@ struct Training {
   std::unique_ptr<Optimizer> optimizer;
   Saver saver;
   RunReports reports;
+  std::unique_ptr<RunSchedules> schedules = {};
   std::unique_ptr<Trainer> trainer = {};
   std::unique_ptr<Evaluation> evaluation = {};  ///< null: there is no evaluation set
   std::unique_ptr<MonitoredSession> session = {};

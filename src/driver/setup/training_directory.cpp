@@ -6,6 +6,8 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "driver/setup/run_changes.h"
+#include "driver/setup/training_check.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "session/run_vocabulary.h"
@@ -44,6 +46,7 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
         world,
         [&] {
           if (world.rank() != 0) return;
+          check_run_directory(run_dir);
           std::error_code failed;
           std::filesystem::create_directories(run_dir, failed);
           if (failed)
@@ -67,14 +70,16 @@ FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const C
   });
 }
 
-void write_run_description(RunContext& context, const std::string& run_dir, bool resumed) {
+void write_run_description(RunContext& context, const std::string& run_dir, bool resumed, int job) {
   shared([&] {
     agree(
         context.world(),
         [&] {
           if (!context.is_chief()) return;
           if (resumed) check_vocabulary(run_dir, context.train_data());
-          write_file_atomically(run_dir + "/config.yaml", resolved_config_text(context.config()));
+          const std::string text = resolved_config_text(context.config());
+          keep_job_config(run_dir, job, text);
+          write_file_atomically(run_dir + "/config.yaml", text);
           keep_vocabulary(run_dir, context.train_data());
         },
         "writing config.yaml and the vocabulary");

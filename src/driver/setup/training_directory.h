@@ -23,8 +23,8 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
 FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const Config& config,
                                      const std::string& run_dir);
 
-/// The chief writes config.yaml and the vocabulary of a text; in a resumed run it checks that the vocabulary
-/// is the same. All ranks.
-void write_run_description(RunContext& context, const std::string& run_dir, bool resumed);
+/// The chief writes config.yaml, a copy of it for job number `job`, and the vocabulary of a text; in a
+/// resumed run it checks that the vocabulary is the same. All ranks.
+void write_run_description(RunContext& context, const std::string& run_dir, bool resumed, int job);
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "driver/launch.h"
 #include "driver/setup/gpu_module.h"
 #include "driver/setup/widened_products.h"
+#include "train/one_value_statistics.h"
 
 namespace lockstep {
 
@@ -39,10 +40,15 @@ void log_machine(RunContext& context, const Trainer& trainer) {
 
 void log_run(RunContext& context, const Training& training) {
   const Trainer& trainer = *training.trainer;
-  log_info("{} parameters, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
-           context.model().variables->num_parameters(), context.train_data().size(),
+  const std::int64_t frozen = context.model().variables->num_frozen_parameters();
+  log_info("{} parameters{}, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
+           context.model().variables->num_parameters(),
+           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().size(),
            training.plan.spec().batch_size, counted(context.shards(), "shard"),
            training.session->context().run_dir());
+  if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
+      !warning.empty())
+    log_warning("{}", warning);
   if (trainer.global_step() > 0)
     log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
              trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.found.path);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/philox.h"
+#include "core/sizes.h"
 #include "model/layer_table.h"
 #include "model/layers/lengths.h"
 #include "model/layers/projection.h"
@@ -14,8 +15,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, ">= 1", "width of the output, and of all heads together"},
-    {"heads", ParamType::integer, "1", ">= 1", "number of heads; units is a multiple of it"},
+    {"units", ParamType::integer, kRequired, "[1, 16777216]",
+     "width of the output, and of all heads together"},
+    {"heads", ParamType::integer, "1", "[1, 65536]", "number of heads; units is a multiple of it"},
     {"causal", ParamType::boolean, "false", "", "a position attends only to itself and to earlier positions"},
     {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
     {"dropout", ParamType::real, "0", "[0, 1)",
@@ -86,6 +88,10 @@ class Attention final : public Layer {
       into_ = Projection(query[0], query[1], 3 * units_, bias_);
     }
     output_ = Projection(query[0], units_, units_, bias_);
+    const std::int64_t scores[] = {shape_.heads, query[0], memory[0]};
+    LOCKSTEP_REQUIRE(product_up_to(kMaxElements, scores), ErrorKind::config,
+                     "layer {}: the scores of {} heads x {} x {} steps would take {} per sample", name(),
+                     shape_.heads, query[0], memory[0], size_text(product_in_double(scores) * sizeof(float)));
     const double keys = static_cast<double>(shape_.keys) * (causal_ ? 0.5 : 1.0);
     flops_ = 2.0 * static_cast<double>(units_) *
              (static_cast<double>(query.num_elements() * (crosses() ? 1 : 3)) +

@@ -12,6 +12,10 @@
 //   dx = gamma / std * (g - sum g / N - xhat * sum g xhat / N).
 //
 // The moving variance is the unbiased variance of the whole batch, of all groups together.
+//
+// Frozen, the layer is a function of each value: it normalises with the moving statistics in training too,
+//   dx = gamma / std * g,
+// does not change them, and needs no sums.
 #include "core/buffer.h"
 #include "model/collective_layer.h"
 #include "model/layer_table.h"
@@ -22,8 +26,8 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"momentum", ParamType::real, "0.99", "[0, 1)", "moving = momentum * moving + (1 - momentum) * batch"},
-    {"epsilon", ParamType::real, "0.001", "> 0", "added to the variance"},
-    {"group", ParamType::integer, "0", ">= 0",
+    {"epsilon", ParamType::real, "0.001", "(0, 1e6]", "added to the variance"},
+    {"group", ParamType::integer, "0", "[0, 65536]",
      "microshards that are normalised together. 0: all of them, on all ranks; 1: each one separately; n: n "
      "consecutive ones"},
     {"center", ParamType::boolean, "true", "", "learn beta"},
@@ -65,12 +69,17 @@ class BatchNorm final : public CollectiveLayer {
     if (center_) beta_ = variables.declare(name() + "/beta", shape, make_initializer("zeros"));
     moving_mean_ = variables.declare(name() + "/moving_mean", shape, make_initializer("zeros"), false);
     moving_variance_ = variables.declare(name() + "/moving_variance", shape, make_initializer("ones"), false);
+    fixed_ = variables[moving_mean_].frozen;
+    LOCKSTEP_REQUIRE(fixed_ == variables[moving_variance_].frozen, ErrorKind::config,
+                     "layer {}: only one of moving_mean and moving_variance is frozen; freeze both, as with "
+                     "'{}/moving_*', or none",
+                     name(), name());
   }
 
   LayerMemory prepare(const PrepareContext& context) override {
-    if (!context.training) {
-      inference_ = Coefficients(context.device, channels_);
-      return {};
+    if (!context.training || fixed_) {
+      if (inference_.mean == nullptr) inference_ = Coefficients(context.device, channels_);
+      return {.saved_bytes = context.training ? static_cast<std::size_t>(2 * channels_) * sizeof(double) : 0};
     }
     const int groups = group_ == 0 ? 1 : context.shards / group_;
     groups_.clear();
@@ -81,6 +90,7 @@ class BatchNorm final : public CollectiveLayer {
     return {};
   }
 
+  bool synchronises() const override { return !fixed_; }
   CollectiveTraits collective_traits() const override {
     return {.group_size = group_,
             .forward = {.width = 1 + 2 * channels_, .merge = Merge::moments},
@@ -109,19 +119,20 @@ class BatchNorm final : public CollectiveLayer {
   }
 
   void forward(const Pass& pass) override {
-    const Coefficients& k = pass.training ? group_of(pass.shard) : inference_;
-    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.scale, k.shift,
-                                residual_ ? pass.inputs[1] : ConstData(), relu_, pass.outputs[0]);
+    const Coefficients& k = pass.training ? coefficients(pass) : inference_;
+    pass.kernels.norm.normalize(pass.lane, pass.n * positions_, channels_, pass.inputs[0], k.mean, k.scale,
+                                k.shift, residual_ ? pass.inputs[1] : ConstData(), relu_, pass.outputs[0]);
   }
 
   void refresh_weights(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                        bool training) override {
-    if (training) return;
+    if (training && !fixed_) return;
     kernels.norm.inference_coefficients(lane, channels_, variables.value(moving_mean_),
                                         variables.value(moving_variance_), epsilon_, gamma(variables),
                                         beta(variables), inference_.kernel_view());
   }
 
+  /// Writes the sums to `leaf`, the masked gradient, and the gradients of beta and gamma.
   void backward_local(const Pass& pass, double* leaf) override {
     const NormKernels& norm = pass.kernels.norm;
     double* sum_g = leaf;
@@ -129,8 +140,8 @@ class BatchNorm final : public CollectiveLayer {
     norm.backward_sums(pass.lane, pass.n * positions_, channels_, gradient(pass), masked_gradient(pass),
                        sum_g, sum_gx);
     if (pass.n == 0) return;
-    if (center_) norm.to_float(pass.lane, channels_, sum_g, pass.gradient(beta_));
-    if (scale_) norm.to_float(pass.lane, channels_, sum_gx, pass.gradient(gamma_));
+    if (wants_beta(pass)) norm.to_float(pass.lane, channels_, sum_g, pass.gradient(beta_));
+    if (wants_gamma(pass)) norm.to_float(pass.lane, channels_, sum_gx, pass.gradient(gamma_));
   }
 
   void backward_reduced(const Reduced& reduced) override {
@@ -142,17 +153,20 @@ class BatchNorm final : public CollectiveLayer {
   }
 
   void backward(const Pass& pass) override {
-    const Coefficients& k = group_of(pass.shard);
+    const bool sums =
+        !fixed_ || wants_beta(pass) || wants_gamma(pass) || (residual_ && pass.dx[1] != nullptr);
+    if (fixed_ && sums) backward_local(pass, static_cast<double*>(pass.saved));
+    const Coefficients& k = coefficients(pass);
     NormKernels::Gradient g = gradient(pass);
-    if (const Data masked = masked_gradient(pass)) {  // written by backward_local
+    if (const Data masked = masked_gradient(pass); sums && masked != nullptr) {  // written by backward_local
       g.dy = masked;
       g.dy2 = nullptr;
       g.y = nullptr;
       g.mask_from_x = false;
     }
-    if (pass.dx[0] != nullptr)
-      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, k.a, k.b, k.d,
-                                       pass.dx[0]);
+    if (pass.dx[0] != nullptr)  // b and d stay 0 where the statistics are fixed
+      pass.kernels.norm.backward_apply(pass.lane, pass.n * positions_, channels_, g, fixed_ ? k.scale : k.a,
+                                       k.b, k.d, pass.dx[0]);
   }
 
   bool fuse(Fusible operation) override {
@@ -162,29 +176,31 @@ class BatchNorm final : public CollectiveLayer {
   }
 
  private:
-  /// The coefficients of one group per channel, on the device: y = x * scale + shift and
-  /// dx = a g + b (x - mean) + d.
+  /// The coefficients of one group per channel, on the device: y = (x - mean) * scale + shift and
+  /// dx = a g + b (x - mean) + d. shift and d account for the rounding of the mean.
   struct Coefficients {
     Coefficients() = default;
     Coefficients(Device& device, int channels)
-        : memory(device, static_cast<std::size_t>(padded(channels)) * (7 * sizeof(float) + sizeof(double)) +
-                             sizeof(double)) {
+        : memory(device,
+                 static_cast<std::size_t>(padded(channels)) * (7 * sizeof(float) + 2 * sizeof(double)) +
+                     sizeof(double)) {
       const std::int64_t step = padded(channels);
       float* next = memory.as<float>().data();
       for (float** values : {&mean, &inverse_std, &scale, &shift, &a, &b, &d}) {
         *values = next;
         next += step;
       }
-      precise_inverse_std = reinterpret_cast<double*>(next);
+      mean_rest = reinterpret_cast<double*>(next);
+      precise_inverse_std = mean_rest + step;
       count = precise_inverse_std + step;
     }
     NormKernels::Coefficients kernel_view() const {
-      return {mean, inverse_std, scale, shift, precise_inverse_std, count};
+      return {mean, inverse_std, scale, shift, mean_rest, precise_inverse_std, count};
     }
 
     float *mean = nullptr, *inverse_std = nullptr, *scale = nullptr, *shift = nullptr;
     float *a = nullptr, *b = nullptr, *d = nullptr;
-    double *precise_inverse_std = nullptr, *count = nullptr;
+    double *mean_rest = nullptr, *precise_inverse_std = nullptr, *count = nullptr;
     Buffer memory;
 
    private:
@@ -198,12 +214,16 @@ class BatchNorm final : public CollectiveLayer {
   const float* beta(const VariableStore& variables) const {
     return center_ ? variables.value(beta_) : nullptr;
   }
-  const Coefficients& group_of(int shard) const {
-    return groups_[static_cast<std::size_t>(group_ == 0 ? 0 : shard / group_)];
+  /// In training.
+  const Coefficients& coefficients(const Pass& pass) const {
+    if (fixed_) return inference_;
+    return groups_[static_cast<std::size_t>(group_ == 0 ? 0 : pass.shard / group_)];
   }
+  bool wants_gamma(const Pass& pass) const { return scale_ && pass.wants(gamma_); }
+  bool wants_beta(const Pass& pass) const { return center_ && pass.wants(beta_); }
 
   NormKernels::Gradient gradient(const Pass& pass) const {
-    const Coefficients& k = group_of(pass.shard);
+    const Coefficients& k = coefficients(pass);
     return {.dy = pass.dy[0],
             .dy2 = pass.dy2[0],
             .y = relu_ && residual_ ? ConstData(pass.outputs[0]) : ConstData(),
@@ -212,6 +232,7 @@ class BatchNorm final : public CollectiveLayer {
             .scale = k.scale,
             .shift = k.shift,
             .mean = k.mean,
+            .mean_rest = k.mean_rest,
             .inverse_std = k.inverse_std};
   }
   /// Where backward_local() writes the masked sum of the gradient's contributions, or null: it is the
@@ -224,6 +245,7 @@ class BatchNorm final : public CollectiveLayer {
   double momentum_, epsilon_;
   int group_;
   bool center_, scale_, relu_ = false, residual_ = false;
+  bool fixed_ = false;  ///< the statistics are frozen
   std::shared_ptr<const Initializer> gamma_initializer_;
   int channels_ = 0;
   std::int64_t positions_ = 0;

@@ -3,6 +3,7 @@
 //
 // constant: the same numbers for every sample. It has no inputs.
 #include "core/buffer.h"
+#include "core/sizes.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
@@ -10,10 +11,13 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"value", ParamType::reals, kRequired, "",
+    {"value", ParamType::reals, kRequired, "[-1e30, 1e30]",
      "one number for all elements, or all of them, the last axis innermost"},
-    {"shape", ParamType::integers, "[1]", ">= 1", "the extents of its output"},
+    {"shape", ParamType::integers, "[1]", "[1, 16777216]", "the extents of its output"},
 };
+
+/// The values are in the configuration, or all alike.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
 
 class Constant final : public Layer {
  public:
@@ -22,6 +26,9 @@ class Constant final : public Layer {
     if (extents.empty() || extents.size() >= static_cast<std::size_t>(Shape::kMaxRank))
       throw p.error("shape", fmt::format("{} axes", extents.size()),
                     fmt::format("A sample has 1 to {} axes.", Shape::kMaxRank - 1));
+    if (!product_up_to(kMostElements, extents))
+      throw p.error("shape", fmt::format("{} elements", fmt::join(extents, " x ")),
+                    fmt::format("A constant has at most {} elements.", kMostElements));
     shape_ = Shape(extents);
     for (double value : p.reals("value")) values_.push_back(static_cast<float>(value));
     const auto elements = static_cast<std::size_t>(shape_.num_elements());

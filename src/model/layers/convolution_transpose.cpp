@@ -12,14 +12,14 @@ namespace {
 
 // clang-format off: one table per number of axes, line by line the same
 #define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                              \
-  {"filters", ParamType::integer, kRequired, ">= 1", "number of output channels"},                        \
-      {"kernel", ParamType::integers, kRequired, "", window},                                             \
-      {"stride", ParamType::integers, "1", "", "factor by which the output is larger"},                   \
+  {"filters", ParamType::integer, kRequired, "[1, 16777216]", "number of output channels"},               \
+      {"kernel", ParamType::integers, kRequired, "[1, 65536]", window},                                   \
+      {"stride", ParamType::integers, "1", "[1, 65536]", "factor by which the output is larger"},         \
       {"padding", ParamType::node, "same", "", "same, valid or " padding ": what is cut off the output"}, \
-      {"output_padding", ParamType::integers, "0", "",                                                    \
+      {"output_padding", ParamType::integers, "0", "[0, 65536]",                                          \
        "more elements at the end of each axis; less than the stride"},                                    \
-      {"dilation", ParamType::integers, "1", "", "distance between the window's elements"},               \
-      {"groups", ParamType::integer, "1", ">= 1", "channel groups"},                                      \
+      {"dilation", ParamType::integers, "1", "[1, 65536]", "distance between the window's elements"},     \
+      {"groups", ParamType::integer, "1", "[1, 16777216]", "channel groups"},                             \
       {"bias", ParamType::boolean, "true", "", "add a bias; not needed before a batch_norm"},             \
       {"kernel_initializer", ParamType::node, "he_normal", "",                                            \
        "initial kernel (" layout " x filters / groups x in)"},                                            \

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, ">= 1", "number of outputs"},
+    {"units", ParamType::integer, kRequired, "[1, 16777216]", "number of outputs"},
     {"bias", ParamType::boolean, "true", "", "add a bias"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernel (in x units)"},
     {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
 constexpr ParamSpec kTable[] = {
-    {"rows", ParamType::integer, kRequired, ">= 1", "rows of the table: ids are 0 to rows - 1"},
-    {"units", ParamType::integer, kRequired, ">= 1", "numbers per row"},
-    {"padding_index", ParamType::integer, "null", ">= 0 or null",
+    {"rows", ParamType::integer, kRequired, "[1, 2147483647]", "rows of the table: ids are 0 to rows - 1"},
+    {"units", ParamType::integer, kRequired, "[1, 16777216]", "numbers per row"},
+    {"padding_index", ParamType::integer, "null", "[0, 2147483646] or null",
      "id whose output is zero; its row gets no gradient"},
     {"initializer", ParamType::node, "uniform", "", "initial table"},
 };
@@ -81,6 +81,8 @@ class Embedding final : public Layer {
   void backward(const Pass& pass) override {
     const EmbeddingKernels& kernels = pass.kernels.embedding;
     const std::int64_t positions = pass.n * positions_;
+    if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, positions, pass.dx[0]);
+    if (!pass.wants(table_id_)) return;
     const SparseRows* sparse = pass.sparse_gradient(table_id_);
     TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
     if (sparse != nullptr) touched = touched.with(sparse->rows, sparse->count);
@@ -93,7 +95,6 @@ class Embedding final : public Layer {
       pass.kernels.elementwise.zero(pass.lane, rows_ * units_, gradient);
       kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, gradient);
     }
-    if (pass.dx[0] != nullptr) pass.kernels.elementwise.zero(pass.lane, positions, pass.dx[0]);
   }
 
  private:

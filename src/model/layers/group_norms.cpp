@@ -11,13 +11,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", "> 0", "added to the variance"};
+constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", "(0, 1e6]", "added to the variance"};
 constexpr ParamSpec kCenter = {"center", ParamType::boolean, "true", "", "learn beta"};
 constexpr ParamSpec kScale = {"scale", ParamType::boolean, "true", "", "learn gamma"};
 constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"};
 
 constexpr ParamSpec kLayerTable[] = {
-    {"axis", ParamType::integer, "-1", "",
+    {"axis", ParamType::integer, "-1", "[-8, 7]",
      "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"},
     kEpsilon,
     kCenter,
@@ -25,7 +25,7 @@ constexpr ParamSpec kLayerTable[] = {
     kGamma,
 };
 constexpr ParamSpec kGroupTable[] = {
-    {"groups", ParamType::integer, "32", ">= 1",
+    {"groups", ParamType::integer, "32", "[1, 16777216]",
      "number of groups of channels; a divisor of the number of channels"},
     kEpsilon,
     kCenter,
@@ -75,8 +75,8 @@ class GroupNormLayer : public Layer {
   void backward(const Pass& pass) final {
     pass.kernels.group_norm.backward(pass.lane, of_samples(pass.n), pass.inputs[0], pass.dy[0], gamma(pass),
                                      static_cast<const float*>(pass.saved), pass.dx[0],
-                                     scale_ ? pass.gradient(gamma_) : nullptr,
-                                     center_ ? pass.gradient(beta_) : nullptr);
+                                     scale_ && pass.wants(gamma_) ? pass.gradient(gamma_) : nullptr,
+                                     center_ && pass.wants(beta_) ? pass.gradient(beta_) : nullptr);
   }
 
  protected:

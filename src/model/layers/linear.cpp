@@ -45,13 +45,14 @@ void LinearLayer::backward(const Pass& pass) {
   const std::int64_t channels = output_shape().last();
   const std::int64_t rows = pass.n * output_shape().num_elements() / channels;
   const Data g = pass.dy[0];
-  if (bias_)
+  if (bias_ && pass.wants(bias_id_))
     pass.kernels.elementwise.mask_and_sum_rows(pass.lane, rows, channels, g,
                                                relu_ ? pass.outputs[0] : nullptr, relu_ ? g : nullptr,
                                                pass.gradient(bias_id_));
   else if (relu_)
     pass.kernels.elementwise.relu_backward(pass.lane, rows * channels, g, pass.outputs[0], g);
-  made.primitive->backward_weights(pass.lane, pass.inputs[0], g, pass.gradient(kernel_id_));
+  if (pass.wants(kernel_id_))
+    made.primitive->backward_weights(pass.lane, pass.inputs[0], g, pass.gradient(kernel_id_));
   if (pass.dx[0] != nullptr)
     made.primitive->backward_data(pass.lane, g, pass.value(kernel_id_), packs_[made.pack], pass.dx[0]);
 }

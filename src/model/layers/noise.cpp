@@ -11,19 +11,20 @@
 #include "core/philox.h"
 #include "model/layer_table.h"
 #include "model/layers/axes.h"
+#include "model/scheduled_layer.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr ParamSpec kDropoutTable[] = {
-    {"rate", ParamType::real, kRequired, "[0, 1)",
+    {"rate", ParamType::node, kRequired, kScheduledShare,
      "fraction of the elements set to zero; the others are divided by 1 - rate"}};
 constexpr ParamSpec kSpatialTable[] = {
-    {"rate", ParamType::real, kRequired, "[0, 1)",
+    {"rate", ParamType::node, kRequired, kScheduledShare,
      "fraction of the channels set to zero; the others are divided by 1 - rate"}};
 constexpr ParamSpec kNoiseTable[] = {
-    {"stddev", ParamType::real, kRequired, ">= 0", "standard deviation of the noise"}};
+    {"stddev", ParamType::real, kRequired, "[0, 1e30]", "standard deviation of the noise"}};
 
 void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, ConstData x, float rate,
                    Data y) {
@@ -33,15 +34,15 @@ void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, 
 }
 
 /// Inverted dropout (Srivastava et al. 2014).
-class Dropout final : public Layer {
+class Dropout final : public Layer, public ScheduledLayer {
  public:
-  Dropout(std::string name, const Params& p)
-      : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
+  Dropout(std::string name, const Params& p) : Layer(std::move(name)), rate_(p, "rate", kScheduledShare) {}
+  std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
     return {.kind = "dropout",
             .inputs = TypeRule::first_input,
             .outputs = TypeRule::first_input,
-            .view = rate_ == 0.0F ? View::always : View::in_inference,
+            .view = rate_.is_zero() ? View::always : View::in_inference,
             .backward_reads_input = false};
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
@@ -50,28 +51,29 @@ class Dropout final : public Layer {
     return {inputs[0]};
   }
   void forward(const Pass& pass) override {
-    apply_dropout(*this, pass, elements_, pass.inputs[0], rate_, pass.outputs[0]);
+    apply_dropout(*this, pass, elements_, pass.inputs[0], rate_.value(), pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
-    if (pass.dx[0] != nullptr) apply_dropout(*this, pass, elements_, pass.dy[0], rate_, pass.dx[0]);
+    if (pass.dx[0] != nullptr) apply_dropout(*this, pass, elements_, pass.dy[0], rate_.value(), pass.dx[0]);
   }
 
  private:
-  float rate_;
+  LayerNumber rate_;
   std::int64_t elements_ = 0;
 };
 
 /// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280). The mask of a sample is that of dropout
 /// with one number per channel. NaN stays NaN even in dropped channels.
-class SpatialDropout final : public Layer {
+class SpatialDropout final : public Layer, public ScheduledLayer {
  public:
   SpatialDropout(std::string name, const Params& p)
-      : Layer(std::move(name)), rate_(static_cast<float>(p.real("rate"))) {}
+      : Layer(std::move(name)), rate_(p, "rate", kScheduledShare) {}
+  std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
     return {.kind = "spatial_dropout",
             .inputs = TypeRule::first_input,
             .outputs = TypeRule::first_input,
-            .view = rate_ == 0.0F ? View::always : View::in_inference,
+            .view = rate_.is_zero() ? View::always : View::in_inference,
             .backward_reads_input = false};
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
@@ -91,7 +93,7 @@ class SpatialDropout final : public Layer {
     return {.saved_bytes = ones_.size_bytes()};
   }
   void forward(const Pass& pass) override {
-    apply_dropout(*this, pass, channels_, ones_.as<float>().data(), rate_, factors(pass));
+    apply_dropout(*this, pass, channels_, ones_.as<float>().data(), rate_.value(), factors(pass));
     multiply(pass, pass.inputs[0], pass.outputs[0]);
   }
   void backward(const Pass& pass) override {
@@ -103,7 +105,7 @@ class SpatialDropout final : public Layer {
   void multiply(const Pass& pass, ConstData x, Data y) const {
     pass.kernels.broadcast.multiply(pass.lane, {pass.n, positions_, channels_}, x, factors(pass), y);
   }
-  float rate_;
+  LayerNumber rate_;
   std::int64_t positions_ = 0, channels_ = 0;
   Buffer ones_;
 };

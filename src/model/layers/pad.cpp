@@ -14,13 +14,16 @@ constexpr ParamSpec kPadTable[] = {
     {"padding", ParamType::node, kRequired, "",
      "elements before and after each axis: [before, after], [top, bottom, left, right] or "
      "[front, back, top, bottom, left, right]"},
-    {"value", ParamType::real, "0", "", "value of the added elements"},
+    {"value", ParamType::real, "0", "[-1e30, 1e30]", "value of the added elements"},
 };
 constexpr ParamSpec kCropTable[] = {
     {"cropping", ParamType::node, kRequired, "",
      "elements to remove before and after each axis: [before, after], [top, bottom, left, right] or [front, "
      "back, top, bottom, left, right]"},
 };
+
+/// On a side; sums of two do not overflow.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
 class MarginLayer final : public Layer {
  public:
@@ -35,7 +38,7 @@ class MarginLayer final : public Layer {
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     const int axes = spatial_axes(inputs, 1, 3, kind(), name());
-    const Margins sides = margins(sides_, axes, name(), pads_ ? "padding" : "cropping");
+    const Margins sides = margins(sides_, axes, name(), pads_ ? "padding" : "cropping", kMostElements);
     const Extents in = spatial_extents(inputs[0]);
     Extents out{};
     for (std::size_t i = 0; i < in.size(); ++i) {

@@ -12,12 +12,13 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"window", ParamType::integers, "2", "", "window: one number, or one per axis: [height, width]"},
-    {"stride", ParamType::integers, "null", "", "step of the window; the default is the window"},
+    {"window", ParamType::integers, "2", "[1, 65536]",
+     "window: one number, or one per axis: [height, width]"},
+    {"stride", ParamType::integers, "null", "[1, 65536] or null",
+     "step of the window; the default is the window"},
     {"padding", ParamType::node, "valid", "",
      "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
-     "maximum "
-     "and not counted in a mean"},
+     "maximum and not counted in a mean"},
 };
 
 /// Windows over one to three spatial axes, by the rank of the input. The global form, which has no options,

@@ -63,23 +63,20 @@ class PositionalEmbedding final : public Layer {
       context.device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
       return buffer;
     };
-    if (ones_.data() != nullptr) return {};
-    ones_ = upload(std::vector<float>(static_cast<std::size_t>(shape_.num_elements()), 1.0F));
-    if (!learned_) sinusoids_ = upload(sinusoids(shape_[0], shape_[1]));
+    if (!learned_ && sinusoids_.data() == nullptr) sinusoids_ = upload(sinusoids(shape_[0], shape_[1]));
     return {};
   }
 
   void forward(const Pass& pass) override {
     const float* table = learned_ ? pass.value(table_id_) : static_cast<const float*>(sinusoids_.data());
-    // Every sample is one row of the matrix: y = x * 1 + table.
-    pass.kernels.norm.normalize(pass.lane, pass.n, shape_.num_elements(), pass.inputs[0],
-                                static_cast<const float*>(ones_.data()), table, nullptr, false,
-                                pass.outputs[0]);
+    // Every sample is one row of the matrix: y = (x - 0) * 1 + table.
+    pass.kernels.norm.normalize(pass.lane, pass.n, shape_.num_elements(), pass.inputs[0], nullptr, nullptr,
+                                table, nullptr, false, pass.outputs[0]);
   }
 
   void backward(const Pass& pass) override {
     const std::int64_t elements = shape_.num_elements();
-    if (learned_)
+    if (learned_ && pass.wants(table_id_))
       pass.kernels.elementwise.mask_and_sum_rows(pass.lane, pass.n, elements, pass.dy[0], nullptr, nullptr,
                                                  pass.gradient(table_id_));
     if (pass.dx[0] != nullptr)
@@ -91,7 +88,7 @@ class PositionalEmbedding final : public Layer {
   std::shared_ptr<const Initializer> initializer_;
   Shape shape_;
   VariableId table_id_ = VariableId::none;
-  Buffer ones_, sinusoids_;
+  Buffer sinusoids_;
 };
 
 }  // namespace

@@ -46,11 +46,11 @@ void Projection::forward(const Pass& pass, const Lane& lane, ConstData x, Data y
 }
 
 void Projection::backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy, Data dx) const {
-  if (bias_)
+  if (bias_ && pass.wants(bias_id_))
     pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * positions_, out_, dy, nullptr, nullptr,
                                                pass.gradient(bias_id_));
   const Sized& made = sized(pass);
-  made.primitive->backward_weights(lane, x, dy, pass.gradient(kernel_id_));
+  if (pass.wants(kernel_id_)) made.primitive->backward_weights(lane, x, dy, pass.gradient(kernel_id_));
   if (dx != nullptr) made.primitive->backward_data(lane, dy, pass.value(kernel_id_), packs_[made.pack], dx);
 }
 

@@ -21,8 +21,9 @@ namespace lockstep {
 
 /// The options that lstm and gru share. Their own options follow these.
 inline constexpr ParamSpec kRecurrentOptions[] = {
-    {"units", ParamType::integer, kRequired, ">= 1", "size of the state, and of a direction's output"},
-    {"layers", ParamType::integer, "1", ">= 1",
+    {"units", ParamType::integer, kRequired, "[1, 16777216]",
+     "size of the state, and of a direction's output"},
+    {"layers", ParamType::integer, "1", "[1, 1000]",
      "number of stacked layers; each reads the outputs of the one before"},
     {"bidirectional", ParamType::boolean, "false", "",
      "adds a second direction, from the end to the start; outputs are side by side, forward first"},

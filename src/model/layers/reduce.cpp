@@ -14,7 +14,7 @@ namespace {
 
 constexpr ParamSpec kTable[] = {
     {"operation", ParamType::string, kRequired, "mean|max|sum", "what is computed"},
-    {"axes", ParamType::integers, "[]", "", "axes to reduce; an empty list: all of them"},
+    {"axes", ParamType::integers, "[]", "[-8, 7]", "axes to reduce; an empty list: all of them"},
     {"keep_dims", ParamType::boolean, "false", "", "keep the reduced axes, with an extent of 1"},
 };
 

@@ -18,9 +18,9 @@ namespace {
 constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
 constexpr ParamSpec kClasses = {
-    "classes", ParamType::integer, kRequired, ">= 2",
+    "classes", ParamType::integer, kRequired, "[2, 2147483647]",
     "number of classes; for the log-uniform sampler in decreasing order of frequency"};
-constexpr ParamSpec kSampled = {"sampled", ParamType::integer, kRequired, ">= 1",
+constexpr ParamSpec kSampled = {"sampled", ParamType::integer, kRequired, "[1, 16777216]",
                                 "distinct classes drawn for a global batch; at most half of all"};
 constexpr ParamSpec kSubtract = {"subtract_log_q", ParamType::boolean, "true", "",
                                  "subtract the logarithm of a class's expected count from its logit"};
@@ -50,10 +50,11 @@ constexpr ParamSpec kSampledSoftmaxTable[] = {
 };
 constexpr ParamSpec kNegativeSamplingTable[] = {
     kClasses,
-    {"negatives", ParamType::integer, "5", ">= 1", "classes drawn for each sample, with repetitions"},
+    {"negatives", ParamType::integer, "5", "[1, 65536]", "classes drawn for each sample, with repetitions"},
     {"counts", ParamType::string, "null", "",
      "file with a line `word<tab>count` per class, such as vocabulary.txt; null: log-uniform"},
-    {"power", ParamType::real, "0.75", "> 0", "the probability of a class is proportional to count^power"},
+    {"power", ParamType::real, "0.75", "(0, 10]",
+     "the probability of a class is proportional to count^power"},
     {"bias", ParamType::boolean, "false", "", "each class has a bias"},
     kWeights,
     kBiases,
@@ -194,6 +195,8 @@ class SampledLossLayer final : public Layer {
                         true, pass.dx[0]);
     if (pass.dx[1] != nullptr) elementwise.zero(lane, wanted, pass.dx[1]);
 
+    const bool wants_biases = bias_ && pass.wants(biases_id_);
+    if (!pass.wants(weights_id_) && !wants_biases) return;
     const EmbeddingKernels& embedding = pass.kernels.embedding;
     const SparseRows* sparse = pass.sparse_gradient(weights_id_);
     TouchedRows touched = TouchedRows::carve(parts.touched, drawn + wanted);
@@ -201,12 +204,12 @@ class SampledLossLayer final : public Layer {
     embedding.group_by_row(lane, drawn + wanted, classes_, kept.ids, -1, lane.scratch, touched);
     if (sparse != nullptr) {
       embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, false, sparse->values);
-    } else {
+    } else if (pass.wants(weights_id_)) {
       elementwise.zero(lane, classes_ * units_, pass.gradient(weights_id_));
       embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, true,
                            pass.gradient(weights_id_));
     }
-    if (!bias_) return;
+    if (!wants_biases) return;
     elementwise.zero(lane, classes_, pass.gradient(biases_id_));
     embedding.accumulate(lane, drawn + wanted, 1, touched, parts.values, true, pass.gradient(biases_id_));
   }

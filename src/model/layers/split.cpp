@@ -11,9 +11,10 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"axis", ParamType::integer, "-1", "", "along which it is cut"},
-    {"parts", ParamType::integer, "null", ">= 1", "number of equal parts"},
-    {"sizes", ParamType::integers, "null", ">= 1", "the extents of the parts, instead of `parts`"},
+    {"axis", ParamType::integer, "-1", "[-8, 7]", "along which it is cut"},
+    {"parts", ParamType::integer, "null", "[1, 65536] or null", "number of equal parts"},
+    {"sizes", ParamType::integers, "null", "[1, 1e12] or null",
+     "the extents of the parts, instead of `parts`"},
 };
 
 class Split final : public MoveLayer {

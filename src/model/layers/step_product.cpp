@@ -75,18 +75,21 @@ void StepProduct::one_step_backward(const Pass& pass, const Lane& lane, ConstDat
 void StepProduct::all_steps_backward(const Pass& pass, const Lane& lane, ConstData x, ConstData dy,
                                      Data dx) const {
   const Sized& made = sized(pass);
-  made.all->backward_weights(lane, x, dy, pass.gradient(kernel_));
-  pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
-                                             pass.gradient(bias_));
+  if (pass.wants(kernel_)) made.all->backward_weights(lane, x, dy, pass.gradient(kernel_));
+  if (pass.wants(bias_))
+    pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
+                                               pass.gradient(bias_));
   if (dx != nullptr) made.all->backward_data(lane, dy, pass.value(kernel_), packs_[made.all_pack], dx);
 }
 
 void StepProduct::recurrent_bias_gradient(const Pass& pass, const Lane& lane, ConstData dy) const {
-  pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
-                                             pass.gradient(recurrent_bias_));
+  if (pass.wants(recurrent_bias_))
+    pass.kernels.elementwise.mask_and_sum_rows(lane, pass.n * o_.steps, o_.width, dy, nullptr, nullptr,
+                                               pass.gradient(recurrent_bias_));
 }
 
 void StepProduct::recurrent_gradient(const Pass& pass, const Lane& lane, ConstData h, ConstData dy) const {
+  if (!pass.wants(kernel_)) return;
   const Sized& made = sized(pass);
   float* gradient = pass.gradient(kernel_) + o_.in * o_.width;
   if (made.gradient == nullptr)

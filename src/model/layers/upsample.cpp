@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"factor", ParamType::integers, "2", "",
+    {"factor", ParamType::integers, "2", "[1, 65536]",
      "factor by which each axis becomes longer: one number, or one per axis"},
     {"method", ParamType::string, "nearest", "nearest|bilinear",
      "repeat elements, or interpolate linearly along height and width"},

@@ -5,6 +5,7 @@
 // are views: they take no memory and are never called.
 #include <algorithm>
 
+#include "core/sizes.h"
 #include "model/layer_table.h"
 #include "model/layers/axes.h"
 
@@ -13,11 +14,11 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kReshapeTable[] = {
-    {"shape", ParamType::integers, kRequired, ">= -1",
+    {"shape", ParamType::integers, kRequired, "[-1, 1e12]",
      "the new extents, without the samples; one may be -1 and is then computed"}};
-constexpr ParamSpec kSqueezeTable[] = {
-    {"axes", ParamType::integers, "[]", "", "axes of extent 1 to remove; none: all that have extent 1"}};
-constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "",
+constexpr ParamSpec kSqueezeTable[] = {{"axes", ParamType::integers, "[]", "[-8, 7]",
+                                        "axes of extent 1 to remove; none: all that have extent 1"}};
+constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "[-8, 7]",
                                        "position of the new axis in the output; -1: after the others"}};
 
 /// A view of its only input.
@@ -75,15 +76,16 @@ class Reshape final : public ViewLayer {
  private:
   Shape shape_of(const Shape& input) override {
     std::vector<std::int64_t> extents = extents_;
-    std::int64_t known = 1;
-    for (std::int64_t extent : extents) known *= extent == -1 ? 1 : extent;
+    std::vector<std::int64_t> given = extents;
+    std::erase(given, -1);
+    const std::int64_t elements = input.num_elements();
+    const std::int64_t known = product_up_to(elements, given).value_or(elements + 1);
     for (std::int64_t& extent : extents)
-      if (extent == -1) extent = input.num_elements() / known;
-    const Shape shape(extents);
-    LOCKSTEP_REQUIRE(shape.num_elements() == input.num_elements(), ErrorKind::config,
-                     "layer {}: the {} elements of its input {} do not fit the shape [{}]", name(),
-                     input.num_elements(), input.to_string(), fmt::join(extents_, ", "));
-    return shape;
+      if (extent == -1) extent = elements / known;
+    LOCKSTEP_REQUIRE(product_up_to(elements, extents) == elements, ErrorKind::config,
+                     "layer {}: the {} elements of its input {} do not fit the shape [{}]", name(), elements,
+                     input.to_string(), fmt::join(extents_, ", "));
+    return Shape(extents);
   }
   std::vector<std::int64_t> extents_;
 };

@@ -9,12 +9,18 @@ namespace lockstep {
 
 namespace {
 
-std::int64_t parsed(const Node& node, std::string_view option) {
+/// oneDNN's time to make a primitive, and the time of a step, grow with padding.
+constexpr std::int64_t kMostPadding = 65536;
+
+std::int64_t parsed(const Node& node, std::string_view option, std::int64_t most) {
   std::int64_t value = -1;
   const char* end = node.text.data() + node.text.size();
   const auto result = std::from_chars(node.text.data(), end, value);
   if (node.kind != Node::Kind::scalar || result.ec != std::errc{} || result.ptr != end || value < 0)
     throw Error(ErrorKind::config, fmt::format("{} must be whole numbers that are not negative", option),
+                node.where);
+  if (value > most)
+    throw Error(ErrorKind::config, fmt::format("{} must be at most {}, but is {}", option, most, value),
                 node.where);
   return value;
 }
@@ -24,7 +30,7 @@ enum class Padding { same, valid, given };
 /// Returns the kind of padding, and sets `before` and `after` of all axes if it is explicit.
 Padding read_padding(WindowAxes& axes, const Node& padding, int count, const std::string& layer) {
   if (padding.kind == Node::Kind::list) {
-    const Margins given = margins(padding, count, layer, "padding");
+    const Margins given = margins(padding, count, layer, "padding", kMostPadding);
     for (std::size_t i = 0; i < axes.size(); ++i) {
       axes[i].before = given.before[i];
       axes[i].after = given.after[i];
@@ -136,15 +142,16 @@ Extents per_axis(const std::vector<std::int64_t>& values, int axes, std::int64_t
   return all;
 }
 
-Margins margins(const Node& list, int axes, const std::string& layer, std::string_view option) {
+Margins margins(const Node& list, int axes, const std::string& layer, std::string_view option,
+                std::int64_t most) {
   LOCKSTEP_REQUIRE(list.kind == Node::Kind::list && list.items.size() == 2 * static_cast<std::size_t>(axes),
                    ErrorKind::config, "{}: layer {}: explicit {} is {}", list.where, layer, option,
                    margin_names(axes));
   Margins result;
   for (std::size_t i = 0; i < static_cast<std::size_t>(axes); ++i) {
     const std::size_t axis = 3 - static_cast<std::size_t>(axes) + i;
-    result.before[axis] = parsed(list.items[2 * i], option);
-    result.after[axis] = parsed(list.items[2 * i + 1], option);
+    result.before[axis] = parsed(list.items[2 * i], option, most);
+    result.after[axis] = parsed(list.items[2 * i + 1], option, most);
   }
   return result;
 }

@@ -52,8 +52,9 @@ Extents per_axis(const std::vector<std::int64_t>& values, int axes, std::int64_t
 struct Margins {
   Extents before{}, after{};
 };
-/// Reads margins from a list of two numbers for each of the `axes`.
-Margins margins(const Node& list, int axes, const std::string& layer, std::string_view option);
+/// Reads margins from a list of two numbers for each of the `axes`, each at most `most`.
+Margins margins(const Node& list, int axes, const std::string& layer, std::string_view option,
+                std::int64_t most);
 
 /// Returns the number of spatial axes of the only input, which must be `least` to `most`. Throws
 /// Error(config) that states what `kind` takes.

@@ -11,7 +11,7 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"activation", ParamType::string, "softmax", "softmax|sigmoid",
      "How outputs become probabilities: softmax over exclusive classes, or sigmoid per class."},
-    {"smooth", ParamType::real, "1", ">= 0",
+    {"smooth", ParamType::real, "1", "[0, 1e30]",
      "Added to numerator and denominator; with 0, an absent class counts 0."},
     kIgnoreIndexOption,
 };

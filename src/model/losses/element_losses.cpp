@@ -98,11 +98,11 @@ std::unique_ptr<Loss> make(const char* kind, ElementLoss term, const Params& par
 
 constexpr ParamSpec kPlainTable[] = {kIgnoreIndexOption};
 constexpr ParamSpec kHuberTable[] = {
-    {"delta", ParamType::real, "1", "> 0", "Error at which the square becomes linear."},
+    {"delta", ParamType::real, "1", "(0, 1e30]", "Error at which the square becomes linear."},
     kIgnoreIndexOption,
 };
 constexpr ParamSpec kSigmoidTable[] = {
-    {"pos_weight", ParamType::reals, "null", ">= 0",
+    {"pos_weight", ParamType::reals, "null", "[0, 1e30]",
      "Factor of the loss of labels that are 1: one for all classes, or one for each."},
     {"classes", ParamType::string, "mean", "mean|sum",
      "How the losses of a position's classes are combined. mean: the mean over all numbers of the output."},
@@ -112,9 +112,9 @@ constexpr ParamSpec kFocalTable[] = {
     {"activation", ParamType::string, "sigmoid", "sigmoid|softmax",
      "sigmoid: independent classes, labels are 0 or 1. softmax: exclusive classes, labels are class "
      "indices."},
-    {"gamma", ParamType::real, "2", ">= 0",
+    {"gamma", ParamType::real, "2", "[0, 1000]",
      "How strongly well-classified samples are down-weighted; 0: not at all."},
-    {"alpha", ParamType::reals, "null", ">= 0",
+    {"alpha", ParamType::reals, "null", "[0, 1e30]",
      "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
      "class, "
      "or one for all. null: all 1."},

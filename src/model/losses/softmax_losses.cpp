@@ -49,7 +49,7 @@ class SoftmaxLoss : public Loss {
     for (std::int64_t i = 0; i < rows; ++i) {
       if (labels.indices != nullptr && labels.indices[i] < 0) continue;
       counts.positions += 1;
-      counts.divisor += weight(labels, i, output.last()) != 0 ? 1 : 0;
+      counts.divisor += !has_zero_weight() || weight(labels, i, output.last()) != 0 ? 1 : 0;
     }
     return counts;
   }
@@ -75,7 +75,10 @@ class SoftmaxLoss : public Loss {
   PredictionKind predictions() const override { return PredictionKind::classes; }
 
  private:
-  bool has_zero_weight() const { return std::ranges::find(weights_, 0.0) != weights_.end(); }
+  /// A class of weight 0 leaves the mean. The alpha of a focal loss is a factor only: it keeps the divisor.
+  bool has_zero_weight() const {
+    return !options_.focal && std::ranges::find(weights_, 0.0) != weights_.end();
+  }
   double weight(const Labels& labels, std::int64_t row, std::int64_t classes) const {
     const auto of = [&](std::int64_t j) {
       return weights_.empty() ? 1.0 : weights_[weights_.size() == 1 ? 0 : static_cast<std::size_t>(j)];
@@ -97,7 +100,7 @@ class SoftmaxLoss : public Loss {
 constexpr ParamSpec kCrossEntropyTable[] = {
     {"label_smoothing", ParamType::real, "0", "[0, 1)",
      "Fraction of each label that is spread evenly over all classes."},
-    {"class_weights", ParamType::reals, "null", ">= 0",
+    {"class_weights", ParamType::reals, "null", "[0, 1e30]",
      "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."},
     kIgnoreIndexOption,
 };

@@ -17,7 +17,8 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kThresholdOption = {
-    "threshold", real, "0.5", "", "For a single label: it is predicted if its probability is above this."};
+    "threshold", real, "0.5", "[-1e30, 1e30]",
+    "For a single label: it is predicted if its probability is above this."};
 constexpr ParamSpec kMatrixTable[] = {kThresholdOption};
 constexpr ParamSpec kMeanTable[] = {
     kThresholdOption,

@@ -23,7 +23,7 @@ constexpr ParamSpec kMeanTable[] = {
 };
 constexpr ParamSpec kBelowTable[] = {
     kLayerOption,
-    {"threshold", real, kRequired, "", "Numbers below it count."},
+    {"threshold", real, kRequired, "[-1e30, 1e30]", "Numbers below it count."},
 };
 
 /// State per column: the sum of the numbers (or the number of those below the threshold), count.

@@ -52,7 +52,7 @@ std::vector<double> numbers_of(const Params& params, const Node& node) {
   map.where = node.where;
   map.entries.emplace_back("thresholds", node);
   map.entry_where.push_back(node.where);
-  const ParamSpec table[] = {{"thresholds", reals, "0.5", "", "numbers, or best_f1"}};
+  const ParamSpec table[] = {{"thresholds", reals, "0.5", "[-1e30, 1e30]", "numbers, or best_f1"}};
   return Params(map, table, params.subject()).reals("thresholds");
 }
 

@@ -62,9 +62,9 @@ inline constexpr ParamSpec kExactOption = {
     "exact", ParamType::boolean, "false", "",
     "Keep every score (8 bytes each, on every rank) instead of counts between thresholds."};
 inline constexpr ParamSpec kNumThresholdsOption = {
-    "num_thresholds", ParamType::integer, "200", ">= 3",
+    "num_thresholds", ParamType::integer, "200", "[3, 1000000]",
     "Number of thresholds, evenly spaced in [0, 1], unless exact."};
-inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "> 0 MB",
+inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "(0, 1e9] MB",
                                             "Limit of exact's memory on a rank; more is an error."};
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/hooks/checkpoint_saver_hook.h"
 
+#include <cctype>
 #include <chrono>
 #include <cmath>
 
@@ -22,7 +23,8 @@ double now() {
 }
 
 /// Throws an error that names the first value that is not finite.
-void require_finite(const VariableStore& variables, std::int64_t step) {
+void require_finite(const VariableStore& variables, std::int64_t step, std::string checkpoint) {
+  checkpoint[0] = static_cast<char>(std::toupper(checkpoint[0]));
   for (const CheckpointTensor& tensor : state_tensors(variables, nullptr)) {
     const float* values = tensor.tensor.f32();
     for (std::int64_t i = 0; i < tensor.tensor.num_elements(); ++i)
@@ -32,7 +34,7 @@ void require_finite(const VariableStore& variables, std::int64_t step) {
             fmt::format(
                 "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
                 step, tensor.path, i, values[i]),
-            "", "The checkpoints before it are intact. Try a smaller learning rate.");
+            "", fmt::format("{}. Try a smaller learning rate.", checkpoint));
   }
 }
 
@@ -62,10 +64,12 @@ void CheckpointSaverHook::tell(HookContext& context, FunctionRef<void(Checkpoint
 CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) const {
   const SessionParts& parts = context.parts();
   const Device* const device = options_.copy_ways.device;
+  MovingAverage* const average = parts.trainer.average();
+  if (average != nullptr) average->follow(context.global_step());
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
                          options_.config_text),
-              state_tensors(parts.variables, &parts.optimizer, on_device)};
+              state_tensors(parts.variables, &parts.optimizer, on_device, average)};
   state.tensors.insert(state.tensors.end(), context.state().begin(), context.state().end());
   return state;
 }
@@ -123,6 +127,7 @@ void CheckpointSaverHook::collect(HookContext& context) {
   for (const CheckpointOutcome& outcome : saver_.poll()) {
     schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
     if (outcome.error) continue;
+    context.note_saved(outcome.step);
     if (context.ending() && outcome.step == context.global_step())
       context.reports().note(fmt::format("checkpoint {}", outcome.path));
     tell(context, [&](CheckpointSaverListener& listener) {
@@ -133,7 +138,7 @@ void CheckpointSaverHook::collect(HookContext& context) {
 }
 
 /// Throws the same error on all ranks if variables differ between ranks or are not finite.
-void CheckpointSaverHook::check(HookContext& context) {
+void CheckpointSaverHook::check_variables(HookContext& context) {
   if (!options_.compare_ranks && !options_.require_finite) return;
   const std::int64_t step = context.global_step();
   shared([&] {
@@ -142,13 +147,14 @@ void CheckpointSaverHook::check(HookContext& context) {
       require_same_bits(context.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
     // A resumed run would begin with the broken variables.
-    if (options_.require_finite && !fingerprint.finite) require_finite(context.variables(), step);
+    if (options_.require_finite && !fingerprint.finite)
+      require_finite(context.variables(), step, context.checkpoint_text());
   });
 }
 
 /// All ranks, after the same step.
 void CheckpointSaverHook::save(HookContext& context) {
-  check(context);
+  check_variables(context);
   if (!context.is_chief()) return;
   postponed_ = saver_.busy();
   if (postponed_) return;
@@ -168,7 +174,7 @@ void CheckpointSaverHook::end(HookContext& context) {
   new_metric(context);
   if (context.restored_step() != context.global_step() || context.ran_deferred()) {
     set_long_phase("the last checkpoint");
-    check(context);
+    check_variables(context);
     tell(context,
          [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });
     const State all = state(context);

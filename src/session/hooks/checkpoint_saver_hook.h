@@ -37,8 +37,8 @@ class CheckpointSaverHook : public Hook {
  public:
   struct Options {
     CheckpointTriggers triggers;
-    std::string
-        best_metric;  ///< "eval/loss": for retention, and for a save when it is best so far; empty: none
+    /// "eval/loss": for retention, and for a save when it is best so far; empty: none.
+    std::string best_metric;
     bool compare_ranks = true;   ///< before each save
     bool require_finite = true;  ///< values that are not finite are an error, not a checkpoint
     std::string config_text;     ///< for the files' headers
@@ -65,7 +65,7 @@ class CheckpointSaverHook : public Hook {
   bool is_best(double metric, std::int64_t step);
   void collect(HookContext& context);
   void save(HookContext& context);
-  void check(HookContext& context);
+  void check_variables(HookContext& context);
   void tell(HookContext& context, FunctionRef<void(CheckpointSaverListener&)> what);
 
   Saver& saver_;

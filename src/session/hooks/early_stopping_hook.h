@@ -6,15 +6,20 @@
 // was not interrupted.
 #pragma once
 
+#include <string_view>
+
 #include "session/hook.h"
 
 namespace lockstep {
 
+// `metric`: "accuracy" or "eval/accuracy".
+
 /// Stops when an evaluation's metric is above (`higher`) or below the threshold, at `min_steps` or later.
 class StopAtThresholdHook : public Hook {
  public:
-  StopAtThresholdHook(std::string name, std::string metric, bool higher, double threshold,
+  StopAtThresholdHook(std::string name, std::string_view metric, bool higher, double threshold,
                       std::int64_t min_steps);
+  void check(const RunNames& names) const override;
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:
@@ -29,8 +34,9 @@ class StopAtThresholdHook : public Hook {
 /// or smaller. Evaluations before `min_steps` do not count; NaN is never better.
 class StopWithoutProgressHook : public Hook {
  public:
-  StopWithoutProgressHook(std::string name, std::string metric, bool increase, std::int64_t max_steps,
+  StopWithoutProgressHook(std::string name, std::string_view metric, bool increase, std::int64_t max_steps,
                           std::int64_t min_steps);
+  void check(const RunNames& names) const override;
   void begin(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
 

@@ -4,6 +4,7 @@
 
 #include "comm/flight_recorder.h"
 #include "session/hook_context.h"
+#include "session/number_text.h"
 
 namespace lockstep {
 
@@ -20,7 +21,12 @@ void EvaluationHook::end(HookContext& context) {
 
 void EvaluationHook::evaluate(HookContext& context) {
   set_long_phase("evaluation");
+  const MovingAverage* const average = context.trainer().average();
+  const bool averaged =
+      use_averages_ && average != nullptr && average->rule().has_begun(context.global_step());
+  if (averaged) context.trainer().exchange_average();
   const EvaluationResult result = evaluation_.run([&] { return context.interruptions().look().code(); });
+  if (averaged) context.trainer().exchange_average();
   if (result.interruption != 0) {
     context.defer(*this, InterruptionRequest::from_code(result.interruption));
     return;
@@ -39,15 +45,14 @@ void EvaluationHook::evaluate(HookContext& context) {
     if (!context.parts().is_reported(name) || result.has_metric(name)) continue;
     values.push_back({name, result.parts[i]});
     context.eval_metrics().note("eval/" + name, step, result.parts[i]);
-    parts += is_accuracy(name) ? fmt::format("  {} {:.2f} %", name, 100 * result.parts[i])
-                               : fmt::format("  {} {:.4f}", name, result.parts[i]);
+    parts += fmt::format("  {} {}", name, number_text(result.parts[i]));
   }
   std::vector<RunReports::List> lists;
   for (const auto& [name, report] : result.metrics) {
     if (report.value) {
       values.push_back({name, *report.value});
       context.eval_metrics().note("eval/" + name, step, *report.value);
-      parts += fmt::format("  {} {:.4f}", name, *report.value);
+      parts += fmt::format("  {} {}", name, number_text(*report.value));
     }
     for (const MetricTable& table : report.tables)
       lists.push_back({fmt::format("{}/{}", name, table.name), table.values, table.columns});
@@ -56,8 +61,9 @@ void EvaluationHook::evaluate(HookContext& context) {
   const std::int64_t epoch = last.step > 0 ? last.epoch : context.cursor().epoch;
   reports.record(RunReports::Split::eval, step, epoch + 1, values, lists);
   reports.flush();
-  reports.note(fmt::format("evaluation at step {}: loss {:.4f}{}{}  ({} samples)", step, result.loss,
-                           accuracy ? fmt::format("  accuracy {:.2f} %", 100 * result.accuracy) : "", parts,
+  reports.note(fmt::format("evaluation at step {}{}: loss {}{}{}  ({} samples)", step,
+                           averaged ? ", averaged variables" : "", number_text(result.loss),
+                           accuracy ? "  accuracy " + number_text(result.accuracy) : "", parts,
                            result.samples));
 }
 

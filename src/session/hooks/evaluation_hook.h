@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluates on all ranks with the variables in memory, every sample once. The results go to
-// HookContext::eval_metrics() ("eval/loss", "eval/accuracy"), the reports and the log.
+// Evaluates on all ranks with the variables in memory, or with their moving averages, every sample once. The
+// results go to HookContext::eval_metrics() ("eval/loss", "eval/accuracy"), the reports and the log.
 #pragma once
 
 #include "session/hook.h"
@@ -12,10 +12,15 @@ namespace lockstep {
 
 class EvaluationHook : public Hook {
  public:
-  /// Every so many epochs and steps (0: never for this reason), and always at the end. `evaluation` outlives
-  /// it.
-  EvaluationHook(Evaluation& evaluation, std::int64_t every_epochs, std::int64_t every_steps)
-      : Hook("evaluation"), evaluation_(evaluation), every_epochs_(every_epochs), every_steps_(every_steps) {}
+  /// Every so many epochs and steps (0: never for this reason), and always at the end. `use_averages`: of the
+  /// variables, where the run has averages that have begun. `evaluation` outlives it.
+  EvaluationHook(Evaluation& evaluation, std::int64_t every_epochs, std::int64_t every_steps,
+                 bool use_averages = true)
+      : Hook("evaluation"),
+        evaluation_(evaluation),
+        every_epochs_(every_epochs),
+        every_steps_(every_steps),
+        use_averages_(use_averages) {}
 
   bool communicates() const override { return true; }
   void after_create_session(HookContext& context) override;
@@ -27,6 +32,7 @@ class EvaluationHook : public Hook {
 
   Evaluation& evaluation_;
   std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1;
+  bool use_averages_;
 };
 
 }  // namespace lockstep

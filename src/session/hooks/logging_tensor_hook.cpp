@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/params.h"
 #include "session/hook_context.h"
+#include "session/number_text.h"
+#include "session/run_names.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::string_view kEpoch = "epoch";
+
+bool is_evaluated(std::string_view name) { return name != without_split(name); }
 
 const Variable* find_variable(const VariableStore& variables, const std::string& name) {
   const auto found = std::ranges::find(variables.variables(), name, &Variable::name);
@@ -27,9 +32,9 @@ std::string variable_text(const VariableStore& variables, const Variable& variab
     sum += values[i];
     squares += static_cast<double>(values[i]) * values[i];
   }
-  return fmt::format("mean {:.4g} norm {:.4g}",
-                     sum / static_cast<double>(std::max<std::int64_t>(tensor.num_elements(), 1)),
-                     std::sqrt(squares));
+  return fmt::format("mean {} norm {}",
+                     number_text(sum / static_cast<double>(std::max<std::int64_t>(tensor.num_elements(), 1))),
+                     number_text(std::sqrt(squares)));
 }
 
 }  // namespace
@@ -37,19 +42,33 @@ std::string variable_text(const VariableStore& variables, const Variable& variab
 LoggingTensorHook::LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end)
     : Hook("logging", HookScope::chief_only), tensors_(std::move(tensors)), timer_(timer), at_end_(at_end) {}
 
-void LoggingTensorHook::begin(HookContext& context) {
-  const VariableStore& variables = context.variables();
-  const StepMetrics& metrics = context.step_metrics();
+void LoggingTensorHook::check(const RunNames& names) const {
+  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::ranges::find(list, name) != list.end();
+  };
   for (const std::string& name : tensors_) {
-    if (name == kEpoch || metrics.find(name) != StepMetrics::kNone ||
-        find_variable(variables, name) != nullptr)
-      continue;
-    std::string known(kEpoch);
-    for (const StepMetrics::Metric& metric : metrics.metrics()) known += ", " + metric.name;
-    for (const Variable& variable : variables.variables()) known += ", " + variable.name;
+    if (name == kEpoch || has(names.step_metrics, name) || has(names.variables, name)) continue;
+    if (is_evaluated(name) && names.evaluates(name)) continue;
+    std::vector<std::string> known{std::string(kEpoch)};
+    known.insert(known.end(), names.step_metrics.begin(), names.step_metrics.end());
+    for (const std::string& metric : names.evaluation) known.push_back(with_split(metric));
+    known.insert(known.end(), names.variables.begin(), names.variables.end());
+    const std::string near = nearest(name, std::vector<std::string_view>(known.begin(), known.end()));
     throw Error(ErrorKind::config, fmt::format("there is no tensor '{}'", name), "",
-                fmt::format("There are: {}.", known));
+                fmt::format("{}There are: {}.", near.empty() ? "" : fmt::format("Did you mean '{}'? ", near),
+                            fmt::join(known, ", ")));
   }
+}
+
+/// For a session that was not made from a configuration. What its evaluations give is not known yet.
+void LoggingTensorHook::begin(HookContext& context) {
+  RunNames names;
+  for (const StepMetrics::Metric& metric : context.step_metrics().metrics())
+    names.step_metrics.push_back(metric.name);
+  for (const Variable& variable : context.variables().variables()) names.variables.push_back(variable.name);
+  for (const std::string& name : tensors_)
+    if (is_evaluated(name)) names.evaluation.emplace_back(without_split(name));
+  check(names);
 }
 
 void LoggingTensorHook::after_run(HookContext& context, const StepResult& result) {
@@ -62,12 +81,16 @@ void LoggingTensorHook::end(HookContext& context) {
   if (at_end_ && context.last_step().step != logged_step_) log(context);
 }
 
-std::string LoggingTensorHook::text_of(const std::string& name, const HookContext& context) const {
+std::string LoggingTensorHook::text_of(const std::string& name, HookContext& context) const {
   if (const Variable* variable = find_variable(context.variables(), name))
     return variable_text(context.variables(), *variable);
   if (name == kEpoch) return fmt::format("{}", context.last_step().epoch + 1);
+  if (is_evaluated(name)) {
+    const auto found = context.eval_metrics().latest(name);
+    return found ? number_text(found->value) : "none yet";
+  }
   const std::optional<double> value = context.step_metrics().value(name);
-  return value ? fmt::format("{:.6g}", *value) : "unknown";  // a step of an earlier job has no heads' losses
+  return value ? number_text(*value) : "unknown";  // a step of an earlier job has no heads' losses
 }
 
 void LoggingTensorHook::log(HookContext& context) {

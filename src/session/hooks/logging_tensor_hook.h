@@ -15,9 +15,11 @@ namespace lockstep {
 
 class LoggingTensorHook : public Hook {
  public:
-  /// `tensors`: epoch, names of step metrics (loss, learning_rate), or names of variables, of which mean and
-  /// L2 norm are shown. Due at the session's first step, then by the timer; `at_end`: once more at the end.
+  /// `tensors`: epoch, names of step metrics (loss, learning_rate), results of evaluations (eval/loss), or
+  /// names of variables, of which mean and L2 norm are shown. Due at the session's first step, then by the
+  /// timer; `at_end`: once more at the end.
   LoggingTensorHook(std::vector<std::string> tensors, HookTimer timer, bool at_end);
+  void check(const RunNames& names) const override;
   /// Throws Error(config) for a name that there is not.
   void begin(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
@@ -25,7 +27,7 @@ class LoggingTensorHook : public Hook {
 
  private:
   void log(HookContext& context);
-  std::string text_of(const std::string& name, const HookContext& context) const;
+  std::string text_of(const std::string& name, HookContext& context) const;
 
   std::vector<std::string> tensors_;
   HookTimer timer_;

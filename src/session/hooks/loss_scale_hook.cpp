@@ -34,8 +34,9 @@ Verdict LossScaleHook::before_update(HookContext& context, const StepResult& res
                  fmt::format("the gradients of step {} are not finite, at a loss scale of {}: training has "
                              "diverged",
                              result.step, state_.scale),
-                 "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
-                 "learning rate, precision.loss_scale: dynamic, or precision.compute: bfloat16.");
+                 fmt::format("The variables were not updated with them; {}. Try a smaller learning rate, "
+                             "precision.loss_scale: dynamic, or precision.compute: bfloat16.",
+                             context.checkpoint_text()));
   if (context.is_chief())
     log_info("step {}: gradients overflowed; its update is skipped, the loss scale is {} now", result.step,
              state_.scale);

@@ -8,10 +8,11 @@
 #include "comm/shared_error.h"
 #include "core/log.h"
 #include "session/hook_context.h"
+#include "session/number_text.h"
 
 namespace lockstep {
 
-Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice) {
+Verdict guard(HookContext& context, GuardAction action, const std::string& what, const std::string& advice) {
   switch (action) {
     case GuardAction::error:
       throw SharedError(Error(ErrorKind::numeric, what, "", advice));
@@ -32,8 +33,8 @@ Verdict NanGuardHook::before_update(HookContext& context, const StepResult& resu
   if (std::isfinite(result.loss)) return Verdict::update;
   return guard(context, action_,
                fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
-               "The variables were not updated with it, and the last checkpoint is intact. Try a smaller "
-               "learning rate.");
+               fmt::format("The variables were not updated with it; {}. Try a smaller learning rate.",
+                           context.checkpoint_text()));
 }
 
 void GradientGuardHook::begin(HookContext& context) {
@@ -51,8 +52,8 @@ Verdict GradientGuardHook::before_update(HookContext& context, const StepResult&
   return guard(
       context, action_,
       fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step, norm),
-      "The variables were not updated with them, and the last checkpoint is intact. Try a smaller "
-      "learning rate.");
+      fmt::format("The variables were not updated with them; {}. Try a smaller learning rate.",
+                  context.checkpoint_text()));
 }
 
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)
@@ -77,8 +78,8 @@ Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& res
     if (result.loss > factor_ * *middle)
       return guard(
           context, action_,
-          fmt::format("the loss of step {} is {:.4g}, over {} times the median {:.4g} of the last {}",
-                      result.step, result.loss, factor_, *middle, losses_.size()),
+          fmt::format("the loss of step {} is {}, over {} times the median {} of the last {}", result.step,
+                      number_text(result.loss), factor_, number_text(*middle), losses_.size()),
           "Look at the data of this step, or try a smaller learning rate.");
   }
   losses_[seen % losses_.size()] = result.loss;

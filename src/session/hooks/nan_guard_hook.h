@@ -16,7 +16,7 @@ namespace lockstep {
 
 /// Acts on `what`: ends with an error (exit code 1), stops, skips the update of the step, or logs a warning.
 /// All ranks alike.
-Verdict guard(HookContext& context, GuardAction action, const std::string& what, const char* advice);
+Verdict guard(HookContext& context, GuardAction action, const std::string& what, const std::string& advice);
 
 /// Checks the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {

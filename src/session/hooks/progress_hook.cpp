@@ -3,9 +3,11 @@
 #include "session/hooks/progress_hook.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/log.h"
 #include "session/hook_context.h"
+#include "session/terminal.h"
 
 namespace lockstep {
 
@@ -20,7 +22,8 @@ void ProgressHook::begin(HookContext& context) {
 
 void ProgressHook::after_create_session(HookContext& context) {
   progress_ = std::make_unique<Progress>(
-      Progress::Options{.terminal = Progress::is_terminal(stderr),
+      Progress::Options{.width = terminal_width_of(
+                            stderr, [](const char* name) -> const char* { return std::getenv(name); }),
                         .write_line = [](std::string_view text) { log_info("{}", text); }},
       sample(context));
   reports_ = &context.reports();

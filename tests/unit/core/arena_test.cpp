@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
+#include <vector>
 
 #include "core/error.h"
 
@@ -87,6 +89,62 @@ TEST(ArenaPlan, RandomPlansDoNotOverlapAndHoldThePeak) {
     ASSERT_GE(plan.total_bytes(), peak);
     ASSERT_LE(plan.total_bytes(), sum);
   }
+}
+
+struct Wanted {
+  std::size_t bytes;
+  int first, last;
+};
+
+/// Largest block first, each at the lowest offset that is free, by comparing it with all others.
+std::vector<std::size_t> offsets_by_comparing_all(const std::vector<Wanted>& blocks) {
+  std::vector<std::size_t> order(blocks.size()), placed, offsets(blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  for (const std::size_t index : order) {
+    std::size_t offset = 0;
+    for (const std::size_t other : placed) {
+      if (blocks[other].last < blocks[index].first || blocks[index].last < blocks[other].first) continue;
+      if (offset + blocks[index].bytes <= offsets[other]) break;
+      offset = std::max(offset, offsets[other] + blocks[other].bytes);
+    }
+    offsets[index] = offset;
+    placed.push_back(index);
+    std::stable_sort(placed.begin(), placed.end(),
+                     [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
+  }
+  return offsets;
+}
+
+TEST(ArenaPlan, TakesTheLowestFreeOffset) {
+  std::mt19937 random(11);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 8; ++round) {
+    std::vector<Wanted> blocks;
+    const int layers = 200, sizes = 1 + below(40);
+    for (int i = 0; i < layers; ++i) {  // lifetimes of a net: the outer ones contain the inner ones
+      const std::size_t bytes = 64 * static_cast<std::size_t>(1 + below(sizes));
+      blocks.push_back({bytes, i, 2 * layers - i});
+      blocks.push_back({bytes, 2 * layers - i - 1, 2 * layers - i});
+      blocks.push_back({64, i, i + below(9)});
+    }
+    ArenaPlan plan;
+    for (const Wanted& block : blocks) plan.add(block.bytes, block.first, block.last);
+    plan.commit();
+    const std::vector<std::size_t> expected = offsets_by_comparing_all(blocks);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      ASSERT_EQ(plan.offset_of(static_cast<int>(i)), expected[i]) << "round " << round << ", block " << i;
+  }
+}
+
+// 200,000 blocks that overlap in time take a quarter of a second; comparing each pair takes a minute.
+TEST(ArenaPlan, PlansTheManyBlocksOfASplit) {
+  constexpr int kBlocks = 200'000;
+  ArenaPlan plan;
+  for (int i = 0; i < kBlocks; ++i) plan.add(64, i / 2, kBlocks);
+  plan.commit();
+  EXPECT_EQ(plan.total_bytes(), 64U * kBlocks);
 }
 
 }  // namespace

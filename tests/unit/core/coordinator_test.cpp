@@ -159,6 +159,7 @@ TEST(Coordinator, ErrorTakesPrecedenceOverAStuckThread) {
   EXPECT_EQ(join_text(coordinator, 0.01), "the cause");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("'stuck'"));
   release.set_value();
+  EXPECT_TRUE(coordinator.wait_for_threads(kLong)) << "the destructor does not wait again";
 }
 
 TEST(Coordinator, RegistersRunningThreads) {

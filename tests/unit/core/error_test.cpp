@@ -21,7 +21,8 @@ TEST(Error, ExitCodes) {
   EXPECT_EQ(exit_code(ErrorKind::config), 2);
   EXPECT_EQ(exit_code(ErrorKind::data), 3);
   EXPECT_EQ(exit_code(ErrorKind::checkpoint), 4);
-  for (ErrorKind kind : {ErrorKind::communication, ErrorKind::device, ErrorKind::numeric, ErrorKind::bug})
+  for (ErrorKind kind :
+       {ErrorKind::communication, ErrorKind::device, ErrorKind::numeric, ErrorKind::output, ErrorKind::bug})
     EXPECT_EQ(exit_code(kind), 1) << name_of(kind);
 }
 

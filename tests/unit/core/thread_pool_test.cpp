@@ -3,8 +3,11 @@
 #include "core/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -77,6 +80,25 @@ TEST(ThreadPool, RethrowsTheLowestThreadsException) {
 }
 
 TEST(ThreadPool, NeedsAtLeastOneThread) { EXPECT_THROW(ThreadPool(0), Error); }
+
+// The limit on memory stands for that on threads, which does not hold for root.
+TEST(ThreadPool, NamesAThreadThatCannotStart) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers reserve more address space than the limit";
+#endif
+  const auto start = [] {
+    const rlimit limit{std::size_t{512} << 20, std::size_t{512} << 20};
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      const ThreadPool pool(1000);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::_Exit(error.kind() == ErrorKind::device ? 3 : 4);
+    }
+    std::_Exit(5);
+  };
+  EXPECT_EXIT(start(), testing::ExitedWithCode(3), "the compute thread [0-9]+ of 1000 cannot be started");
+}
 
 TEST(PartOf, PartsCoverTheCountAndCutAtTheGrain) {
   for (std::int64_t count : {0, 1, 5, 64, 1000})

@@ -109,6 +109,8 @@ TEST_F(CsvReaderTest, ShapeOfASample) {
   EXPECT_EQ(open_text("1,2,3,4,0\n", {{"shape", "[2, 2, 1]"}})->feature_shape(), Shape({2, 2, 1}));
   expect_error("1,2,3,0\n", line(1), "has 3 feature columns, but the shape 2x2x1 needs 4",
                {{"shape", "[2, 2, 1]"}});
+  // The product is 3 modulo 2^64.
+  expect_error("1,2,3,0\n", line(1), "needs more than 2^59", {{"shape", "[1056175639, 998034439, 35]"}});
   for (const std::string shape : {"[0, 3]", "[-1, -3]", "[]", "[1, 1, 1, 1, 1, 1, 1, 3]"})
     EXPECT_EQ(error_of([&] { open({{"shape", shape}}); }).kind(), ErrorKind::config) << shape;
 }
@@ -233,12 +235,12 @@ TEST_F(CsvReaderTest, LinesLongerThanABlock) {
 TEST_F(CsvReaderTest, FeaturesOfAFileWithOrWithoutLabel) {
   const Options options = {{"path", "data.csv"}, {"label_column", "0"}, {"rows", "[0, 1]"}, {"scale", "0.5"}};
   const auto features = [&](const std::string& name, const Shape& shape) {
-    return open_features("csv", params_for("csv", options), folder_, name, shape);
+    return open_input("csv", params_for("csv", options), {.paths = {path(name)}, .feature_shape = shape});
   };
   write("with.csv", "9,2,4\n9,6,8\n");
   write("without.csv", "2,4\n6,8\n");
   write("other.csv", "2,4,6,8\n");
-  for (const std::string& name : {std::string("with.csv"), std::string("without.csv"), path("with.csv")}) {
+  for (const char* const name : {"with.csv", "without.csv"}) {
     const auto data = features(name, {1, 2});
     EXPECT_THAT(features_of(*data), ElementsAre(1, 2, 3, 4)) << name << ": rows is ignored, scale is not";
     EXPECT_EQ(data->label_kind(), LabelKind::none);
@@ -250,10 +252,37 @@ TEST_F(CsvReaderTest, FeaturesOfAFileWithOrWithoutLabel) {
       },
       path("other.csv") + ", line 1", "has 4 columns, but the model takes 2 features");
   const auto no_label = params_for("csv", {{"path", "data.csv"}, {"label_column", "null"}});
-  expect_data_error([&] { open_features("csv", no_label, folder_, "with.csv", {2}); },
-                    path("with.csv") + ", line 1", "has 3 columns");
+  const InputRequest with{.paths = {path("with.csv")}, .feature_shape = {2}};
+  expect_data_error([&] { open_input("csv", no_label, with); }, path("with.csv") + ", line 1",
+                    "has 3 columns");
   const auto last = params_for("csv", {{"path", "data.csv"}});
-  EXPECT_THAT(features_of(*open_features("csv", last, folder_, "with.csv", {2})), ElementsAre(9, 2, 9, 6));
+  EXPECT_THAT(features_of(*open_input("csv", last, with)), ElementsAre(9, 2, 9, 6));
+}
+
+TEST_F(CsvReaderTest, InputWithItsLabels) {
+  const auto params = params_for("csv", {{"path", "data.csv"}, {"label_column", "0"}});
+  const auto open = [&](std::vector<std::string> paths, bool labels) {
+    for (std::string& name : paths) name = path(name);
+    return open_input("csv", params, {.paths = std::move(paths), .feature_shape = {2}, .labels = labels});
+  };
+  write("a.csv", "9,2,4\n-1,6,8\n");
+  write("b.csv", "7,1,3\n");
+  write("without.csv", "2,4\n");
+  write("unknown.csv", "?,2,4\n");
+  EXPECT_THAT(labels_of<std::int32_t>(*open({"a.csv"}, true)), ElementsAre(9, -1));
+  const auto both = open({"b.csv", "a.csv"}, true);
+  EXPECT_THAT(labels_of<std::int32_t>(*both), ElementsAre(7, 9, -1));
+  EXPECT_THAT(features_of(*both), ElementsAre(1, 3, 2, 4, 6, 8));
+  EXPECT_EQ(both->where(2), path("a.csv") + ", line 2");
+  EXPECT_EQ(open({"without.csv"}, true)->label_kind(), LabelKind::none);
+  expect_data_error([&] { open({"unknown.csv"}, true); }, path("unknown.csv") + ", line 1",
+                    "'?' is not a number");
+  EXPECT_THAT(features_of(*open({"unknown.csv"}, false)), ElementsAre(2, 4));
+  expect_data_error(
+      [&] {
+        open({"a.csv", "without.csv"}, true);
+      },
+      path("without.csv") + ", line 1", "has 2 columns, but the rows of");
 }
 
 // Counts and sums come from Python's gzip and csv.

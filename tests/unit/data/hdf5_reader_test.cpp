@@ -328,11 +328,37 @@ TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {
                                             {"labels", "y"},
                                             {"layout", "channels_first"},
                                             {"rows", "[0, 1]"}});
-  const auto data = open_features("hdf5", params, folder_, "other.h5", {2, 2});
-  EXPECT_EQ(data->label_kind(), LabelKind::none);
-  EXPECT_THAT(features_of(*data), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
-  expect_data_error([&] { open_features("hdf5", params, folder_, "other.h5", {4}); },
-                    path("other.h5") + ", dataset x", "have the shape 2x2, but the model takes 4");
+  const auto open = [&](const Shape& shape, bool labels) {
+    return open_input("hdf5", params,
+                      {.paths = {path("other.h5")}, .feature_shape = shape, .labels = labels});
+  };
+  for (const bool labels : {false, true}) {
+    const auto data = open({2, 2}, labels);
+    EXPECT_EQ(data->label_kind(), LabelKind::none) << "the file has none";
+    EXPECT_THAT(features_of(*data), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
+  }
+  expect_data_error([&] { open({4}, false); }, path("other.h5") + ", dataset x",
+                    "have the shape 2x2, but the model takes 4");
+}
+
+TEST_F(Hdf5ReaderTest, InputWithItsLabels) {
+  for (const std::string name : {"a", "b"}) {
+    add<float>("x", H5T_IEEE_F32LE, {2, 1}, {0, 1});
+    add<int>("set/y", H5T_STD_I32LE, {2}, {name == "a" ? 5 : 6, -1});
+    std::filesystem::rename(path("data.h5"), path(name + ".h5"));
+  }
+  const auto open = [&](const std::string& dataset, std::vector<std::string> names, bool labels = true) {
+    for (std::string& name : names) name = path(name);
+    return open_input("hdf5",
+                      params_for("hdf5", {{"path", "none.h5"}, {"features", "x"}, {"labels", dataset}}),
+                      {.paths = std::move(names), .feature_shape = {1}, .labels = labels});
+  };
+  for (const char* const name : {"set/y", "/set//y"})
+    EXPECT_THAT(labels_of<std::int32_t>(*open(name, {"a.h5"})), ElementsAre(5, -1)) << name;
+  EXPECT_THAT(labels_of<std::int32_t>(*open("set/y", {"b.h5", "a.h5"})), ElementsAre(6, -1, 5, -1));
+  for (const char* const name : {"set/z", "other/y", "x/y"})
+    EXPECT_EQ(open(name, {"a.h5"})->label_kind(), LabelKind::none) << name;
+  EXPECT_EQ(open("set/y", {"a.h5"}, false)->label_kind(), LabelKind::none);
 }
 
 // Sums come from h5dump and Python.

@@ -185,14 +185,22 @@ TEST_F(IdxReaderTest, FeaturesOfAnotherFile) {
   const Params params = params_for(
       "idx",
       {{"folder", "set"}, {"images", "images"}, {"labels", "labels"}, {"rows", "[2, 4]"}, {"scale", "2"}});
-  const auto data = open_features("idx", params, folder_, "other", {2, 3, 1});
+  const auto open = [&](const Shape& shape) {
+    return open_input("idx", params, {.paths = {path("other")}, .feature_shape = shape, .labels = true});
+  };
+  const auto data = open({2, 3, 1});
   EXPECT_THAT(features_of(*data), ElementsAre(2, 4, 6, 8, 10, 12));
   EXPECT_EQ(data->label_kind(), LabelKind::none);
   expect_data_error(
       [&] {
-        open_features("idx", params, folder_, "other", {3, 3, 1});
+        open({3, 3, 1});
       },
       path("other"), "have the shape 2x3x1, but the model takes 3x3x1");
+  const Error several = error_of([&] {
+    open_input("idx", params, {.paths = {path("other"), path("more")}, .feature_shape = {2, 3, 1}});
+  });
+  EXPECT_EQ(several.kind(), ErrorKind::config);
+  EXPECT_EQ(several.what_happened(), "the reader idx takes one file, but 2 were given");
 }
 
 // Counts and sums come from Python.

@@ -61,7 +61,7 @@ TEST(Readers, DefaultsAreReadable) {
 }
 
 TEST(Readers, UnknownFormatSuggestsTheNearest) {
-  const Error error = error_of([] { find_reader("hdf"); });
+  const Error error = error_of([] { find_reader("hfd5"); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_THAT(error.advice(), ::testing::HasSubstr("Did you mean 'hdf5'?"));
   EXPECT_THAT(error_of([] { find_reader("parquet"); }).advice(), ::testing::HasSubstr("csv, hdf5, idx"));

@@ -130,10 +130,34 @@ TEST_F(TextTsvTest, PredictionAcceptsLinesOfTextOnly) {
   const Params params = params_for("text_tsv", options);
   const auto data = open_dataset("text_tsv", params, folder_);
   write("new.txt", "down\nx\ty\tdown down\n");
-  const auto features = open_features("text_tsv", params, folder_, "new.txt", {3}, data->text());
+  const auto features = open_input("text_tsv", params,
+                                   {.paths = {path("new.txt")}, .feature_shape = {3}, .text = data->text()});
   const auto down = static_cast<float>(data->text()->vocabulary.id("down"));
   EXPECT_THAT(features_of(*features), ElementsAre(down, 0, 0, down, down, 0));
   EXPECT_EQ(features->label_kind(), LabelKind::none);
+}
+
+TEST_F(TextTsvTest, InputWithItsLabels) {
+  write("a.tsv", "train\ta\tx y\ntrain\tb\ty\n");
+  const Params params = params_for("text_tsv", {{"path", "a.tsv"},
+                                                {"split_column", "0"},
+                                                {"label_column", "1"},
+                                                {"text_column", "2"},
+                                                {"max_length", "2"}});
+  const auto data = open_dataset("text_tsv", params, folder_);
+  const auto read = [&](const std::string& text, bool labels) {
+    write("new.tsv", text);
+    return open_input(
+        "text_tsv", params,
+        {.paths = {path("new.tsv")}, .feature_shape = {2}, .text = data->text(), .labels = labels});
+  };
+  EXPECT_THAT(labels_of<std::int32_t>(*read("t\tb\ty\nt\ta\tx\n", true)), ElementsAre(1, 0));
+  for (const char* const text : {"x\ny\n", "x\nt\tb\ty\n", "t\t\tx\nt\tb\ty\n"})
+    EXPECT_EQ(read(text, true)->label_kind(), LabelKind::none) << "the first line decides: " << text;
+  expect_data_error([&] { read("t\tb\ty\nx\n", true); }, path("new.tsv") + ", line 2",
+                    "has no column of labels");
+  expect_data_error([&] { read("t\tc\ty\n", true); }, path("new.tsv") + ", line 1", "'c'");
+  EXPECT_EQ(read("t\tc\ty\nx\n", false)->label_kind(), LabelKind::none);
 }
 
 class TextWindowsTest : public FolderTest {

@@ -34,8 +34,9 @@ std::string usage_error(std::vector<const char*> arguments) {
 TEST(CommandLine, TrainWithEverything) {
   const auto line = parse_as<TrainArguments>({"train", "a.yaml", "--run-dir", "runs/a", "--set", "seed=1",
                                               "--set=train.batch_size=-2", "--steps", "50", "--threads=3",
-                                              "--resume", "must", "--quiet"});
-  EXPECT_EQ(line.config, "a.yaml");
+                                              "--resume", "must", "--accept-changes", "--quiet"});
+  EXPECT_TRUE(line.accept_changes);
+  EXPECT_EQ(line.target, "a.yaml");
   EXPECT_EQ(line.run_dir, "runs/a");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1", "train.batch_size=-2", "train.steps=50",
                                           "train.epochs=null", "threads=3"));
@@ -48,6 +49,7 @@ TEST(CommandLine, Defaults) {
   EXPECT_EQ(line.resume, Resume::automatic);
   EXPECT_TRUE(line.overrides.empty());
   EXPECT_EQ(line.run_dir, "");
+  EXPECT_FALSE(line.accept_changes);
   EXPECT_FALSE(line.quiet);
 }
 
@@ -67,16 +69,18 @@ TEST(CommandLine, RecordedStepsAndParkedRanks) {
   EXPECT_TRUE(replay.json);
   EXPECT_THAT(replay.overrides, ElementsAre("threads=2"));
   EXPECT_THAT(usage_error({"replay", "runs/a"}), HasSubstr("--step is required"));
-  EXPECT_THAT(usage_error({"train", "a.yaml", "--record", "0"}), HasSubstr("'0' is not a whole number"));
-  EXPECT_THAT(usage_error({"train", "a.yaml", "--hang-rank", "-1"}), HasSubstr("'-1' is not a rank"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--record", "0"}),
+              HasSubstr("'0' is not a whole number from 1 to 1000000000000"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--hang-rank", "-1"}),
+              HasSubstr("'-1' is not a whole number from 0 to"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--hang-rank", "0", "--hang-seconds", "0"}),
-              HasSubstr("'0' is not a number above 0"));
+              HasSubstr("'0' is not a number above 0, up to 1000000000"));
 }
 
 // One --set takes one value, so that the positional argument may follow.
 TEST(CommandLine, PositionalAfterSet) {
   const auto line = parse_as<TrainArguments>({"train", "--set", "seed=1", "a.yaml"});
-  EXPECT_EQ(line.config, "a.yaml");
+  EXPECT_EQ(line.target, "a.yaml");
   EXPECT_THAT(line.overrides, ElementsAre("seed=1"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--set", "seed=1", "b.yaml"}),
               HasSubstr("one argument too many: 'b.yaml'"));
@@ -86,9 +90,10 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "runs/a", "--checkpoint", "c.h5"}).run.checkpoint,
             "c.h5");
   EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "a.yaml", "--run-dir", "runs/a"}).run.run_dir, "runs/a");
-  const auto predict =
-      parse_as<PredictArguments>({"predict", "runs/a", "--input", "i.csv", "--output", "o.csv"});
-  EXPECT_EQ(predict.input, "i.csv");
+  const auto predict = parse_as<PredictArguments>(
+      {"predict", "--input", "i.csv", "runs/a", "--input", "j*.csv", "--output", "o.csv"});
+  EXPECT_EQ(predict.run.target, "runs/a");
+  EXPECT_THAT(predict.inputs, ElementsAre("i.csv", "j*.csv"));
   EXPECT_EQ(predict.output, "o.csv");
   const auto sample = parse_as<SampleArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9",
                                                  "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
@@ -117,6 +122,9 @@ TEST(CommandLine, HelpOfEachCommandHasAnExample) {
     EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
     EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));
   }
+  EXPECT_EQ(parse_as<HelpArguments>({"help", "checkpoint", "list"}).text,
+            parse_as<HelpArguments>({"checkpoint", "list", "--help"}).text);
+  EXPECT_THAT(usage_error({"help", "trian"}), HasSubstr("Did you mean 'train'?"));
   for (const auto& arguments : {std::vector<const char*>{"--help"}, {"-h"}, {"help"}})
     EXPECT_THAT(parse_as<HelpArguments>(arguments).text, HasSubstr("config-reference"));
 }
@@ -124,6 +132,42 @@ TEST(CommandLine, HelpOfEachCommandHasAnExample) {
 TEST(CommandLine, Version) {
   EXPECT_THAT(parse_as<HelpArguments>({"--version"}).text,
               ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(CommandLine, EmptyPaths) {
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--run-dir", ""}),
+              HasSubstr("--run-dir: '' is not a path: it is empty"));
+  EXPECT_THAT(usage_error({"train", "a.yaml", "--run-dir="}), HasSubstr("--run-dir"));
+  EXPECT_THAT(usage_error({"check", ""}), HasSubstr("is empty"));
+  EXPECT_THAT(usage_error({"evaluate", "runs/a", "--checkpoint", ""}), HasSubstr("--checkpoint"));
+  EXPECT_THAT(usage_error({"check", "a.yaml", "--run-dir", ""}), HasSubstr("--run-dir: '' is not a path"));
+  EXPECT_THAT(usage_error({"events", "runs/a", "--tag", ""}), HasSubstr("--tag: '' is not a tag"));
+}
+
+TEST(CommandLine, EveryNumberHasARange) {
+  const std::vector<const char*> prompt{"predict", "r", "--prompt", "x"};
+  const struct {
+    std::vector<const char*> command;
+    const char* option;
+  } cases[] = {{{"train", "a.yaml"}, "--steps"},
+               {{"train", "a.yaml"}, "--threads"},
+               {{"train", "a.yaml"}, "--record"},
+               {{"train", "a.yaml"}, "--hang-rank"},
+               {{"train", "a.yaml"}, "--hang-seconds"},
+               {prompt, "--length"},
+               {prompt, "--temperature"},
+               {prompt, "--top-k"},
+               {prompt, "--seed"},
+               {{"replay", "r"}, "--step"},
+               {{"neighbours", "r", "--words", "a"}, "--count"}};
+  for (const auto& [command, option] : cases)
+    for (const char* value : {"99999999999999999999", "1e300", "-1", "x"}) {
+      std::vector<const char*> arguments = command;
+      arguments.insert(arguments.end(), {option, value});
+      const std::string message = usage_error(arguments);
+      EXPECT_THAT(message, HasSubstr(std::string(option) + ": '" + value + "' is not a"));
+      EXPECT_THAT(message, ::testing::AnyOf(HasSubstr(" to "), HasSubstr("up to")));
+    }
 }
 
 TEST(CommandLine, MisspeltCommand) {
@@ -144,7 +188,7 @@ TEST(CommandLine, MisspeltOption) {
 }
 
 TEST(CommandLine, MissingAndWrongValues) {
-  EXPECT_THAT(usage_error({"train"}), HasSubstr("train: CONFIG is required"));
+  EXPECT_THAT(usage_error({"train"}), HasSubstr("train: CONFIG|RUN_DIR is required"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "b.yaml"}), HasSubstr("one argument too many: 'b.yaml'"));
   EXPECT_THAT(usage_error({"predict", "r", "--input", "x"}), HasSubstr("--output is required"));
   EXPECT_THAT(usage_error({"predict", "r", "--prompt", "x", "--output", "y"}),
@@ -152,9 +196,9 @@ TEST(CommandLine, MissingAndWrongValues) {
   EXPECT_THAT(usage_error({"predict", "r", "--input", "x", "--output", "y", "--seed", "1"}),
               HasSubstr("--seed needs --prompt"));
   EXPECT_THAT(usage_error({"predict", "r", "--prompt", "x", "--temperature", "-1"}),
-              HasSubstr("'-1' is not a number, 0 or more"));
+              HasSubstr("'-1' is not a number from 0 to 1000000"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--steps", "0"}),
-              HasSubstr("'0' is not a whole number of at least 1"));
+              HasSubstr("'0' is not a whole number from 1 to"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--threads", "1.5"}), HasSubstr("'1.5' is not a whole number"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--resume", "maybe"}),
               HasSubstr("'maybe' is not one of auto, never, must"));

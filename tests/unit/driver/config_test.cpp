@@ -6,14 +6,19 @@
 
 #include "driver/config/config_reference.h"
 #include "driver/config/config_tables.h"
+#include "driver/config/error_text.h"
 #include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 using ::testing::StartsWith;
 using testing::TemporaryFolder;
 
@@ -58,7 +63,7 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error_of("comm: {reduction: tre}\n"),
               StartsWith("a.yaml:7:19: section comm, reduction: 'tre' is not one of"));
   EXPECT_THAT(error_of("checkpoint:\n  keep: -1\n"),
-              StartsWith("a.yaml:8:9: section checkpoint, keep: must be >= 0"));
+              StartsWith("a.yaml:8:9: section checkpoint, keep: must be [0, 1e9]"));
   EXPECT_THAT(error_of("eval: 3\n"), StartsWith("a.yaml:7:7: section eval must be a map"));
   EXPECT_THAT(error_of("precision: {compute: bfloat15}\n"), HasSubstr("Did you mean 'bfloat16'?"));
   EXPECT_THAT(error_of("", {"train.batch_sizes=4"}),
@@ -67,15 +72,115 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(message_of([] { config_from_text("", "a.yaml"); }),
               HasSubstr("a.yaml: the configuration is empty"));
   EXPECT_THAT(message_of([] { config_from_text("data: {}\nmodel: {}\noptimizer: {}\n", "a.yaml"); }),
-              StartsWith("a.yaml:1:1: section train needs 'batch_size'"));
+              HasSubstr("a.yaml:1:1: section train needs 'batch_size'"));
+}
+
+TEST(Config, MisspeltBlocksGetASuggestion) {
+  const auto error_of_layers = [](const std::string& layers, const std::string& blocks = "") {
+    return message_of([&] {
+      config_from_text(
+          "data: {format: csv, path: d.csv, shape: [4]}\noptimizer: adam\n"
+          "train: {batch_size: 8, epochs: 2}\nmodel:\n  layers: " +
+              layers + "\n" + blocks,
+          "a.yaml");
+    });
+  };
+  const std::string blocks = "  blocks: {residual_unit: {layers: [relu]}, wide: {layers: [residul_unit]}}\n";
+  EXPECT_THAT(
+      error_of_layers("[residual_unt, dense: {units: 2}]", blocks),
+      StartsWith("a.yaml:5:12: unknown layer 'residual_unt'\n  Did you mean 'residual_unit'? Known: "));
+  EXPECT_THAT(
+      error_of_layers("[wide, dense: {units: 2}]", blocks),
+      AllOf(StartsWith("a.yaml:6:61: unknown layer 'residul_unit'"), HasSubstr("mean 'residual_unit'?")));
+  EXPECT_THAT(error_of_layers("[resnet_20]"), HasSubstr("Did you mean 'resnet20'?"));
+  EXPECT_THAT(error_of_layers("[repeet: {times: 2, layers: [relu]}]"), HasSubstr("Did you mean 'repeat'?"));
+  EXPECT_THAT(error_of_layers("[Conv2D: {filters: 2, kernel: 3}]"), HasSubstr("Did you mean 'conv2d'?"));
+}
+
+// Seven mistakes in one file and one on the command line; a mistake has no consequences in the list.
+TEST(Config, AllMistakesAtOnceInOrder) {
+  const std::string text =
+      "train: {batch_size: 0, epochs: ten}\n"
+      "data: {format: csv, shape: [4]}\n"
+      "model:\n"
+      "  layers:\n"
+      "    - Conv2D: {filters: 4, kernel: 3}\n"
+      "    - dense: {units: 2, activation: relu}\n"
+      "    - dropout: {rate: 2}\n"
+      "optimizer: adamx\n"
+      "eval: {metrics: [accuracy]}\n";
+  const std::vector<std::string> overrides{"comm.reduction=quick"};
+  try {
+    config_from_text(text, "a.yaml", overrides);
+    FAIL() << "no error";
+  } catch (const ErrorGroup& group) {
+    std::vector<std::string> places;
+    for (const Error& error : group.errors()) places.push_back(error.where());
+    EXPECT_THAT(places, ElementsAre("a.yaml:1:21", "a.yaml:1:32", "a.yaml:2:7", "a.yaml:5:7", "a.yaml:6:25",
+                                    "a.yaml:7:23", "a.yaml:8:12", "--set comm.reduction=quick"));
+    const std::string printed = error_text(group);
+    EXPECT_THAT(
+        printed,
+        StartsWith(
+            "error: a.yaml:1:21: section train, batch_size: must be [1, 2147483647] samples, but is 0\n"
+            "  1 | train: {batch_size: 0, epochs: ten}\n"
+            "    |                     ^\n"
+            "  Samples per global step, over all ranks together.\n"
+            "error: a.yaml:1:32: "));
+    EXPECT_THAT(printed, EndsWith("\n8 mistakes"));
+  }
+}
+
+TEST(Config, TheMarkStandsBelowThePlace) {
+  config_of("# \xC3\xA4\xC3\xB6: a comment\n");
+  const auto shown = [](const std::string& where) {
+    return error_text(Error(ErrorKind::config, "x", where));
+  };
+  EXPECT_EQ(shown("a.yaml:7:5"), "error: a.yaml:7:5: x\n  7 | # \xC3\xA4\xC3\xB6: a comment\n    |    ^");
+  EXPECT_EQ(shown("a.yaml:99:1"), "error: a.yaml:99:1: x");
+  EXPECT_EQ(shown("b.yaml:1:1"), "error: b.yaml:1:1: x");
+  config_of("# " + std::string(500, 'x') + "y\n");
+  EXPECT_THAT(shown("a.yaml:7:503"), EndsWith("xxxy\n    | " + std::string(63, ' ') + "^"));
+}
+
+TEST(Config, MistakesOfOverridesNameTheOption) {
+  const std::string layers = "model: {layers: [{dense: {units: 2}}], loss: mean}\n";
+  for (const std::string assignment :
+       {"train.epochs=null", "model.layers.dense1.unit=3", "model.layers.0={dense: {}}",
+        "optimizer.adam.lr=3", "optimizer=adamx", "model.layers.dense1.name=a b",
+        "hooks=[{profile: {first_step: 20}}]", "train=5", "gradients={clip_norm: 1, clip_value: 2}",
+        "data.format=h5"}) {
+    const std::string message = error_of("hooks: [{profile: {first_step: 1}}]\n", {assignment});
+    EXPECT_THAT(message, StartsWith("--set " + assignment + ": ")) << message;
+    EXPECT_THAT(message, Not(HasSubstr("a.yaml:"))) << message;
+  }
+  EXPECT_THAT(
+      error_of("hooks: [{profile: {last_step: 4, first_step: 1}}]\n", {"hooks.profile.first_step=20"}),
+      StartsWith("--set hooks.profile.first_step=20: hook profile, first_step: last_step 4 is before"));
+  EXPECT_THAT(
+      error_of("gradients: {clip_value: 1}\n", {"gradients.clip_norm=1"}),
+      StartsWith("--set gradients.clip_norm=1: section gradients, clip_norm: clip_value is given, too"));
 }
 
 TEST(Config, EitherEpochsOrSteps) {
-  EXPECT_THAT(error_of("", {"train.steps=5"}), HasSubstr("both epochs and steps are given"));
+  EXPECT_THAT(error_of("", {"train.steps=5", "train.epochs=3"}),
+              HasSubstr("both epochs and steps are given"));
   EXPECT_THAT(error_of("", {"train.epochs=null"}), HasSubstr("neither epochs nor steps is given"));
-  const Config config = config_of("", {"train.steps=5", "train.epochs=null"});
-  EXPECT_EQ(config.train.steps, 5);
-  EXPECT_FALSE(config.train.epochs);
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"train.steps=5"}, {"train.steps=5", "train.epochs=null"}}) {
+    const Config config = config_of("", overrides);
+    EXPECT_EQ(config.train.steps, 5);
+    EXPECT_FALSE(config.train.epochs);
+  }
+}
+
+TEST(Config, PathsMayLeaveOutTheNameOfAChoice) {
+  const Config config = config_of("hooks: [{logging: {every_steps: 1}}]\n",
+                                  {"optimizer.learning_rate=0.25", "model.layers.dense1.units=7",
+                                   "hooks.logging.every_steps=9", "model.layers.0.bias=false"});
+  EXPECT_EQ(to_yaml(*config.root.find("optimizer")), "adam:\n  learning_rate: 0.25\n");
+  EXPECT_EQ(to_yaml(*config.root.find("model")->find("layers")), "- dense:\n    units: 7\n    bias: false\n");
+  EXPECT_EQ(config.hooks.at(0).options.integer("every_steps"), 9);
 }
 
 TEST(Config, NullMeansOnlyAtTheEnd) {
@@ -123,7 +228,7 @@ TEST(ConfigReference, NamesEveryOptionAndOtherTables) {
   EXPECT_THAT(text, HasSubstr("\n## Layer conv2d\n\nConvolution.\n\n| key |"));
   EXPECT_THAT(text,
               HasSubstr("| `padding` | text | `same` | same\\|valid | what lies beyond the border |\n"));
-  EXPECT_THAT(text, HasSubstr("| `batch_size` | whole number | required | > 0 samples |"));
+  EXPECT_THAT(text, HasSubstr("| `batch_size` | whole number | required | [1, 2147483647] samples |"));
 }
 
 }  // namespace

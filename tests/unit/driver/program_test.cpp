@@ -40,14 +40,22 @@ TEST(Program, WrongUsageIsSaidOnceAndExitsWithTwo) {
 }
 
 TEST(Program, OtherRanksStaySilentButExitAlike) {
-  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  setenv("PMIX_RANK", "1", 1);
   const Outcome outcome = run({"trian"});
   const Outcome help = run({"--help"});
-  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("PMIX_RANK");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.out, "");
+}
+
+TEST(Program, RankThatMpirunDoesNotEndHasItsOwnError) {
+  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  const Outcome outcome = run({"trian"});  // mpirun would have ended it in the meantime
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, ::testing::StartsWith("error: rank 1: lockstep: unknown command 'trian'\n"));
 }
 
 TEST(Program, HelpGoesToStandardOutput) {

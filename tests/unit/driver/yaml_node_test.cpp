@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/config/yaml_node.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "support/error_support.h"
@@ -66,10 +67,28 @@ TEST(ParseYaml, ErrorsHavePositions) {
             "a.yaml:3:1: key 'a' is written twice\n  The first is at a.yaml:1:1; keep one.");
   EXPECT_THAT(parse_error("m: {k: 1, k: 2}"), HasSubstr("a.yaml:1:11: key 'k' is written twice"));
   EXPECT_THAT(parse_error("[1, 2]: x\n"), HasSubstr("a key must be a single word"));
-  EXPECT_THAT(parse_error("a: 1\n---\nb: 2\n"), HasSubstr("a.yaml:2:1: there is more behind the end"));
+  EXPECT_THAT(parse_error("a: 1\n---\nb: 2\n"), HasSubstr("a.yaml:2:1: there is more after the end"));
   EXPECT_THAT(parse_error("a: 1\n]"), HasSubstr("a.yaml:2:1: "));  // yaml-cpp's LoadAll would never end here
   EXPECT_THAT(parse_error("&a [*a]"), HasSubstr("a.yaml:"));
-  EXPECT_THAT(parse_error(std::string(5000, '[')), HasSubstr("a.yaml:"));
+}
+
+TEST(ParseYaml, LimitsOfDepthAndSize) {
+  for (const char* text : {"[", "{a: ", "- "}) {
+    std::string deep;
+    for (int i = 0; i < 5000; ++i) deep += text;
+    EXPECT_THAT(parse_error(deep), HasSubstr(": nested deeper than 100 levels")) << text;
+  }
+  EXPECT_NO_THROW(parse_yaml(std::string(100, '[') + std::string(100, ']'), "a.yaml"));
+  std::string many;
+  for (int i = 0; i < 600'000; ++i) many += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_THAT(parse_error(many), HasSubstr(": more than 1000000 keys and values"));
+  std::string aliases = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
+  for (int i = 1; i < 9; ++i) {
+    std::string list;
+    for (int k = 0; k < 10; ++k) list += fmt::format(", *a{}", i - 1);
+    aliases += fmt::format("a{}: &a{} [{}]\n", i, i, list.substr(2));
+  }
+  EXPECT_THAT(parse_error(aliases), HasSubstr("Is there an alias"));
 }
 
 TEST(ParseYaml, AnEmptyTextIsNull) {
@@ -81,6 +100,9 @@ TEST(ReadYaml, MissingFileAndFolder) {
   const TemporaryFolder folder;
   EXPECT_THAT(message_of([&] { read_yaml(folder.path() / "no.yaml"); }), HasSubstr("No such file"));
   EXPECT_THAT(message_of([&] { read_yaml(folder.path()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(message_of([&] { read_yaml("/dev/zero"); }), HasSubstr("is a device or socket"));
+  EXPECT_THAT(message_of([&] { read_yaml(folder.write("big.yaml", std::string(17 << 20, '#'))); }),
+              HasSubstr("more than 16 MiB"));
   const std::string file = folder.write("a.yaml", "a: 1\n");
   EXPECT_EQ(read_yaml(file).find("a")->where, file + ":1:4");
 }
@@ -163,6 +185,45 @@ TEST(Override, ListsByIndexAndByName) {
   EXPECT_THAT(message_of([&] { with(layers, "layers.2.units=1"); }), HasSubstr("an index from 0 to 1"));
 }
 
+std::string layers_with(const std::string& layers, const std::string& assignment) {
+  const Node root = with("model: {layers: " + layers + "}", "model.layers." + assignment);
+  return to_yaml(*root.find("model")->find("layers"));
+}
+
+TEST(Override, NamesThatCheckPrints) {
+  const std::string layers =
+      "[dropout: {rate: 0.1}, dense: {units: 1}, relu, dropout: {rate: 0.2}, relu: {name: r}]";
+  EXPECT_THAT(layers_with(layers, "dropout2.rate=0.5"), HasSubstr("- dropout:\n    rate: 0.5\n"));
+  EXPECT_THAT(layers_with(layers, "dense.units=5"), HasSubstr("units: 5"));
+  EXPECT_THAT(layers_with(layers, "relu1.name=first"), HasSubstr("- relu:\n    name: first"));
+  EXPECT_THAT(layers_with(layers, "r=elu"), HasSubstr("- elu\n"));
+  EXPECT_THAT(
+      message_of([&] { layers_with(layers, "dropout.rate=1"); }),
+      HasSubstr("has no item 'dropout'\n  Did you mean 'dropout1'? Give an index from 0 to 4, or the name of "
+                "an item: dropout1, dense1, relu1, dropout2, r, dense."));
+}
+
+TEST(Override, TheNameOfAChoiceMayBeLeftOut) {
+  EXPECT_EQ(to_yaml(with("optimizer: adam", "optimizer.learning_rate=1")),
+            "optimizer:\n  adam:\n    learning_rate: 1\n");
+  EXPECT_EQ(to_yaml(with("optimizer: {adam: {beta1: 0}}", "optimizer.learning_rate=1")),
+            "optimizer:\n  adam:\n    beta1: 0\n    learning_rate: 1\n");
+  EXPECT_EQ(to_yaml(with("optimizer: {adam: }", "optimizer.adam.beta1=1")),
+            "optimizer:\n  adam:\n    beta1: 1\n");
+  EXPECT_EQ(to_yaml(with("optimizer: {adam: {learning_rate: {exponential_decay: {initial: 1}}}}",
+                         "optimizer.learning_rate.initial=2")),
+            "optimizer:\n  adam:\n    learning_rate:\n      exponential_decay:\n        initial: 2\n");
+  EXPECT_EQ(to_yaml(with("optimizer: {adam: {learning_rate: {exponential_decay: {initial: 1}}}}",
+                         "optimizer.adam.beta1=2")),
+            "optimizer:\n  adam:\n    learning_rate:\n      exponential_decay:\n        initial: 1\n    "
+            "beta1: 2\n");
+  EXPECT_EQ(to_yaml(with("model: {loss: focal}", "model.loss.gamma=1")),
+            "model:\n  loss:\n    focal:\n      gamma: 1\n");
+  // A section with one key is no choice.
+  EXPECT_EQ(to_yaml(with("warm_start: {rename: {a: b}}", "warm_start.checkpoint=x")),
+            "warm_start:\n  rename:\n    a: b\n  checkpoint: x\n");
+}
+
 TEST(Override, PositionIsTheCommandLine) {
   const Node root = with("a: 1", "m.n=[{k: 1}]");
   const Node& list = *root.find("m")->find("n");
@@ -175,6 +236,10 @@ TEST(Override, WrongForms) {
   EXPECT_THAT(message_of([] { with("a: 1", "a"); }, ErrorKind::usage),
               HasSubstr("--set a: not of the form key=value"));
   EXPECT_THAT(message_of([] { with("a: 1", "=1"); }, ErrorKind::usage), HasSubstr("not of the form"));
+  EXPECT_THAT(message_of([] { with("a: 1", "a\nb\x1b"); }, ErrorKind::usage),
+              HasSubstr("--set a b : not of"));
+  EXPECT_THAT(message_of([] { with("a: 1", std::string(50'000, 'a')); }, ErrorKind::usage),
+              HasSubstr("aaa...: not of"));
   EXPECT_THAT(message_of([] { with("a: 1", "a..b=1"); }), HasSubstr("not a path of keys"));
   EXPECT_THAT(message_of([] { with("a: 1", "a.b=1"); }),
               HasSubstr("'a' is a single value: there is no 'b' in it"));

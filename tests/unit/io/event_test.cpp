@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "core/error.h"
 #include "io/atomic_file.h"
 #include "io/event_reader.h"
+#include "io/event_trim.h"
 #include "io/event_writer.h"
 
 namespace lockstep {
@@ -162,6 +164,64 @@ TEST(Events, FileStaysReadableAfterAWriteError) {
 }
 
 TEST(Events, MissingFileIsAnError) { EXPECT_THROW(EventReader("/nonexistent/events"), Error); }
+
+/// Tag and step of all values in the event files of a folder.
+std::vector<std::pair<std::string, std::int64_t>> values_in(const std::string& folder) {
+  std::vector<std::pair<std::string, std::int64_t>> values;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    for (const EventRecord& record : read_all(entry.path().string()))
+      for (const EventValue& value : record.values) values.emplace_back(value.tag, record.step);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+TEST(Events, WhatARunWritesAgainIsDropped) {
+  const TemporaryFolder folder;
+  std::string torn;
+  {
+    EventWriter first(folder.path());
+    for (std::int64_t step = 1; step <= 5; ++step) first.scalar("loss", step, 1);
+    EventWriter later(folder.path());
+    later.restart_from(4);
+    for (std::int64_t step = 4; step <= 9; ++step) later.scalar("rate", step, 2);
+    later.flush();
+    torn = later.path();
+  }
+  std::filesystem::resize_file(torn, std::filesystem::file_size(torn) - 3);
+  EXPECT_TRUE(drop_events_after(folder.path(), 4));
+  using Values = std::vector<std::pair<std::string, std::int64_t>>;
+  EXPECT_EQ(values_in(folder.path()),
+            (Values{{"loss", 1}, {"loss", 2}, {"loss", 3}, {"loss", 4}, {"rate", 4}}));
+  EXPECT_FALSE(drop_events_after(folder.path(), 4)) << "nothing is left to drop";
+  EXPECT_TRUE(drop_events_after(folder.path(), 0));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Events, LinksAndDamagedFilesStayAsTheyAre) {
+  const TemporaryFolder folder, other;
+  const std::string target = write_three(other.path());
+  const std::string damaged = write_three(folder.path());
+  std::string text = read_whole_file(damaged);
+  text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+  write_file_atomically(damaged, text);
+  std::filesystem::create_symlink(target, folder / "events.out.tfevents.1.link");
+  const std::string before = read_whole_file(target);
+  EXPECT_FALSE(drop_events_after(folder.path(), 0));
+  EXPECT_EQ(read_whole_file(target), before);
+  EXPECT_EQ(read_whole_file(damaged), text);
+}
+
+TEST(Events, FlushedAndSyncedDataIsInTheFile) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  writer.scalar("loss", 1, 1);
+  EXPECT_TRUE(values_in(folder.path()).empty());
+  writer.flush();
+  EXPECT_EQ(values_in(folder.path()).size(), 1U);
+  writer.scalar("loss", 2, 1);
+  writer.sync();
+  EXPECT_EQ(values_in(folder.path()).size(), 2U);
+}
 
 }  // namespace
 }  // namespace lockstep

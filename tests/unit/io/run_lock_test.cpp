@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "checkpoint_testing.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "io/atomic_file.h"
 
 namespace lockstep {
 namespace {
@@ -80,6 +82,28 @@ TEST(RunLock, HoldsWithinTheProcessAndIsReleased) {
 
 TEST(RunLock, MissingRunDirectoryIsAnError) {
   EXPECT_THAT(refusal("/nonexistent/run"), HasSubstr("/nonexistent/run/.lock"));
+}
+
+TEST(RunLock, KnowsThatItIsTakenAway) {
+  const TemporaryFolder folder;
+  const RunLock lock(folder.path());
+  EXPECT_EQ(lock.lost(), "");
+  std::filesystem::rename(folder / ".lock", folder / "kept");
+  EXPECT_THAT(lock.lost(), HasSubstr(".lock has been removed"));
+  const RunLock other(folder.path());
+  EXPECT_THAT(lock.lost(), HasSubstr(".lock has been replaced"));
+  EXPECT_EQ(other.lost(), "");
+  std::filesystem::rename(folder.path(), folder.path() + ".away");
+  EXPECT_THAT(other.lost(), HasSubstr("directory has been removed"));
+  std::filesystem::rename(folder.path() + ".away", folder.path());
+}
+
+TEST(RunLock, FollowsNoLink) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "target", "precious");
+  std::filesystem::create_symlink(folder / "target", folder / ".lock");
+  EXPECT_THAT(refusal(folder.path()), HasSubstr(".lock: is a symbolic link, which is not followed"));
+  EXPECT_EQ(read_whole_file(folder / "target"), "precious");
 }
 
 }  // namespace

@@ -39,6 +39,32 @@ TEST(Elementwise, EachElementIsRoundedOnce) {
     }
 }
 
+TEST(Elementwise, BlendRoundsEachOperation) {
+  for (const Level& level : levels())
+    for (std::int64_t count : kCounts) {
+      const Floats a(random_values(count, 1)), b(random_values(count, 2));
+      const Floats into = a.copy();
+      level.elementwise.blend(TestLane(), count, into.data(), b.data(), 0.3F);
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const float difference = b[i] - a[i], part = 0.3F * difference;
+        EXPECT_EQ(into[i], a[i] + part);
+      }
+    }
+}
+
+TEST(Elementwise, ExchangeSwapsAll) {
+  for (const Level& level : levels())
+    for (std::int64_t count : kCounts) {
+      const Floats a(random_values(count, 1)), b(random_values(count, 2));
+      const Floats left = a.copy(), right = b.copy();
+      level.elementwise.exchange(TestLane(), count, left.data(), right.data());
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(left[i], b[i]);
+        EXPECT_EQ(right[i], a[i]);
+      }
+    }
+}
+
 /// Numbers of all magnitudes, including some outside the 16-bit types' ranges.
 std::vector<float> numbers_to_convert() {
   std::vector<float> values{0.0F,       -0.0F,     65519.0F, 65520.0F, 0x1p-25F,

@@ -47,15 +47,16 @@ TYPED_TEST(NormHalf, NormalizeIsFloat32RoundedOnce) {
   for_each_case([](const Level& level, Size size, int shift, const std::string& what) {
     const std::int64_t count = size.rows * size.channels;
     const Stored<TypeParam> x(random_values(count, 4), shift), r(random_values(count, 5), shift);
-    const Floats a(random_values(size.channels, 6), shift), b(random_values(size.channels, 7), shift);
+    const Floats a(random_values(size.channels, 6), shift), b(random_values(size.channels, 7), shift),
+        m(random_values(size.channels, 8), shift);
     for (const bool relu : {false, true})
       for (const bool add : {false, true}) {
         Stored<TypeParam> y(count, shift);
         const Floats expected(count), wide_r = r.widened();
-        level.norm.normalize(TestLane(), size.rows, size.channels, x.data(), a.data(), b.data(),
+        level.norm.normalize(TestLane(), size.rows, size.channels, x.data(), m.data(), a.data(), b.data(),
                              add ? ConstData(r.data()) : ConstData(), relu, y.data());
-        level.norm.normalize(TestLane(), size.rows, size.channels, x.widened().data(), a.data(), b.data(),
-                             add ? wide_r.data() : nullptr, relu, expected.data());
+        level.norm.normalize(TestLane(), size.rows, size.channels, x.widened().data(), m.data(), a.data(),
+                             b.data(), add ? wide_r.data() : nullptr, relu, expected.data());
         expect_rounded(y, expected, what);
       }
   });
@@ -167,8 +168,8 @@ TYPED_TEST(NormMask, FromXMatchesTheStoredOutput) {
   for (const Level& level : levels()) {
     const Stored<TypeParam> y(rows * channels), by_y(rows * channels), by_x(rows * channels),
         dx_by_y(rows * channels), dx_by_x(rows * channels);
-    level.norm.normalize(TestLane(), rows, channels, xs.data(), scales.data(), zeros.data(), nullptr, true,
-                         y.data());
+    level.norm.normalize(TestLane(), rows, channels, xs.data(), zeros.data(), scales.data(), zeros.data(),
+                         nullptr, true, y.data());
     int rounded_to_zero = 0;
     for (std::size_t i = 0; i < x.size(); ++i)
       rounded_to_zero += static_cast<double>(to_float(xs.data()[i])) * scale[i % scale.size()] > 0.0 &&

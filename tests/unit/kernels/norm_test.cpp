@@ -58,12 +58,44 @@ TEST(Norm, StatisticsSurviveALargeMean) {
       Values mean(static_cast<std::size_t>(channels)), m2 = mean;
       const Floats data(x);
       moments_of(level, rows, channels, data.data(), mean, m2);
-      // A block's mean has an error of at most kSumError * 4097 = 0.017; its square is added to a variance of
-      // 1/3.
-      const double shift = kSumError * 4097.0;
-      expect_close(mean, expected.mean, expected.mean, kSumError, 0.0, "mean");
-      expect_close(m2, expected.m2, expected.m2, 2 * kSumError + 3 * shift * shift, 0.0, "m2");
+      // The numbers that are added differ by at most 2, so the errors are those without a mean.
+      expect_close(mean, expected.mean, Values(mean.size(), 2.0), kSumError, 0.0, "mean");
+      expect_close(m2, expected.m2, expected.m2, 12 * kSumError, 0.0, "m2");
     }
+}
+
+TEST(Norm, StatisticsOfBlocksWithDifferentMeans) {
+  // Later blocks are centred on the mean of those before them, which is far away here.
+  for (const Level& level : levels())
+    for (std::int64_t channels : {1, 64}) {
+      const std::int64_t rows = 20 * 64 * (channels == 1 ? 64 : 1);
+      Values x = random_values(rows * channels, 9);
+      for (std::size_t i = x.size() / 4; i < x.size(); ++i)
+        x[i] = static_cast<float>(x[i] + (i < x.size() / 2 ? 1e4 : -1e3));
+      const auto expected = reference::moments(rows, channels, x);
+      Values mean(static_cast<std::size_t>(channels)), m2 = mean;
+      const Floats data(x);
+      moments_of(level, rows, channels, data.data(), mean, m2);
+      expect_close(mean, expected.mean, Values(mean.size(), 1e4), kSumError, 0.0, "mean");
+      expect_close(m2, expected.m2, expected.m2, 4 * kSumError, 0.0, "m2");
+    }
+}
+
+TEST(Norm, StatisticsOfEqualNumbersAreExact) {
+  for (const Level& level : levels())
+    for (std::int64_t channels : {1, 16, 70})
+      for (std::int64_t rows : {1, 3, 64, 100, 5000}) {
+        const double value = static_cast<double>(12345.678F);
+        const Floats data(Values(static_cast<std::size_t>(rows * channels), value));
+        Values mean(static_cast<std::size_t>(channels)), m2 = mean;
+        moments_of(level, rows, channels, data.data(), mean, m2);
+        for (std::size_t c = 0; c < mean.size(); ++c) {
+          EXPECT_EQ(static_cast<float>(mean[c]), 12345.678F) << level.name << " " << rows;
+          EXPECT_LE(std::abs(mean[c] - value), 1e-15 * value) << level.name << " " << rows;
+          EXPECT_GE(m2[c], 0.0) << level.name << " " << rows;
+          EXPECT_LE(m2[c], 1e-12 * static_cast<double>(rows)) << level.name << " " << rows;
+        }
+      }
 }
 
 TEST(Norm, StatisticsOfNanAreNan) {
@@ -86,29 +118,62 @@ TEST(Norm, NormalizeWithAndWithoutResidualAndRelu) {
         for (bool add : {false, true}) {
           const std::int64_t count = size.rows * size.channels;
           const Values x = random_values(count, 4), r = random_values(count, 5),
-                       a = random_values(size.channels, 6), b = random_values(size.channels, 7);
+                       a = random_values(size.channels, 6), b = random_values(size.channels, 7),
+                       m = random_values(size.channels, 8);
           Values expected(x.size()), magnitude(x.size());
           for (std::size_t i = 0; i < x.size(); ++i) {
             const std::size_t c = i % a.size();
-            expected[i] = x[i] * a[c] + b[c] + (add ? r[i] : 0.0);
+            expected[i] = (x[i] - m[c]) * a[c] + b[c] + (add ? r[i] : 0.0);
             if (relu) expected[i] = std::max(expected[i], 0.0);
-            magnitude[i] = std::abs(x[i] * a[c]) + std::abs(b[c]) + std::abs(r[i]);
+            magnitude[i] = std::abs((x[i] - m[c]) * a[c]) + std::abs(b[c]) + std::abs(r[i]);
           }
-          const Floats xs(x), rs(r), as(a), bs(b);
+          const Floats xs(x), rs(r), ms(m), as(a), bs(b);
           Floats y(count);
-          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), as.data(), bs.data(),
-                               add ? rs.data() : nullptr, relu, y.data());
-          expect_close(y.values(), expected, magnitude, 3 * kRounding, 0.0, describe(level, size));
+          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), ms.data(), as.data(),
+                               bs.data(), add ? rs.data() : nullptr, relu, y.data());
+          expect_close(y.values(), expected, magnitude, 4 * kRounding, 0.0, describe(level, size));
           // In place, over x and over the residual.
           const Floats over_x = xs.copy(), over_r = rs.copy();
-          level.norm.normalize(TestLane(), size.rows, size.channels, over_x.data(), as.data(), bs.data(),
-                               add ? rs.data() : nullptr, relu, over_x.data());
+          level.norm.normalize(TestLane(), size.rows, size.channels, over_x.data(), ms.data(), as.data(),
+                               bs.data(), add ? rs.data() : nullptr, relu, over_x.data());
           EXPECT_TRUE(same_bits(y, over_x)) << describe(level, size);
           if (!add) continue;
-          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), as.data(), bs.data(),
-                               over_r.data(), relu, over_r.data());
+          level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), ms.data(), as.data(),
+                               bs.data(), over_r.data(), relu, over_r.data());
           EXPECT_TRUE(same_bits(y, over_r)) << describe(level, size);
         }
+}
+
+TEST(Norm, NormalizeWithoutMeanAndScaleAddsTheShift) {
+  for (const Level& level : levels())
+    for (Size size : kSizes) {
+      const Values x = random_values(size.rows * size.channels, 4), b = random_values(size.channels, 7);
+      const Floats xs(x), bs(b);
+      Floats y(static_cast<std::int64_t>(x.size()));
+      level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), nullptr, nullptr, bs.data(),
+                           nullptr, false, y.data());
+      for (std::size_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(y[i], xs[i] + bs[i % b.size()]) << describe(level, size);
+    }
+}
+
+TEST(Norm, NormalizeSubtractsTheMeanFirst) {
+  for (const Level& level : levels())
+    for (std::int64_t channels : {3, 16, 100}) {
+      const Values mean = random_values(channels, 8, 9999.0, 10001.0), scale = random_values(channels, 6),
+                   shift = random_values(channels, 7);
+      Values x;
+      for (int row = 0; row < 40; ++row)  // the differences are exact in float32
+        for (const double m : mean) x.push_back(m + row / 1024.0);
+      const Floats xs(x), means(mean), scales(scale), shifts(shift), y(xs.copy());
+      level.norm.normalize(TestLane(), 40, channels, xs.data(), means.data(), scales.data(), shifts.data(),
+                           nullptr, false, y.data());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t c = i % mean.size();
+        const float product = static_cast<float>(i / mean.size()) / 1024.0F * scales[c];
+        ASSERT_EQ(y[i], product + shifts[c]) << level.name << " " << i;
+      }
+    }
 }
 
 TEST(Norm, NanPassesThroughReluInNormalize) {
@@ -117,8 +182,8 @@ TEST(Norm, NanPassesThroughReluInNormalize) {
       const Floats x(random_values(40 * channels, 8)), ones(Values(static_cast<std::size_t>(channels), 1.0));
       const std::size_t at = static_cast<std::size_t>(17 * channels + 2);
       x[at] = std::nanf("");
-      level.norm.normalize(TestLane(), 40, channels, x.data(), ones.data(), ones.data(), nullptr, true,
-                           x.data());
+      level.norm.normalize(TestLane(), 40, channels, x.data(), ones.data(), ones.data(), ones.data(), nullptr,
+                           true, x.data());
       for (std::size_t i = 0; i < x.size(); ++i)
         EXPECT_EQ(std::isnan(x[i]), i == at) << level.name << " " << i;
     }
@@ -142,17 +207,18 @@ void check_backward(const Level& level, Size size, Case option) {
   const Values gamma = random_values(size.channels, 14, 0.5, 1.5), beta = random_values(size.channels, 15);
   const auto m = reference::moments(size.rows, size.channels, x);
   Values mean(width), inverse(width), scale(width), shift(width);
+  const Values rest = random_values(size.channels, 16, -0.1, 0.1);
   for (std::size_t c = 0; c < width; ++c) {
     mean[c] = static_cast<float>(m.mean[c]);
     inverse[c] = static_cast<float>(
         1.0 / std::sqrt(m.m2[c] / static_cast<double>(std::max<std::int64_t>(size.rows, 1)) + kEpsilon));
     scale[c] = static_cast<float>(gamma[c] * inverse[c]);
-    shift[c] = static_cast<float>(beta[c] - mean[c] * scale[c]);
+    shift[c] = static_cast<float>(beta[c] - rest[c] * scale[c]);
   }
   const Floats xs(x), dys(dy), dy2s(dy2), means(mean), inverses(inverse), scales(scale), shifts(shift);
   Floats y(count), g(count), dx(count);
-  level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), scales.data(), shifts.data(), nullptr,
-                       option.relu, y.data());
+  level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), means.data(), scales.data(),
+                       shifts.data(), nullptr, option.relu, y.data());
   Values expected_g(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
     expected_g[i] =
@@ -167,6 +233,7 @@ void check_backward(const Level& level, Size size, Case option) {
   gradient.scale = scales.data();
   gradient.shift = shifts.data();
   gradient.mean = means.data();
+  gradient.mean_rest = rest.data();
   gradient.inverse_std = inverses.data();
   Values sum_g(width, -1.0), sum_gx(width, -1.0), magnitude_g(width, 0.0), magnitude_gx(width, 0.0);
   level.norm.backward_sums(TestLane(), size.rows, size.channels, gradient, option.write ? g.data() : nullptr,
@@ -174,11 +241,11 @@ void check_backward(const Level& level, Size size, Case option) {
   Values expected_sum(width, 0.0), expected_gx(width, 0.0);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = i % width;
-    const double normal = (x[i] - mean[c]) * inverse[c];
+    const double normal = (x[i] - mean[c] - rest[c]) * inverse[c];
     expected_sum[c] += expected_g[i];
     expected_gx[c] += expected_g[i] * normal;
     magnitude_g[c] += std::abs(expected_g[i]);
-    magnitude_gx[c] += std::abs(expected_g[i] * normal);
+    magnitude_gx[c] += std::abs(expected_g[i]) * (std::abs(normal) + std::abs(rest[c] * inverse[c]));
   }
   expect_close(sum_g, expected_sum, magnitude_g, kSumError, 0.0, "sum g " + what);
   expect_close(sum_gx, expected_gx, magnitude_gx, kSumError, 0.0, "sum gx " + what);
@@ -262,8 +329,8 @@ TEST(Norm, SameBitsAtEveryLevelAddressAndRun) {
         Floats y(count, shift), dx(count, shift);
         Values mean(width), m2(width), g(width), gx(width);
         moments_of(level, size.rows, size.channels, xs.data(), mean, m2);
-        level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), p.data(), p.data(), dys.data(),
-                             true, y.data());
+        level.norm.normalize(TestLane(), size.rows, size.channels, xs.data(), p.data(), p.data(), p.data(),
+                             dys.data(), true, y.data());
         NormKernels::Gradient gradient;
         gradient.dy = dys.data();
         gradient.y = y.data();

@@ -26,7 +26,8 @@ TEST_F(CudaElementwise, MapsHaveTheBitsOfTheCpu) {
       const Values a = special_values(count, 1), b = special_values(count + 3, 2);
       const Values second(b.begin(), b.begin() + count);
       const Floats ca(a), cb(second);
-      const DeviceFloats da(a, shift), db(second, shift);
+      const DeviceFloats da(a, shift);
+      DeviceFloats db(second, shift);
       const ElementwiseKernels &cpu = cpu_kernels().elementwise, &kernels = gpu().elementwise;
       const CudaLane lane;
       const auto compare = [&](const char* name, const auto& run) {
@@ -58,6 +59,12 @@ TEST_F(CudaElementwise, MapsHaveTheBitsOfTheCpu) {
       cpu.accumulate(TestLane(), count, into.data(), cb.data());
       kernels.accumulate(lane, count, device_into.data(), db.data());
       expect_same(device_into.host(), host_of(into), "accumulate " + what);
+      cpu.blend(TestLane(), count, into.data(), cb.data(), 0.3F);
+      kernels.blend(lane, count, device_into.data(), db.data(), 0.3F);
+      expect_same(device_into.host(), host_of(into), "blend " + what);
+      kernels.exchange(lane, count, device_into.data(), db.data());
+      expect_same(device_into.host(), host_of(cb), "exchange " + what);
+      expect_same(db.host(), host_of(into), "exchange " + what);
     }
 }
 

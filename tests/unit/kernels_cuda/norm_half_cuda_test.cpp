@@ -60,14 +60,15 @@ TYPED_TEST(CudaNormHalf, NormalizeHasTheBitsOfTheCpu) {
           Values values = random_values(count, 10);
           if (count > 20) values[17] = std::nan("");
           const Numbers<TypeParam> x(values, shift), r(random_values(count, 11), shift);
-          const Floats a(random_values(size.channels, 12)), b(random_values(size.channels, 13));
-          const DeviceFloats da(a.values(), shift), db(b.values(), shift);
+          const Floats a(random_values(size.channels, 12)), b(random_values(size.channels, 13)),
+              m(random_values(size.channels, 14));
+          const DeviceFloats da(a.values(), shift), db(b.values(), shift), dm(m.values(), shift);
           const Stored<TypeParam> expected(count);
           const CudaLane lane;
-          cpu_kernels().norm.normalize(TestLane(), size.rows, size.channels, x.host.data(), a.data(),
-                                       b.data(), add ? ConstData(r.host.data()) : ConstData(), relu,
+          cpu_kernels().norm.normalize(TestLane(), size.rows, size.channels, x.host.data(), m.data(),
+                                       a.data(), b.data(), add ? ConstData(r.host.data()) : ConstData(), relu,
                                        expected.data());
-          gpu().norm.normalize(lane, size.rows, size.channels, x.half.data(), da.data(), db.data(),
+          gpu().norm.normalize(lane, size.rows, size.channels, x.half.data(), dm.data(), da.data(), db.data(),
                                add ? ConstData(r.half.data()) : ConstData(), relu,
                                x.half.data());  // in place
           expect_numbers(x.half, expected, describe(size));
@@ -147,8 +148,8 @@ TYPED_TEST(CudaNormHalf, TheMaskFromXMatchesTheStoredOutput) {
   const OnDevice<TypeParam> y(rows * channels), g(rows * channels);
   const DeviceFloats scales(scale), zeros(Values(scale.size(), 0.0)), ones(Values(scale.size(), 1.0));
   const DeviceDoubles sum_g(channels), sum_gx(channels);
-  gpu().norm.normalize(lane, rows, channels, xs.half.data(), scales.data(), zeros.data(), nullptr, true,
-                       y.data());
+  gpu().norm.normalize(lane, rows, channels, xs.half.data(), zeros.data(), scales.data(), zeros.data(),
+                       nullptr, true, y.data());
   int rounded_to_zero = 0;
   const std::vector<TypeParam> stored = y.host();
   for (std::size_t i = 0; i < x.size(); ++i) {

@@ -3,6 +3,7 @@
 #include "kernels/update.h"
 
 #include "unit/kernels/rows_testing.h"
+#include "unit/kernels/rules_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -10,49 +11,31 @@ namespace {
 
 class CudaUpdate : public GpuTest {};
 
-/// Runs three steps of an update on w, g and two slots, on the CPU and on the GPU, and expects equal bits.
-template <typename Run>
-void expect_bits_of_cpu(const char* what, const Run& run) {
-  for (std::int64_t count : {0, 1, 3, 17, 1023, 4100})
-    for (int shift : {0, 1}) {
-      const Values w = random_values(count, 1), m = random_values(count, 2),
-                   v = random_values(count, 3, 0.0, 1.0);
-      const Floats cw(w), cm(m), cv(v);
-      const DeviceFloats dw(w, shift), dm(m, shift), dv(v, shift);
-      const CudaLane lane;
-      for (std::uint32_t step = 0; step < 3; ++step) {
-        const Values g = random_values(count, 4 + step);
-        const Floats cg(g);
-        const DeviceFloats dg(g, shift);
-        run(cpu_kernels().update, TestLane(), count, cw.data(), cg.data(), cm.data(), cv.data());
-        run(gpu().update, lane, count, dw.data(), dg.data(), dm.data(), dv.data());
+TEST_F(CudaUpdate, EveryRuleHasTheBitsOfTheCpu) {
+  for (const TestedRule& rule : tested_rules())
+    for (std::int64_t count : {0, 1, 3, 17, 1023, 4100})
+      for (int shift : {0, 1}) {
+        std::vector<Floats> on_cpu;  // w and the slots
+        std::vector<DeviceFloats> on_gpu;
+        for (std::uint32_t s = 1; s < 5; ++s) {
+          const Values values = random_values(count, s, s == 1 ? -1.0 : 0.0, 1.0);
+          on_cpu.emplace_back(values);
+          on_gpu.emplace_back(values, shift);
+        }
+        const CudaLane lane;
+        for (std::uint32_t step = 0; step < 3; ++step) {
+          const Values g = random_values(count, 6 + step);
+          const Floats cg(g);
+          const DeviceFloats dg(g, shift);
+          rule.dense(cpu_kernels().update, TestLane(), count, on_cpu[0].data(), cg.data(), on_cpu[1].data(),
+                     on_cpu[2].data(), on_cpu[3].data());
+          rule.dense(gpu().update, lane, count, on_gpu[0].data(), dg.data(), on_gpu[1].data(),
+                     on_gpu[2].data(), on_gpu[3].data());
+        }
+        for (std::size_t k = 0; k < on_cpu.size(); ++k)
+          expect_same(on_gpu[k].host(), host_of(on_cpu[k]),
+                      fmt::format("array {} of {}, {} numbers", k, rule.name, count));
       }
-      const std::string at = fmt::format("{} {}", what, count);
-      expect_same(dw.host(), host_of(cw), "w of " + at);
-      expect_same(dm.host(), host_of(cm), "the first slot of " + at);
-      expect_same(dv.host(), host_of(cv), "the second slot of " + at);
-    }
-}
-using Kernels = const UpdateKernels&;
-
-TEST_F(CudaUpdate, GradientDescentHasTheBitsOfTheCpu) {
-  expect_bits_of_cpu("gradient descent",
-                     [](Kernels k, const Lane& l, std::int64_t count, float* w, const float* g, float*,
-                        float*) { k.gradient_descent(l, count, w, g, 0.1F); });
-}
-
-TEST_F(CudaUpdate, MomentumHasTheBitsOfTheCpu) {
-  for (bool nesterov : {false, true})
-    expect_bits_of_cpu("momentum",
-                       [=](Kernels k, const Lane& l, std::int64_t count, float* w, const float* g, float* a,
-                           float*) { k.momentum(l, count, w, g, a, 0.1F, 0.9F, nesterov); });
-}
-
-TEST_F(CudaUpdate, AdamHasTheBitsOfTheCpu) {
-  expect_bits_of_cpu(
-      "adam", [](Kernels k, const Lane& l, std::int64_t count, float* w, const float* g, float* m, float* v) {
-        k.adam(l, count, w, g, m, v, 0.01F, 0.9F, 0.999F, 1e-8F);
-      });
 }
 
 TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndDetectsNan) {
@@ -76,37 +59,43 @@ TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndDetectsNan) {
 }
 
 TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfDenseUpdates) {
-  for (const RowRule& rule : row_rules())
-    for (const RowCase& test : row_cases())
+  for (const TestedRule& rule : tested_rules())
+    for (const RowCase& test : row_cases(rule.name == "adam" || rule.name == "gradient descent"))
       for (const bool others : {true, false})
         for (const int shift : {0, 1}) {
           const std::string what = fmt::format("{} {} others {}", rule.name, test.text(), others);
           const auto count = static_cast<std::int64_t>(test.touched.size());
           const std::int64_t size = test.rows * test.width, cut = test.rows / 3;
-          const Values values = random_values(count * test.width, 5), w = random_values(size, 1),
-                       a = random_values(size, 2), b = random_values(size, 3, 0.0, 1.0);
-          const Floats cw(w), ca(a), cb(b), cvalues(values);
-          const DeviceFloats dw(w, shift), da(a, shift), db(b, shift), dvalues(values, shift);
-          const DeviceFloats dense_w(w, shift), dense_a(a, shift), dense_b(b, shift),
-              gradient(dense_gradient(test, values), shift);
+          const Values values = random_values(count * test.width, 5);
+          std::vector<Floats> on_cpu;  // w and the slots
+          std::vector<DeviceFloats> on_gpu, dense;
+          for (std::uint32_t s = 1; s < 5; ++s) {
+            const Values begin = random_values(size, s, s == 1 ? -1.0 : 0.0, 1.0);
+            on_cpu.emplace_back(begin);
+            on_gpu.emplace_back(begin, shift);
+            dense.emplace_back(begin, shift);
+          }
+          const Floats cvalues(values);
+          const DeviceFloats dvalues(values, shift), gradient(dense_gradient(test, values), shift);
           const OnDevice<std::int32_t> rows(test.touched);
           const CudaLane lane;
           for (const auto& [first, last] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, test.rows}}) {
             RowUpdate update{first, last, test.width, count, test.touched.data(), cvalues.data(), others};
-            rule.rows(cpu_kernels().update, TestLane(), update, cw.data(), ca.data(), cb.data());
+            rule.rows(cpu_kernels().update, TestLane(), update, on_cpu[0].data(), on_cpu[1].data(),
+                      on_cpu[2].data(), on_cpu[3].data());
             update.rows = rows.data();
             update.values = dvalues.data();
-            rule.rows(gpu().update, lane, update, dw.data(), da.data(), db.data());
+            rule.rows(gpu().update, lane, update, on_gpu[0].data(), on_gpu[1].data(), on_gpu[2].data(),
+                      on_gpu[3].data());
           }
-          expect_same(dw.host(), host_of(cw), "w of " + what);
-          expect_same(da.host(), host_of(ca), "the first slot of " + what);
-          expect_same(db.host(), host_of(cb), "the second slot of " + what);
-          if (!others) continue;
-          rule.dense(gpu().update, lane, size, dense_w.data(), gradient.data(), dense_a.data(),
-                     dense_b.data());
-          expect_same(dw.host(), dense_w.host(), "w compared with a dense gradient, " + what);
-          expect_same(da.host(), dense_a.host(), "the first slot compared with a dense gradient, " + what);
-          expect_same(db.host(), dense_b.host(), "the second slot compared with a dense gradient, " + what);
+          rule.dense(gpu().update, lane, size, dense[0].data(), gradient.data(), dense[1].data(),
+                     dense[2].data(), dense[3].data());
+          for (std::size_t k = 0; k < on_cpu.size(); ++k) {
+            expect_same(on_gpu[k].host(), host_of(on_cpu[k]), fmt::format("array {} of {}", k, what));
+            if (others)
+              expect_same(on_gpu[k].host(), dense[k].host(),
+                          fmt::format("array {} compared with a dense gradient, {}", k, what));
+          }
         }
 }
 

@@ -151,7 +151,7 @@ TEST(GraphErrors, UnusedLayer) {
 TEST(GraphErrors, DuplicateNames) {
   EXPECT_THAT(error_of("[relu: {name: same}, tanh: {name: same}]").what(),
               HasSubstr("two layers are named 'same'"));
-  EXPECT_THAT(error_of("[relu: {name: features}]").what(), HasSubstr("two layers are named 'features'"));
+  EXPECT_THAT(error_of("[relu: {name: features}]").what(), HasSubstr("no layer can be named 'features'"));
 }
 
 TEST(GraphErrors, UnknownInputSuggests) {
@@ -211,8 +211,32 @@ TEST(GraphErrors, OptionsAreChecked) {
   EXPECT_THAT(error_of("[dropout: {rate: 1.5}]").what(), HasSubstr("rate"));
   EXPECT_THAT(error_of("[conv2d: {filters: 2, kernel: [1, 2, 3]}]").what(), HasSubstr("kernel"));
   EXPECT_THAT(error_of("[conv2d: {filters: 2, kernel: 3, padding: smae}]").what(), HasSubstr("padding"));
-  EXPECT_THAT(error_of("[relu: {name: 'a b'}]").what(), HasSubstr("not a layer name"));
+  for (const char* name :
+       {"a b", "a//b", ".", "./a", "a/..", "a\\0b", "", "/a", "a/", "a:1", "a*", "caf\xC3\xA9"})
+    EXPECT_THAT(error_of(fmt::format("[relu: {{name: \"{}\"}}]", name)).what(), HasSubstr("not a layer name"))
+        << name;
+  std::string deep = "a";
+  for (int i = 0; i < 89; ++i) deep += "/a";
+  EXPECT_THAT(error_of("[relu: {name: " + deep + "}]").what(), HasSubstr("it has 90 parts"));
+  EXPECT_THAT(error_of("[relu: {name: " + std::string(201, 'a') + "}]").what(),
+              HasSubstr("it has 201 characters"));
+  EXPECT_THAT(
+      error_of("[flatten, dense: {name: a, units: 2}, dense: {name: a/kernel, units: 2}]").what(),
+      HasSubstr("layer a/kernel: its variable a/kernel/kernel lies below another layer's variable a/kernel"));
   EXPECT_THAT(error_of("[]").what(), HasSubstr("list of layers"));
+}
+
+TEST(GraphErrors, SizesThatAreTooLarge) {
+  EXPECT_THAT(error_of("[dense: {units: 2305843009213693952}]").what(), HasSubstr("must be [1, 16777216]"));
+  EXPECT_THAT(error_of("[flatten, dense: {units: 16777216}, dense: {name: wide, units: 16777216}]").what(),
+              HasSubstr("layer wide: variable wide/kernel of 16777216x16777216 would take 1.1 PB"));
+  EXPECT_THAT(error_of("[upsample: {name: up, factor: 65536}, upsample: {factor: 65536}]").what(),
+              HasSubstr("would take"));
+  EXPECT_THAT(error_of("[reshape: {shape: [4294967296, 4294967296]}]").what(),
+              HasSubstr("do not fit the shape"));
+  std::string many = "[relu";
+  for (int i = 0; i < 10'000; ++i) many += ", relu";
+  EXPECT_THAT(error_of(many + "]").what(), HasSubstr("more than 10000 layers"));
 }
 
 }  // namespace

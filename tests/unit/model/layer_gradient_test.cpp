@@ -139,6 +139,33 @@ TEST_P(LayerGradient, InferenceGivesTheSameOutput) {
   expect_close(outputs_of(run), test.reference(inputs, variables), 60 * 0x1p-24, "output");
 }
 
+/// A frozen variable's gradient is left out or discarded; nothing else changes by a bit.
+TEST_P(LayerGradient, FrozenVariablesChangeNothingElse) {
+  const LayerCase& test = GetParam();
+  std::vector<std::vector<float>> results[2];
+  std::int64_t trained[2] = {};
+  for (const bool freeze : {false, true}) {
+    const auto layer = made(test);
+    LayerRunnerOptions options = runner_options(test);
+    if (freeze)
+      options.frozen = [given = options.frozen](const std::string& name) {
+        return !last_part(name).starts_with("moving_") || (given && given(name));
+      };
+    LayerRunner run(*layer, test.inputs, options);
+    trained[freeze ? 1 : 0] = run.variables().num_parameters();
+    fill_inputs(test, run);
+    run.forward();
+    for (int o = 0; o < run.num_outputs(); ++o)
+      run.output_gradient(o) = random_floats(run.output(o).size(), static_cast<std::uint32_t>(998 + o));
+    run.backward();
+    results[freeze ? 1 : 0].push_back(outputs_of(run));
+    for (int i = 0; i < run.num_inputs(); ++i) results[freeze ? 1 : 0].push_back(run.input_gradient(i));
+  }
+  if (trained[0] == 0) return;
+  EXPECT_EQ(trained[1], 0);
+  EXPECT_EQ(results[0], results[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerGradient, testing::ValuesIn(layer_cases()),
                          [](const auto& test) { return test.param.name; });
 

@@ -108,6 +108,12 @@ TEST(Losses, DivisorCountsLabelsThatAreNotIgnored) {
                    {.indices = indices.data()}),
             Pair(2, 4))
       << "a class without weight does not count in the mean, but in accuracy";
+  EXPECT_EQ(counts("{focal: {activation: softmax, ignore_index: 7, alpha: [0, 2, 1]}}", Shape{2, 3}, 3,
+                   {.indices = indices.data()}),
+            Pair(4, 4))
+      << "alpha does not change the divisor";
+  EXPECT_FALSE(
+      make_loss(parse_yaml("{focal: {activation: softmax, alpha: [0, 1]}}", "test"))->counts_labels());
   EXPECT_EQ(counts("{mean_squared_error: {ignore_index: 7}}", Shape{3}, 2, {.rows = rows.data()}).first, 3);
   EXPECT_EQ(counts("{sigmoid_cross_entropy: {ignore_index: 7}}", Shape{2}, 3, {.rows = rows.data()}).first,
             3);

@@ -100,12 +100,18 @@ TEST(SpatialErrors, NumbersPerAxisMustFitTheInput) {
   EXPECT_THAT(error_of("conv1d: {filters: 1, kernel: [3, 3]}", {Shape{6, 1}}),
               HasSubstr("'kernel' must be one number of at least 1"));
   EXPECT_THAT(error_of("conv2d: {filters: 1, kernel: 3, stride: 0}", {Shape{6, 6, 1}}),
+              HasSubstr("stride: must be [1, 65536], but is 0"));
+  EXPECT_THAT(error_of("conv2d: {filters: 1, kernel: 3, stride: [1, 1, 1]}", {Shape{6, 6, 1}}),
               HasSubstr("'stride' must be one number of at least 1, or two: [height, width]"));
   EXPECT_THAT(error_of("max_pool: {window: [2, 2, 2, 2]}", {Shape{6, 6, 1}}),
               HasSubstr("'window' must be one number of at least 1, or one per axis"));
 }
 
 TEST(SpatialErrors, EmptyOutputsAreRejected) {
+  EXPECT_THAT(error_of("crop: {cropping: [2305843009213693952, 6917529027641081856]}", {Shape{6, 1}}),
+              HasSubstr("cropping must be at most 2147483648"));
+  EXPECT_THAT(error_of("crop: {name: c, cropping: [2147483648, 2147483648]}", {Shape{6, 1}}),
+              HasSubstr("layer c: cropping 2147483648 and 2147483648 of 6 elements leaves nothing"));
   EXPECT_THAT(error_of("conv3d: {name: c, filters: 4, kernel: 3, padding: valid}", {Shape{5, 2, 5, 1}}),
               HasSubstr("layer c: a window of 3 does not fit into 2 (with padding)"));
   EXPECT_THAT(

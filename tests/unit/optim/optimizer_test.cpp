@@ -27,7 +27,8 @@ struct OneVariable {
     optimizer->create_slots(cpu_device(), variables);
   }
   void update(const std::vector<float>& gradients, Range range, std::int64_t step) {
-    optimizer->update(cpu_kernels(), Lane{}, variables, gradients.data() + range.first, range, step);
+    optimizer->begin_step(step);
+    optimizer->update(cpu_kernels(), Lane{}, variables, gradients.data() + range.first, range);
   }
   std::unique_ptr<Optimizer> optimizer;
   VariableStore variables;
@@ -61,9 +62,52 @@ TEST(Optimizer, Nesterov) {
 }
 TEST(Optimizer, Adam) { expect_vector("adam: {learning_rate: 0.1}", {0.900000316, 0.80348225, 0.810142146}); }
 
-constexpr const char* kAll[] = {"gradient_descent: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1}",
+TEST(Optimizer, Adagrad) {
+  expect_vector("adagrad: {learning_rate: 0.1}", {0.969848866, 0.918209088, 0.979446331});
+}
+TEST(Optimizer, Adadelta) {
+  expect_vector("adadelta: {learning_rate: 0.1}", {0.999955279, 0.999898426, 0.99996687});
+}
+TEST(Optimizer, RmsProp) {
+  expect_vector("rmsprop: {learning_rate: 0.1, momentum: 0.9}", {0.989464926, 0.957828048, 0.9641725});
+}
+TEST(Optimizer, RmsPropCentered) {
+  expect_vector("rmsprop: {learning_rate: 0.1, momentum: 0.9, centered: true}",
+                {0.989464341, 0.957815496, 0.964149534});
+}
+TEST(Optimizer, Ftrl) {
+  expect_vector("ftrl: {learning_rate: 0.1}", {0.0163862763, -0.0352535017, 0.0259837419});
+}
+TEST(Optimizer, FtrlWithPenalties) {
+  expect_vector("ftrl: {learning_rate: 0.1, l1: 0.001, l2: 0.1}",
+                {0.0151699807, -0.0334430342, 0.0250000329});
+}
+TEST(Optimizer, ProximalGradientDescent) {
+  expect_vector("proximal_gradient_descent: {learning_rate: 0.1, l1: 0.1, l2: 0.1}",
+                {0.97029703, 0.930987158, 0.941571444});
+}
+TEST(Optimizer, AdagradDa) {
+  expect_vector("adagrad_da: {learning_rate: 0.1, l1: 0.01, l2: 0.1}", {-0.0263417863, -0.0687456776, 0});
+}
+
+constexpr const char* kAll[] = {"gradient_descent: {learning_rate: 0.1}",
+                                "gradient_descent: {learning_rate: 0.1, weight_decay: 0.1}",
+                                "momentum: {learning_rate: 0.1}",
                                 "momentum: {learning_rate: 0.1, nesterov: true}",
-                                "adam: {learning_rate: 0.1}"};
+                                "adam: {learning_rate: 0.1}",
+                                "adam: {amsgrad: true, weight_decay: 0.1, decoupled_weight_decay: true}",
+                                "adamw: {learning_rate: 0.1}",
+                                "nadam: {learning_rate: 0.1}",
+                                "adagrad: {learning_rate: 0.1}",
+                                "adadelta: {learning_rate: 0.1}",
+                                "rmsprop: {learning_rate: 0.1}",
+                                "rmsprop: {learning_rate: 0.1, momentum: 0.9, centered: true}",
+                                "ftrl: {learning_rate: 0.1}",
+                                "ftrl: {learning_rate: 0.1, learning_rate_power: -0.4, l2_shrinkage: 0.1}",
+                                "proximal_gradient_descent: {learning_rate: 0.1}",
+                                "proximal_adagrad: {learning_rate: 0.1}",
+                                "adagrad_da: {learning_rate: 0.1}",
+                                "lion: {learning_rate: 0.1}"};
 
 TEST(Optimizer, EveryOptimizerIsTested) {
   for (const OptimizerEntry& entry : optimizer_table()) {
@@ -121,19 +165,91 @@ TEST(Optimizer, NaNInGradientsShows) {
 }
 
 TEST(Optimizer, BadOptionsAreErrors) {
-  for (const char* yaml :
-       {"adm: {}", "gradient_descent: {}", "gradient_descent: {learning_rate: 0}",
-        "gradient_descent: {learning_rate: -1}", "momentum: {learning_rate: 0.1, momentum: 1}",
-        "adam: {beta: 0.9}", "adam: {epsilon: 0}", "adam: {beta1: 0.99999999}", "adam: {beta2: 0.99999999}"})
+  for (const char* yaml : {"adm: {}",
+                           "gradient_descent: {}",
+                           "gradient_descent: {learning_rate: 0}",
+                           "gradient_descent: {learning_rate: -1}",
+                           "momentum: {learning_rate: 0.1, momentum: 1}",
+                           "adam: {beta: 0.9}",
+                           "adam: {epsilon: 0}",
+                           "adam: {beta1: 0.99999999}",
+                           "adam: {beta2: 0.99999999}",
+                           "adam: {weight_decay: -0.1}",
+                           "adamw: {decoupled_weight_decay: true}",
+                           "nadam: {beta1: 0.99999999}",
+                           "nadam: {momentum_decay: -1}",
+                           "adagrad: {learning_rate: 0.1, initial_accumulator: 0}",
+                           "adagrad: {learning_rate: 0.1, initial_accumulator: -1}",
+                           "adadelta: {rho: 1}",
+                           "rmsprop: {}",
+                           "rmsprop: {learning_rate: 0.1, decay: 1}",
+                           "rmsprop: {learning_rate: 0.1, nesterov: true}",
+                           "ftrl: {learning_rate: 0.1, learning_rate_power: 0.5}",
+                           "ftrl: {learning_rate: 0.1, l1: -1}",
+                           "ftrl: {learning_rate: 0.1, weight_decay: 0.1}",
+                           "ftrl: {learning_rate: 0.1, initial_accumulator: -1}",
+                           "proximal_adagrad: {learning_rate: 0.1, initial_accumulator: 0}",
+                           "adagrad_da: {learning_rate: 0.1, initial_accumulator: 0}",
+                           "lion: {learning_rate: -1}",
+                           "lion: {momentum: 0.9}"})
     EXPECT_THROW(optimizer_options(parse_yaml(yaml, "test")).make(), Error) << yaml;
+}
+
+TEST(Optimizer, DescriptionsHaveTheNumbers) {
+  const std::pair<const char*, const char*> kExpected[] = {
+      {"momentum: {learning_rate: 0.1, momentum: 0.8}", "momentum: a = 0.8 a + g; w -= lr a; lr = 0.1"},
+      {"gradient_descent: {learning_rate: {exponential_decay: {initial: 0.1, decay_steps: 3, decay_rate: "
+       "0.9}}, "
+       "weight_decay: 0.01}",
+       "gradient_descent: g += 0.01 w; w -= lr g; lr = {exponential_decay: {initial: 0.1, decay_steps: 3, "
+       "decay_rate: 0.9}}"},
+      {"lion: {weight_decay: 0.5, lazy: true}",
+       "lion: w *= 1 - lr 0.5; w -= lr sign(0.9 m + (1 - 0.9) g); m = 0.99 m + (1 - 0.99) g; lr = 1e-4; "
+       "lazy: "
+       "rows that a step does not touch stay as they are"},
+  };
+  for (const auto& [yaml, expected] : kExpected)
+    EXPECT_EQ(optimizer_options(parse_yaml(yaml, "test")).make()->describe(), expected);
+  for (const char* yaml : kAll) {
+    const std::string text = optimizer_options(parse_yaml(yaml, "test")).make()->describe();
+    EXPECT_NE(text.find("w"), std::string::npos) << text;
+    EXPECT_EQ(text.find("{0}"), std::string::npos) << text;
+  }
+}
+
+/// A step's numbers do not depend on the steps before: a resumed run has them from its first step.
+TEST(Optimizer, AResumedRunHasTheSameNumbers) {
+  for (const char* yaml : kAll) {
+    OneVariable whole(yaml, 20), resumed(yaml, 20);
+    const std::vector<float> gradients(32, 0.25F);
+    for (std::int64_t step = 0; step < 7; ++step) {
+      if (step == 6) {
+        std::ranges::copy(whole.variables.trainable_values(), resumed.variables.trainable_values().begin());
+        for (std::size_t s = 0; s < whole.optimizer->slot_names().size(); ++s)
+          std::memcpy(resumed.optimizer->slot(s), whole.optimizer->slot(s), 20 * sizeof(float));
+      }
+      whole.update(gradients, {0, 20}, step);
+    }
+    resumed.update(gradients, {0, 20}, 6);
+    EXPECT_EQ(whole.variables.hash(), resumed.variables.hash()) << yaml;
+  }
+}
+
+/// Whether the rule of `yaml` has the option `lazy`.
+bool can_be_lazy(const std::string& yaml) {
+  for (const OptimizerEntry& entry : optimizer_table())
+    if (yaml.starts_with(std::string(entry.name) + ":"))
+      return std::ranges::find(entry.table, "lazy", &ParamSpec::name) != entry.table.end();
+  return false;
 }
 
 /// A table of 5 rows whose gradient is sparse, and one whose gradient is dense, through three steps.
 TEST(Optimizer, LazyLeavesRowsThatAStepDoesNotTouch) {
   constexpr std::int64_t kRows = 5, kWidth = 3;
-  for (const char* yaml : {"gradient_descent: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1}",
-                           "adam: {learning_rate: 0.1}", "momentum: {learning_rate: 0.1, lazy: true}",
-                           "adam: {learning_rate: 0.1, lazy: true}"}) {
+  std::vector<std::string> cases(std::begin(kAll), std::end(kAll));
+  for (const std::string yaml : kAll)  // a copy with `lazy`
+    if (can_be_lazy(yaml)) cases.push_back(yaml.substr(0, yaml.size() - 1) + ", lazy: true}");
+  for (const std::string& yaml : cases) {
     VariableStore variables;
     const VariableId id = variables.declare_table("t", Shape{kRows, kWidth}, make_initializer("ones"), {});
     variables.make_sparse(id);
@@ -153,9 +269,10 @@ TEST(Optimizer, LazyLeavesRowsThatAStepDoesNotTouch) {
         }
       auto count = static_cast<std::int32_t>(rows.size());
       const std::vector<float> before(variables.value(id), variables.value(id) + kRows * kWidth);
+      optimizer->begin_step(step);
       for (const Range part : {Range{0, 2}, Range{2, kRows}})  // as two threads do it
         optimizer->update_rows(cpu_kernels(), Lane{}, variables, variables[id],
-                               {&count, rows.data(), values.data()}, part, step);
+                               {&count, rows.data(), values.data()}, part);
       dense.update(flat, {0, kRows * kWidth}, step);
       for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
         const bool is_touched = std::ranges::find(rows, i / kWidth) != rows.end();

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "session/progress.h"
+#include "session/terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,22 +83,45 @@ TEST(RateMeter, ForgetsAnOldSpeed) {
 }
 
 TEST(RateMeter, CountsStepsWithoutTimeBetweenThem) {
-  RateMeter meter(sample_at(0), 0.0);
+  RateMeter meter(sample_at(0), -5.0);
   meter.add(sample_at(1), 0.0);
-  EXPECT_EQ(meter.steps_per_second(), 0.0);
-  meter.add(sample_at(2), 1.0);
+  meter.add(sample_at(2), 0.0);
+  EXPECT_FALSE(meter.is_known());
+  meter.add(sample_at(3), 1.0);
   EXPECT_NEAR(meter.steps_per_second(), 2.0, 1e-12);
 }
 
-RateMeter ten_steps_a_second() {
+TEST(RateMeter, FirstStepIsLeftOut) {
   RateMeter meter(sample_at(0), 0.0);
+  meter.add(sample_at(1), 100.0);
+  EXPECT_FALSE(meter.is_known());
+  EXPECT_EQ(progress_line(sample_at(1), meter), "step 1/1000  epoch 3/10  loss 0.12345");
+  meter.add(sample_at(2), 100.1);
+  EXPECT_NEAR(meter.steps_per_second(), 10.0, 1e-9);
+}
+
+TEST(RateMeter, SteadyAfterTenStepsOrThreeSeconds) {
+  RateMeter fast(sample_at(0), 0.0), slow(sample_at(0), 0.0);
+  for (int step = 1; step <= 11; ++step) {
+    EXPECT_FALSE(fast.is_steady()) << step;
+    fast.add(sample_at(step), 0.1 * step);
+  }
+  EXPECT_TRUE(fast.is_steady());
+  slow.add(sample_at(1), 5.0);
+  slow.add(sample_at(2), 10.0);
+  EXPECT_TRUE(slow.is_steady());
+}
+
+RateMeter ten_steps_a_second() {
+  RateMeter meter(sample_at(0), -1.0);
+  meter.add(sample_at(0), 0.0);
   meter.add(sample_at(200), 20.0);
   return meter;
 }
 
 TEST(ProgressLine, SaysEverything) {
   EXPECT_EQ(progress_line(sample_at(200), ten_steps_a_second()),
-            "step 200/1000  epoch 3/10  loss 0.1235  640 samples/s  comm 3%  input 1%  left 1m20s");
+            "step 200/1000  epoch 3/10  loss 0.12345  640 samples/s  comm 3%  input 1%  left 1m20s");
 }
 
 TEST(ProgressLine, NoTimeLeftWithoutAKnownEnd) {
@@ -122,7 +146,7 @@ TEST(ProgressBar, DropsTheLeastImportantFieldsFirst) {
   const std::string narrow = progress_bar(sample_at(200), meter, 60);
   EXPECT_THAT(narrow, HasSubstr("left 1m20s"));
   EXPECT_THAT(narrow, Not(HasSubstr("input")));
-  EXPECT_EQ(progress_bar(sample_at(200), meter, 28), "step 200/1000  loss 0.1235");
+  EXPECT_EQ(progress_bar(sample_at(200), meter, 28), "step 200/1000  loss 0.12345");
 }
 
 // Progress with a clock of our own, its lines in a vector and its terminal in a temporary file.
@@ -134,11 +158,10 @@ struct Stage {
 
   Progress make(bool terminal) {
     Progress::Options options;
-    options.terminal = terminal;
     options.stream = screen;
     options.write_line = [this](std::string_view text) { lines.emplace_back(text); };
     options.now_seconds = [this] { return now; };
-    options.width = [] { return 80; };
+    if (terminal) options.width = [] { return 80; };
     return Progress(options, sample_at(0));
   }
   std::string shown() const {
@@ -161,7 +184,7 @@ TEST(Progress, LogGetsALineEveryTenSeconds) {
   progress.finish(sample_at(350));
   ASSERT_THAT(stage.lines, SizeIs(6));
   EXPECT_EQ(stage.lines[4], "evaluation: accuracy 0.97");
-  EXPECT_EQ(stage.lines[5], "step 350/1000  loss 0.1235  640 samples/s on average  35s in all");
+  EXPECT_EQ(stage.lines[5], "step 350/1000  loss 0.12345  640 samples/s on average  35s in all");
   EXPECT_EQ(std::ftell(stage.screen), 0);
 }
 
@@ -192,7 +215,7 @@ TEST(Progress, LineReplacesTheBarOnATerminal) {
 
 TEST(Progress, AFileIsNoTerminal) {
   std::FILE* file = std::tmpfile();
-  EXPECT_FALSE(Progress::is_terminal(file));
+  EXPECT_FALSE(terminal_width_of(file, [](const char*) { return "xterm"; }));
   std::fclose(file);
 }
 

@@ -106,15 +106,37 @@ TEST(RunRecord, KnowsProcessesOfThisHostOnly) {
 TEST(RunRecord, AsJsonAndBack) {
   JobRecord before = job(1e9 + 0.125, 7, 9, "requeue");
   before.reason = "a \"quoted\" word";
+  before.data = {"one", "two"};
   before.loss = std::numeric_limits<double>::quiet_NaN();
   const auto after = job_record(to_json(before));
   ASSERT_TRUE(after);
   EXPECT_EQ(after->reason, before.reason);
   EXPECT_EQ(after->begin, before.begin);
+  EXPECT_EQ(after->data, before.data);
   EXPECT_EQ(after->step, 9);
   EXPECT_EQ(after->loss, 0) << "null: unknown";
   for (const char* text : {"", "{", "[]", "{}", "{\"format\":2}", "{\"format\":1,\"step\":\"x\"}"})
     EXPECT_FALSE(job_record(text)) << text;
+}
+
+TEST(RunRecord, DataAreComparedWithThoseOfTheCheckpoint) {
+  const auto with = [](std::int64_t begin_step, const char* train, const char* eval) {
+    return JobRecord{.begin_step = begin_step, .data = {train, eval}};
+  };
+  const auto change = [](const std::vector<JobRecord>& jobs, const JobData& mine) {
+    const DataChange found = data_change(jobs, 5, mine);
+    return std::string(found.train ? "train " : "") + (found.eval ? "eval " : "") +
+           (found.unknown ? "unknown " : "");
+  };
+  EXPECT_EQ(change({with(0, "", "")}, {"a", "b"}), "unknown ");
+  EXPECT_EQ(change({with(0, "a", "b")}, {"a", "b"}), "");
+  EXPECT_EQ(change({with(0, "a", "b")}, {"a", "c"}), "eval ");
+  EXPECT_EQ(change({with(0, "a", "b"), with(5, "", "")}, {"c", "d"}), "train eval ")
+      << "a job that failed early";
+  EXPECT_EQ(change({with(0, "a", ""), with(5, "c", "")}, {"c", ""}), "")
+      << "accepted, without a checkpoint since";
+  EXPECT_EQ(change({with(0, "a", ""), with(5, "c", "")}, {"a", ""}), "") << "and taken back";
+  EXPECT_EQ(change({with(0, "a", ""), with(3, "c", "")}, {"a", ""}), "train ");
 }
 
 TEST(RunRecord, JobsWithoutGain) {

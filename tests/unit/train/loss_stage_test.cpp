@@ -28,7 +28,7 @@ OneStep::Result step(const char* loss, std::vector<std::int64_t> sizes,
   return one.run(std::vector<float>(labels.size() * 2, 1.0F), labels);
 }
 
-/// Of the bias {3}, which lies behind or before the kernel {2, 3}, all of whose inputs are 1: in each of the
+/// Of the bias {3}, which lies after or before the kernel {2, 3}, all of whose inputs are 1: in each of the
 /// three rows the gradient is the same.
 void expect_gradient(const OneStep::Result& result, const std::vector<double>& expected) {
   std::vector<float> found;

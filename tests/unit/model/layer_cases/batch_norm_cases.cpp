@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "layer_cases.h"
 #include "support/reference_kernels.h"
 
@@ -44,6 +46,23 @@ LayerCase batch_norm(std::string name, std::string options, std::vector<std::int
           .same_in_inference = false};
 }
 
+/// With fixed statistics, at their initial values: mean 0, variance 1.
+LayerCase fixed_batch_norm(std::string name, bool relu, bool residual, bool two_gradients) {
+  LayerCase test = batch_norm(std::move(name), "", {2, 0, 1}, 0, relu, residual, two_gradients);
+  test.frozen = "moving_";
+  test.same_in_inference = true;
+  test.reference = [=](const Inputs& in, const Variables& v) {
+    const Values gamma = variable(v, "gamma"), beta = variable(v, "beta");
+    Values y = in[0];
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const std::size_t c = i % gamma.size();
+      y[i] = gamma[c] * y[i] / std::sqrt(1 + 0.01) + beta[c] + (residual ? in[1][i] : 0);
+    }
+    return relu ? rectified(y) : y;
+  };
+  return test;
+}
+
 }  // namespace
 
 void add_batch_norm_cases(std::vector<LayerCase>& cases) {
@@ -69,6 +88,10 @@ void add_batch_norm_cases(std::vector<LayerCase>& cases) {
   cases.push_back(batch_norm("batch_norm_residual_relu", "", {1, 3}, 0, true, true));
   cases.push_back(
       batch_norm("batch_norm_residual_relu_groups_two_gradients", ", group: 1", {3, 2}, 1, true, true, true));
+  cases.push_back(fixed_batch_norm("batch_norm_fixed", false, false, false));
+  cases.push_back(fixed_batch_norm("batch_norm_fixed_relu_two_gradients", true, false, true));
+  cases.push_back(fixed_batch_norm("batch_norm_fixed_residual_relu", true, true, false));
+  cases.push_back(fixed_batch_norm("batch_norm_fixed_residual_relu_two_gradients", true, true, true));
 }
 
 }  // namespace lockstep

@@ -24,6 +24,8 @@ LayerRunnerOptions runner_options(const LayerCase& test) {
                              .fused_inputs = test.residual ? 1 : 0,
                              .two_gradients = test.two_gradients};
   for (const auto& [input, values] : test.fixed_inputs) options.fixed_inputs.push_back(input);
+  if (!test.frozen.empty())
+    options.frozen = [part = test.frozen](const std::string& name) { return name.find(part) != name.npos; };
   return options;
 }
 

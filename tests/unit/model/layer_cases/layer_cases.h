@@ -32,6 +32,7 @@ struct LayerCase {
   std::map<int, std::vector<float>> fixed_inputs = {};
   bool same_in_inference = true;  ///< false: inference is another function, with tests of its own
   double tolerance = 2e-5;        ///< of gradients, relative
+  std::string frozen = {};        ///< variables whose names contain it are frozen
 };
 
 /// At least one for every entry of layer_table().

@@ -25,12 +25,13 @@ struct Numbers {
         a(channels),
         b(channels),
         d(channels),
-        precise(static_cast<std::size_t>(channels)) {}
+        rest(static_cast<std::size_t>(channels)),
+        precise(rest) {}
   NormKernels::Coefficients pointers() {
-    return {mean.data(), inverse_std.data(), scale.data(), shift.data(), precise.data(), &count};
+    return {mean.data(), inverse_std.data(), scale.data(), shift.data(), rest.data(), precise.data(), &count};
   }
   Floats mean, inverse_std, scale, shift, a, b, d;
-  Values precise;
+  Values rest, precise;
   double count = -1.0;
 };
 
@@ -95,7 +96,7 @@ TEST(NormMerging, CoefficientsWithAndWithoutGammaAndBeta) {
         for (bool learned : {false, true}) {
           const Floats gamma(random_values(channels, 5, 0.5, 1.5)), beta(random_values(channels, 6));
           Values total{count};
-          for (double v : random_values(channels, 7)) total.push_back(count == 0.0 ? 0.0 : v);
+          for (double v : random_values(channels, 7)) total.push_back(count == 0.0 ? 0.0 : v / 3);
           for (double v : random_values(channels, 8, 0.1, 9.0)) total.push_back(count == 0.0 ? 0.0 : v);
           Numbers k(channels);
           level.norm.coefficients(TestLane(), channels, total.data(), kEpsilon,
@@ -113,15 +114,17 @@ TEST(NormMerging, CoefficientsWithAndWithoutGammaAndBeta) {
                          shift = learned ? static_cast<double>(beta[c]) : 0.0;
             const double mean = total[1 + c],
                          inverse = 1.0 / std::sqrt(total[1 + width + c] / rows + kEpsilon);
+            const double rest = mean - static_cast<double>(static_cast<float>(mean));
             EXPECT_EQ(k.precise[c], inverse);
             EXPECT_EQ(k.mean[c], static_cast<float>(mean));
+            EXPECT_EQ(k.rest[c], rest);
             EXPECT_EQ(k.inverse_std[c], static_cast<float>(inverse));
             EXPECT_EQ(k.scale[c], static_cast<float>(g * inverse));
-            EXPECT_EQ(k.shift[c], static_cast<float>(shift - mean * g * inverse));
-            const double factor = g * inverse;
+            EXPECT_EQ(k.shift[c], static_cast<float>(shift - rest * g * inverse));
+            const double factor = g * inverse, slope = -factor * sums[width + c] / rows * inverse;
             EXPECT_EQ(k.a[c], static_cast<float>(factor));
-            EXPECT_EQ(k.b[c], static_cast<float>(-factor * sums[width + c] / rows * inverse));
-            EXPECT_EQ(k.d[c], static_cast<float>(-factor * sums[c] / rows));
+            EXPECT_EQ(k.b[c], static_cast<float>(slope));
+            EXPECT_EQ(k.d[c], static_cast<float>(-factor * sums[c] / rows - slope * rest));
           }
         }
 }
@@ -137,32 +140,33 @@ TEST(NormMerging, InferenceUsesMovingStatistics) {
     level.norm.inference_coefficients(TestLane(), channels, mean.data(), variance.data(), kEpsilon,
                                       gamma.data(), beta.data(), out);
     for (std::size_t c = 0; c < mean.size(); ++c) {
-      const double m = static_cast<double>(mean[c]), g = static_cast<double>(gamma[c]),
+      const double g = static_cast<double>(gamma[c]),
                    inverse = 1.0 / std::sqrt(static_cast<double>(variance[c]) + kEpsilon);
       EXPECT_EQ(k.mean[c], mean[c]);
       EXPECT_EQ(k.inverse_std[c], static_cast<float>(inverse));
       EXPECT_EQ(k.scale[c], static_cast<float>(g * inverse));
-      EXPECT_EQ(k.shift[c], static_cast<float>(static_cast<double>(beta[c]) - m * g * inverse));
+      EXPECT_EQ(k.rest[c], 0.0);
+      EXPECT_EQ(k.shift[c], beta[c]);
     }
   }
 }
 
 TEST(NormMerging, MovingAverageUsesTheUnbiasedVariance) {
   for (const Level& level : levels())
-    for (double count : {0.0, 1.0, 1.5, 42.0}) {
+    for (double count : {0.0, 1.0, 2.0, 42.0}) {
       const std::int64_t channels = 17;
       const Floats mean(random_values(channels, 14)), variance(random_values(channels, 15, 0.1, 2.0)),
           mean0 = mean.copy(), variance0 = variance.copy();
       Values total = random_values(1 + 2 * channels, 16, 0.5, 3.0);
       total[0] = count;
       level.norm.moving_average(TestLane(), channels, total.data(), kMomentum, mean.data(), variance.data());
-      if (count == 0.0) {
+      if (count <= 1.0) {  // one value has no variance
         EXPECT_TRUE(same_bits(mean, mean0));
         EXPECT_TRUE(same_bits(variance, variance0));
         continue;
       }
       for (std::size_t c = 0; c < mean.size(); ++c) {
-        const double unbiased = total[1 + mean.size() + c] / std::max(count - 1.0, 1.0);
+        const double unbiased = total[1 + mean.size() + c] / (count - 1.0);
         EXPECT_EQ(mean[c], static_cast<float>(kMomentum * static_cast<double>(mean0[c]) +
                                               (1 - kMomentum) * total[1 + c]));
         EXPECT_EQ(variance[c], static_cast<float>(kMomentum * static_cast<double>(variance0[c]) +

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "core/synonyms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kLongestWord = 60;  // longer ones are no names, and slow to compare
+
+/// "Conv_2D" and "conv2d" are one word.
+std::string plain(std::string_view word) {
+  std::string text;
+  for (const char c : word.substr(0, kLongestWord + 1))
+    if (c != '_' && c != '-' && c != '.' && c != ' ')
+      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+bool is_known(std::string_view name, std::span<const std::string_view> known) {
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+struct Suggestion {
+  std::string name;  ///< empty if there is none
+  std::string text;
+};
+
+/// What the table says; nothing if it says nothing, or names something that is not known here.
+Suggestion from_table(const std::string& place, const std::string& word,
+                      std::span<const std::string_view> known) {
+  const bool is_name = !place.starts_with("key of ") && !place.starts_with("value of ");
+  for (const Synonym& synonym : is_name ? synonyms_of_names() : synonyms_of_keys()) {
+    if (synonym.word != word || !place.starts_with(synonym.place)) continue;
+    if (synonym.name.empty()) return {{}, std::string(synonym.advice)};
+    if (!is_known(synonym.name, known)) continue;
+    return {std::string(synonym.name), fmt::format("It is called '{}' here{}{}", synonym.name,
+                                                   synonym.advice.empty() ? "." : ": ", synonym.advice)};
+  }
+  return {};
+}
+
+/// The table first: the nearest name may mean something else ('adamw' is not 'adam').
+Suggestion suggestion(const std::string& place, std::string_view word,
+                      std::span<const std::string_view> known) {
+  const auto meant = [](std::string_view name) {
+    return Suggestion{std::string(name), fmt::format("Did you mean '{}'?", name)};
+  };
+  if (word.size() > kLongestWord) return {};
+  const std::string simple = plain(word);
+  for (const std::string_view name : known)
+    if (plain(name) == simple) return meant(name);
+  if (Suggestion found = from_table(place, simple, known); !found.text.empty()) return found;
+  // nn.Linear, tf.keras.layers.Dense
+  if (const auto dot = word.rfind('.'); dot != std::string_view::npos && dot + 1 < word.size())
+    return suggestion(place, word.substr(dot + 1), known);
+  const std::string close = nearest(word, known);
+  return close.empty() ? Suggestion{} : meant(close);
+}
+
+std::string place_of_key(std::string_view subject) { return fmt::format("key of {}", subject); }
+
+std::string with_list(std::string found, std::string_view title, std::span<const std::string_view> known) {
+  if (!found.empty()) found += ' ';
+  return found + (known.empty() ? fmt::format("{}: none", title)
+                                : fmt::format("{}: {}", title, fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+std::string advice_for_key(std::string_view key, std::string_view subject,
+                           std::span<const std::string_view> known) {
+  return with_list(suggestion(place_of_key(subject), key, known).text, "Known keys", known);
+}
+
+std::string name_for_key(std::string_view key, std::string_view subject,
+                         std::span<const std::string_view> known) {
+  return suggestion(place_of_key(subject), key, known).name;
+}
+
+std::string advice_for_name(std::string_view what, std::string_view name,
+                            std::span<const std::string_view> known) {
+  return with_list(suggestion(std::string(what), name, known).text, "Known", known) + ".";
+}
+
+std::string advice_for_choice(std::string_view key, std::string_view value,
+                              std::span<const std::string_view> choices, std::string_view help) {
+  const std::string found = suggestion(fmt::format("value of {}", key), value, choices).text;
+  return found.empty() ? std::string(help) : found;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Advice for a word that is not known here: the word's name in Lockstep, where people bring it from Keras,
+// PyTorch, TensorFlow or YAML 1.1, or what to do instead where Lockstep has no such thing. To add a word: a
+// line in synonyms_of_names.cpp or synonyms_of_keys.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// A word that people bring.
+struct Synonym {
+  /// Where it is expected: "optimizer", "loss", "layer", ... for a name; "key of " and the beginning of a
+  /// subject ("key of section train", "key of ") for a key; "value of " and a key for a choice.
+  std::string_view place;
+  std::string_view word;  ///< in lower case, without _ - . and blanks
+  /// The name here; empty if there is none.
+  std::string_view name;
+  /// What to do, where a name alone does not say it. May be empty if there is a name.
+  std::string_view advice = {};
+};
+/// The first line that fits is used: special places come before general ones.
+std::span<const Synonym> synonyms_of_names();
+std::span<const Synonym> synonyms_of_keys();
+
+/// Advice for an unknown key of `subject` ("layer dense", "section train"), whose keys are `known`.
+std::string advice_for_key(std::string_view key, std::string_view subject,
+                           std::span<const std::string_view> known);
+/// The known key that was probably meant; empty if there is none.
+std::string name_for_key(std::string_view key, std::string_view subject,
+                         std::span<const std::string_view> known);
+/// Advice for an unknown name of a `what` ("layer", "optimizer", ...).
+std::string advice_for_name(std::string_view what, std::string_view name,
+                            std::span<const std::string_view> known);
+/// Advice for a text that is not one of the choices of option `key`; `help` if nothing better is known.
+std::string advice_for_choice(std::string_view key, std::string_view value,
+                              std::span<const std::string_view> choices, std::string_view help);
+
+}  // namespace lockstep

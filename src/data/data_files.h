@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which files a data set is read from: a list of names and patterns. And what its files have in common, for
+// the readers.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/params.h"
+#include "data/dataset.h"
+
+namespace lockstep {
+
+/// The files that option `name` (a list of texts) means, in the order in which their rows are numbered: the
+/// items in their order; those of a pattern (*, ?, [...]; or a folder and a regular expression for names:
+/// re:data/part-[0-9]+) sorted by the bytes of their paths, on every machine and in every locale. An item
+/// that is the name of a file is no pattern. Throws Error(config) if
+/// nothing is named, Error(data) if a pattern matches no file, a folder cannot be read, or one file is named
+/// twice.
+std::vector<std::string> data_files(const Params& params, std::string_view name,
+                                    const std::string& base_directory);
+
+/// The same for items that are not an option: `lockstep predict --input`. Not empty.
+std::vector<std::string> data_files(std::span<const std::string> items, const std::string& base_directory);
+
+/// How messages about all of them call files: "a.csv", or "a.csv to f.csv (6 files)".
+std::string name_of_files(const std::vector<std::string>& paths);
+
+/// Adds to `parts` that the samples from here on are the records from `first_record` on of `path`.
+void begin_file(DatasetParts& parts, const std::string& path, std::int64_t first_record);
+
+}  // namespace lockstep

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/hdf5_dataset.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/cpu.h"
+
+namespace lockstep {
+
+namespace {
+
+herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
+  try {
+    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+    return 0;
+  } catch (...) {
+    return -1;  // an exception must not pass through HDF5
+  }
+}
+
+/// "It holds: train/image, train/label": the file's datasets, at most a dozen.
+std::string datasets_text(hid_t file) {
+  std::vector<std::string> names;
+  if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, &names) < 0) H5Eclear2(H5E_DEFAULT);
+  std::string text;
+  int shown = 0;
+  for (const std::string& name : names) {
+    const Hdf5Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
+    if (object.get() < 0 || H5Iget_type(object.get()) != H5I_DATASET) continue;
+    if (shown == 12) return text + ", ...";
+    text += (shown++ == 0 ? "It holds: " : ", ") + name;
+  }
+  return shown == 0 ? "It holds no datasets." : text + ".";
+}
+
+/// Throws unless all values together, in 8 bytes each, can be counted in 63 bits.
+void check_extents(const Hdf5Dataset& data) {
+  hsize_t bytes = sizeof(double);
+  constexpr auto limit = static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max());
+  for (const hsize_t extent : data.extents) {
+    // An axis without values must not hide the others: rows and values of a row are multiplied apart, too.
+    if (__builtin_mul_overflow(bytes, std::max<hsize_t>(1, extent), &bytes) || bytes > limit)
+      throw Error(
+          ErrorKind::data,
+          fmt::format("its extents {} are more values than any memory holds", fmt::join(data.extents, "x")),
+          data.where, "The file may be damaged; h5ls shows the extents.");
+  }
+}
+
+bool has_unlimited_mapping(hid_t dataset) {
+  const Hdf5Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+  std::size_t count = 0;
+  if (H5Pget_layout(creation.get()) != H5D_VIRTUAL || H5Pget_virtual_count(creation.get(), &count) < 0)
+    return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Hdf5Handle space(H5Pget_virtual_vspace(creation.get(), i), H5Sclose);
+    std::array<hsize_t, H5S_MAX_RANK> start{}, stride{}, number{}, block{};
+    if (H5Sget_select_type(space.get()) != H5S_SEL_HYPERSLABS || H5Sis_regular_hyperslab(space.get()) <= 0 ||
+        H5Sget_regular_hyperslab(space.get(), start.data(), stride.data(), number.data(), block.data()) < 0)
+      continue;
+    for (const std::array<hsize_t, H5S_MAX_RANK>* list : {&number, &block})
+      if (std::find(list->begin(), list->end(), H5S_UNLIMITED) != list->end()) return true;
+  }
+  return false;
+}
+
+std::vector<hsize_t> extents_of(hid_t dataset, const Hdf5Context& context) {
+  const Hdf5Handle space(hdf5_checked(H5Dget_space(dataset), context, "read the extents"), H5Sclose);
+  const int rank = hdf5_checked(H5Sget_simple_extent_ndims(space.get()), context, "read the extents");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  hdf5_checked(H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr), context, "read the extents");
+  return extents;
+}
+
+/// A virtual dataset that grows with its sources ends at the first source that is missing, or at the last one
+/// that is there. Throws if that is not the same. Closes `dataset` and opens it again.
+void check_growing(hid_t file, const std::string& name, Hdf5Handle& dataset, const Hdf5Context& context) {
+  constexpr hsize_t kMissingFiles = 100;  // in a row, where source files are numbered
+  if (!has_unlimited_mapping(dataset.get())) return;
+  const auto extents_to = [&](H5D_vds_view_t end) {
+    dataset.close();
+    const Hdf5Handle access(hdf5_checked(H5Pcreate(H5P_DATASET_ACCESS), context, "open"), H5Pclose);
+    hdf5_checked(H5Pset_virtual_view(access.get(), end), context, "open");
+    if (end == H5D_VDS_LAST_AVAILABLE)
+      hdf5_checked(H5Pset_virtual_printf_gap(access.get(), kMissingFiles), context, "open");
+    dataset = Hdf5Handle(hdf5_checked(H5Dopen2(file, name.c_str(), access.get()), context, "open"), H5Dclose);
+    return extents_of(dataset.get(), context);
+  };
+  const std::vector<hsize_t> to_last = extents_to(H5D_VDS_LAST_AVAILABLE);
+  const std::vector<hsize_t> to_first = extents_to(H5D_VDS_FIRST_MISSING);
+  if (to_first == to_last) return;
+  throw Error(ErrorKind::data,
+              fmt::format("has the extents {}, but a source is missing: complete are {}",
+                          fmt::join(to_last, "x"), fmt::join(to_first, "x")),
+              fmt::format("{}, record {}", context.where, to_first.empty() ? 0 : to_first[0]),
+              "Copy the missing source files to where they are looked for.");
+}
+
+}  // namespace
+
+std::int64_t Hdf5Dataset::values_per_row() const {
+  std::int64_t product = 1;
+  for (std::size_t axis = 1; axis < extents.size(); ++axis)
+    product *= static_cast<std::int64_t>(extents[axis]);
+  return product;
+}
+
+Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name) {
+  Hdf5Dataset data;
+  data.name = name;
+  data.where = fmt::format("{}, dataset {}", path, name);
+  data.id = Hdf5Handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (data.id.get() < 0) {
+    const std::string reason = hdf5_error_text();
+    throw Error(ErrorKind::data, fmt::format("there is no such dataset ({})", reason), data.where,
+                datasets_text(file));
+  }
+  const Hdf5Context context = data.context();
+  check_growing(file, name, data.id, context);
+  data.extents = extents_of(data.id.get(), context);
+  const int rank = static_cast<int>(data.extents.size());
+  if (rank < 1 || rank >= Shape::kMaxRank)
+    throw Error(ErrorKind::data, fmt::format("has {} axes; 1 to {} can be read", rank, Shape::kMaxRank - 1),
+                data.where, "The first axis counts the samples.");
+  check_extents(data);
+  data.file_type = Hdf5Handle(hdf5_checked(H5Dget_type(data.id.get()), context, "read the type"), H5Tclose);
+  data.file_class = hdf5_checked(H5Tget_class(data.file_type.get()), context, "read the type");
+
+  const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(data.id.get()), context, "read the layout"),
+                            H5Pclose);
+  if (hdf5_checked(H5Pget_layout(creation.get()), context, "read the layout") == H5D_CHUNKED) {
+    std::vector<hsize_t> chunk(data.extents.size());
+    hdf5_checked(H5Pget_chunk(creation.get(), rank, chunk.data()), context, "read the chunk size");
+    data.rows_per_chunk = std::max<hsize_t>(1, chunk[0]);
+  }
+  return data;
+}
+
+bool has_hdf5_link(hid_t file, const std::string& name) {
+  for (std::size_t end = 0; end < name.size();) {  // every group on the way
+    end = std::min(name.find('/', end + 1), name.size());
+    const std::string part = name.substr(0, end);
+    if (part.find_first_not_of('/') == std::string::npos) continue;
+    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) > 0) continue;
+    H5Eclear2(H5E_DEFAULT);
+    return false;
+  }
+  return true;
+}
+
+void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
+  const double needed = static_cast<double>(rows) * bytes_per_row;
+  const auto available = static_cast<double>(physical_memory_bytes());
+  if (available > 0 && needed > available)
+    throw Error(ErrorKind::data,
+                fmt::format("{} records take {:.1f} GB of memory, but this host has {:.1f} GB", rows,
+                            needed * 1e-9, available * 1e-9),
+                source, "Read fewer with the option rows: [first, last].");
+}
+
+void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type,
+               void* out) {
+  Hdf5Context context = data.context();
+  context.where = fmt::format("{}, record {}", data.where, first);
+  std::vector<hsize_t> start(data.extents.size(), 0), extents = data.extents;
+  start[0] = static_cast<hsize_t>(first);
+  extents[0] = static_cast<hsize_t>(count);
+  const Hdf5Handle in_file(hdf5_checked(H5Dget_space(data.id.get()), context, "read the extents"), H5Sclose);
+  hdf5_checked(
+      H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr),
+      context, "select rows");
+  const Hdf5Handle in_memory(
+      hdf5_checked(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), context,
+                   "describe memory"),
+      H5Sclose);
+  hdf5_checked(H5Dread(data.id.get(), memory_type, in_memory.get(), in_file.get(), H5P_DEFAULT, out), context,
+               fmt::format("read {} records", count));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the HDF5 reader: an open dataset whose first axis counts samples, and reading rows of it. The
+// caller holds the Hdf5Lock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "io/hdf5_handle.h"
+
+namespace lockstep {
+
+struct Hdf5Dataset {
+  Hdf5Handle id;
+  std::string name, where;  ///< "image"; "FILE, dataset image"
+  std::vector<hsize_t> extents;
+  hsize_t rows_per_chunk = 1;
+  hid_t file_class = H5T_NO_CLASS;
+  Hdf5Handle file_type;
+
+  Hdf5Context context() const {
+    return {ErrorKind::data, where,
+            "The file may be damaged or truncated; h5dump and h5ls show its contents."};
+  }
+  std::int64_t rows() const { return static_cast<std::int64_t>(extents[0]); }
+  std::int64_t values_per_row() const;
+};
+
+/// Opens dataset `name` of `file`, which was opened from `path`. Throws Error(data) if there is none, or if
+/// its number of values, in 8 bytes each, does not fit into 63 bits: products of extents never overflow.
+Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name);
+
+/// True if `file` has a link of this name, wherever it leads.
+bool has_hdf5_link(hid_t file, const std::string& name);
+
+/// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.
+void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row);
+
+/// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end at
+/// chunk boundaries, each about 8 MiB.
+template <typename Slab>
+void for_each_slab(const Hdf5Dataset& data, const RowRange& rows, std::int64_t row_bytes, Slab slab) {
+  constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
+  const std::int64_t chunk =
+      static_cast<std::int64_t>(std::clamp<hsize_t>(data.rows_per_chunk, 1, data.extents[0]));
+  const std::int64_t step =
+      std::max<std::int64_t>(1, kSlabBytes / std::max<std::int64_t>(1, row_bytes * chunk)) * chunk;
+  for (std::int64_t first = rows.first; first < rows.last;) {
+    const std::int64_t last = std::min(rows.last, (first / step + 1) * step);
+    slab(first, last - first);
+    first = last;
+  }
+}
+
+/// Reads rows [first, first + count) as `memory_type` into `out`.
+void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type, void* out);
+
+}  // namespace lockstep

@@ -1,0 +1,390 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/config/config_values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "core/named_options.h"
+#include "core/scalar.h"
+#include "data/data_options.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "driver/config/config_tables.h"
+#include "driver/config/yaml_node.h"
+#include "model/heads.h"
+#include "model/layer_table.h"
+#include "model/loss.h"
+#include "model/metric.h"
+#include "optim/optimizer.h"
+#include "optim/regularizer.h"
+#include "optim/scheduled_number.h"
+#include "session/hook_table.h"
+#include "train/model.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string text_of(const Node& node) {
+  if (is_null(node)) return "null";
+  if (node.kind == Node::Kind::scalar) {
+    if (!node.quoted && kind_of_scalar(node.text) != ScalarKind::text)
+      if (const auto number = parse_real(node.text)) return fmt::format("{}", *number);
+    return node.text;
+  }
+  std::vector<std::string> parts;
+  for (const Node& item : node.items) parts.push_back(text_of(item));
+  if (node.kind == Node::Kind::list) return fmt::format("[{}]", fmt::join(parts, ", "));
+  std::map<std::string, std::string> sorted;
+  for (const auto& [key, value] : node.entries)
+    sorted[key] = value.kind == Node::Kind::map && value.entries.empty() ? "null" : text_of(value);
+  if (sorted.size() == 1 && sorted.begin()->second == "null") return sorted.begin()->first;  // a name alone
+  for (const auto& [key, value] : sorted) parts.push_back(key + ": " + value);
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+/// An item of a list, for people: on one line if it is short, else as YAML.
+std::string shown_text(const Node& node) {
+  constexpr std::size_t kLongestLine = 80;
+  std::string text = text_of(node);
+  if (text.size() <= kLongestLine) return text;
+  std::string yaml = to_yaml(node);
+  yaml.pop_back();  // the newline at the end
+  return yaml;
+}
+
+bool is_list(ParamType type) {
+  return type == ParamType::integers || type == ParamType::reals || type == ParamType::strings;
+}
+
+std::optional<NamedOptions> named(const Node& node) {
+  try {
+    return named_options(node, "choice");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+template <typename Entry>
+const Entry* entry_of(std::span<const Entry> table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Entry::name);
+  return found == table.end() ? nullptr : &*found;
+}
+
+/// When evaluations take place, and what they give. Their batch size changes nothing.
+bool decides_evaluations(const std::string& path) {
+  return path == "eval.every_epochs" || path == "eval.every_steps" || path.starts_with("eval.metrics");
+}
+
+class Values {
+ public:
+  explicit Values(std::string base_directory) : base_directory_(std::move(base_directory)) {}
+
+  void configuration(const Node& root);
+  std::vector<ConfigValue> take() {
+    if (follows_metric_)
+      for (ConfigValue& value : values_)
+        if (decides_evaluations(value.path)) value.change = Change::result;
+    return std::move(values_);
+  }
+
+ private:
+  using Tables = std::vector<std::span<const ParamSpec>>;
+
+  void add(const std::string& path, std::string value, Change change) {
+    values_.push_back({path, std::move(value), all_.value_or(change)});
+  }
+  void option(const std::string& path, const Node& value, const ParamSpec& spec);
+  /// The options of a map; keys in `elsewhere` are left to the caller.
+  void options(const std::string& path, const Node& map, const Tables& tables,
+               std::span<const std::string_view> elsewhere = {});
+  template <typename Entry>
+  void choice(const std::string& path, const Node& node, std::span<const Entry> table,
+              std::span<const ParamSpec> common = {});
+  template <typename Entry>
+  void items(const std::string& path, const Node& list, std::span<const Entry> table,
+             std::span<const ParamSpec> common, Change change);
+  /// A map without a table: a block's definition or use, a repeat, a layer of a plugin that is not loaded.
+  void untabled(const std::string& path, const Node& map, Change change);
+  void model(const Node& node);
+  void split(const std::string& path, const Node& data, std::string_view name, const ReaderEntry* reader);
+  void data(const Node& node);
+
+  std::string base_directory_;
+  std::vector<ConfigValue> values_;
+  std::optional<Change> all_;  ///< replaces the tables' word for everything below a key
+  /// A schedule follows a metric, so evaluations change the result.
+  bool follows_metric_ = false;
+};
+
+void Values::option(const std::string& path, const Node& value, const ParamSpec& spec) {
+  if (takes_schedule(spec) && value.kind == Node::Kind::map) {
+    choice(path, value, schedule_table(), common_schedule_table());
+  } else if (spec.change == Change::place && !is_null(value) && value.kind != Node::Kind::map) {
+    std::vector<std::string> places;
+    for (const Node& item : value.kind == Node::Kind::list ? value.items : std::vector<Node>{value})
+      places.push_back(resolved_path(item.text, base_directory_));
+    add(path, places.size() == 1 ? places[0] : fmt::format("[{}]", fmt::join(places, ", ")), spec.change);
+  } else if (is_list(spec.type) && value.kind == Node::Kind::scalar && !is_null(value)) {
+    add(path, fmt::format("[{}]", text_of(value)), spec.change);
+  } else {
+    add(path, text_of(value), spec.change);
+  }
+}
+
+void Values::options(const std::string& path, const Node& map, const Tables& tables,
+                     std::span<const std::string_view> elsewhere) {
+  if (!is_null(map) && map.kind != Node::Kind::map) return add(path, text_of(map), Change::result);
+  Node full = map;
+  for (const std::span<const ParamSpec> table : tables) full = with_defaults(full, table);
+  for (const auto& [key, value] : full.entries) {
+    if (std::ranges::find(elsewhere, key) != elsewhere.end()) continue;
+    const std::string below = path.empty() ? key : path + "." + key;
+    const ParamSpec* spec = nullptr;
+    for (const std::span<const ParamSpec> table : tables)
+      if (spec == nullptr) spec = entry_of(table, key);
+    if (spec != nullptr)
+      option(below, value, *spec);
+    else
+      add(below, text_of(value), Change::result);
+  }
+}
+
+/// One of a table with its options: a loss, a schedule.
+template <typename Entry>
+void Values::choice(const std::string& path, const Node& node, std::span<const Entry> table,
+                    std::span<const ParamSpec> common) {
+  const std::optional<NamedOptions> chosen = named(node);
+  const Entry* entry = chosen ? entry_of(table, chosen->name) : nullptr;
+  if (entry == nullptr) return add(path, text_of(node), Change::result);
+  add(path, chosen->name, Change::result);
+  values_.back().item = text_of(node);
+  if constexpr (std::is_same_v<Entry, ScheduleEntry>)
+    follows_metric_ = follows_metric_ || entry->follows_metric;
+  options(path, chosen->options, {entry->table, common});
+}
+
+/// A list of choices: layers, hooks, metrics. An item is called by its name, or by its kind and number.
+template <typename Entry>
+void Values::items(const std::string& path, const Node& list, std::span<const Entry> table,
+                   std::span<const ParamSpec> common, Change change) {
+  if (is_null(list)) return;
+  if (list.kind != Node::Kind::list) return add(path, text_of(list), change);
+  std::map<std::string, int> count;
+  std::vector<std::string> names;
+  for (const Node& node : list.items) {
+    const std::optional<NamedOptions> chosen = named(node);
+    const Entry* entry = chosen ? entry_of(table, chosen->name) : nullptr;
+    const std::string kind = chosen ? chosen->name : "item";
+    const Node* name = chosen ? chosen->options.find("name") : nullptr;
+    names.push_back(name != nullptr && name->kind == Node::Kind::scalar
+                        ? name->text
+                        : fmt::format("{}{}", kind, ++count[kind]));
+    const std::string below = path + "." + names.back();
+    Change of_item = change;
+    if constexpr (std::is_same_v<Entry, HookEntry>)
+      if (entry != nullptr) of_item = entry->change;
+    add(below, kind, of_item);
+    values_.back().item = shown_text(node);
+    static constexpr std::string_view kName[] = {"name"};
+    if (entry != nullptr)
+      options(below, chosen->options, {entry->table, common}, kName);
+    else if (chosen)
+      untabled(below, chosen->options, of_item);
+    else
+      add(below + ".options", text_of(node), of_item);
+  }
+  add(path, fmt::format("{}", fmt::join(names, ", ")), change);
+}
+
+void Values::untabled(const std::string& path, const Node& map, Change change) {
+  if (map.kind != Node::Kind::map) {
+    if (!is_null(map)) add(path + ".options", text_of(map), change);
+    return;
+  }
+  for (const auto& [key, value] : map.entries) {
+    const std::string below = path + "." + key;
+    if (key == "layers" && value.kind == Node::Kind::list)
+      items(below, value, layer_table(), common_layer_table(), change);
+    else if (key == "parameters" && value.kind == Node::Kind::map)
+      untabled(below, value, change);
+    else if (key != "name")
+      add(below, text_of(value), change);
+  }
+}
+
+void Values::model(const Node& node) {
+  static constexpr std::string_view kElsewhere[] = {"layers", "blocks", "loss", "heads", "regularization"};
+  options("model", node, {model_table()}, kElsewhere);
+  const auto part = [&](std::string_view key) {
+    const Node* found = node.find(key);
+    return found != nullptr ? *found : Node{};
+  };
+  items("model.layers", part("layers"), layer_table(), common_layer_table(), Change::result);
+  for (const auto& [name, definition] : part("blocks").entries) {
+    const std::string path = "model.blocks." + name;
+    add(path, "block", Change::result);
+    values_.back().item = shown_text(definition);
+    untabled(path, definition, Change::result);
+  }
+  const Node full = with_defaults(node, model_table());
+  const Node* loss = full.find("loss");
+  const Node heads = part("heads"), regularization = part("regularization");
+  if (is_null(heads) && loss != nullptr) choice("model.loss", *loss, loss_table());
+  static constexpr std::string_view kLoss[] = {"loss"};
+  for (std::size_t i = 0; i < heads.items.size(); ++i) {
+    const Node head = with_defaults(heads.items[i], head_table());
+    const Node* name = head.find("name");
+    const std::string path = fmt::format("model.heads.{}", name ? text_of(*name) : std::to_string(i));
+    add(path, "head", Change::result);
+    values_.back().item = shown_text(heads.items[i]);
+    options(path, head, {head_table()}, kLoss);
+    choice(path + ".loss", *head.find("loss"), loss_table());
+  }
+  for (std::size_t i = 0; i < regularization.items.size(); ++i) {
+    const std::string path = fmt::format("model.regularization.{}", i);
+    add(path, "rule", Change::result);
+    values_.back().item = text_of(regularization.items[i]);
+    options(path, regularization.items[i], {regularization_table()});
+  }
+}
+
+void Values::split(const std::string& path, const Node& data, std::string_view name,
+                   const ReaderEntry* reader) {
+  const Node merged = split_options(data, name);
+  if (reader != nullptr)
+    options(path, merged, {reader->table});
+  else
+    options(path, merged, {});
+}
+
+void Values::data(const Node& node) {
+  const Node* format = node.find("format");
+  const std::string name = format != nullptr ? text_of(*format) : "";
+  add("data.format", name, Change::result);
+  const ReaderEntry* reader = entry_of(reader_table(), name);
+  split("data.train", node, "train", reader);
+  if (const Node* eval = node.find("eval"); eval != nullptr && !is_null(*eval)) {
+    add("data.eval", "set", Change::result);
+    values_.back().item = text_of(*eval);
+    split("data.eval", node, "eval", reader);
+  }
+}
+
+void Values::configuration(const Node& root) {
+  const Node full = with_defaults(root, config_section("").table);
+  for (const ParamSpec& spec : config_section("").table) {
+    const std::string key(spec.name);
+    if (key == "base_directory") continue;  // it is in the paths, which are absolute
+    const Node* found = full.find(key);
+    const Node node = found != nullptr ? *found : Node{};
+    if (key == "data") {
+      data(node);
+    } else if (key == "model") {
+      model(node);
+    } else if (key == "optimizer") {
+      choice(key, node, optimizer_table());
+    } else if (key == "average") {
+      choice(key, node, average_table());
+    } else if (key == "hooks") {
+      const std::vector<HookEntry> known = known_hooks();
+      items<HookEntry>(key, node, known, {}, Change::free);
+    } else if (key == "eval") {
+      static constexpr std::string_view kMetrics[] = {"metrics"};
+      options(key, node, {config_section(key).table}, kMetrics);
+      all_ = Change::free;
+      if (const Node* metrics = node.find("metrics"))
+        items("eval.metrics", *metrics, metric_table(), common_metric_table(), Change::free);
+      all_.reset();
+    } else if (spec.type == ParamType::node) {
+      options(key, node, {config_section(key).table});
+    } else {
+      option(key, node, spec);
+    }
+  }
+}
+
+/// An option that differs in the same way for both data sets is shown once.
+void merge_data_sets(std::vector<ConfigDifference>& differences) {
+  constexpr std::string_view kTrain = "data.train.", kEval = "data.eval.";
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    if (!differences[i].path.starts_with(kTrain)) continue;
+    const std::string key = differences[i].path.substr(kTrain.size());
+    const auto twin = std::ranges::find(differences, std::string(kEval) + key, &ConfigDifference::path);
+    if (twin == differences.end() || twin->before != differences[i].before || twin->now != differences[i].now)
+      continue;
+    differences[i].path = "data." + key;
+    differences.erase(twin);
+  }
+}
+
+bool is_below(const std::string& path, const std::string& item) { return path.starts_with(item + "."); }
+
+}  // namespace
+
+std::vector<ConfigValue> config_values(const Node& root, const std::string& base_directory) {
+  Values values(base_directory);
+  values.configuration(root);
+  return values.take();
+}
+
+std::vector<ConfigDifference> config_differences(std::span<const ConfigValue> before,
+                                                 std::span<const ConfigValue> now) {
+  std::vector<ConfigDifference> differences;
+  std::vector<std::string> whole;  // items of lists that only one of the two has
+  const auto find = [](std::span<const ConfigValue> values, const std::string& path) {
+    const auto found = std::ranges::find(values, path, &ConfigValue::path);
+    return found == values.end() ? nullptr : &*found;
+  };
+  const auto is_in_whole = [&](const std::string& path) {
+    return std::ranges::any_of(whole, [&](const std::string& item) { return is_below(path, item); });
+  };
+  const auto shown = [](const ConfigValue& value) { return value.item.empty() ? value.value : value.item; };
+  for (const ConfigValue& value : now) {
+    const ConfigValue* old = find(before, value.path);
+    if ((old != nullptr && old->value == value.value) || is_in_whole(value.path)) continue;
+    const bool is_item = !value.item.empty() || (old != nullptr && !old->item.empty());
+    if (is_item) whole.push_back(value.path);
+    differences.push_back({value.path, old ? std::optional(shown(*old)) : std::nullopt, shown(value),
+                           is_item && old && old->change == Change::result ? old->change : value.change});
+  }
+  for (const ConfigValue& old : before) {
+    if (find(now, old.path) != nullptr || is_in_whole(old.path)) continue;
+    if (!old.item.empty()) whole.push_back(old.path);
+    differences.push_back({old.path, shown(old), std::nullopt, old.change});
+  }
+  // The order of a list is a difference of its own only where its items are the same.
+  std::erase_if(differences, [&](const ConfigDifference& difference) {
+    return std::ranges::any_of(whole,
+                               [&](const std::string& item) { return is_below(item, difference.path); });
+  });
+  merge_data_sets(differences);
+  return differences;
+}
+
+std::string diff_text(std::span<const ConfigDifference> differences) {
+  std::string text;
+  const auto add = [&](char sign, const std::string& path, const std::optional<std::string>& value) {
+    if (!value) return;
+    text += fmt::format("\n  {} {}:", sign, path);
+    if (value->find('\n') == std::string::npos) {
+      text += " " + *value;
+      return;
+    }
+    std::istringstream lines(*value);
+    for (std::string line; std::getline(lines, line);) text += fmt::format("\n  {}   {}", sign, line);
+  };
+  for (const ConfigDifference& difference : differences) {
+    add('-', difference.path, difference.before);
+    add('+', difference.path, difference.now);
+  }
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/setup/data_trial.h"
+
+#include "driver/command_line.h"
+
+namespace lockstep {
+
+void try_data_on_chief(Config& config, std::span<const std::string> inputs) {
+  if (launcher_rank_hint() == 0) try_data_files(config.data, config.base_directory, inputs);
+}
+
+}  // namespace lockstep

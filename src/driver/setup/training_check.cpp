@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/setup/training_check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "driver/setup/train_setup.h"
+#include "io/atomic_file.h"
+#include "io/checkpoint_store.h"
+#include "session/run_state.h"
+#include "train/evaluation_metrics.h"
+#include "train/loss_report.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> step_metric_names(const Config& config, const Model& model) {
+  const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
+  const RunSchedules schedules(*optimizer, *model.graph);
+  const LossReport report(*model.heads, !model.regularization.empty());
+  std::vector<std::string> names{"loss", "accuracy"};
+  names.insert(names.end(), report.names().begin(), report.names().end());
+  for (const ScheduledNumber* number : schedules.numbers()) names.push_back(number->option());
+  if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
+  if (config.gradients.measures()) names.emplace_back("gradient_norm");
+  if (config.gradients.clips_norm()) names.emplace_back("clipped");
+  for (const char* name : {"samples", "communication_seconds", "input_seconds"}) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> evaluation_names(const Config& config, const Model& model, const Dataset& eval) {
+  std::vector<std::string> names{"loss"};
+  if (model.accuracy()) names.emplace_back("accuracy");
+  const LossReport report(*model.heads);
+  for (const std::string& part : report.names())
+    if (model.reports(part)) names.push_back(part);
+  for (const BoundMetric& bound : bind_metrics(config.eval.metrics, *model.heads, *model.graph, eval))
+    if (bound.metric->has_value() && std::ranges::find(names, bound.name) == names.end())
+      names.push_back(bound.name);
+  return names;
+}
+
+/// Throws the hook's error with its name and its position.
+void check_hook(const Config& config, const HookSpec& hook, const RunNames& names) {
+  try {
+    hook.make(config.hook_setting())->check(names);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("hook {}: {}", hook.entry.name, error.what_happened()),
+                error.where().empty() ? hook.where : error.where(), error.advice());
+  }
+}
+
+}  // namespace
+
+DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
+                                 double memory_bytes) {
+  DataAndModel all;
+  if (needs.train) all.train = open_training_set(config.data, config.base_directory);
+  if (needs.eval) all.eval = open_evaluation_set(config.data, config.base_directory);
+  LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
+                   "section data has no evaluation set: add `eval:` with its options");
+  const Dataset& first = all.train ? *all.train : *all.eval;
+  all.model = make_model(config.model, first.feature_shape(),
+                         model_storage(config, needs.updates, memory_bytes), device);
+  if (all.train) check_labels(all.model, *all.train);
+  if (all.eval) check_labels(all.model, *all.eval);
+  if (all.train && all.eval && !(all.train->feature_shape() == all.eval->feature_shape()))
+    throw Error(ErrorKind::data,
+                fmt::format("training samples are {}, evaluation samples {}",
+                            all.train->feature_shape().to_string(), all.eval->feature_shape().to_string()));
+  return all;
+}
+
+RunNames run_names(const Config& config, const Model& model, const Dataset* eval) {
+  RunNames names{.step_metrics = step_metric_names(config, model)};
+  if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);
+  for (const Variable& variable : model.variables->variables()) names.variables.push_back(variable.name);
+  return names;
+}
+
+void check_names(const Config& config, const RunNames& names) {
+  if (config.checkpoint.saver.retention.keep_best > 0) {
+    const std::string& metric = config.checkpoint.best_metric;
+    if (names.evaluation.empty())
+      throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
+                         "Add an evaluation set to section data, or leave keep_best at 0.");
+    if (!names.evaluates(metric))
+      throw config.error("checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
+                         names.advice_for(metric));
+  }
+  for (const HookSpec& hook : config.hooks) check_hook(config, hook, names);
+}
+
+void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names) {
+  for (const ScheduledNumber* number : schedules.numbers()) {
+    const MetricFollower* const follower = number->follower();
+    if (follower == nullptr) continue;
+    const std::string option = fmt::format("{}: schedule {}", number->option(), number->schedule());
+    if (!names.evaluates(follower->metric()))
+      throw Error(ErrorKind::config,
+                  names.evaluation.empty()
+                      ? fmt::format("{} needs evaluations, and there are none", option)
+                      : fmt::format("{}: no evaluation gives the metric '{}'", option, follower->metric()),
+                  number->where(), names.advice_for(follower->metric()));
+    if (config.eval.every_epochs == 0 && config.eval.every_steps == 0)
+      throw Error(ErrorKind::config,
+                  fmt::format("{} needs evaluations, and there is one at the end only", option),
+                  number->where(), "Set eval.every_epochs or eval.every_steps.");
+  }
+}
+
+void check_run_directory(const std::string& run_dir) {
+  const std::string folder = existing_folder(run_dir);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    throw Error(ErrorKind::config, fmt::format("the run directory cannot be made: {} is no folder", folder),
+                run_dir, "Choose another with --run-dir.");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(
+        ErrorKind::config,
+        fmt::format("the run directory cannot be made or written: {}: {}", folder, std::strerror(errno)),
+        run_dir, "Choose another with --run-dir.");
+}
+
+void check_room(const Config& config, const std::string& run_dir, const VariableStore& variables,
+                Optimizer& optimizer, Device& device) {
+  optimizer.create_slots(device, variables);
+  const CheckpointHeader header = run_header(0, {}, 1, config.general.seed, resolved_config_text(config));
+  std::vector<CheckpointTensor> tensors = state_tensors(variables, &optimizer);
+  if (config.average)
+    for (std::size_t i = 0; i < variables.variables().size(); ++i) {
+      const auto id = static_cast<VariableId>(i);
+      if (has_average(config.average->rule, variables[id]))
+        tensors.push_back({average_path(variables[id].name), variables.tensor(id)});  // of its size
+    }
+  CheckpointStore(run_dir, config.checkpoint.saver.retention)
+      .require_room(checkpoint_file_bytes(header, tensors));
+}
+
+}  // namespace lockstep

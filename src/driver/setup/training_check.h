@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may be wrong with a training run and needs its data and its model to be seen: the same checks for
+// `lockstep train`, before its first step, and for `lockstep check`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver/config/config.h"
+#include "session/run_names.h"
+#include "train/model.h"
+#include "train/run_schedules.h"
+
+namespace lockstep {
+
+/// What a command needs of a run.
+struct RunNeeds {
+  bool train = false, eval = false;  ///< data sets
+  bool updates = false;              ///< the variables are updated: gradients and slots take memory
+};
+
+/// The data sets of a run and the model for them.
+struct DataAndModel {
+  std::unique_ptr<Dataset> train, eval;  ///< null: not wanted, or none
+  Model model;
+};
+/// This rank alone. `memory_bytes`: what it has on the device; 0: not known. Throws Error(config) or
+/// Error(data) if sets, labels and model do not fit each other, and Error(device) if the model is larger than
+/// the memory.
+DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
+                                 double memory_bytes);
+
+/// `eval` may be null. Throws Error(config) if a metric of eval.metrics does not fit.
+RunNames run_names(const Config& config, const Model& model, const Dataset* eval);
+/// The names that the configuration uses: checkpoint.best_metric and the options of hooks. Throws
+/// Error(config) with position.
+void check_names(const Config& config, const RunNames& names);
+
+/// The metrics that schedules follow. Throws Error(config) with position.
+void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names);
+
+/// The folder, or the one above it that exists, may be written. Throws Error(config).
+void check_run_directory(const std::string& run_dir);
+/// The disk of the run directory has room for the checkpoints that will be kept. Creates the optimizer's
+/// slots. Throws Error(checkpoint).
+void check_room(const Config& config, const std::string& run_dir, const VariableStore& variables,
+                Optimizer& optimizer, Device& device);
+
+}  // namespace lockstep

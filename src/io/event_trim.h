@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a resumed run does to the event files of earlier attempts: it removes the records that it will write
+// again, so that each record exists once. One process, which holds the run directory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// Removes records of steps above `step` from the event files in `folder` (not below it), atomically, and
+/// files that are then empty. Also removes a last record that a killed run left incomplete. Other files and
+/// symbolic links stay as they are. Returns whether anything was removed. A file that cannot be read or
+/// written stays as it is, with a warning.
+bool drop_events_after(const std::string& folder, std::int64_t step);
+
+}  // namespace lockstep

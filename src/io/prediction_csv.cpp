@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Predictions as CSV. The columns of a head, in order:
+//
+//   class, class_name                 exclusive classes: index and name of the most probable one
+//   probability_C, logit_C, value_C   each number; C is the name of the class, or the index
+//
+// Outputs with several positions (pixels, tokens) have class_P and probability_P_C, where P is the position.
+// Several heads: HEAD/ before each name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "io/prediction_file.h"
+
+namespace lockstep {
+
+namespace {
+
+/// In quotes if CSV needs them.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return quoted + "\"";
+}
+
+class PredictionCsv final : public PredictionWriter {
+ public:
+  PredictionCsv(OutputFile& output, PredictionInfo info) : output_(output), heads_(std::move(info.heads)) {
+    for (const PredictedHead& head : heads_) append_names(head);
+    end_line();
+  }
+
+  void add(std::int64_t n, std::span<const PredictedRows> heads) override {
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        const auto values = static_cast<std::size_t>(heads_[h].values());
+        append_row(heads_[h], heads[h].outputs.subspan(static_cast<std::size_t>(i) * values, values));
+      }
+      end_line();
+    }
+    output_.append(text_);
+    text_.clear();
+  }
+  void finish() override {  // without samples the names are still there
+    output_.append(text_);
+    text_.clear();
+  }
+
+ private:
+  void append_names(const PredictedHead& head) {
+    const auto add = [&](const std::string& name) {
+      text_ += field(head.name.empty() ? name : fmt::format("{}/{}", head.name, name)) + ",";
+    };
+    const std::int64_t positions = head.positions(), classes = head.classes();
+    const bool named = !head.class_names.empty();
+    for (std::int64_t p = 0; head.has_classes && p < positions; ++p) {
+      const std::string suffix = positions == 1 ? "" : fmt::format("_{}", p);
+      add("class" + suffix);
+      if (named) add("class_name" + suffix);
+    }
+    for (std::int64_t p = 0; p < positions; ++p)
+      for (std::int64_t c = 0; c < classes; ++c) {
+        std::string name(head.quantity);
+        if (positions > 1) name += fmt::format("_{}", p);
+        if (classes > 1 || positions == 1)
+          name += "_" + (named ? head.class_names[static_cast<std::size_t>(c)] : std::to_string(c));
+        add(name);
+      }
+  }
+
+  void append_row(const PredictedHead& head, std::span<const float> row) {
+    const auto classes = static_cast<std::size_t>(head.classes());
+    for (std::size_t at = 0; head.has_classes && at < row.size(); at += classes) {
+      const std::int64_t best = largest_class(row.subspan(at, classes));
+      fmt::format_to(std::back_inserter(text_), "{},", best);
+      if (!head.class_names.empty()) text_ += field(head.class_names[static_cast<std::size_t>(best)]) + ",";
+    }
+    for (const float value : row) fmt::format_to(std::back_inserter(text_), "{},", value);
+  }
+
+  void end_line() { text_.back() = '\n'; }  // in place of the last comma
+
+  OutputFile& output_;
+  std::vector<PredictedHead> heads_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::int64_t largest_class(std::span<const float> position) {
+  return std::max_element(position.begin(), position.end()) - position.begin();
+}
+
+std::unique_ptr<PredictionWriter> make_prediction_csv(OutputFile& output, PredictionInfo info) {
+  return std::make_unique<PredictionCsv>(output, std::move(info));
+}
+
+}  // namespace lockstep

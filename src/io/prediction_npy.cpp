@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Predictions as NumPy's .npy, version 1.0 (numpy.org/doc/stable/reference/generated/numpy.lib.format.html):
+// one C-order float32 array {samples, output...}. The choice of a file of predictions by its ending is here,
+// too.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "io/prediction_file.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // of the numbers in the file
+constexpr std::string_view kEndings[] = {".csv", ".h5", ".hdf5", ".npy"};
+
+std::string header(const PredictedHead& head, std::int64_t samples) {
+  std::string shape = fmt::format("{},", samples);
+  for (const std::int64_t extent : head.shape.extents()) shape += fmt::format(" {},", extent);
+  std::string text = fmt::format("{{'descr': '{}f4', 'fortran_order': False, 'shape': ({}), }}",
+                                 std::endian::native == std::endian::little ? '<' : '>', shape);
+  constexpr std::size_t kPreamble = 10;  // magic, version, length
+  while ((kPreamble + text.size() + 1) % kAlignment != 0) text += ' ';
+  text += '\n';
+  std::string all("\x93NUMPY\x01\x00", 8);
+  all += static_cast<char>(text.size() & 0xFF);
+  all += static_cast<char>(text.size() >> 8);
+  return all + text;
+}
+
+class PredictionNpy final : public PredictionWriter {
+ public:
+  PredictionNpy(OutputFile& output, const PredictionInfo& info) : output_(output) {
+    if (info.heads.size() != 1)
+      throw Error(ErrorKind::config,
+                  fmt::format("a .npy file holds one array, but the model has {} heads", info.heads.size()),
+                  output.path(), "Choose an --output that ends with .h5 or .csv.");
+    output_.append(header(info.heads.front(), info.samples));
+  }
+  void add(std::int64_t, std::span<const PredictedRows> heads) override {
+    output_.append(heads.front().outputs.data(), heads.front().outputs.size_bytes());
+  }
+
+ private:
+  OutputFile& output_;
+};
+
+}  // namespace
+
+std::unique_ptr<PredictionWriter> make_prediction_npy(OutputFile& output, PredictionInfo info) {
+  return std::make_unique<PredictionNpy>(output, info);
+}
+
+std::span<const std::string_view> prediction_endings() { return kEndings; }
+
+bool holds_labels(std::string_view ending) { return ending == ".h5" || ending == ".hdf5"; }
+
+std::unique_ptr<PredictionWriter> make_prediction_writer(std::string_view ending, OutputFile& output,
+                                                         PredictionInfo info) {
+  if (ending == ".csv") return make_prediction_csv(output, std::move(info));
+  if (ending == ".npy") return make_prediction_npy(output, std::move(info));
+  return make_prediction_hdf5(output, std::move(info));
+}
+
+}  // namespace lockstep

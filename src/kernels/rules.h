@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// All element-wise rules. To add one: its file in kernels/rules and its two lines here
+// (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu files.
+#pragma once
+
+#include "kernels/rules/adadelta.h"
+#include "kernels/rules/adagrad.h"
+#include "kernels/rules/adagrad_da.h"
+#include "kernels/rules/adam.h"
+#include "kernels/rules/ftrl.h"
+#include "kernels/rules/gradient_descent.h"
+#include "kernels/rules/lion.h"
+#include "kernels/rules/momentum.h"
+#include "kernels/rules/nadam.h"
+#include "kernels/rules/proximal_adagrad.h"
+#include "kernels/rules/proximal_gradient_descent.h"
+#include "kernels/rules/rmsprop.h"
+#include "kernels/update.h"
+
+namespace lockstep {
+namespace {  // each file's own, see isa.h
+
+/// A rule's number is its place in this list. It is in no file: the order may change.
+template <typename... All>
+struct RuleList {
+  static constexpr int kCount = sizeof...(All);
+  static_assert(((All::kSlots <= kMostSlots && sizeof(All) <= kRuleBytes) && ...));
+
+  template <typename Rule>
+  static constexpr int number_of() {
+    const bool same[] = {__is_same(Rule, All)...};
+    int number = 0;
+    while (!same[number]) ++number;  // does not compile for a rule that is not in the list
+    return number;
+  }
+
+  /// Calls body(rule) with the rule of a step.
+  template <typename Body>
+  static void with(const RuleStep& step, const Body& body) {
+    (void)((step.rule == number_of<All>() && (body(numbers<All>(step)), true)) || ...);
+  }
+
+ private:
+  template <typename Rule>
+  static Rule numbers(const RuleStep& step) {
+    Rule rule;
+    __builtin_memcpy(&rule, step.numbers, sizeof rule);
+    return rule;
+  }
+};
+
+// clang-format off
+using Rules = RuleList<
+    GradientDescent,
+    Momentum<false>, Momentum<true>,
+    Adam<false>, Adam<true>,
+    NAdam,
+    Adagrad,
+    Adadelta,
+    RmsProp<false, false>, RmsProp<false, true>, RmsProp<true, false>, RmsProp<true, true>,
+    Ftrl<true>, Ftrl<false>,
+    ProximalGradientDescent,
+    ProximalAdagrad,
+    AdagradDa,
+    Lion
+    >;
+// clang-format on
+
+/// A step of a rule with the numbers in `rule`.
+template <typename Rule>
+RuleStep rule_step(const Rule& rule) {
+  RuleStep step;
+  step.rule = Rules::number_of<Rule>();
+  __builtin_memcpy(step.numbers, &rule, sizeof rule);
+  return step;
+}
+
+}  // namespace
+}  // namespace lockstep

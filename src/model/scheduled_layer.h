@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer with options that may follow a schedule in training, such as the rate of a dropout. The layer keeps
+// the schedule as it is written; whoever runs the steps reads it, and sets the value before each step
+// (train/run_schedules.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/param_reader.h"
+#include "core/params.h"
+
+namespace lockstep {
+
+/// The range of a share in a table of options; such an option is a ParamType::node.
+inline constexpr std::string_view kScheduledShare = "[0, 1), or a schedule";
+
+/// A number of a layer, or a schedule that gives it.
+class LayerNumber {
+ public:
+  LayerNumber(const Params& p, std::string_view option, std::string_view range)
+      : option_(option), range_(range), where_(p.where(option)), subject_(p.subject()) {
+    const ParamSpec spec{option, ParamType::real, kRequired, range,
+                         "a number, or a schedule with its options"};
+    if (const auto number = plain_number(p.node(option), spec, subject_, where_))
+      value_ = static_cast<float>(*number);
+    else
+      schedule_ = p.node(option);
+  }
+  /// In a schedule: of the present step.
+  float value() const { return value_; }
+  void set(double value) { value_ = static_cast<float>(value); }
+  /// Null: the value does not change.
+  const Node& schedule() const { return schedule_; }
+  bool is_scheduled() const { return schedule_.kind != Node::Kind::null; }
+  /// The value is 0 in all steps.
+  bool is_zero() const { return value_ == 0.0F && !is_scheduled(); }
+
+  const std::string& option() const { return option_; }
+  std::string_view range() const { return range_; }
+  const std::string& where() const { return where_; }
+  const std::string& subject() const { return subject_; }
+
+ private:
+  std::string option_;
+  std::string_view range_;
+  std::string where_, subject_;
+  Node schedule_;
+  float value_ = 0;
+};
+
+/// A base of such layers beside Layer.
+class ScheduledLayer {
+ public:
+  virtual ~ScheduledLayer() = default;
+  /// Between steps, the values may be changed.
+  virtual std::vector<LayerNumber*> numbers() = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/average_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/named_options.h"
+
+namespace lockstep {
+
+namespace {
+
+using enum ParamType;
+
+constexpr std::string_view kStatistics =
+    "average the moving statistics of batch norm, too; otherwise those of the last step are used with the "
+    "averages";
+
+constexpr ParamSpec kEma[] = {
+    {"decay", real, "0.999", "[0, 1)", "share of the old average in the new one"},
+    {"num_updates", boolean, "false", "",
+     "the decay of update n is at most (1 + n) / (10 + n), so that the average follows the variables while "
+     "it is "
+     "young"},
+    {"zero_debias", boolean, "false", "",
+     "the average begins with the first update instead of the values at start_step: weight (1 - d) / (1 - "
+     "d^n)"},
+    {"start_step", integer, "0", "[0, 1e12]",
+     "the average begins with the variables after this step. Until then the variables are used"},
+    {"every_steps", integer, "1", "[1, 1e12]", "steps between two updates of the average"},
+    {"statistics", boolean, "false", "", kStatistics},
+};
+
+constexpr ParamSpec kSwa[] = {
+    {"start_epoch", integer, "null", "[0, 1e9] or null",
+     "the mean begins after this epoch; or give start_step"},
+    {"start_step", integer, "null", "[0, 1e12] or null", "the mean begins after this step"},
+    {"every_epochs", integer, "null", "[1, 1e9] or null",
+     "epochs between two updates; the default is 1 unless every_steps is given"},
+    {"every_steps", integer, "null", "[1, 1e12] or null", "steps between two updates"},
+    {"statistics", boolean, "true", "", kStatistics},
+};
+
+AverageOptions ema(const Params& p) {
+  const auto decay = static_cast<float>(p.real("decay"));
+  if (!(decay < 1)) throw p.error("decay", "'decay' is 1 when rounded to float32");
+  const bool num_updates = p.boolean("num_updates"), zero_debias = p.boolean("zero_debias");
+  if (num_updates && zero_debias)
+    throw p.error(option_to_blame(p, {"num_updates", "zero_debias"}),
+                  "num_updates and zero_debias are both given",
+                  "Give one of them: both say how a young average begins.");
+  return {.rule = {.kind = AverageRule::Kind::ema,
+                   .decay = decay,
+                   .start = num_updates   ? AverageRule::Start::num_updates
+                            : zero_debias ? AverageRule::Start::zero_debias
+                                          : AverageRule::Start::decay,
+                   .first = p.integer("start_step"),
+                   .every = p.integer("every_steps"),
+                   .statistics = p.boolean("statistics")}};
+}
+
+AverageOptions swa(const Params& p) {
+  const auto epoch = p.optional_integer("start_epoch"), step = p.optional_integer("start_step"),
+             every_epochs = p.optional_integer("every_epochs"),
+             every_steps = p.optional_integer("every_steps");
+  if (epoch.has_value() == step.has_value())
+    throw p.error(
+        epoch ? option_to_blame(p, {"start_epoch", "start_step"}) : "start_epoch",
+        epoch ? "both start_epoch and start_step are given" : "neither start_epoch nor start_step is given",
+        "Give one of them: the mean begins there, often after three quarters of the run.");
+  if (every_epochs && every_steps)
+    throw p.error(option_to_blame(p, {"every_epochs", "every_steps"}),
+                  "both every_epochs and every_steps are given", "Give one of them.");
+  AverageOptions options{.rule = {.kind = AverageRule::Kind::swa,
+                                  .first = step.value_or(0),
+                                  .every = every_steps.value_or(1),
+                                  .statistics = p.boolean("statistics")},
+                         .first_epoch = epoch};
+  if (!every_steps) options.every_epochs = every_epochs.value_or(1);
+  return options;
+}
+
+constexpr AverageEntry kTable[] = {
+    {"ema", "exponential moving average", kEma, ema},
+    {"swa", "stochastic weight averaging: the mean of the variables at points of the run", kSwa, swa},
+};
+
+}  // namespace
+
+std::optional<float> AverageRule::weight(std::int64_t step) const {
+  if (step <= first || (step - first) % every != 0) return std::nullopt;
+  const std::int64_t n = (step - first) / every;  // from 1
+  if (kind == Kind::swa) return static_cast<float>(1.0 / static_cast<double>(n + 1));
+  switch (start) {
+    case Start::decay:
+      return 1.0F - decay;
+    case Start::num_updates: {
+      const auto count = static_cast<float>(n);
+      return 1.0F - std::min(decay, (1.0F + count) / (10.0F + count));
+    }
+    case Start::zero_debias: {
+      const double d = decay;
+      return static_cast<float>((1 - d) / (1 - std::pow(d, static_cast<double>(n))));
+    }
+  }
+  return std::nullopt;
+}
+
+std::string AverageRule::describe() const {
+  std::string text = kind == Kind::swa
+                         ? "mean of the variables"
+                         : fmt::format("exponential with decay {}{}", decay,
+                                       start == Start::num_updates   ? ", smaller at first"
+                                       : start == Start::zero_debias ? ", without bias to its start"
+                                                                     : "");
+  text += fmt::format(", from step {} on after every {}", first,
+                      every == 1 ? "step" : fmt::format("{} steps", every));
+  return statistics ? text + ", with moving statistics" : text;
+}
+
+AverageRule AverageOptions::resolved(std::int64_t steps_per_epoch) const {
+  AverageRule resolved = rule;
+  if (first_epoch) resolved.first = *first_epoch * steps_per_epoch;
+  if (every_epochs) resolved.every = *every_epochs * steps_per_epoch;
+  return resolved;
+}
+
+std::span<const AverageEntry> average_table() { return kTable; }
+
+std::optional<AverageOptions> average_options(const Node& node) {
+  if (is_null(node)) return std::nullopt;
+  const NamedOptions named = named_options(node, "average");
+  const AverageEntry& entry = find_entry(average_table(), named, "average");
+  ErrorCollector mistakes;
+  const Params params(named.options, entry.table, "average " + std::string(named.name), mistakes);
+  AverageOptions options;
+  mistakes.attempt([&] { options = entry.make(params); });
+  mistakes.throw_if_any();
+  return options;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `average` of a configuration: which average of the variables a run keeps beside them. A rule
+// says, for each step, how much of the variables enters the average: average += weight * (variable -
+// average), in float32. The weight is a function of the global step alone.
+//
+// - ema, exponential moving average with decay d: weight 1 - d. With num_updates the decay of update n is
+//   min(d, (1 + n) / (10 + n)). With zero_debias the weight of update n is (1 - d) / (1 - d^n), which gives
+//   the average that begins with 0 and is divided by 1 - d^n.
+// - swa, the mean of the variables at the start of the average and after each update: weight 1 / (n + 1).
+//   Izmailov et al. 2018, arXiv:1803.05407.
+//
+// Until it begins, and when it begins, the average is the variables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+struct AverageRule {
+  enum class Kind { ema, swa };
+  enum class Start { decay, num_updates, zero_debias };  ///< the first weights of ema
+  Kind kind = Kind::ema;
+  float decay = 0;
+  Start start = Start::decay;
+  std::int64_t first = 0;   ///< global step after which the average begins
+  std::int64_t every = 1;   ///< global steps between two updates
+  bool statistics = false;  ///< moving statistics are averaged, too; otherwise they stay as they are
+
+  /// After global step `step` the average may differ from the variables.
+  bool has_begun(std::int64_t step) const { return step > first; }
+  /// The rule in words: "exponential, decay 0.999, from step 0 on, after every step".
+  std::string describe() const;
+  /// The weight in (0, 1] of the update after global step `step`; none: there is no update.
+  std::optional<float> weight(std::int64_t step) const;
+};
+
+/// The section as written: first and every may be in epochs.
+struct AverageOptions {
+  AverageRule rule;
+  std::optional<std::int64_t> first_epoch = {}, every_epochs = {};
+  /// With `steps_per_epoch`.
+  AverageRule resolved(std::int64_t steps_per_epoch) const;
+};
+
+struct AverageEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  AverageOptions (*make)(const Params&);
+};
+std::span<const AverageEntry> average_table();
+
+/// `node`: null (none), a name, or a map of one name to its options. Throws Error(config) with position.
+std::optional<AverageOptions> average_options(const Node& node);
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/element_rule.h"
+
+namespace lockstep {
+
+ElementRule::ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay,
+                         bool lazy)
+    : Optimizer(options, lazy), decay_(decay) {
+  if (decay_ != WeightDecay::none) factor_ = &scheduled(options, "weight_decay", kDecayRange);
+  for (const Slot& slot : slots) {
+    if (slot.name.empty()) continue;  // a slot that the options leave out
+    names_.push_back(slot.name);
+    initial_.push_back(slot.initial);
+  }
+  LOCKSTEP_CHECK(names_.size() <= kMostSlots, "{} slots", names_.size());
+}
+
+std::string ElementRule::formula() const {
+  if (factor_ == nullptr || factor_->is_zero()) return rule_text();
+  return fmt::format("{}; {}",
+                     fmt::format(decay_ == WeightDecay::decoupled ? fmt::runtime("w *= 1 - lr {}")
+                                                                  : fmt::runtime("g += {} w"),
+                                 factor_->text()),
+                     rule_text());
+}
+
+void ElementRule::prepare(std::int64_t step) {
+  const double rate = learning_rate(step);
+  now_ = at(step, rate);
+  if (factor_ == nullptr) return;
+  if (decay_ == WeightDecay::decoupled)
+    now_.kept = static_cast<float>(1 - rate * factor_->at(step));
+  else
+    now_.coupled = static_cast<float>(factor_->at(step));
+}
+
+RuleSlots ElementRule::slots_from(std::int64_t first) const {
+  RuleSlots slots;
+  for (std::size_t i = 0; i < names_.size(); ++i) slots.at[i] = slot(i) + first;
+  return slots;
+}
+
+void ElementRule::update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                         const float* gradients, Range range) const {
+  kernels.update.apply(lane, now_, range.size(), variables.trainable_address() + range.first, gradients,
+                       slots_from(range.first));
+}
+
+void ElementRule::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                              const Variable& table, const SparseRows& gradient, Range rows) const {
+  const bool others = !lazy() && (zero_gradient_moves() || now_.decays());
+  kernels.update.apply_rows(lane, now_,
+                            {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
+                             *gradient.count, gradient.rows, gradient.values, others},
+                            variables.trainable_address() + table.offset, slots_from(table.offset));
+}
+
+float share_below_one(const Params& options, std::string_view name) {
+  const auto share = static_cast<float>(options.real(name));
+  if (!(share < 1.0F)) throw options.error(name, fmt::format("'{}' is 1 when rounded to float32", name));
+  return share;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The base class of the rules that update each element alone, by an element function of kernels/rules. A rule
+// is a class in a file of its own, with its table of options and the function that optimizer_table.cpp lists.
+// It works on the CPU and on GPUs, for dense gradients and for rows.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "kernels/update.h"
+#include "optim/optimizer.h"
+
+namespace lockstep {
+
+// Options that several rules have.
+inline constexpr std::string_view kRateHelp = "a number, or a schedule with its options";
+inline constexpr ParamSpec kRateOption = {"learning_rate", ParamType::node, kRequired, kRateRange, kRateHelp};
+inline constexpr ParamSpec kLazyOption = {
+    "lazy", ParamType::boolean, "false", "",
+    "rows of tables (embeddings) that a step does not touch stay as they are, slots too"};
+inline constexpr std::string_view kDecayRange = "[0, 1e6], or a schedule";
+inline constexpr ParamSpec kWeightDecayOption = {"weight_decay", ParamType::node, "0", kDecayRange,
+                                                 "times the variable, is added to its gradient"};
+inline constexpr ParamSpec kDecoupledOption = {
+    "decoupled_weight_decay", ParamType::boolean, "false", "",
+    "variables are multiplied by 1 - learning rate * weight_decay instead (Loshchilov and Hutter 2019)"};
+constexpr ParamSpec rate_option(std::string_view fallback) {
+  return {"learning_rate", ParamType::node, fallback, kRateRange, kRateHelp};
+}
+
+/// How a rule uses its option weight_decay.
+enum class WeightDecay { none, coupled, decoupled };
+/// As the option decoupled_weight_decay says.
+inline WeightDecay weight_decay(const Params& p) {
+  return p.boolean("decoupled_weight_decay") ? WeightDecay::decoupled : WeightDecay::coupled;
+}
+
+class ElementRule : public Optimizer {
+ public:
+  struct Slot {
+    std::string_view name;
+    float initial = 0;
+  };
+  std::span<const std::string_view> slot_names() const final { return names_; }
+  float initial_value(std::size_t slot) const final { return initial_[slot]; }
+  std::string formula() const final;
+  bool updates_on_devices() const final { return true; }
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+              const float* gradients, Range range) const final;
+  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                   const Variable& table, const SparseRows& gradient, Range rows) const final;
+
+ protected:
+  ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay = WeightDecay::none,
+              bool lazy = false);
+
+  /// The element function with the numbers of a step (rule_step() of kernels/rules.h), computed in double and
+  /// rounded once. `rate` is the learning rate.
+  virtual RuleStep at(std::int64_t step, double rate) = 0;
+  /// The formula with its numbers, without the weight decay.
+  virtual std::string rule_text() const = 0;
+  /// False: a gradient of zero changes neither the variable nor a slot (without weight decay).
+  virtual bool zero_gradient_moves() const { return true; }
+
+ private:
+  void prepare(std::int64_t step) final;
+  RuleSlots slots_from(std::int64_t first) const;
+
+  std::vector<std::string_view> names_;
+  std::vector<float> initial_;
+  WeightDecay decay_;
+  const ScheduledNumber* factor_ = nullptr;  ///< null without decay_
+  RuleStep now_;
+};
+
+/// The option `name`, below 1 also when rounded to float32. Throws Error(config).
+float share_below_one(const Params& options, std::string_view name);
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/scheduled_number.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/named_options.h"
+#include "core/param_reader.h"
+
+namespace lockstep {
+
+namespace {
+
+class PlainNumber final : public Schedule {
+ public:
+  explicit PlainNumber(double value) : value_(value) {}
+  double at(double) const override { return value_; }
+
+ private:
+  double value_;
+};
+
+constexpr ParamSpec kCommon[] = {
+    {"unit", ParamType::string, "steps", kTimeUnits,
+     "unit of all times of the schedule; epochs may have a fraction"},
+    {"warmup", ParamType::node, "null", "linear, exponential, constant or null",
+     "what precedes the schedule: see the warm-ups"},
+    {"scaling", ParamType::string, "none", "none|linear|square_root",
+     "multiplies all values by train.batch_size / base_batch, or by its square root"},
+    {"base_batch", ParamType::integer, "null", "[1, 1e12] samples or null",
+     "the global batch for which the values are given; needed with scaling"},
+};
+
+/// "[0, 1)" of "[0, 1), or a schedule".
+std::string_view bounds(std::string_view range) {
+  if (!range.ends_with(kOrSchedule)) return range;
+  range.remove_suffix(kOrSchedule.size());
+  return range.substr(0, range.find_last_not_of(", ") + 1);
+}
+
+/// A schedule may end at a bound that a plain number may not have: a learning rate of 0.
+bool may_have(double value, std::string_view range) {
+  return std::isfinite(value) &&
+         (in_range(value, range) ||
+          in_range(std::nextafter(value, std::numeric_limits<double>::infinity()), range));
+}
+
+}  // namespace
+
+std::span<const ParamSpec> common_schedule_table() { return kCommon; }
+
+ScheduledNumber::ScheduledNumber(const Node& node, std::string option, std::string_view range,
+                                 std::string where, const std::string& subject)
+    : option_(std::move(option)), where_(where.empty() ? node.where : std::move(where)), range_(range) {
+  const ParamSpec spec{option_, ParamType::real, kRequired, range,
+                       "a number, or a schedule with its options"};
+  if (const auto number = plain_number(node, spec, subject, where_)) {
+    formula_ = std::make_unique<PlainNumber>(*number);
+    return;
+  }
+  const NamedOptions named = named_options(node, "schedule");
+  const ScheduleEntry& entry = find_entry(schedule_table(), named, "schedule");
+  std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
+  table.insert(table.end(), std::begin(kCommon), std::end(kCommon));
+  const Params p(named.options, table, "schedule " + named.name);
+  ErrorCollector mistakes;
+  mistakes.attempt([&] { formula_ = entry.make(p); });
+  unit_ = time_unit(p.string("unit"));
+  if (p.has("warmup")) mistakes.attempt([&] { warmup_ = make_warmup(p.node("warmup"), unit_); });
+  if (p.string("scaling") != "none") {
+    scaling_ = p.string("scaling") == "linear" ? "linear" : "square_root";
+    if (p.has("base_batch"))
+      base_batch_ = static_cast<double>(p.integer("base_batch"));
+    else
+      mistakes.add(p.error("scaling", "base_batch is missing",
+                           "Give the global batch for which the values of the schedule are meant, such as "
+                           "base_batch: 256."));
+  } else if (p.has("base_batch")) {
+    mistakes.add(p.error("base_batch", "it has no effect without scaling",
+                         "Add scaling: linear or scaling: square_root, or remove it."));
+  }
+  mistakes.throw_if_any();
+  name_ = named.name;
+  if (warmup_ && warmup_->unit == TimeUnit::steps && unit_ == TimeUnit::steps) settle_warmup();
+}
+
+void ScheduledNumber::settle_warmup() {
+  if (!warmup_) return;
+  std::int64_t before = -1, end = 1;  // the warm-up ends in (before, end]
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  while (end < kMost && time_of(warmup_->unit, end, run_) < warmup_->length) {
+    before = end;
+    end *= 2;
+  }
+  while (end - before > 1) {
+    const std::int64_t middle = before + (end - before) / 2;
+    (time_of(warmup_->unit, middle, run_) < warmup_->length ? before : end) = middle;
+  }
+  warmup_steps_ = end;
+  begin_time_ = warmup_->overlap ? 0 : time_of(unit_, end, run_);
+}
+
+void ScheduledNumber::begin(const ScheduleRun& run) {
+  run_ = run;
+  if (scaling_ != "none") {
+    const double ratio = static_cast<double>(run.batch_size) / base_batch_;
+    factor_ = scaling_ == "linear" ? ratio : std::sqrt(ratio);
+  }
+  settle_warmup();
+  formula_->begin(run, option_);
+  if (name_.empty()) return;
+  // The first steps, which include jumps of short runs, and an even choice of the others.
+  constexpr std::int64_t kLooks = 1024;
+  for (std::int64_t step = 0; step < std::min(run.steps, kLooks); ++step) require_range(step);
+  for (std::int64_t i = 1; i <= kLooks && run.steps > kLooks; ++i)
+    require_range(
+        static_cast<std::int64_t>(static_cast<double>(run.steps - 1) * static_cast<double>(i) / kLooks));
+}
+
+void ScheduledNumber::require_range(std::int64_t step) const {
+  const double value = at(step);
+  if (!may_have(value, range_))
+    throw Error(ErrorKind::config,
+                fmt::format("{} must be {}, but schedule {} gives {} at step {}", option_, bounds(range_),
+                            name_, value, step),
+                where_, "`lockstep check CONFIG --plot-schedule` draws the schedule.");
+}
+
+double ScheduledNumber::at(std::int64_t step) const {
+  LOCKSTEP_CHECK(!warmup_ || warmup_steps_ > 0, "a warm-up in epochs or samples needs begin()");
+  const double time = name_.empty() ? 0 : time_of(unit_, step, run_);
+  if (step >= warmup_steps_) return factor_ * formula_->at(time - begin_time_);
+  const double target = formula_->at(warmup_->overlap ? time : 0);
+  return factor_ * target * warmup_->factor(time_of(warmup_->unit, step, run_));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A number of the run that is constant or follows a schedule: the learning rate, the momentum, the rate of a
+// dropout. It adds to the schedule's formula what all schedules have in common: the unit of time, a warm-up,
+// and scaling with the global batch.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "optim/schedule.h"
+#include "optim/warmup.h"
+
+namespace lockstep {
+
+// The option of a table is a ParamType::node whose range ends with "or a schedule".
+inline constexpr std::string_view kOrSchedule = "or a schedule";
+inline constexpr std::string_view kRateRange = "(0, 1e30], or a schedule";
+inline constexpr std::string_view kShareRange = "[0, 1), or a schedule";
+inline bool takes_schedule(const ParamSpec& spec) {
+  return spec.type == ParamType::node && spec.range.ends_with(kOrSchedule);
+}
+
+class ScheduledNumber {
+ public:
+  /// `node`: a number, or one schedule with its options. `option` is the number's name in messages and
+  /// metrics. `range`, as in ParamSpec, must hold the number, or all values of the schedule; a schedule may
+  /// also reach an excluded lower bound. `where` is the position of the option, and `subject` its owner in
+  /// messages, such as "optimizer adam". Throws Error(config) with position.
+  ScheduledNumber(const Node& node, std::string option, std::string_view range, std::string where = {},
+                  const std::string& subject = "the schedule");
+
+  /// Before a run. Needed where time is counted in epochs or samples, or the batch or the seed matters. May
+  /// be called again. Throws Error(config) with position if a value is out of range in one of the run's
+  /// steps.
+  void begin(const ScheduleRun& run);
+
+  /// The value in the update after which the global step is `step` + 1; the first update has step 0.
+  double at(std::int64_t step) const;
+
+  const std::string& option() const { return option_; }
+  const std::string& where() const { return where_; }
+  /// The name of the schedule; empty for a plain number.
+  const std::string& schedule() const { return name_; }
+  /// The number, or the option's name if it follows a schedule.
+  std::string text() const { return name_.empty() ? fmt::format("{}", formula_->at(0)) : option_; }
+  /// A plain 0.
+  bool is_zero() const { return name_.empty() && formula_->at(0) == 0; }
+  /// Null: the value depends on the step alone.
+  MetricFollower* follower() const { return formula_->follower(); }
+  /// The first step after the warm-up; 0: there is none.
+  std::int64_t warmup_steps() const { return warmup_steps_; }
+
+ private:
+  void settle_warmup();
+  void require_range(std::int64_t step) const;
+
+  std::string option_, where_, name_;
+  std::string_view range_;
+  std::unique_ptr<Schedule> formula_;
+  TimeUnit unit_ = TimeUnit::steps;
+  std::optional<WarmUp> warmup_;
+  std::string_view scaling_ = "none";
+  double base_batch_ = 1, factor_ = 1;
+  ScheduleRun run_;
+  std::int64_t warmup_steps_ = 0;
+  double begin_time_ = 0;  ///< of the formula, where it begins after the warm-up
+};
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_schedules.h"
+
+namespace lockstep {
+
+RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph) : optimizer_(optimizer) {
+  for (ScheduledNumber& number : optimizer.numbers())
+    if (numbers_.empty() || !number.schedule().empty()) numbers_.push_back(&number);
+  for (const Graph::Node& node : graph.nodes()) {
+    auto* const layer = dynamic_cast<ScheduledLayer*>(node.layer.get());
+    if (layer == nullptr) continue;
+    for (LayerNumber* const value : layer->numbers()) {
+      if (!value->is_scheduled()) continue;
+      const std::string name = fmt::format("{}/{}", node.layer->name(), value->option());
+      layers_.push_back({ScheduledNumber(value->schedule(), name, value->range(), value->where()), value});
+      numbers_.push_back(&layers_.back().number);
+    }
+  }
+}
+
+void RunSchedules::begin(const ScheduleRun& run) {
+  for (ScheduledNumber& number : optimizer_.numbers()) number.begin(run);
+  for (OfLayer& layer : layers_) layer.number.begin(run);
+}
+
+void RunSchedules::set(std::int64_t step) {
+  for (OfLayer& layer : layers_) layer.value->set(layer.number.at(step));
+}
+
+}  // namespace lockstep

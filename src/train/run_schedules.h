@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// All numbers of a run that are constant or follow a schedule: options of the optimizer (learning_rate,
+// momentum) and of layers ("dropout1/rate"). The same on all ranks. One thread.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "model/graph.h"
+#include "model/scheduled_layer.h"
+#include "optim/optimizer.h"
+
+namespace lockstep {
+
+class RunSchedules {
+ public:
+  /// Both outlive it. Throws Error(config) with position for a layer's schedule.
+  RunSchedules(Optimizer& optimizer, const Graph& graph);
+  RunSchedules(const RunSchedules&) = delete;
+  RunSchedules& operator=(const RunSchedules&) = delete;
+
+  /// Before the first step. Throws Error(config) with position.
+  void begin(const ScheduleRun& run);
+  /// Sets the numbers of layers to their values in the update of `step`; before each step.
+  void set(std::int64_t step);
+
+  /// The learning rate, then all others that follow a schedule.
+  const std::vector<ScheduledNumber*>& numbers() const { return numbers_; }
+
+ private:
+  struct OfLayer {
+    ScheduledNumber number;
+    LayerNumber* value;
+  };
+  Optimizer& optimizer_;
+  std::deque<OfLayer> layers_;
+  std::vector<ScheduledNumber*> numbers_;
+};
+
+}  // namespace lockstep

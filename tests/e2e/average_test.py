@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Moving averages of the variables: the same bits on any number of ranks and threads and when resumed, what evaluation,
+prediction, export and warm start do with them, and that they change nothing in training."""
+import json
+
+from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
+
+# An epoch has 24 steps. Batch norm has moving statistics; the embedding's gradient is sparse.
+EMA = "average={ema: {decay: 0.9, num_updates: true, start_step: 10}}"
+SWA = "average={swa: {start_epoch: 1, every_steps: 5}}"
+STEPS = 40
+SETS = ["eval.every_steps=20", "eval.every_epochs=0"]
+SPARSE = """
+seed: 3
+shards: 4
+data: {{format: csv, path: {path}, label_column: -1}}
+model:
+  layers:
+    - embedding: {{rows: 700, units: 5}}
+    - flatten
+    - dense: {{units: 3}}
+optimizer: {{adam: {{learning_rate: 0.01}}}}
+average: {{ema: {{decay: 0.7}}}}
+train: {{batch_size: 11, epochs: 3}}
+"""
+
+
+class AverageTest(LockstepTest):
+    def values(self, run):
+        """{path: checksum or similar} of the newest checkpoint, by `inspect --json`."""
+        return json.loads(self.lockstep("inspect", self.folder / run, "--json").out)
+
+    def paths(self, run):
+        return [entry["path"] for entry in self.values(run)["tensors"]]
+
+    def evaluation(self, run, *options):
+        return json.loads(self.lockstep("evaluate", self.folder / run, *options).out)
+
+    def test_same_bits_and_resumed(self):
+        for kind in (EMA, SWA):
+            name = kind[9:12]
+            self.train(name, config=DIGITS, steps=STEPS, sets=[*SETS, kind])
+            for ranks, threads in ((2, 1), (3, 1), (4, 1), (1, 2)):
+                run = f"{name}-{ranks}-{threads}"
+                self.train(run, config=DIGITS, steps=STEPS, sets=[*SETS, kind], ranks=ranks, threads=threads)
+                self.assert_same_run(name, run, run)
+            for stop in (4, 32):  # before and after it begins
+                self.train(f"{name}-resumed", config=DIGITS, steps=stop, sets=[*SETS, kind], ranks=2)
+            self.train(f"{name}-resumed", config=DIGITS, steps=STEPS, sets=[*SETS, kind], ranks=3)
+            self.assertEqual(self.digest(name), self.digest(f"{name}-resumed"))
+
+    def test_sparse_tables(self):
+        (self.folder / "words.csv").write_text("".join(f"{i * 7 % 700},{i * i % 700},{i % 3}\n" for i in range(37)))
+        config = self.folder / "words.yaml"
+        config.write_text(SPARSE.format(path=self.folder / "words.csv"))
+        self.train("sparse", config=config)
+        self.train("dense", config=config, sets=["comm.sparse_below=0"], ranks=2)
+        self.assert_same_run("sparse", "dense")
+
+    def test_training_is_the_same_and_evaluation_uses_it(self):
+        self.train("plain", config=DIGITS, steps=STEPS, sets=SETS)
+        result = self.train("averaged", config=DIGITS, steps=STEPS, sets=[*SETS, EMA])
+        self.assertIn("evaluation at step 20, averaged variables: loss", result.err)
+        self.assertEqual(records(self.folder / "plain"), records(self.folder / "averaged"))
+        plain, averaged = (records(self.folder / run, "eval") for run in ("plain", "averaged"))
+        self.assertNotEqual(plain, averaged)
+        self.train("ignored", config=DIGITS, steps=STEPS, sets=[*SETS, EMA, "eval.averages=false"])
+        self.assertEqual(records(self.folder / "ignored", "eval"), plain)
+
+        found = self.evaluation("averaged")
+        self.assertIs(found["averaged_variables"], True)
+        self.assertEqual(found["loss"], averaged[-1]["loss"])
+        found = self.evaluation("averaged", "--without-averages")
+        self.assertNotIn("averaged_variables", found)
+        self.assertEqual(found["loss"], plain[-1]["loss"])
+
+        def predictions(run, *options):
+            out = self.folder / "p.csv"
+            self.lockstep("predict", self.folder / run, "--input", DIGITS_DATA, "--output", out, *options)
+            return out.read_text(encoding="utf-8")
+
+        whole = predictions("plain")
+        self.assertNotEqual(predictions("averaged"), whole)
+        self.assertEqual(predictions("averaged", "--without-averages"), whole)
+
+        # Exported weights and a warm start hold the averages.
+        for options in ([], ["--without-averages"]):
+            self.lockstep("checkpoint", "export", self.folder / "averaged", "--output", self.folder / "w.h5", *options)
+            found = json.loads(self.lockstep("evaluate", self.folder / "plain", "--checkpoint", self.folder / "w.h5").out)
+            self.assertEqual(found["loss"], (plain if options else averaged)[-1]["loss"])
+            self.train(f"warm{len(options)}", config=DIGITS, steps=1,
+                       sets=[f"warm_start.checkpoint={self.folder / 'averaged'}",
+                             f"warm_start.averages={str(not options).lower()}"])
+        one, two = (records(self.folder / run)[0]["loss"] for run in ("warm0", "warm1"))
+        self.assertNotEqual(one, two)
+
+    def test_average_that_is_new_begins_with_the_variables(self):
+        self.train("run", config=DIGITS, steps=20, sets=SETS)
+        sets = [*SETS, "average={ema: {decay: 0.5}}"]
+        result = self.start(*self.train_arguments("run", config=DIGITS, steps=STEPS, sets=sets)).wait()
+        self.assert_one_error(result, 2, r"\+ average: \{ema: \{decay: 0.5\}\}")
+        result = self.start(*self.train_arguments("run", config=DIGITS, steps=STEPS, sets=sets), "--accept-changes").wait()
+        self.assertEqual(result.code, 0, str(result))
+        self.assertRegex(result.err, r"no moving average of \d+ variables: they begin with the variables")
+        self.assertTrue(any(path.startswith("moving_averages/") for path in self.paths("run")))
+
+    def test_check_prints_it_and_finds_mistakes(self):
+        out = self.lockstep("check", DIGITS, "--set", SWA).out
+        self.assertRegex(out, r"moving average +0\.\d+ MB: mean of the variables, from step 24 on after every 5 steps")
+        for value, message in (("{ema: {decay: 2}}", r"ema, decay: must be"), ("{swa: {}}", "neither start_epoch nor start_step"),
+                               ("polyak", "unknown average 'polyak'")):
+            self.assert_one_error(self.start("check", DIGITS, "--set", f"average={value}").wait(), 2, message)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A user's rule: a class derived from Optimizer with an update of host memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "driver/config/yaml_node.h"
+#include "optim/optimizer.h"
+#include "support/error_support.h"
+
+namespace lockstep {
+namespace {
+
+/// Moves each element by the rate, in the direction of the sum of its gradients; `start` is added to the sum.
+class SumDescent final : public Optimizer {
+ public:
+  explicit SumDescent(const Params& p)
+      : Optimizer(p, p.boolean("lazy")), start_(static_cast<float>(p.real("start"))) {}
+  const char* kind() const override { return "sum_descent"; }
+  std::span<const std::string_view> slot_names() const override {
+    static constexpr std::string_view kNames[] = {"sum"};
+    return kNames;
+  }
+  float initial_value(std::size_t) const override { return start_; }
+  std::string formula() const override { return "s += g; w -= lr s"; }
+  void update(const KernelTable&, const Lane&, const VariableStore& variables, const float* gradients,
+              Range range) const override {
+    const auto rate = static_cast<float>(learning_rate(step()));
+    for (std::int64_t i = range.first; i < range.last; ++i) {
+      slot(0)[i] += gradients[i - range.first];
+      variables.trainable_address()[i] -= rate * slot(0)[i];
+    }
+  }
+
+ private:
+  float start_;
+};
+
+constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, kRequired, "", "the rate"},
+                                  {"start", ParamType::real, "0", "", "first value of the sum"},
+                                  {"lazy", ParamType::boolean, "false", "", "leaves other rows alone"}};
+constexpr OptimizerEntry kEntry = {
+    "sum_descent", "a rule of this test", kOptions,
+    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<SumDescent>(p); }};
+
+void register_once() {
+  for (const OptimizerEntry& entry : optimizer_table())
+    if (entry.name == kEntry.name) return;
+  register_optimizer(kEntry);
+}
+
+std::unique_ptr<Optimizer> sum_descent(const std::string& options) {
+  register_once();
+  return optimizer_options(parse_yaml("sum_descent: {" + options + "}", "test")).make();
+}
+
+TEST(RegisteredOptimizer, IsFoundByItsName) {
+  const auto optimizer = sum_descent("learning_rate: 0.5, start: 2");
+  EXPECT_EQ(optimizer->describe(), "sum_descent: s += g; w -= lr s; lr = 0.5");
+  EXPECT_THROW(sum_descent("learning_rate: 0.5, begin: 2"), Error);
+  const std::string taken = testing::message_of([] { register_optimizer(kEntry); });
+  EXPECT_NE(taken.find("'sum_descent' exists already"), std::string::npos) << taken;
+}
+
+/// Slots begin at the rule's value, and reset_slots() returns them to it.
+TEST(RegisteredOptimizer, SlotsBeginAtTheRulesValue) {
+  VariableStore variables;
+  const VariableId id = variables.declare("w", Shape{3}, make_initializer("ones"));
+  variables.commit(cpu_device());
+  variables.initialize(1);
+  const auto optimizer = sum_descent("learning_rate: 0.5, start: 2");
+  optimizer->create_slots(cpu_device(), variables);
+  const float gradients[] = {1, 2, 3};
+  optimizer->begin_step(0);
+  optimizer->update(cpu_kernels(), Lane{}, variables, gradients, {0, 3});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(optimizer->slot(0)[i], 3.0F + static_cast<float>(i));
+    EXPECT_EQ(variables.value(id)[i], 1 - 0.5F * (3.0F + static_cast<float>(i)));
+  }
+  optimizer->reset_slots();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(optimizer->slot(0)[i], 2.0F);
+}
+
+/// Rows need no function of the rule's own: those without a gradient are updated with zeros unless it is
+/// lazy.
+TEST(RegisteredOptimizer, RowsAreUpdatedLikeADenseRange) {
+  constexpr std::int64_t kRows = 700, kWidth = 3;  // stretches longer than the buffer of zeros
+  for (const bool lazy : {false, true}) {
+    VariableStore variables;
+    const VariableId id = variables.declare_table("t", Shape{kRows, kWidth}, make_initializer("ones"), {});
+    variables.make_sparse(id);
+    variables.commit(cpu_device());
+    variables.initialize(1);
+    const auto optimizer =
+        sum_descent(lazy ? "learning_rate: 0.5, start: 1, lazy: true" : "learning_rate: 0.5, start: 1");
+    optimizer->create_slots(cpu_device(), variables);
+    std::vector<std::int32_t> rows = {0, 4, 600};
+    auto count = static_cast<std::int32_t>(rows.size());
+    std::vector<float> values(rows.size() * kWidth, 2.0F);
+    optimizer->begin_step(0);
+    for (const Range part : {Range{0, 4}, Range{4, 5}, Range{5, kRows}})
+      optimizer->update_rows(cpu_kernels(), Lane{}, variables, variables[id],
+                             {&count, rows.data(), values.data()}, part);
+    for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
+      const bool touched = std::ranges::find(rows, i / kWidth) != rows.end();
+      const float sum = touched ? 3 : 1;
+      ASSERT_EQ(optimizer->slot(0)[i], sum) << i;
+      ASSERT_EQ(variables.value(id)[i], touched || !lazy ? 1 - 0.5F * sum : 1.0F) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

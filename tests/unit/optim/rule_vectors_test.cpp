@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every rule over 50 steps against vectors in float64 (tests/vectors/make_optimizer_vectors.py): a dense
+// gradient, rows, and lazy rows. A GPU's updates have the bits of these
+// (tests/unit/kernels_cuda/update_cuda_test.cpp).
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "driver/config/yaml_node.h"
+#include "io/hdf5_handle.h"
+#include "optim/optimizer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kSteps = 50, kPlaces = 4;  // rows of a step; -1: none
+
+class Vectors {
+ public:
+  Vectors() : file_(hdf5_open_file(LOCKSTEP_VECTORS "/optimizers.h5", context_)) {}
+  template <typename T>
+  std::vector<T> read(const char* name, hid_t type) const {
+    const Hdf5Handle set(hdf5_checked(H5Dopen2(file_.get(), name, H5P_DEFAULT), context_, name), H5Dclose);
+    const Hdf5Handle space(hdf5_checked(H5Dget_space(set.get()), context_, name), H5Sclose);
+    std::vector<T> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
+    hdf5_checked(H5Dread(set.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), context_, name);
+    return values;
+  }
+  std::vector<float> floats(const char* name) const { return read<float>(name, H5T_NATIVE_FLOAT); }
+  std::vector<std::int32_t> integers(const char* name) const {
+    return read<std::int32_t>(name, H5T_NATIVE_INT32);
+  }
+  /// The rules with their options, without the closing brace.
+  std::vector<std::string> cases() const {
+    const Hdf5Handle handle(hdf5_checked(H5Aopen(file_.get(), "cases", H5P_DEFAULT), context_, "cases"),
+                            H5Aclose);
+    const Hdf5Handle type(hdf5_checked(H5Aget_type(handle.get()), context_, "cases"), H5Tclose);
+    std::string text(H5Tget_size(type.get()), '\0');
+    hdf5_checked(H5Aread(handle.get(), type.get(), text.data()), context_, "cases");
+    std::istringstream lines(text);
+    std::vector<std::string> cases;
+    for (std::string line; std::getline(lines, line);) cases.push_back(line);
+    return cases;
+  }
+
+ private:
+  Hdf5Context context_{ErrorKind::data, "optimizers.h5", ""};
+  Hdf5Handle file_;
+};
+
+const Vectors& vectors() {
+  static const Vectors opened;
+  return opened;
+}
+
+/// A variable with an optimizer; `width` > 0: a table with a sparse gradient.
+struct Updated {
+  Updated(const std::string& yaml, const std::vector<float>& start, std::int64_t width)
+      : optimizer(optimizer_options(parse_yaml(yaml, "test")).make()) {
+    const auto count = static_cast<std::int64_t>(start.size());
+    if (width == 0) {
+      id = variables.declare("w", Shape{count}, make_initializer("zeros"));
+    } else {
+      id = variables.declare_table("w", Shape{count / width, width}, make_initializer("zeros"), {});
+      variables.make_sparse(id);
+    }
+    variables.commit(cpu_device());
+    variables.initialize(1);
+    std::ranges::copy(start, variables.value(id));
+    optimizer->create_slots(cpu_device(), variables);
+  }
+  std::unique_ptr<Optimizer> optimizer;
+  VariableStore variables;
+  VariableId id = VariableId::none;
+};
+
+/// Relative to the largest number of the variable: a number near zero is a small difference of larger ones.
+void expect_close(const float* actual, std::span<const float> expected, const std::string& what) {
+  double largest = 0, difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::fmax(largest, std::fabs(static_cast<double>(expected[i])));
+    const double apart = std::fabs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
+    difference = apart <= difference ? difference : apart;  // NaN stays
+  }
+  EXPECT_TRUE(difference <= 1e-6 * largest) << what << ": " << difference << " of " << largest;
+}
+
+bool can_be_lazy(const std::string& yaml) {
+  const auto entry =
+      std::ranges::find(optimizer_table(), yaml.substr(0, yaml.find(':')), &OptimizerEntry::name);
+  return std::ranges::find(entry->table, "lazy", &ParamSpec::name) != entry->table.end();
+}
+
+/// Calls step(optimizer and variable, number) 50 times, and compares with the vectors of `name`.
+template <typename Step>
+void expect_vectors(const char* name, const char* start_name, std::int64_t width, const char* option,
+                    const Step& step) {
+  const std::vector<float> start = vectors().floats(start_name), expected = vectors().floats(name);
+  const std::vector<std::int32_t> kept = vectors().integers("kept_steps");
+  const std::vector<std::string> cases = vectors().cases();
+  ASSERT_EQ(expected.size(), cases.size() * kept.size() * start.size());
+  std::size_t at = 0;
+  for (const std::string& yaml : cases) {
+    // A rule for which a gradient of zero changes nothing may have no option `lazy`.
+    if (*option != '\0' && !can_be_lazy(yaml)) {
+      at += kept.size() * start.size();
+      continue;
+    }
+    Updated updated(yaml + option + "}", start, width);
+    for (std::int32_t t = 1; t <= kSteps; ++t) {
+      updated.optimizer->begin_step(t - 1);
+      step(updated, t - 1);
+      if (std::ranges::find(kept, t) == kept.end()) continue;
+      expect_close(updated.variables.value(updated.id), {expected.data() + at, start.size()},
+                   yaml + option + "}, step " + std::to_string(t));
+      at += start.size();
+    }
+  }
+  EXPECT_EQ(at, expected.size());
+}
+
+TEST(RuleVectors, EveryRuleHasThem) {
+  std::set<std::string> found;
+  for (const std::string& yaml : vectors().cases()) found.insert(yaml.substr(0, yaml.find(':')));
+  for (const OptimizerEntry& entry : optimizer_table())
+    EXPECT_TRUE(found.contains(std::string(entry.name))) << entry.name;
+}
+
+TEST(RuleVectors, DenseGradients) {
+  const std::vector<float> gradients = vectors().floats("gradients_of_net");
+  expect_vectors("net", "start_of_net", 0, "", [&](const Updated& updated, std::int64_t step) {
+    const std::int64_t count = updated.variables[updated.id].shape.num_elements();
+    const float* const g = gradients.data() + step * count;
+    for (const Range part : {Range{0, 9}, Range{9, count}})
+      updated.optimizer->update(cpu_kernels(), Lane{}, updated.variables, g + part.first, part);
+  });
+}
+
+void expect_row_vectors(const char* name, const char* option) {
+  const std::vector<float> gradients = vectors().floats("gradients_of_rows");
+  const std::vector<std::int32_t> places = vectors().integers("rows");
+  constexpr std::int64_t kWidth = 4;
+  expect_vectors(name, "start_of_table", kWidth, option, [&](const Updated& updated, std::int64_t step) {
+    std::vector<std::int32_t> rows(places.begin() + step * kPlaces, places.begin() + (step + 1) * kPlaces);
+    std::vector<float> values(gradients.begin() + step * kPlaces * kWidth,
+                              gradients.begin() + (step + 1) * kPlaces * kWidth);
+    auto count = static_cast<std::int32_t>(std::ranges::count_if(rows, [](auto row) { return row >= 0; }));
+    const Variable& table = updated.variables[updated.id];
+    for (const Range part : {Range{0, 5}, Range{5, table.shape[0]}})
+      updated.optimizer->update_rows(cpu_kernels(), Lane{}, updated.variables, table,
+                                     {&count, rows.data(), values.data()}, part);
+  });
+}
+
+TEST(RuleVectors, Rows) { expect_row_vectors("table", ""); }
+
+TEST(RuleVectors, LazyRows) { expect_row_vectors("lazy", ", lazy: true"); }
+
+}  // namespace
+}  // namespace lockstep
