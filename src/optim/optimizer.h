@@ -118,15 +118,25 @@ std::span<const OptimizerEntry> optimizer_table();
 /// the program. Throws Error(config) if the name is already used.
 void register_optimizer(const OptimizerEntry& entry);
 
-/// The section `optimizer` of a configuration: a rule with its checked options.
+/// The keys of the section `optimizer` that stand beside the name of the rule.
+std::span<const ParamSpec> optimizer_section_table();
+/// The section in two parts: `rule` is a name, or a map of one name to its options; `beside` a map of the
+/// other keys, or null. A map that names no rule alone is `rule` whole.
+struct OptimizerSection {
+  Node rule, beside;
+};
+OptimizerSection split_optimizer_section(const Node& node);
+
+/// The section `optimizer` of a configuration: a rule with its checked options, and the keys beside it.
 struct OptimizerOptions {
   OptimizerEntry entry{};
   Params options;
+  Params section;  ///< checked against optimizer_section_table()
   /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
   std::unique_ptr<Optimizer> make() const { return entry.make(options); }
 };
-/// `node`: a name, or a map of one name to its options. Makes the optimizer once, so that all mistakes show.
-/// Throws Error(config) with position.
+/// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys beside it.
+/// Makes the optimizer once, so that all mistakes show. Throws Error(config) with position.
 OptimizerOptions optimizer_options(const Node& node);
 
 }  // namespace lockstep

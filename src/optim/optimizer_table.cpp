@@ -3,6 +3,9 @@
 //
 // All optimization rules. To add one: its files, a declaration and a line here, a test, a line in
 // docs/optimizers.md (docs/adding_an_optimizer.md).
+#include <algorithm>
+#include <array>
+
 #include "core/named_options.h"
 #include "optim/optimizer.h"
 
@@ -44,7 +47,39 @@ std::vector<OptimizerEntry>& entries() {
   };
   return table;
 }
+
+/// None so far.
+constexpr std::array<ParamSpec, 0> kSectionTable = {};
+
+bool is_beside(const std::string& key) {
+  return std::ranges::find(kSectionTable, key, &ParamSpec::name) != kSectionTable.end();
+}
+
+bool is_rule(const std::string& key) {
+  return std::ranges::find(entries(), key, &OptimizerEntry::name) != entries().end();
+}
 }  // namespace
+
+std::span<const ParamSpec> optimizer_section_table() { return kSectionTable; }
+
+OptimizerSection split_optimizer_section(const Node& node) {
+  if (node.kind != Node::Kind::map || node.entries.size() < 2) return {node, {}};
+  // Beside one known rule, every other key belongs to the section, known or misspelt.
+  const bool one_rule =
+      std::ranges::count_if(node.entries, [](const auto& entry) { return is_rule(entry.first); }) == 1;
+  OptimizerSection section{node, node};
+  for (Node* part : {&section.rule, &section.beside}) {
+    part->entries.clear();
+    part->entry_where.clear();
+  }
+  for (std::size_t i = 0; i < node.entries.size(); ++i) {
+    const std::string& key = node.entries[i].first;
+    Node& part = is_beside(key) || (one_rule && !is_rule(key)) ? section.beside : section.rule;
+    part.entries.push_back(node.entries[i]);
+    if (!node.entry_where.empty()) part.entry_where.push_back(node.entry_where[i]);
+  }
+  return section;
+}
 
 std::span<const OptimizerEntry> optimizer_table() { return entries(); }
 
@@ -56,10 +91,12 @@ void register_optimizer(const OptimizerEntry& entry) {
 }
 
 OptimizerOptions optimizer_options(const Node& node) {
-  const NamedOptions named = named_options(node, "optimizer");
+  const auto [rule, beside] = split_optimizer_section(node);
+  const NamedOptions named = named_options(rule, "optimizer");
   const OptimizerEntry& entry = find_entry(optimizer_table(), named, "optimizer");
   ErrorCollector mistakes;
-  OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes)};
+  OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes),
+                           Params(beside, kSectionTable, "section optimizer", mistakes)};
   mistakes.attempt([&] { options.make(); });
   mistakes.throw_if_any();
   return options;

@@ -289,7 +289,9 @@ void Values::configuration(const Node& root) {
     } else if (key == "model") {
       model(node);
     } else if (key == "optimizer") {
-      choice(key, node, optimizer_table());
+      const auto [rule, beside] = split_optimizer_section(node);
+      choice(key, rule, optimizer_table());
+      options(key, beside, {optimizer_section_table()});
     } else if (key == "average") {
       choice(key, node, average_table());
     } else if (key == "hooks") {

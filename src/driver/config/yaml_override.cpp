@@ -11,6 +11,7 @@
 
 #include "core/scalar.h"
 #include "driver/config/yaml_node.h"
+#include "optim/optimizer.h"
 
 namespace lockstep {
 
@@ -84,6 +85,7 @@ class Walk {
       : node_(&root), path_(path), where_(std::move(where)) {}
 
   void step(std::string_view segment) {
+    if (state_ == State::optimizer) return step_in_optimizer(segment);
     const bool is_name = state_ == State::choice && segment == kind_of_choice(*node_);
     if (state_ == State::choice) enter_options();
     if (!is_name) enter(segment);
@@ -93,21 +95,49 @@ class Walk {
   void set(Node value) { *node_ = std::move(value); }
 
  private:
-  enum class State { plain, choice, options };
+  enum class State { plain, choice, options, optimizer };
 
   std::string_view walked() const { return path_.substr(0, walked_ == 0 ? 0 : walked_ - 1); }
 
+  /// In the section `optimizer`: to a key beside the rule, to the rule or to one of its options.
+  void step_in_optimizer(std::string_view segment) {
+    const std::span<const ParamSpec> beside = optimizer_section_table();
+    const auto is_beside = [&](std::string_view key) {
+      return std::ranges::find(beside, key, &ParamSpec::name) != beside.end();
+    };
+    if (node_->kind == Node::Kind::scalar && !kind_of_choice(*node_).empty()) name_to_map();
+    auto rule =
+        std::ranges::find_if(node_->entries, [&](const auto& entry) { return entry.first == segment; });
+    if (rule == node_->entries.end())
+      rule = std::ranges::find_if(node_->entries, [&](const auto& entry) { return !is_beside(entry.first); });
+    node_->overridden = where_;
+    if (is_beside(segment) || rule == node_->entries.end()) {
+      state_ = State::plain;
+      enter(segment);
+    } else {
+      const bool is_name = segment == rule->first;
+      node_ = &rule->second;
+      node_->overridden = where_;
+      state_ = State::options;
+      if (!is_name) enter(segment);
+    }
+    walked_ += segment.size() + 1;
+  }
+
+  /// A name alone becomes a map of the name to no options.
+  void name_to_map() {
+    Node map;
+    map.kind = Node::Kind::map;
+    map.where = where_;
+    map.entries.emplace_back(node_->text, Node{});
+    map.entries[0].second.where = node_->where;
+    map.entry_where.push_back(node_->where);
+    *node_ = std::move(map);
+  }
+
   /// From a choice to its options.
   void enter_options() {
-    if (node_->kind == Node::Kind::scalar) {
-      Node map;
-      map.kind = Node::Kind::map;
-      map.where = where_;
-      map.entries.emplace_back(node_->text, Node{});
-      map.entries[0].second.where = node_->where;
-      map.entry_where.push_back(node_->where);
-      *node_ = std::move(map);
-    }
+    if (node_->kind == Node::Kind::scalar) name_to_map();
     node_->overridden = where_;
     node_ = &node_->entries[0].second;
     node_->overridden = where_;
@@ -146,9 +176,11 @@ class Walk {
     }
     node_ = &entry->second;
     // The options of a choice may be choices themselves: schedules, initialisers.
-    const bool may_be_choice =
-        state_ == State::options || segment == "loss" || (segment == "optimizer" && walked_ == 0);
-    state_ = may_be_choice && !kind_of_choice(*node_).empty() ? State::choice : State::plain;
+    const bool may_be_choice = state_ == State::options || segment == "loss";
+    if (segment == "optimizer" && walked_ == 0)
+      state_ = State::optimizer;
+    else
+      state_ = may_be_choice && !kind_of_choice(*node_).empty() ? State::choice : State::plain;
   }
 
   Node* node_;

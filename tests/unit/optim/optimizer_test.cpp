@@ -195,6 +195,18 @@ TEST(Optimizer, BadOptionsAreErrors) {
     EXPECT_THROW(optimizer_options(parse_yaml(yaml, "test")).make(), Error) << yaml;
 }
 
+/// A key beside one known rule belongs to the section.
+TEST(Optimizer, UnknownKeysBesideTheRuleAreNamed) {
+  try {
+    optimizer_options(parse_yaml("{adam: {}, rounds: 3}", "test"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("section optimizer"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rounds"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(optimizer_options(parse_yaml("{adam: {}, momentum: {learning_rate: 1}}", "test")), Error);
+}
+
 TEST(Optimizer, DescriptionsHaveTheNumbers) {
   const std::pair<const char*, const char*> kExpected[] = {
       {"momentum: {learning_rate: 0.1, momentum: 0.8}", "momentum: a = 0.8 a + g; w -= lr a; lr = 0.1"},
