@@ -125,8 +125,14 @@ class RunDirectoryFuzz(LockstepTest):
     def ends_well(self, result, codes, what):
         self.assertIn(result.code, codes, f"{what}\n{result}")
         self.assertNotRegex(result.err, CRASHED, f"{what}\n{result}")
-        errors = len(re.findall(r"(?:^|\n)error: ", result.err))
-        self.assertEqual(errors, 0 if result.code == 0 or "DAMAGED" in result.out else 1, f"{what}\n{result}")
+        errors = re.findall(r"(?:^|\n)error: (.*)", result.err)
+        mistakes = re.search(r"\n(\d+) mistakes\n", result.err)  # of config.yaml, all at once
+        if mistakes:
+            self.assertEqual(result.code, 2, f"{what}\n{result}")
+            self.assertTrue(all("/config.yaml:" in error for error in errors), f"{what}\n{result}")
+            self.assertEqual(len(errors), int(mistakes[1]), f"{what}\n{result}")
+            return
+        self.assertEqual(len(errors), 0 if result.code == 0 or "DAMAGED" in result.out else 1, f"{what}\n{result}")
 
     def test_damaged_run_directories(self):
         self.train("base", config=CONFIG, steps=BEFORE, sets=SETS)
