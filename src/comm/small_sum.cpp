@@ -124,12 +124,23 @@ void SmallSum::exchange(const char* what) {
     place_.device.upload(place_.stream, gathered_on_device_.data(), gathered_.data(), gathered_.size_bytes());
 }
 
-void SmallSum::reduce(const char* what) {
+void SmallSum::merge_leaves(const Group& group) const {
+  tree_combine(group.local, [&](int into, int from) {
+    merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
+  });
+}
+
+const double* SmallSum::merge_group(int group_index) {
+  const Group& group = groups_[static_cast<std::size_t>(group_index)];
+  LOCKSTEP_DCHECK(std::ssize(group.local.inputs()) == group_);
+  merge_leaves(group);
+  return at(leaves_, group.first_leaf);
+}
+
+void SmallSum::reduce(const char* what, bool merged) {
   int packed = 0;
   for (const Group& group : groups_) {
-    tree_combine(group.local, [&](int into, int from) {
-      merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
-    });
+    if (!merged) merge_leaves(group);
     if (communicator_.size() == 1) continue;
     for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k, ++packed) {
       const double* partial = at(leaves_, group.first_leaf + group.local.output_slot(k));

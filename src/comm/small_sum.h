@@ -51,8 +51,14 @@ class SmallSum {
   /// Different shards may be filled by different threads.
   double* leaf(int shard);
 
-  /// All ranks. No allocation; with one rank no communication.
-  void reduce(const char* what);
+  /// All ranks. No allocation; with one rank no communication. `merged`: merge_group() has been called for
+  /// every group that has own shards.
+  void reduce(const char* what, bool merged = false);
+
+  /// Merges the leaves of a group whose shards are all on this rank, and returns the total, which is valid
+  /// until reduce(). Threads may call it at the same time for different groups.
+  const double* merge_group(int group_index);
+  int group_size() const { return group_; }
 
   /// The total of a group: `width` doubles in the memory of the leaves' device. Valid until leaf() is written
   /// for the next reduce().
@@ -76,6 +82,7 @@ class SmallSum {
   double* at(const Buffer& buffer, int slot) const;
   double* gathered(const Group& group, int input) const;
   const Buffer& merged() const { return place_.device.is_host() ? gathered_ : gathered_on_device_; }
+  void merge_leaves(const Group& group) const;
   void allocate_messages();
   void exchange(const char* what);
   void merge(double* into, const double* right) const;

@@ -36,6 +36,9 @@ constexpr std::string_view kEarlyStopping =
     "Early stopping is a hook: hooks: [{stop_if_no_decrease: {metric: eval/loss, max_steps: 1000}}].";
 constexpr std::string_view kBest =
     "Best checkpoints are kept by checkpoint: {keep_best: 1, best_metric: accuracy, best_mode: max}.";
+constexpr std::string_view kWholeBatch =
+    "batch_size is the whole batch of one update, of all rounds together: multiply it by the number of "
+    "rounds.";
 constexpr std::string_view kRunDir = "The run directory is an option of the command line: --run-dir DIR.";
 constexpr std::string_view kWorkers =
     "Remove it: data are in memory, and each compute thread gathers its samples.";
@@ -338,10 +341,15 @@ constexpr Synonym kTable[] = {
      "batch_size is the whole batch, over all ranks together."},
     {"key of section train", "microbatchsize", "",
      "A batch is cut into `shards` at the top level; batch_size is the whole batch."},
-    {"key of section train", "accumulationsteps", "",
-     "A batch is cut into `shards` at the top level; batch_size is the whole batch."},
-    {"key of section train", "gradientaccumulationsteps", "",
-     "A batch is cut into `shards` at the top level; batch_size is the whole batch."},
+    {"key of section train", "accumulationsteps", "accumulate", kWholeBatch},
+    {"key of section train", "gradientaccumulationsteps", "accumulate", kWholeBatch},
+    {"key of section train", "itersize", "accumulate", kWholeBatch},
+    {"key of section train", "accumsteps", "accumulate", kWholeBatch},
+    {"key of section train", "gradaccum", "accumulate", kWholeBatch},
+    {"key of section train", "gradaccumsteps", "accumulate", kWholeBatch},
+    {"key of section train", "accumulation", "accumulate", kWholeBatch},
+    {"key of section train", "updatefrequency", "accumulate", kWholeBatch},
+    {"key of section train", "updatefreq", "accumulate", kWholeBatch},
     {"key of section train", "learningrate", "", "It is an option of the optimizer."},
     {"key of section train", "lr", "", "It is the learning_rate of the optimizer."},
     {"key of section train", "optimizer", "", "It stands at the top level."},
@@ -361,8 +369,7 @@ constexpr Synonym kTable[] = {
     {"key of section train", "validationsplit", "", kSplit},
     {"key of section train", "callbacks", "", "They are hooks at the top level."},
     {"key of section train", "device", "", "It stands at the top level."},
-    {"key of section train", "accumulategradbatches", "",
-     "A batch is cut into `shards` at the top level; batch_size is the whole batch."},
+    {"key of section train", "accumulategradbatches", "accumulate", kWholeBatch},
     {"key of section train", "gradientclipval", "", kClip},
     {"key of section train", "loginterval", "", "Records are made every summary.every_steps."},
     {"key of section train", "logeverynsteps", "", "Records are made every summary.every_steps."},

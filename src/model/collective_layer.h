@@ -32,6 +32,14 @@ class CollectiveLayer : public Layer {
     VariableStore& variables;
     std::span<const double* const> totals;
   };
+  /// The total of one group, which is in the memory of this rank.
+  struct ReducedGroup {
+    const KernelTable& kernels;
+    const Lane& lane;
+    const VariableStore& variables;
+    int group;
+    const double* total;
+  };
 
   /// False: the layer needs no sums, because its statistics are fixed. Only forward() and backward() are
   /// called then. Valid after declare().
@@ -46,6 +54,11 @@ class CollectiveLayer : public Layer {
   /// The same for the backward pass. May overwrite Pass::dy, like backward().
   virtual void backward_local(const Pass&, double* leaf) = 0;
   virtual void backward_reduced(const Reduced&) = 0;
+  /// Prepares forward() and backward() of one group's microshards, where all of them are on one worker.
+  /// Workers call it concurrently, for different groups. The calls with all totals follow at the end of the
+  /// step.
+  virtual void forward_group(const ReducedGroup&) = 0;
+  virtual void backward_group(const ReducedGroup&) = 0;
 };
 
 }  // namespace lockstep

@@ -15,7 +15,11 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"batch_size", integer, kRequired, "[1, 2147483647] samples",
-     "Samples per global step, over all ranks together."},
+     "Samples per global step, over all ranks and all rounds of accumulate together."},
+    {"accumulate", integer, "1", "[1, 65536]",
+     "Rounds in which a global batch is computed, with one sum over ranks and one update. The batch is cut "
+     "into accumulate x shards microshards, so a round needs the memory of batch_size / accumulate samples. "
+     "The bits are those of accumulate x shards shards without rounds."},
     {"epochs", integer, "null", "[1, 1e9] or null",
      "Number of passes over the training set. Give either epochs or steps.", Change::free},
     {"steps", integer, "null", "[1, 1e12] or null", "Number of global steps. Give either epochs or steps.",
@@ -62,6 +66,7 @@ std::span<const ParamSpec> training_table() { return kTable; }
 TrainingOptions training_options(const Params& section) {
   TrainingOptions options;
   options.batch_size = section.integer("batch_size");
+  options.accumulate = section.integer("accumulate");
   options.epochs = section.optional_integer("epochs");
   options.steps = section.optional_integer("steps");
   if (options.epochs.has_value() == options.steps.has_value())

@@ -15,6 +15,7 @@ namespace lockstep {
 
 struct TrainingOptions {
   std::int64_t batch_size = 1;                          ///< samples per global step, over all ranks
+  std::int64_t accumulate = 1;                          ///< rounds in which a global batch is computed
   std::optional<std::int64_t> epochs = {}, steps = {};  ///< length of the run: exactly one is set
   bool shuffle = true;
   bool drop_remainder = false;

@@ -3,6 +3,7 @@
 #include "train/execution_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -54,10 +55,12 @@ std::vector<GradientRange> gradient_ranges(const Graph& graph, const Graph::Call
 ExecutionPlan::ExecutionPlan(const Spec& spec) : own_(spec.own), workers_(spec.workers) {
   add_forward(spec);
   if (spec.training) add_backward(spec);
+  choose_unit(spec);
   phases_.back().losses_known = !spec.training;
+  // With units the sums of all phases are in progress at the same time.
   for (Phase& phase : phases_) {
-    phase.base = phase.gradients.first;
-    scratch_elements_ = std::max(scratch_elements_, phase.gradients.size());
+    phase.base = unit_ == 0 ? phase.gradients.first : 0;
+    scratch_elements_ = std::max(scratch_elements_, phase.gradients.last - phase.base);
   }
   if (!spec.training) return;
   if (synchronises_ && spec.on_device) cut_after_loss();
@@ -95,6 +98,22 @@ void ExecutionPlan::add_backward(const Spec& spec) {
     phases_.back().sync_backward = true;
     phases_.emplace_back().actions.push_back({Act::backward, i});
   }
+}
+
+// Each worker must have work: where there are fewer groups than workers, they share the microshards of a
+// group, and all of them are in flight.
+void ExecutionPlan::choose_unit(const Spec& spec) {
+  if (!synchronises_ || spec.on_device) return;
+  std::int64_t unit = 1;
+  for (const Graph::Operation& operation : spec.calls.operations) {
+    if (operation.collective == nullptr) continue;
+    const int group = operation.collective->collective_traits().group_size;
+    if (group == 0) return;
+    unit = std::lcm(unit, std::int64_t{group});
+    if (unit > own_.size()) return;
+  }
+  if (own_.first % unit == 0 && own_.last % unit == 0 && own_.size() / unit >= workers_)
+    unit_ = static_cast<int>(unit);
 }
 
 void ExecutionPlan::cut_after_loss() {
@@ -156,10 +175,18 @@ void ExecutionPlan::assign_buckets(std::span<const Range> buckets) {
 }
 
 Range ExecutionPlan::microshards(int worker, Which which) const {
-  Range part = part_of(own_.size(), worker, workers_);
+  const std::int64_t unit = std::max(unit_, 1);
+  Range part = part_of(own_.size() / unit, worker, workers_);
+  part = {part.first * unit, part.last * unit};
   if (which == Which::all_but_last) part.last = std::max(part.first, part.last - 1);
   if (which == Which::last) part.first = std::max(part.first, part.last - 1);
   return {own_.first + part.first, own_.first + part.last};
+}
+
+std::vector<Range> ExecutionPlan::microshards_of_workers() const {
+  std::vector<Range> all;
+  for (int worker = 0; worker < workers_; ++worker) all.push_back(microshards(worker, Which::all));
+  return all;
 }
 
 }  // namespace lockstep

@@ -12,11 +12,15 @@
 //   a complete bucket         the sum of its gradients over ranks begins during the backward pass
 //   the loss, on a device     the host then waits for the loss only, while the backward pass goes on
 //
+// Where batch norms take the statistics of groups of microshards, and each worker has whole groups, nothing
+// crosses workers: each worker carries out all phases for one group after the other.
+//
 // Without synchronisation points, each worker has one microshard in flight. There the cuts of the last two
 // kinds concern each worker's last microshard only: a gradient is complete when the last microshard has added
 // its part. The other microshards run before, in one phase.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -89,18 +93,28 @@ class ExecutionPlan {
   /// Microshards of this rank: [first, last).
   Range own() const { return own_; }
   /// All own microshards are in flight at the same time.
-  bool synchronises() const { return synchronises_; }
+  bool synchronises() const { return synchronises_ && unit_ == 0; }
+  /// Microshards that a worker carries through all phases together, because they share statistics; 0: phases
+  /// are for all workers. With them, workers run the phases alone, and then follow the sums of all phases and
+  /// the exchange of all synchronisation points, in order.
+  int unit() const { return unit_; }
   /// Microshards in flight.
-  int num_slots() const { return synchronises_ ? static_cast<int>(own_.size()) : workers_; }
-  int slot(int worker, int shard) const {
-    return synchronises_ ? shard - static_cast<int>(own_.first) : worker;
+  int num_slots() const {
+    return synchronises() ? static_cast<int>(own_.size()) : workers_ * std::max(unit_, 1);
   }
+  int slot(int worker, int shard) const {
+    if (synchronises()) return shard - static_cast<int>(own_.first);
+    return unit_ == 0 ? worker : worker * unit_ + shard % unit_;
+  }
+  /// Those of all workers.
+  std::vector<Range> microshards_of_workers() const;
   /// Gradient elements of the largest phase, from its base.
   std::int64_t scratch_elements() const { return scratch_elements_; }
 
  private:
   void add_forward(const Spec& spec);
   void add_backward(const Spec& spec);
+  void choose_unit(const Spec& spec);
   void cut_after_loss();
   void cut_last_microshard(const Spec& spec);
   void assign_buckets(std::span<const Range> buckets);
@@ -109,6 +123,7 @@ class ExecutionPlan {
   Range own_;
   int workers_;
   bool synchronises_ = false;
+  int unit_ = 0;
   std::int64_t scratch_elements_ = 0;
 };
 

@@ -75,7 +75,7 @@ std::vector<std::unique_ptr<SyncPoint>> Executor::make_sync_points() const {
   std::vector<std::unique_ptr<SyncPoint>> points(calls_.operations.size());
   for (std::size_t i = 0; i < points.size(); ++i)
     if (CollectiveLayer* const layer = calls_.operations[i].collective; training_ && layer != nullptr)
-      points[i] = std::make_unique<SyncPoint>(context_, *layer);
+      points[i] = std::make_unique<SyncPoint>(context_, *layer, plan_.unit() > 0);
   return points;
 }
 
@@ -97,9 +97,9 @@ void Executor::attach(GradientReducer& reducer, SparseGradients* sparse) {
   spec.buckets = reducer.buckets();
   spec.overlap = reducer.overlaps();
   plan_ = ExecutionPlan(spec);
-  accumulator_ =
-      std::make_unique<GradientAccumulator>(context_.kernels, context_.device, context_.pool, reducer,
-                                            context_.shards, plan_.own(), plan_.scratch_elements());
+  accumulator_ = std::make_unique<GradientAccumulator>(
+      context_.kernels, context_.device, context_.pool, reducer, context_.shards,
+      plan_.microshards_of_workers(), plan_.scratch_elements());
   runner_.attach(*accumulator_, sparse);
   sparse_ = sparse;
 }
@@ -147,6 +147,7 @@ void Executor::run_phases(const BatchRun& run, GradientReducer* reducer) {
   if (stage_ != nullptr) stage_->use(run.source, run.batch, context_.stream());
   step_number_.set(context_.stream(), run.step);
   runner_.begin(run);
+  if (plan_.unit() > 0) return run_units(run, *reducer);
   for (const ExecutionPlan::Phase& phase : plan_.phases()) {
     run_phase(phase, run);
     if (phase.losses_known && stage_ != nullptr) {
@@ -171,6 +172,30 @@ void Executor::run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run)
                .count = run.batch.count,
                .loss_scale = phase.computes_loss ? loss_.scale() : 1},
               may_record(run, phase), work);
+}
+
+// Other ranks may run all phases together: the exchanges are the same, in the same order.
+void Executor::run_units(const BatchRun& run, GradientReducer& reducer) {
+  context_.pool.run([&](int worker) {
+    const Lane& lane = context_.lanes[static_cast<std::size_t>(worker)];
+    const Range shards = plan_.microshards(worker, ExecutionPlan::Which::all);
+    for (std::int64_t first = shards.first; first < shards.last; first += plan_.unit())
+      for (const ExecutionPlan::Phase& phase : plan_.phases()) {
+        const std::int64_t last = first + plan_.unit();
+        for (std::int64_t shard = first; shard < last; ++shard)
+          runner_.run(phase, run, worker, static_cast<int>(shard));
+        if (phase.sync < 0) continue;
+        SyncPoint& point = *sync_points_[static_cast<std::size_t>(phase.sync)];
+        for (std::int64_t shard = first; shard < last; shard += point.group_size()) {
+          const int group = static_cast<int>(shard) / point.group_size();
+          phase.sync_backward ? point.sum_backward_group(lane, group) : point.sum_forward_group(lane, group);
+        }
+      }
+  });
+  for (const ExecutionPlan::Phase& phase : plan_.phases()) {
+    if (phase.completed().size() > 0) sum_gradients(phase, reducer);
+    if (phase.sync >= 0) synchronise(phase);
+  }
 }
 
 void Executor::sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer) {

@@ -75,6 +75,7 @@ class Executor {
   std::unique_ptr<InputStage> make_stage(std::int64_t max_samples) const;
   void run_phases(const BatchRun& run, GradientReducer* reducer);
   void run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run);
+  void run_units(const BatchRun& run, GradientReducer& reducer);
   void sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer);
   void synchronise(const ExecutionPlan::Phase& phase);
   bool may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const;

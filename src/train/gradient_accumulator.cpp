@@ -7,22 +7,20 @@
 namespace lockstep {
 
 GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool,
-                                         GradientReducer& reducer, int shards, Range own_shards,
+                                         GradientReducer& reducer, int shards,
+                                         std::span<const Range> shards_of_workers,
                                          std::int64_t max_phase_elements)
     : kernels_(kernels), pool_(pool), threads_(static_cast<std::size_t>(pool.size())) {
-  std::vector<Range> ranges;
   for (int t = 0; t < pool.size(); ++t) {
-    const Range part = part_of(own_shards.size(), t, pool.size());
-    ranges.push_back({own_shards.first + part.first, own_shards.first + part.last});
     Thread& thread = threads_[static_cast<std::size_t>(t)];
-    thread.shards = ranges.back();
+    thread.shards = shards_of_workers[static_cast<std::size_t>(t)];
     thread.counter = CounterPlan(shards, thread.shards);
     thread.slots.assign(static_cast<std::size_t>(thread.counter.peak_slots()), nullptr);
     thread.is_partial.assign(thread.slots.size(), false);
     for (int result = 0; result < thread.counter.num_results(); ++result)
       input_place_.emplace_back(t, result);
   }
-  across_ = TreePlan(shards, ranges);
+  across_ = TreePlan(shards, shards_of_workers);
   LOCKSTEP_CHECK(across_.inputs().size() == input_place_.size() &&
                      static_cast<int>(across_.outputs().size()) == reducer.num_partials(),
                  "{} inputs, {} outputs, {} partials", across_.inputs().size(), across_.outputs().size(),

@@ -9,6 +9,7 @@
 // not as the model.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "comm/gradient_reducer.h"
@@ -21,9 +22,10 @@ namespace lockstep {
 
 class GradientAccumulator {
  public:
-  /// `max_phase_elements`: elements of the largest phase's range.
+  /// `shards_of_workers`: the consecutive shards that each worker computes. `max_phase_elements`: elements of
+  /// the largest phase's range.
   GradientAccumulator(const KernelTable& kernels, Device& device, ThreadPool& pool, GradientReducer& reducer,
-                      int shards, Range own_shards, std::int64_t max_phase_elements);
+                      int shards, std::span<const Range> shards_of_workers, std::int64_t max_phase_elements);
 
   /// The consecutive shards that a worker computes.
   Range shards_of(int thread) const { return threads_[static_cast<std::size_t>(thread)].shards; }

@@ -34,7 +34,7 @@ SmallSum make_sum(const ExecutorContext& context, const CollectiveLayer& layer,
 
 }  // namespace
 
-SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer)
+SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer, bool group_by_group)
     : lane_(context.lanes.front()),
       kernels_(context.kernels),
       variables_(context.variables),
@@ -43,10 +43,11 @@ SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer)
       backward_name_("batch gradient sums of " + layer.name()),
       forward_(make_sum(context, layer, layer.collective_traits().forward)),
       backward_(make_sum(context, layer, layer.collective_traits().backward)),
-      totals_(static_cast<std::size_t>(forward_.num_groups())) {}
+      totals_(static_cast<std::size_t>(forward_.num_groups())),
+      merged_(group_by_group) {}
 
 std::span<const double* const> SyncPoint::sum(SmallSum& sums, const std::string& name) {
-  sums.reduce(name.c_str());
+  sums.reduce(name.c_str(), merged_);
   for (int group = 0; group < sums.num_groups(); ++group)
     totals_[static_cast<std::size_t>(group)] = sums.total(group);
   return totals_;
@@ -56,6 +57,14 @@ std::span<const double* const> SyncPoint::sum_forward() {
   const std::span<const double* const> totals = sum(forward_, forward_name_);
   layer_.forward_reduced({kernels_, lane_, variables_, totals});
   return totals;
+}
+
+void SyncPoint::sum_forward_group(const Lane& lane, int group) {
+  layer_.forward_group({kernels_, lane, variables_, group, forward_.merge_group(group)});
+}
+
+void SyncPoint::sum_backward_group(const Lane& lane, int group) {
+  layer_.backward_group({kernels_, lane, variables_, group, backward_.merge_group(group)});
 }
 
 std::span<const double* const> SyncPoint::sum_backward() {

@@ -17,9 +17,10 @@ namespace lockstep {
 
 class SyncPoint {
  public:
-  /// All ranks, in the same order. No communication yet. Throws Error(config) if the layer's group does not
+  /// All ranks, in the same order. No communication yet. `group_by_group`: each worker has whole groups, and
+  /// sums them itself. This may differ between ranks. Throws Error(config) if the layer's group does not
   /// divide the shards.
-  SyncPoint(const ExecutorContext& context, CollectiveLayer& layer);
+  SyncPoint(const ExecutorContext& context, CollectiveLayer& layer, bool group_by_group);
 
   /// Where an own microshard puts its numbers, on the device. Workers fill different leaves concurrently.
   double* forward_leaf(int shard) { return forward_.leaf(shard); }
@@ -29,6 +30,13 @@ class SyncPoint {
   /// group, the same on all ranks, valid until the next call. No allocation.
   std::span<const double* const> sum_forward();
   std::span<const double* const> sum_backward();
+
+  /// On the worker that has filled the leaves of the group, which are all its own: gives the layer the total
+  /// of this group. sum_forward() and sum_backward() follow when all groups are done.
+  void sum_forward_group(const Lane& lane, int group);
+  void sum_backward_group(const Lane& lane, int group);
+  /// Microshards of a group.
+  int group_size() const { return forward_.group_size(); }
 
  private:
   std::span<const double* const> sum(SmallSum& sums, const std::string& name);
@@ -40,6 +48,7 @@ class SyncPoint {
   std::string forward_name_, backward_name_;
   SmallSum forward_, backward_;
   std::vector<const double*> totals_;  ///< by group
+  bool merged_;                        ///< the sums of groups are taken one by one
 };
 
 }  // namespace lockstep

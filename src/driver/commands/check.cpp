@@ -23,6 +23,7 @@
 #include "model/memory_plan.h"
 #include "train/evaluation.h"
 #include "train/one_value_statistics.h"
+#include "train/rounds_in_flight.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -118,6 +119,8 @@ struct Sizes {
   const StepPlan& plan;
   const Graph::Calls& calls;
   const std::optional<AverageOptions>& average;
+  std::int64_t rounds;
+  bool on_device;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -140,8 +143,8 @@ void print_data(const Sizes& sizes) {
   if (const std::string widened = widened_products(graph); !widened.empty())
     fmt::print("float32 products  {}\n", widened);
   if (eval != nullptr) fmt::print("evaluation set    {} samples\n", eval->size());
-  fmt::print("batch             {} samples in {} shards, {} steps per epoch\n", sizes.plan.spec().batch_size,
-             sizes.shards(), sizes.plan.steps_per_epoch());
+  fmt::print("batch             {} samples in {}, {} steps per epoch\n", sizes.plan.spec().batch_size,
+             shards_text(sizes.shards(), sizes.rounds), sizes.plan.steps_per_epoch());
   if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
     fmt::print("warning           {}\n", one_value);
 }
@@ -175,12 +178,11 @@ void print_memory(const Sizes& sizes) {
   const std::int64_t largest = sizes.plan.distinct_shard_sizes().back();
   const double megabytes =
       static_cast<double>(MemoryPlan(sizes.calls, true, largest).total_bytes()) * kMegabytes;
-  const bool synchronises = std::ranges::any_of(
-      sizes.calls.operations, [](const auto& operation) { return operation.collective != nullptr; });
   fmt::print("activations       {:.2f} MB per microshard; {}\n", megabytes,
-             synchronises ? fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
-                                        megabytes * static_cast<double>(sizes.shards()))
-                          : std::string("one microshard per thread is in flight"));
+             in_flight_text(sizes.calls, sizes.on_device, megabytes, sizes.shards()));
+  if (const std::string warning = rounds_save_nothing(sizes.calls, sizes.on_device, sizes.rounds);
+      !warning.empty())
+    fmt::print("warning           {}\n", warning);
   const Dataset& train = *sizes.parts.train;
   const std::int64_t samples = train.size() + (sizes.parts.eval ? sizes.parts.eval->size() : 0);
   fmt::print("data in memory    {:.2f} MB on every rank\n",
@@ -258,7 +260,13 @@ int run_command(const CheckArguments& arguments) {
                                                    .wants_input_gradient = {},
                                                    .shards = shards});
   print_layers(model, calls);
-  const Sizes sizes{parts, *optimizer, plan, calls, config.average};
+  const Sizes sizes{parts,
+                    *optimizer,
+                    plan,
+                    calls,
+                    config.average,
+                    config.train.accumulate,
+                    config.general.device != "cpu"};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

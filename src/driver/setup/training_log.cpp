@@ -12,6 +12,7 @@
 #include "driver/setup/gpu_module.h"
 #include "driver/setup/widened_products.h"
 #include "train/one_value_statistics.h"
+#include "train/rounds_in_flight.h"
 
 namespace lockstep {
 
@@ -44,9 +45,13 @@ void log_run(RunContext& context, const Training& training) {
   log_info("{} parameters{}, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
            context.model().variables->num_parameters(),
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().size(),
-           training.plan.spec().batch_size, counted(context.shards(), "shard"),
+           training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
+      !warning.empty())
+    log_warning("{}", warning);
+  if (const std::string warning =
+          rounds_save_nothing(trainer.calls(), context.device().is_gpu(), context.config().train.accumulate);
       !warning.empty())
     log_warning("{}", warning);
   if (trainer.global_step() > 0)

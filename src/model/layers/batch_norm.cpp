@@ -103,9 +103,7 @@ class BatchNorm final : public CollectiveLayer {
 
   void forward_reduced(const Reduced& reduced) override {
     const NormKernels& norm = reduced.kernels.norm;
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      norm.coefficients(reduced.lane, channels_, reduced.totals[g], epsilon_, gamma(reduced.variables),
-                        beta(reduced.variables), groups_[g].kernel_view());
+    for (std::size_t g = 0; g < groups_.size(); ++g) forward_group(group_of(reduced, g));
     const double* whole = reduced.totals[0];
     if (groups_.size() > 1) {
       double* sum = whole_.as<double>().data();
@@ -116,6 +114,12 @@ class BatchNorm final : public CollectiveLayer {
     }
     norm.moving_average(reduced.lane, channels_, whole, momentum_, reduced.variables.value(moving_mean_),
                         reduced.variables.value(moving_variance_));
+  }
+
+  void forward_group(const ReducedGroup& reduced) override {
+    const Coefficients& k = groups_[static_cast<std::size_t>(reduced.group)];
+    reduced.kernels.norm.coefficients(reduced.lane, channels_, reduced.total, epsilon_,
+                                      gamma(reduced.variables), beta(reduced.variables), k.kernel_view());
   }
 
   void forward(const Pass& pass) override {
@@ -145,11 +149,13 @@ class BatchNorm final : public CollectiveLayer {
   }
 
   void backward_reduced(const Reduced& reduced) override {
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const Coefficients& k = groups_[g];
-      reduced.kernels.norm.gradient_coefficients(reduced.lane, channels_, reduced.totals[g],
-                                                 gamma(reduced.variables), k.kernel_view(), k.a, k.b, k.d);
-    }
+    for (std::size_t g = 0; g < groups_.size(); ++g) backward_group(group_of(reduced, g));
+  }
+
+  void backward_group(const ReducedGroup& reduced) override {
+    const Coefficients& k = groups_[static_cast<std::size_t>(reduced.group)];
+    reduced.kernels.norm.gradient_coefficients(reduced.lane, channels_, reduced.total,
+                                               gamma(reduced.variables), k.kernel_view(), k.a, k.b, k.d);
   }
 
   void backward(const Pass& pass) override {
@@ -208,6 +214,9 @@ class BatchNorm final : public CollectiveLayer {
     static std::int64_t padded(std::int64_t channels) { return (channels + 15) / 16 * 16; }
   };
 
+  static ReducedGroup group_of(const Reduced& all, std::size_t group) {
+    return {all.kernels, all.lane, all.variables, static_cast<int>(group), all.totals[group]};
+  }
   const float* gamma(const VariableStore& variables) const {
     return scale_ ? variables.value(gamma_) : nullptr;
   }
