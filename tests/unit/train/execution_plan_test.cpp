@@ -353,5 +353,37 @@ TEST(ExecutionPlan, WorkersShareTheMicroshards) {
   });
 }
 
+// Statistics of groups: a worker carries whole groups through the net, and needs memory for one of them.
+TEST(ExecutionPlan, GroupsThatAWorkerHasAloneNeedTheirOwnMemoryOnly) {
+  constexpr const char* kGroups =
+      "[dense: {units: 5}, batch_norm: {group: 2}, relu, dense: {units: 7}, batch_norm: {group: 4}]";
+  Net net(kGroups);
+  for (const int ranks : {1, 2, 3, 4})
+    for (int rank = 0; rank < ranks; ++rank)
+      for (const int workers : {1, 2, 3}) {
+        SCOPED_TRACE(testing::Message()
+                     << "rank " << rank << " of " << ranks << ", " << workers << " workers");
+        const ExecutionPlan plan = net.plan({.rank = rank, .ranks = ranks, .shards = 24, .workers = workers});
+        const Range own = plan.own();
+        const bool whole = own.first % 4 == 0 && own.last % 4 == 0 && own.size() / 4 >= workers;
+        ASSERT_EQ(plan.unit(), whole ? 4 : 0);
+        EXPECT_EQ(plan.num_slots(), whole ? 4 * workers : own.size());
+        std::int64_t next = own.first;
+        for (const Range& range : plan.microshards_of_workers()) {
+          EXPECT_EQ(range.first, next);
+          EXPECT_TRUE(!whole || range.first % 4 == 0);
+          next = range.last;
+        }
+        EXPECT_EQ(next, own.last);
+        if (!whole) continue;
+        EXPECT_EQ(plan.scratch_elements(), net.elements()) << "all phases are in progress at the same time";
+        for (const Phase& phase : plan.phases()) EXPECT_EQ(phase.base, 0);
+        for (int shard = 0; shard < 4; ++shard)
+          EXPECT_EQ(plan.slot(workers - 1, shard), (workers - 1) * 4 + shard);
+      }
+  EXPECT_EQ(net.plan({.on_device = true, .shards = 24}).unit(), 0);
+  EXPECT_EQ(Net(kNorm).plan({.shards = 24}).unit(), 0) << "one layer takes the whole batch";
+}
+
 }  // namespace
 }  // namespace lockstep
