@@ -11,6 +11,8 @@
 #include "kernels/rules/adam.h"
 #include "kernels/rules/ftrl.h"
 #include "kernels/rules/gradient_descent.h"
+#include "kernels/rules/lamb.h"
+#include "kernels/rules/lars.h"
 #include "kernels/rules/lion.h"
 #include "kernels/rules/momentum.h"
 #include "kernels/rules/nadam.h"
@@ -64,9 +66,18 @@ using Rules = RuleList<
     ProximalGradientDescent,
     ProximalAdagrad,
     AdagradDa,
-    Lion
+    Lion,
+    Lars<false>, Lars<true>,
+    LambDirection, LambMove
     >;
 // clang-format on
+
+/// `rule`, ready for elements: a rule that reads device memory first has a function begin().
+template <typename Rule>
+LOCKSTEP_ELEMENT Rule begun(Rule rule) {
+  if constexpr (requires { rule.begin(); }) rule.begin();
+  return rule;
+}
 
 /// A step of a rule with the numbers in `rule`.
 template <typename Rule>

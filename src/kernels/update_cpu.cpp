@@ -81,7 +81,8 @@ class Update final : public UpdateKernels {
 
   void apply(const Lane&, const RuleStep& step, std::int64_t count, float* w, const float* g,
              const RuleSlots& slots) const override {
-    Rules::with(step, [&](const auto& rule) {
+    Rules::with(step, [&](const auto& given) {
+      const auto rule = begun(given);
       if (step.decays())
         move<true>(rule, step, count, w, g, slots, 0);
       else

@@ -42,6 +42,7 @@ struct Elements {
   RuleSlots slots;
   template <typename V>
   __device__ void apply(std::int64_t i, const Pack<V::kWidth>& gradient) const {
+    const Rule now = begun(rule);
     auto weight = V::load(w + i);
     Pack<V::kWidth> slot[Rule::kSlots + 1];
     for (int s = 0; s < Rule::kSlots; ++s) slot[s] = V::load(slots.at[s] + i);
@@ -53,7 +54,7 @@ struct Elements {
       }
       float own[Rule::kSlots + 1];
       for (int s = 0; s < Rule::kSlots; ++s) own[s] = slot[s].at[k];
-      rule.apply(weight.at[k], g, own);
+      now.apply(weight.at[k], g, own);
       for (int s = 0; s < Rule::kSlots; ++s) slot[s].at[k] = own[s];
     }
     for (int s = 0; s < Rule::kSlots; ++s) V::store(slots.at[s] + i, slot[s]);

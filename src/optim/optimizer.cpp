@@ -23,6 +23,15 @@ std::string text_of(const Node& node) {
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
+/// By offset.
+std::vector<VariableId> trainable_in_order(const VariableStore& variables) {
+  std::vector<VariableId> ids;
+  for (std::size_t i = 0; i < variables.variables().size(); ++i)
+    if (variables.variables()[i].trainable) ids.push_back(static_cast<VariableId>(i));
+  std::ranges::sort(ids, {}, [&](VariableId id) { return variables[id].offset; });
+  return ids;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const Params& options, bool lazy)
@@ -52,7 +61,11 @@ void Optimizer::create_slots(Device& device, const VariableStore& variables) {
     if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
   }
   for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (initial_value(i) != 0) return reset_slots();
+    if (initial_value(i) != 0) {
+      reset_slots();
+      break;
+    }
+  set_variables(device, variables, trainable_in_order(variables));
 }
 
 void Optimizer::reset_slots() {

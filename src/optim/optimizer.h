@@ -23,6 +23,7 @@
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
 #include "optim/scheduled_number.h"
+#include "optim/update_context.h"
 
 namespace lockstep {
 
@@ -78,6 +79,13 @@ class Optimizer {
   /// disjoint ranges concurrently. No allocation.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                       const float* gradients, Range range) const = 0;
+  /// True: measure() precedes the updates of a step.
+  virtual bool measures() const { return false; }
+  /// All threads, after begin_step(): what a rule needs to know of whole variables, such as norms. `gradients`
+  /// are those of the flat range, clipped. No allocation.
+  virtual void measure(const UpdateContext& /*context*/, const float* /*gradients*/) {}
+  /// False: update_rows() is not for this variable; its gradient is dense.
+  virtual bool takes_rows(std::string_view /*variable*/) const { return true; }
   /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and
   /// read during the call; rows and values are on the device. Unless a rule has its own, it calls update()
   /// for each row with a gradient, and with zeros for the others if not lazy().
@@ -91,6 +99,10 @@ class Optimizer {
     return numbers_.emplace_back(options.node(name), std::string(name), range, options.where(name),
                                  options.subject());
   }
+  /// The trainable variables that the rule updates, in the order of the flat range. Called once, before the
+  /// first step.
+  virtual void set_variables(Device& /*device*/, const VariableStore& /*variables*/,
+                             std::span<const VariableId> /*own*/) {}
   /// What a step computes once.
   virtual void prepare(std::int64_t /*step*/) {}
   std::int64_t step() const { return step_; }

@@ -19,6 +19,8 @@ OptimizerEntry adam_optimizer();
 OptimizerEntry adamw_optimizer();
 OptimizerEntry ftrl_optimizer();
 OptimizerEntry gradient_descent_optimizer();
+OptimizerEntry lamb_optimizer();
+OptimizerEntry lars_optimizer();
 OptimizerEntry lion_optimizer();
 OptimizerEntry momentum_optimizer();
 OptimizerEntry nadam_optimizer();
@@ -43,6 +45,8 @@ std::vector<OptimizerEntry>& entries() {
       proximal_adagrad_optimizer(),
       adagrad_da_optimizer(),
       lion_optimizer(),
+      lars_optimizer(),
+      lamb_optimizer(),
       // clang-format on
   };
   return table;

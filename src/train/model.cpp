@@ -118,6 +118,9 @@ Model make_model(const ModelOptions& options, const Shape& features, const Model
       model.variables->num_parameters() > 0, ErrorKind::config, "the model has nothing to learn: {}",
       model.variables->num_frozen_parameters() > 0 ? "all variables are frozen" : "no layer has variables");
   Regularizer(model.regularization, *model.variables, device).keep_dense(*model.variables);
+  for (std::size_t i = 0; storage.takes_rows && i < model.variables->variables().size(); ++i)
+    if (!storage.takes_rows(model.variables->variables()[i].name))
+      model.variables->keep_dense(static_cast<VariableId>(i));
   choose_sparse(*model.variables, storage.batch_size, storage.sparse_below);
   require_memory(*model.variables, storage);
   model.variables->commit(device);

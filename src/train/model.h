@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -54,6 +55,8 @@ struct ModelStorage {
   std::int64_t batch_size = 1;  ///< samples per global step
   /// The gradient of a table stays sparse if a step touches at most this share of its rows.
   double sparse_below = 0;
+  /// False: the gradient of this table stays dense, whatever sparse_below says; null: true.
+  std::function<bool(std::string_view)> takes_rows = {};
   bool updates = false;  ///< variables are updated: there are gradients and an optimizer's slots
   int slots = 0;         ///< of the optimizer
   /// The memory of `device` that this rank may use; 0: not known.

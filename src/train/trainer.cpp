@@ -212,7 +212,7 @@ bool Trainer::unscale() {
 void Trainer::update_part(int thread, std::optional<float> weight) {
   const Traced traced("update", optimizer_.kind());
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
-  const bool clips = clip_ && clip_->rule().clips();
+  const bool clips = clip_ && clip_->rule().clips() && !optimizer_.measures();
   const auto move = [&](Range part) {
     const std::int64_t piece = weight && context_.device.is_host() ? kAveragedPiece : part.size();
     for (std::int64_t first = part.first; first < part.last; first += piece) {
@@ -238,6 +238,20 @@ void Trainer::update_part(int thread, std::optional<float> weight) {
   }
 }
 
+/// Clips all gradients, and lets the optimizer measure whole variables.
+void Trainer::measure_for_update() {
+  if (clip_ && clip_->rule().clips())
+    context_.pool.run([&](int t) {
+      clip_->clip_dense(t, reducer_.result(), [](Range) {});
+      for (const VariableId id : context_.variables.sparse()) {
+        const Variable& table = context_.variables[id];
+        clip_->clip_rows(t, table, *sparse_, part_of(table.shape[0], t, context_.pool.size()));
+      }
+    });
+  optimizer_.measure({context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes},
+                     reducer_.result());
+}
+
 void Trainer::apply(bool update) {
   const Lane& lane = context_.lanes.front();
   const std::optional<float> weight = average_ ? average_->rule().weight(step_ + 1) : std::nullopt;
@@ -248,6 +262,7 @@ void Trainer::apply(bool update) {
   if (average_ && step_ == average_->rule().first) average_->follow(step_);
   if (update) {
     optimizer_.begin_step(step_);
+    if (optimizer_.measures()) measure_for_update();
     context_.pool.run([&](int t) { update_part(t, weight); });
   } else {
     context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());

@@ -125,6 +125,7 @@ class Trainer {
  private:
   void run_passes(const Batch& batch);
   void update_part(int thread, std::optional<float> weight);
+  void measure_for_update();
   bool unscale();
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
   std::optional<ClipTotals> clip_totals();

@@ -16,6 +16,8 @@ and the threshold of proximal gradient descent, which every step subtracts, have
                    (--check compared these with TensorFlow 2.15.1; it has no AdamW, NAdam, AMSGrad or Lion of this form)
     adam with amsgrad    Reddi et al. 2018 in the form of Keras
     adamw, nadam, coupled weight decay    torch.optim of PyTorch 2
+    lars           algorithm 1 and equation 6 of You et al. 2017, arXiv:1708.03888; lamb  algorithm 2 of You et al. 2020,
+                   arXiv:1904.00962; the net and the table are one variable each
     lion           algorithm 2 of Chen et al. 2023 and its authors' code
 
 `net`: gradients of a net of 7-5-3 units with tanh, on batches of 4 random samples, along a path of gradient descent; the
@@ -203,6 +205,35 @@ def lion(lr, b1, b2):
     return [0], step
 
 
+def ratio(w, x, rate, decay=0.0, epsilon=0.0, low=0.0, high=np.inf):
+    """The factor of the plain rate; rate: eta of LARS."""
+    w_norm, x_norm = np.linalg.norm(w), np.linalg.norm(x)
+    if w_norm == 0 or x_norm == 0:
+        return 1.0
+    return rate * np.clip(w_norm, low, high) / (x_norm + decay * w_norm + epsilon)
+
+
+def lars(lr, mu, eta, decay=0.0, epsilon=0.0, nesterov=False):
+    lr, mu, eta = f32(lr), f32(mu), f32(eta)
+
+    def step(w, g, s, t):
+        move = lr * ratio(w, g, eta, decay, epsilon) * (g + decay * w)
+        s[0] = mu * s[0] + move
+        return w - (mu * s[0] + move if nesterov else s[0])
+    return [0], step
+
+
+def lamb(lr, b1, b2, eps, decay, low=0.0, high=np.inf):
+    lr, b1, b2, decay = f32(lr), f32(b1), f32(b2), f32(decay)
+
+    def step(w, g, s, t):
+        s[0] = b1 * s[0] + (1 - b1) * g
+        s[1] = b2 * s[1] + (1 - b2) * g * g
+        u = s[0] / (1 - b1 ** t) / (np.sqrt(s[1] / (1 - b2 ** t)) + eps) + decay * w
+        return w - lr * ratio(w, u, 1, 0, 0, low, high) * u
+    return [0, 0], step
+
+
 # name: (the option as YAML without its braces, the rule)
 CASES = {
     "gradient_descent": ("gradient_descent: {learning_rate: 0.037", Rule(*gradient_descent(0.037))),
@@ -258,6 +289,18 @@ CASES = {
     "lion": ("lion: {learning_rate: 0.00341796875, beta1: 0.87, beta2: 0.97", Rule(*lion(0.00341796875, 0.87, 0.97))),
     "lion_decay": ("lion: {learning_rate: 0.00341796875, beta1: 0.87, beta2: 0.97, weight_decay: 0.7",
                    Rule(*lion(0.00341796875, 0.87, 0.97), weight_decay=0.7, decoupled=True, lr=0.00341796875)),
+    "lars": ("lars: {learning_rate: 1.3, momentum: 0.83, trust_coefficient: 0.017, adapt_vectors: true",
+             Rule(*lars(1.3, 0.83, 0.017))),
+    "lars_decay": ("lars: {learning_rate: 1.3, momentum: 0.83, trust_coefficient: 0.017, weight_decay: 0.13, epsilon: 0.03, "
+                   "adapt_vectors: true, decay_vectors: true", Rule(*lars(1.3, 0.83, 0.017, 0.13, 0.03))),
+    "lars_nesterov": ("lars: {learning_rate: 1.3, momentum: 0.71, trust_coefficient: 0.017, weight_decay: 0.07, nesterov: true, "
+                      "adapt_vectors: true, decay_vectors: true", Rule(*lars(1.3, 0.71, 0.017, 0.07, nesterov=True))),
+    "lamb": ("lamb: {learning_rate: 0.013, beta1: 0.87, beta2: 0.97, epsilon: 0.0003, weight_decay: 0, adapt_vectors: true",
+             Rule(*lamb(0.013, 0.87, 0.97, 0.0003, 0))),
+    "lamb_decay": ("lamb: {learning_rate: 0.013, beta1: 0.87, beta2: 0.97, epsilon: 0.0003, weight_decay: 0.17, "
+                   "adapt_vectors: true, decay_vectors: true", Rule(*lamb(0.013, 0.87, 0.97, 0.0003, 0.17))),
+    "lamb_limits": ("lamb: {learning_rate: 0.013, beta1: 0.87, beta2: 0.97, norm_limits: [0.5, 3], adapt_vectors: true, "
+                    "decay_vectors: true", Rule(*lamb(0.013, 0.87, 0.97, 1e-6, 0.01, 0.5, 3))),
 }
 
 

@@ -9,12 +9,13 @@
 namespace lockstep {
 
 ModelStorage model_storage(const Config& config, bool updates, double memory_bytes) {
-  const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
+  const std::shared_ptr<const Optimizer> optimizer = config.optimizer.make();
   // A lazy optimizer must know which rows a step touches, however many they are.
   const bool lazy = optimizer->lazy();
   return {.activations = config.precision.compute,
           .batch_size = config.train.batch_size,
           .sparse_below = lazy ? std::numeric_limits<double>::infinity() : config.comm.sparse_below,
+          .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
           .updates = updates,
           .slots = static_cast<int>(optimizer->slot_names().size()),
           .memory_bytes = memory_bytes};

@@ -7,7 +7,8 @@
 //   void apply(float& w, float g, float* slot) const             marked LOCKSTEP_ELEMENT
 //
 // which updates one element: w, and slot[0] to slot[kSlots - 1], from the gradient g. The same function
-// serves dense ranges and rows, on the CPU (in vectors) and on GPUs.
+// serves dense ranges and rows, on the CPU (in vectors) and on GPUs. A rule that needs numbers in device
+// memory has also void begin(), which reads them into the rule before its elements (trust_rate.h).
 //
 // - Each operation is rounded once, in the order written. There is no branch that depends on an element:
 //   write `condition ? a : b` with both values computed before, so that the compiler can make vectors.

@@ -68,16 +68,23 @@ struct Updated {
       id = variables.declare("w", Shape{count}, make_initializer("zeros"));
     } else {
       id = variables.declare_table("w", Shape{count / width, width}, make_initializer("zeros"), {});
-      variables.make_sparse(id);
+      if (optimizer->takes_rows("w")) variables.make_sparse(id);
     }
     variables.commit(cpu_device());
     variables.initialize(1);
     std::ranges::copy(start, variables.value(id));
     optimizer->create_slots(cpu_device(), variables);
   }
+  /// All of the gradient; null where it is rows.
+  void measure(const float* gradients) {
+    if (optimizer->measures())
+      optimizer->measure({variables, cpu_kernels(), cpu_device(), pool, lanes}, gradients);
+  }
   std::unique_ptr<Optimizer> optimizer;
   VariableStore variables;
   VariableId id = VariableId::none;
+  ThreadPool pool{2};
+  std::vector<Lane> lanes = std::vector<Lane>(2);
 };
 
 /// Relative to the largest number of the variable: a number near zero is a small difference of larger ones.
@@ -134,9 +141,10 @@ TEST(RuleVectors, EveryRuleHasThem) {
 
 TEST(RuleVectors, DenseGradients) {
   const std::vector<float> gradients = vectors().floats("gradients_of_net");
-  expect_vectors("net", "start_of_net", 0, "", [&](const Updated& updated, std::int64_t step) {
+  expect_vectors("net", "start_of_net", 0, "", [&](Updated& updated, std::int64_t step) {
     const std::int64_t count = updated.variables[updated.id].shape.num_elements();
     const float* const g = gradients.data() + step * count;
+    updated.measure(g);
     for (const Range part : {Range{0, 9}, Range{9, count}})
       updated.optimizer->update(cpu_kernels(), Lane{}, updated.variables, g + part.first, part);
   });
@@ -146,12 +154,21 @@ void expect_row_vectors(const char* name, const char* option) {
   const std::vector<float> gradients = vectors().floats("gradients_of_rows");
   const std::vector<std::int32_t> places = vectors().integers("rows");
   constexpr std::int64_t kWidth = 4;
-  expect_vectors(name, "start_of_table", kWidth, option, [&](const Updated& updated, std::int64_t step) {
+  expect_vectors(name, "start_of_table", kWidth, option, [&](Updated& updated, std::int64_t step) {
     std::vector<std::int32_t> rows(places.begin() + step * kPlaces, places.begin() + (step + 1) * kPlaces);
     std::vector<float> values(gradients.begin() + step * kPlaces * kWidth,
                               gradients.begin() + (step + 1) * kPlaces * kWidth);
     auto count = static_cast<std::int32_t>(std::ranges::count_if(rows, [](auto row) { return row >= 0; }));
     const Variable& table = updated.variables[updated.id];
+    if (!updated.optimizer->takes_rows("w")) {
+      std::vector<float> dense(static_cast<std::size_t>(table.shape.num_elements()));
+      for (int k = 0; k < count; ++k)
+        std::copy_n(values.begin() + k * kWidth, kWidth,
+                    dense.begin() + rows[static_cast<std::size_t>(k)] * kWidth);
+      updated.measure(dense.data());
+      return updated.optimizer->update(cpu_kernels(), Lane{}, updated.variables, dense.data(),
+                                       {0, table.shape.num_elements()});
+    }
     for (const Range part : {Range{0, 5}, Range{5, table.shape[0]}})
       updated.optimizer->update_rows(cpu_kernels(), Lane{}, updated.variables, table,
                                      {&count, rows.data(), values.data()}, part);

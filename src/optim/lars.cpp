@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// LARS (kernels/rules/lars.h). As in the paper the rate is within the momentum; a variable whose norm or
+// whose gradient's norm is zero gets the plain rate, as in TensorFlow's LARSOptimizer.
+#include "kernels/rules.h"
+#include "optim/trust_rule.h"
+
+namespace lockstep {
+
+namespace {
+
+class LarsRule final : public TrustRule {
+ public:
+  explicit LarsRule(const Params& p)
+      : TrustRule(p, {"momentum"}),
+        momentum_(scheduled(p, "momentum", kShareRange)),
+        coefficient_(p.real("trust_coefficient")),
+        epsilon_(p.real("epsilon")),
+        nesterov_(p.boolean("nesterov")) {}
+  const char* kind() const override { return "lars"; }
+
+ private:
+  void begin(std::int64_t step, double rate) override {
+    lr_ = static_cast<float>(rate);
+    momentum_now_ = static_cast<float>(momentum_.at(step));
+  }
+  RuleStep move(Norms norms, double decay) const override {
+    const auto step_of = [&](auto rule) {
+      rule.w2 = norms.w2;
+      rule.x2 = norms.x2;
+      rule.decay = decay;
+      rule.lr = lr_;
+      rule.coefficient = static_cast<float>(coefficient_);
+      rule.epsilon = static_cast<float>(epsilon_);
+      rule.momentum = momentum_now_;
+      RuleStep step = rule_step(rule);
+      step.coupled = static_cast<float>(decay);
+      return step;
+    };
+    return nesterov_ ? step_of(Lars<true>{}) : step_of(Lars<false>{});
+  }
+  std::string rule_text(const std::string& decay) const override {
+    const std::string direction = decay.empty() ? "g" : fmt::format("(g + {} w)", decay);
+    const std::string norm = decay.empty() ? "|g|" : fmt::format("(|g| + {} |w|)", decay);
+    const std::string rate = fmt::format(
+        "lr {} |w| / {}", coefficient_,
+        epsilon_ == 0
+            ? norm
+            : fmt::format("({} + {})", decay.empty() ? norm : norm.substr(1, norm.size() - 2), epsilon_));
+    return fmt::format("a = {0} a + r {1}, r = {2}; w -= {3}", momentum_.text(), direction, rate,
+                       nesterov_ ? fmt::format("{} a + r {}", momentum_.text(), direction) : "a");
+  }
+
+  const ScheduledNumber& momentum_;
+  double coefficient_, epsilon_;
+  bool nesterov_;
+  float lr_ = 0, momentum_now_ = 0;
+};
+
+constexpr ParamSpec kOptions[] = {
+    kRateOption,
+    {"momentum", ParamType::node, "0.9", kShareRange, "what is kept of the accumulated moves"},
+    {"trust_coefficient", ParamType::real, "0.001", "(0, 1e6]",
+     "eta of the paper: a move, without momentum, is this times learning_rate of the variable's norm"},
+    {"epsilon", ParamType::real, "0", "[0, 1e6]", "added to the norm that divides"},
+    {"nesterov", ParamType::boolean, "false", "", "look ahead: w -= momentum * a + the move"},
+    {"weight_decay", ParamType::node, "0", kDecayRange,
+     "times the variable, is added to its gradient; its norm to the norm that divides"},
+    kAdaptVectors,
+    kDecayVectors,
+};
+
+}  // namespace
+
+OptimizerEntry lars_optimizer() {
+  return {"lars", "You et al. 2017: momentum with a rate per variable, in proportion to its norm", kOptions,
+          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LarsRule>(p); }};
+}
+
+}  // namespace lockstep
