@@ -42,6 +42,44 @@ TEST_F(CudaOptimizer, SlotsBeginAtTheirValuesOnTheGpu) {
   }
 }
 
+/// Norms, rates and directions stay on the GPU.
+TEST_F(CudaOptimizer, LarsAndLambHaveTheBitsOfTheCpu) {
+  for (const char* yaml :
+       {"lars: {learning_rate: 2, weight_decay: 0.1, nesterov: true}", "lamb: {learning_rate: 0.1}",
+        "lamb: {norm_limits: [1, 2], adapt_vectors: true}"}) {
+    std::uint64_t hashes[2];
+    for (const bool on_gpu : {false, true}) {
+      Device& device = on_gpu ? *device_ : cpu_device();
+      VariableStore variables;
+      variables.declare("vector", Shape{37}, make_initializer("ones"));
+      variables.declare("matrix", Shape{97, 101}, make_initializer("he_normal"));
+      variables.declare("odd", Shape{3, 3}, make_initializer("he_normal"));
+      variables.commit(device);
+      variables.initialize(1);
+      const auto optimizer = optimizer_options(parse_yaml(yaml, "test")).make();
+      optimizer->create_slots(device, variables);
+      ThreadPool pool(1);
+      const CudaLane gpu_lane;
+      std::vector<Lane> lanes{on_gpu ? Lane(gpu_lane) : Lane{}};
+      const KernelTable& kernels = on_gpu ? gpu() : cpu_kernels();
+      const std::int64_t count = variables.trainable_elements();
+      for (std::uint32_t step = 0; step < 3; ++step) {
+        const Values values = random_values(count, 6 + step);
+        const Floats on_cpu(values);
+        const DeviceFloats copied(values);
+        const float* const gradients = on_gpu ? copied.data() : on_cpu.data();
+        optimizer->begin_step(step);
+        optimizer->measure({variables, kernels, device, pool, lanes}, gradients);
+        optimizer->update(kernels, lanes.front(), variables, gradients, {0, count});
+        cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      }
+      variables.device_changed();
+      hashes[on_gpu ? 1 : 0] = variables.hash();
+    }
+    EXPECT_EQ(hashes[0], hashes[1]) << yaml;
+  }
+}
+
 class OnHost final : public Optimizer {
  public:
   explicit OnHost(const Params& p) : Optimizer(p) {}
