@@ -15,6 +15,7 @@
 #include "kernels/rules/lars.h"
 #include "kernels/rules/lion.h"
 #include "kernels/rules/momentum.h"
+#include "kernels/rules/muon.h"
 #include "kernels/rules/nadam.h"
 #include "kernels/rules/proximal_adagrad.h"
 #include "kernels/rules/proximal_gradient_descent.h"
@@ -68,7 +69,8 @@ using Rules = RuleList<
     AdagradDa,
     Lion,
     Lars<false>, Lars<true>,
-    LambDirection, LambMove
+    LambDirection, LambMove,
+    MuonDirection<false>, MuonDirection<true>
     >;
 // clang-format on
 

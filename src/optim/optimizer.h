@@ -22,6 +22,7 @@
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
+#include "optim/matrix_work.h"
 #include "optim/scheduled_number.h"
 #include "optim/update_context.h"
 
@@ -75,6 +76,9 @@ class Optimizer {
     step_ = step;
     prepare(step);
   }
+  /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which ranks
+  /// share; null: none. The optimizer owns it.
+  virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }
   /// Applies `gradients`, one per element of the flat range, to the values of the range. Threads may update
   /// disjoint ranges concurrently. No allocation.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,

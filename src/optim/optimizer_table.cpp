@@ -23,6 +23,7 @@ OptimizerEntry lamb_optimizer();
 OptimizerEntry lars_optimizer();
 OptimizerEntry lion_optimizer();
 OptimizerEntry momentum_optimizer();
+OptimizerEntry muon_optimizer();
 OptimizerEntry nadam_optimizer();
 OptimizerEntry proximal_adagrad_optimizer();
 OptimizerEntry proximal_gradient_descent_optimizer();
@@ -47,6 +48,7 @@ std::vector<OptimizerEntry>& entries() {
       lion_optimizer(),
       lars_optimizer(),
       lamb_optimizer(),
+      muon_optimizer(),
       // clang-format on
   };
   return table;

@@ -61,6 +61,10 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
     average_ = std::make_unique<MovingAverage>(
         *options.average,
         UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
+  const UpdateContext update{context_.variables, context_.kernels, context_.device, context_.pool,
+                             context_.lanes};
+  if (MatrixWork* const work = optimizer_.matrix_work(update); work != nullptr)
+    matrices_ = std::make_unique<MatrixSharing>(*work, update, control);
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.changing_bytes());
@@ -250,6 +254,7 @@ void Trainer::measure_for_update() {
     });
   optimizer_.measure({context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes},
                      reducer_.result());
+  if (matrices_) matrices_->run();
 }
 
 void Trainer::apply(bool update) {

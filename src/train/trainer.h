@@ -18,6 +18,7 @@
 #include "train/executor.h"
 #include "train/fed_batch_source.h"
 #include "train/loss_report.h"
+#include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
 #include "train/step_metrics.h"
 #include "train/variable_fingerprint.h"
@@ -112,7 +113,8 @@ class Trainer {
   }
   /// Includes what sparse tables sent in the last step.
   std::int64_t bytes_sent_per_step() const {
-    return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
+    return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0) +
+           (matrices_ ? matrices_->bytes_sent() : 0);
   }
   Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
@@ -150,6 +152,7 @@ class Trainer {
   Buffer not_finite_;                        ///< pinned: a flag per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
+  std::unique_ptr<MatrixSharing> matrices_;  ///< null: the rule needs no whole matrices
   std::unique_ptr<MovingAverage> average_;   ///< null: none
   Buffer held_;                              ///< running statistics before the step, on the device
   StepMetrics metrics_;
