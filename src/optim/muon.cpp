@@ -128,8 +128,8 @@ MatrixWork* MuonRule::matrix_work(const UpdateContext& context) {
   orthogonalizer_ = std::make_unique<Orthogonalizer>(context, std::move(shapes), iterations_);
   directions_ = Buffer(context.device, static_cast<std::size_t>(place) * sizeof(float));
   for (std::size_t i = 0; i < pieces_.size(); ++i)
-    matrices_.push_back({{pieces_[i].place, pieces_[i].place + pieces_[i].range.size()},
-                         orthogonalizer_->cost(i)});
+    matrices_.push_back(
+        {{pieces_[i].place, pieces_[i].place + pieces_[i].range.size()}, orthogonalizer_->cost(i)});
   return this;
 }
 
@@ -141,16 +141,17 @@ void MuonRule::prepare(std::int64_t step) {
   kept_ = static_cast<float>(1 - rate_ * decay_.at(step));
   const double rate = rate_ * adamw_factor_, t = static_cast<double>(step + 1);
   const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
-  adamw_now_ = rule_step(Adam<false>{
-      static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t))), 1.0F - beta1_,
-      1.0F - beta2_, static_cast<float>(epsilon_ * correction)});
+  adamw_now_ = rule_step(
+      Adam<false>{static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t))),
+                  1.0F - beta1_, 1.0F - beta2_, static_cast<float>(epsilon_ * correction)});
   adamw_now_.kept = static_cast<float>(1 - rate * decay_.at(step));
 }
 
 /// Calls of_matrix(piece, part) and of_rest(part) for the parts of a range, in order.
 template <typename OfMatrix, typename OfRest>
 void MuonRule::for_each_piece(Range range, const OfMatrix& of_matrix, const OfRest& of_rest) const {
-  auto piece = std::ranges::upper_bound(pieces_, range.first, {}, [](const Piece& p) { return p.range.last; });
+  auto piece =
+      std::ranges::upper_bound(pieces_, range.first, {}, [](const Piece& p) { return p.range.last; });
   for (std::int64_t at = range.first; at < range.last;) {
     if (piece == pieces_.end() || range.last <= piece->range.first) return of_rest(Range{at, range.last});
     if (at < piece->range.first) of_rest(Range{at, piece->range.first});

@@ -44,8 +44,7 @@ Orthogonalizer::Orthogonalizer(const UpdateContext& context, std::vector<Matrix>
     Shape& added = shapes_.emplace_back();
     added.rows = matrix.rows, added.columns = matrix.columns;
     const std::int64_t side = added.side();
-    added.with_matrix =
-        kernels_.make.dense({.n = matrix.rows, .in = side, .out = matrix.columns}, lanes);
+    added.with_matrix = kernels_.make.dense({.n = matrix.rows, .in = side, .out = matrix.columns}, lanes);
     added.square = kernels_.make.dense({.n = side, .in = side, .out = side, .training = false}, lanes);
     std::vector<float> diagonal(static_cast<std::size_t>(side * side));
     for (std::int64_t i = 0; i < side; ++i)

@@ -57,7 +57,7 @@ class Orthogonalizer {
   std::vector<Matrix> matrices_;
   int iterations_;
   std::vector<Shape> shapes_;
-  std::vector<std::size_t> shape_of_;   ///< by matrix
+  std::vector<std::size_t> shape_of_;  ///< by matrix
   std::vector<Workspace> workspaces_;  ///< by lane
   // Of the norms (kernels/clip.h): the blocks and the matrices, a sum per block, and per matrix its sum of
   // squares and factor.

@@ -43,7 +43,8 @@ MatrixSharing::MatrixSharing(MatrixWork& work, const UpdateContext& context, Com
   if (communicator.size() == 1 || matrices.empty()) return;
   float* place = work.directions();
   if (!context.device.is_host()) {
-    staging_ = Buffer::pinned(context.device, static_cast<std::size_t>(matrices.back().place.last) * sizeof(float));
+    staging_ =
+        Buffer::pinned(context.device, static_cast<std::size_t>(matrices.back().place.last) * sizeof(float));
     place = static_cast<float*>(staging_.data());
   }
   for (std::size_t i = 0; i < matrices.size(); ++i) {

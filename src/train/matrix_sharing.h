@@ -31,7 +31,7 @@ class MatrixSharing {
   MatrixWork& work_;
   UpdateContext context_;
   Communicator& communicator_;
-  std::vector<int> owner_;                            ///< rank, by matrix
+  std::vector<int> owner_;                           ///< rank, by matrix
   std::vector<std::vector<std::size_t>> of_thread_;  ///< this rank's matrices
   Buffer staging_;  ///< directions in pinned host memory; empty on the CPU and with one rank
   std::vector<OutMessage> out_;

@@ -82,6 +82,19 @@ class GpuTest(GpuRunTest):
             self.on_gpu("resumed", steps=steps, sets=sets)
         self.assertEqual(self.digest("one"), self.digest("resumed"))
 
+    def test_muon_same_bits_and_close_to_the_cpu(self):
+        sets = ["optimizer={muon: {learning_rate: 0.002, adamw_for: ['logits/*']}}"]
+        self.on_gpu("one", sets=sets)
+        for ranks, gpus in ((2, 1), *(((3, 4),) if EMULATED else ())):
+            self.on_gpu(f"ranks{ranks}", ranks=ranks, gpus=gpus, sets=sets)
+            self.assert_same_run("one", f"ranks{ranks}")
+        if EMULATED:
+            self.on_gpu("early", ranks=2, sets=sets, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+            self.assert_same_run("one", "early")
+        self.on_gpu("cpu", sets=sets, device="cpu")
+        for one, other in zip(records(self.folder / "one"), records(self.folder / "cpu")):
+            self.assertAlmostEqual(one["loss"], other["loss"], delta=2e-3)
+
     @unittest.skipUnless(HAS_FAULTS, "a build without faults")
     def test_non_finite_norm_skips_or_ends(self):
         sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}

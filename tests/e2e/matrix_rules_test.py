@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Rules that compute whole matrices, each on one rank: the same bits on any number of ranks and threads, clipped, averaged and
+resumed."""
+from lockstep_run import DIGITS, LockstepTest, main
+
+RULES = {
+    "muon": "muon: {learning_rate: 0.002, adamw_for: ['logits/*']}",
+    "muon-shape": "muon: {learning_rate: 0.02, scale: shape, nesterov: false, iterations: 4, adamw_rate_factor: 0.1}",
+}
+STEPS = 30
+SETS = ["eval.every_epochs=0", "gradients={clip_global_norm: 1}", "average={ema: {decay: 0.9}}"]
+
+
+class MatrixRulesTest(LockstepTest):
+    def run_rule(self, name, rule, steps=STEPS, **options):
+        self.train(name, config=DIGITS, steps=steps, sets=[*SETS, f"optimizer={{{rule}}}"], **options)
+
+    def test_same_bits_and_resumed(self):
+        for name, rule in RULES.items():
+            self.run_rule(name, rule, ranks=1, threads=1)
+            for ranks, threads in ((2, 1), (3, 1), (4, 1), (8, 1), (1, 2), (2, 2)):
+                run = f"{name}-{ranks}-{threads}"
+                self.run_rule(run, rule, ranks=ranks, threads=threads)
+                self.assert_same_run(name, run, run)
+            self.run_rule(f"{name}-resumed", rule, steps=11, ranks=3)
+            self.run_rule(f"{name}-resumed", rule, ranks=2)
+            self.assertEqual(self.digest(name), self.digest(f"{name}-resumed"))
+
+    def test_check_says_how_each_variable_is_updated(self):
+        out = self.lockstep("check", DIGITS, "--set", f"optimizer={{{RULES['muon']}}}").out
+        self.assertIn("orthogonalized", out)
+
+
+if __name__ == "__main__":
+    main()
