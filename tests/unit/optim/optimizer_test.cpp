@@ -107,7 +107,8 @@ constexpr const char* kAll[] = {"gradient_descent: {learning_rate: 0.1}",
                                 "proximal_gradient_descent: {learning_rate: 0.1}",
                                 "proximal_adagrad: {learning_rate: 0.1}",
                                 "adagrad_da: {learning_rate: 0.1}",
-                                "lion: {learning_rate: 0.1}"};
+                                "lion: {learning_rate: 0.1}",
+                                "muon: {learning_rate: 0.1}"};
 
 TEST(Optimizer, EveryOptimizerIsTested) {
   for (const OptimizerEntry& entry : optimizer_table()) {
