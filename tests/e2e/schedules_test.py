@@ -35,6 +35,24 @@ class SchedulesTest(LockstepTest):
             self.train(run, ranks=after, steps=STEPS, threads=threads, sets=SETS)
             self.assert_same_run("whole", run)
 
+    def test_dropout_inside_attention_and_recurrent_layers(self):
+        def sets(rate):
+            return ["data.shape=[8, 8]", "train.batch_size=32", "model.layers=[attention: {name: attention, units: 8, heads: 2, "
+                    f"dropout: {rate}}}, lstm: {{name: lstm, units: 6, layers: 2, dropout: {rate}, recurrent_dropout: {rate}}}, "
+                    "flatten, dense: {units: 10}]"]
+        grows = "{polynomial_decay: {initial: 0, last: 0.5, decay_steps: 6}}"
+        for name, rate in (("grows", grows), ("number", "0.25"), ("none", "0"),
+                           ("constant", "{piecewise_constant: {boundaries: [3], values: [0.25, 0.25]}}")):
+            self.train(name, steps=6, sets=sets(rate))
+        self.train("three", steps=2, ranks=3, sets=sets(grows))
+        self.train("three", steps=6, ranks=2, threads=2, sets=sets(grows))
+        self.assert_same_run("grows", "three")
+        self.assertEqual(self.digest("number"), self.digest("constant"))
+        self.assertEqual(len({self.digest(name) for name in ("grows", "number", "none")}), 3)
+        rates = [record["lstm/recurrent_dropout"] for record in records(self.folder / "grows")]
+        self.assertAlmostEqual(rates[3], 0.25)
+        self.assertEqual(records(self.folder / "grows")[0]["loss"], records(self.folder / "none")[0]["loss"])
+
     def test_a_recorded_step_has_the_rate_of_its_state(self):
         self.train("run", steps=18, sets=SETS, more=["--record", "17"])
         self.assertLess(self.rates("run")[-1], 0.5)

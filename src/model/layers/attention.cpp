@@ -9,6 +9,7 @@
 #include "model/layer_table.h"
 #include "model/layers/lengths.h"
 #include "model/layers/projection.h"
+#include "model/scheduled_layer.h"
 
 namespace lockstep {
 
@@ -20,7 +21,7 @@ constexpr ParamSpec kTable[] = {
     {"heads", ParamType::integer, "1", "[1, 65536]", "number of heads; units is a multiple of it"},
     {"causal", ParamType::boolean, "false", "", "a position attends only to itself and to earlier positions"},
     {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
-    {"dropout", ParamType::real, "0", "[0, 1)",
+    {"dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the attention probabilities set to zero in training"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels of the projections"},
     {"bias_initializer", ParamType::node, "zeros", "", "initial biases"},
@@ -30,14 +31,14 @@ bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
 
 /// Inputs: [x], [x, lengths], [query, memory] or [query, memory, lengths]. x, query and memory have rank 2;
 /// lengths have shape {1}.
-class Attention final : public Layer {
+class Attention final : public Layer, public ScheduledLayer {
  public:
   Attention(std::string name, const Params& p)
       : Layer(std::move(name)),
         units_(p.integer("units")),
         causal_(p.boolean("causal")),
         bias_(p.boolean("bias")),
-        rate_(static_cast<float>(p.real("dropout"))),
+        rate_(p, "dropout", kScheduledShare),
         kernel_initializer_(make_initializer(p.node("kernel_initializer"))),
         bias_initializer_(make_initializer(p.node("bias_initializer"))) {
     shape_.heads = p.integer("heads");
@@ -47,6 +48,7 @@ class Attention final : public Layer {
     shape_.causal = causal_;
   }
 
+  std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
     LayerTraits traits{.kind = "attention",
                        .inputs = TypeRule::model,
@@ -210,7 +212,7 @@ class Attention final : public Layer {
   AttentionShape shape_for(std::int64_t n, bool training) const {
     AttentionShape shape = shape_;
     shape.n = n;
-    shape.dropout = training && rate_ > 0.0F;
+    shape.dropout = training && !rate_.is_zero();
     return shape;
   }
   AttentionInputs inputs_of(const Pass& pass, const Kept& kept) const {
@@ -223,7 +225,7 @@ class Attention final : public Layer {
             .lengths = lengths_input_ < 0 ? nullptr : pass.inputs[lengths_input_].f32()};
   }
   AttentionDropout dropout_of(const Pass& pass) const {
-    return {.rate = rate_,
+    return {.rate = rate_.value(),
             .seed = pass.seed,
             .purpose = philox_purpose(name()),
             .step = static_cast<std::uint32_t>(pass.step),
@@ -237,7 +239,7 @@ class Attention final : public Layer {
 
   std::int64_t units_;
   bool causal_, bias_, on_host_ = true;
-  float rate_;
+  LayerNumber rate_;
   DType type_ = DType::f32;  ///< of activations
   const AttentionKernels* kernels_ = nullptr;
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;

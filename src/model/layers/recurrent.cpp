@@ -25,10 +25,10 @@ RecurrentLayer::RecurrentLayer(std::string name, const char* kind, const Params&
       layers_(p.integer("layers")),
       bidirectional_(p.boolean("bidirectional")),
       variational_(p.boolean("variational")),
-      dropout_(static_cast<float>(p.real("dropout"))),
-      recurrent_dropout_(static_cast<float>(p.real("recurrent_dropout"))),
+      dropout_(p, "dropout", kScheduledShare),
+      recurrent_dropout_(p, "recurrent_dropout", kScheduledShare),
       kernel_initializer_(make_initializer(p.node("kernel_initializer"))) {
-  if (dropout_ > 0 && layers_ == 1 && !variational_)
+  if (!dropout_.is_zero() && layers_ == 1 && !variational_)
     throw p.error("dropout", "applies between stacked layers, but there is only one layer",
                   "Use layers: 2, variational: true, or a dropout layer before or after.");
 }
@@ -65,7 +65,7 @@ std::vector<Shape> RecurrentLayer::infer(std::span<const Shape> inputs) {
   for (std::int64_t l = 0; l < layers_; ++l) {
     Stacked& stacked = stack_.emplace_back();
     stacked.in = l == 0 ? features_ : directions() * units_;
-    stacked.dropout = dropout_ > 0 && (l > 0 || variational_);
+    stacked.dropout = !dropout_.is_zero() && (l > 0 || variational_);
     for (std::int64_t t = 0; t < steps_; ++t)
       stacked.purposes.push_back(philox_purpose(variational_
                                                     ? fmt::format("{}/dropout_{}", name(), l)
@@ -213,7 +213,7 @@ void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, Data v
   if (!pass.training || !stacked.dropout) return;
   for (std::int64_t t = 0; t < steps_; ++t) {
     const Data rows = values.offset(t * pass.n * stacked.in);
-    pass.kernels.elementwise.dropout(pass.lane, pass.n, stacked.in, rows, dropout_, pass.seed,
+    pass.kernels.elementwise.dropout(pass.lane, pass.n, stacked.in, rows, dropout_.value(), pass.seed,
                                      stacked.purposes[static_cast<std::size_t>(t)],
                                      static_cast<std::uint32_t>(pass.step),
                                      static_cast<std::uint32_t>(pass.first_sample), rows);
@@ -230,16 +230,16 @@ void RecurrentLayer::make_factor(const Run& run, std::int64_t t) const {
     elementwise.convert(run.lane, pass.n * units_, h, factor);
     h = factor;
   }
-  if (pass.training && recurrent_dropout_ > 0)
-    elementwise.dropout(run.lane, pass.n, units_, h, recurrent_dropout_, pass.seed,
+  if (pass.training && !recurrent_dropout_.is_zero())
+    elementwise.dropout(run.lane, pass.n, units_, h, recurrent_dropout_.value(), pass.seed,
                         run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
                         static_cast<std::uint32_t>(pass.first_sample), factor);
 }
 
 void RecurrentLayer::drop_gradient(const Run& run, float* dh) const {
-  if (recurrent_dropout_ <= 0) return;
+  if (recurrent_dropout_.is_zero()) return;
   const Pass& pass = run.pass;
-  pass.kernels.elementwise.dropout(run.lane, pass.n, units_, dh, recurrent_dropout_, pass.seed,
+  pass.kernels.elementwise.dropout(run.lane, pass.n, units_, dh, recurrent_dropout_.value(), pass.seed,
                                    run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
                                    static_cast<std::uint32_t>(pass.first_sample), dh);
 }

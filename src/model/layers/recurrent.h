@@ -16,6 +16,7 @@
 
 #include "model/layer.h"
 #include "model/layers/step_product.h"
+#include "model/scheduled_layer.h"
 
 namespace lockstep {
 
@@ -27,20 +28,21 @@ inline constexpr ParamSpec kRecurrentOptions[] = {
      "number of stacked layers; each reads the outputs of the one before"},
     {"bidirectional", ParamType::boolean, "false", "",
      "adds a second direction, from the end to the start; outputs are side by side, forward first"},
-    {"dropout", ParamType::real, "0", "[0, 1)",
+    {"dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the elements between stacked layers set to zero in training, with a new mask at each step"},
     {"variational", ParamType::boolean, "false", "",
      "dropout uses one mask per sample for all steps, also on the first layer's input"},
-    {"recurrent_dropout", ParamType::real, "0", "[0, 1)",
+    {"recurrent_dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the state h set to zero before the next step's gates, with one mask per sample"},
     {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels ((in + units) x gates)"},
 };
 
-class RecurrentLayer : public Layer {
+class RecurrentLayer : public Layer, public ScheduledLayer {
  public:
   RecurrentLayer(std::string name, const char* kind, const Params& p);
 
   LayerTraits traits() const final;
+  std::vector<LayerNumber*> numbers() final { return {&dropout_, &recurrent_dropout_}; }
   std::vector<Shape> infer(std::span<const Shape> inputs) final;
   void declare(VariableStore& variables) final;
   LayerMemory prepare(const PrepareContext& context) final;
@@ -195,7 +197,7 @@ class RecurrentLayer : public Layer {
   }
   /// Whether products take numbers other than h.
   bool has_factors(bool training) const {
-    return state_type() != type_ || (training && recurrent_dropout_ > 0);
+    return state_type() != type_ || (training && !recurrent_dropout_.is_zero());
   }
   std::int64_t directions() const { return bidirectional_ ? 2 : 1; }
   Memory memory_of(const Pass& pass) const;
@@ -208,7 +210,7 @@ class RecurrentLayer : public Layer {
   std::int64_t units_, layers_, features_ = 0, steps_ = 0;
   DType type_ = DType::f32;
   bool bidirectional_, variational_, lengths_ = false, on_host_ = true;
-  float dropout_, recurrent_dropout_;
+  LayerNumber dropout_, recurrent_dropout_;
   std::shared_ptr<const Initializer> kernel_initializer_;
   std::vector<Stacked> stack_;
   std::size_t scratch_bytes_[2] = {};  ///< in inference, in training
