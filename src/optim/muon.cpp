@@ -44,6 +44,7 @@ class MuonRule final : public Optimizer, private MatrixWork {
   }
   bool updates_on_devices() const override { return true; }
   std::string formula() const override;
+  bool takes_rows(std::string_view variable) const override { return is_for_adamw(std::string(variable)); }
   MatrixWork* matrix_work(const UpdateContext& context) override;
   bool measures() const override { return true; }
   void measure(const UpdateContext& context, const float* gradients) override;
@@ -62,7 +63,7 @@ class MuonRule final : public Optimizer, private MatrixWork {
   };
 
   void prepare(std::int64_t step) override;
-  bool is_matrix(const Variable& variable) const;
+  bool is_for_adamw(const std::string& name) const;
   template <typename OfMatrix, typename OfRest>
   void for_each_piece(Range range, const OfMatrix& of_matrix, const OfRest& of_rest) const;
 
@@ -103,15 +104,15 @@ std::string MuonRule::formula() const {
       adamw_factor_ == 1 ? "" : fmt::format(", lr times {}", adamw_factor_));
 }
 
-bool MuonRule::is_matrix(const Variable& variable) const {
-  return variable.trainable && variable.sparse_index < 0 && variable.shape.rank() >= 2 &&
-         std::ranges::none_of(adamw_for_, [&](const NamePattern& p) { return p.matches(variable.name); });
+bool MuonRule::is_for_adamw(const std::string& name) const {
+  return std::ranges::any_of(adamw_for_, [&](const NamePattern& p) { return p.matches(name); });
 }
 
 MatrixWork* MuonRule::matrix_work(const UpdateContext& context) {
   std::vector<const Variable*> order;
   for (const Variable& variable : context.variables.variables())
-    if (is_matrix(variable)) order.push_back(&variable);
+    if (variable.trainable && variable.shape.rank() >= 2 && !is_for_adamw(variable.name))
+      order.push_back(&variable);
   std::ranges::sort(order, {}, &Variable::offset);
   std::vector<Orthogonalizer::Matrix> shapes;
   std::int64_t place = 0;

@@ -76,9 +76,6 @@ class Optimizer {
     step_ = step;
     prepare(step);
   }
-  /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which ranks
-  /// share; null: none. The optimizer owns it.
-  virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }
   /// Applies `gradients`, one per element of the flat range, to the values of the range. Threads may update
   /// disjoint ranges concurrently. No allocation.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
@@ -88,6 +85,9 @@ class Optimizer {
   /// All threads, after begin_step(): what a rule needs to know of whole variables, such as norms. `gradients`
   /// are those of the flat range, clipped. No allocation.
   virtual void measure(const UpdateContext& /*context*/, const float* /*gradients*/) {}
+  /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which ranks
+  /// share; null: none. The optimizer owns it.
+  virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }
   /// False: update_rows() is not for this variable; its gradient is dense.
   virtual bool takes_rows(std::string_view /*variable*/) const { return true; }
   /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and

@@ -5,57 +5,22 @@
 // gradient, rows, and lazy rows. A GPU's updates have the bits of these
 // (tests/unit/kernels_cuda/update_cuda_test.cpp).
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "driver/config/yaml_node.h"
-#include "io/hdf5_handle.h"
 #include "optim/optimizer.h"
+#include "support/hdf5_vectors.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t kSteps = 50, kPlaces = 4;  // rows of a step; -1: none
 
-class Vectors {
- public:
-  Vectors() : file_(hdf5_open_file(LOCKSTEP_VECTORS "/optimizers.h5", context_)) {}
-  template <typename T>
-  std::vector<T> read(const char* name, hid_t type) const {
-    const Hdf5Handle set(hdf5_checked(H5Dopen2(file_.get(), name, H5P_DEFAULT), context_, name), H5Dclose);
-    const Hdf5Handle space(hdf5_checked(H5Dget_space(set.get()), context_, name), H5Sclose);
-    std::vector<T> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
-    hdf5_checked(H5Dread(set.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), context_, name);
-    return values;
-  }
-  std::vector<float> floats(const char* name) const { return read<float>(name, H5T_NATIVE_FLOAT); }
-  std::vector<std::int32_t> integers(const char* name) const {
-    return read<std::int32_t>(name, H5T_NATIVE_INT32);
-  }
-  /// The rules with their options, without the closing brace.
-  std::vector<std::string> cases() const {
-    const Hdf5Handle handle(hdf5_checked(H5Aopen(file_.get(), "cases", H5P_DEFAULT), context_, "cases"),
-                            H5Aclose);
-    const Hdf5Handle type(hdf5_checked(H5Aget_type(handle.get()), context_, "cases"), H5Tclose);
-    std::string text(H5Tget_size(type.get()), '\0');
-    hdf5_checked(H5Aread(handle.get(), type.get(), text.data()), context_, "cases");
-    std::istringstream lines(text);
-    std::vector<std::string> cases;
-    for (std::string line; std::getline(lines, line);) cases.push_back(line);
-    return cases;
-  }
-
- private:
-  Hdf5Context context_{ErrorKind::data, "optimizers.h5", ""};
-  Hdf5Handle file_;
-};
-
-const Vectors& vectors() {
-  static const Vectors opened;
+const Hdf5Vectors& vectors() {
+  static const Hdf5Vectors opened(LOCKSTEP_VECTORS "/optimizers.h5");
   return opened;
 }
 
@@ -110,7 +75,7 @@ void expect_vectors(const char* name, const char* start_name, std::int64_t width
                     const Step& step) {
   const std::vector<float> start = vectors().floats(start_name), expected = vectors().floats(name);
   const std::vector<std::int32_t> kept = vectors().integers("kept_steps");
-  const std::vector<std::string> cases = vectors().cases();
+  const std::vector<std::string> cases = vectors().lines("cases");
   ASSERT_EQ(expected.size(), cases.size() * kept.size() * start.size());
   std::size_t at = 0;
   for (const std::string& yaml : cases) {
@@ -134,7 +99,7 @@ void expect_vectors(const char* name, const char* start_name, std::int64_t width
 
 TEST(RuleVectors, EveryRuleHasThem) {
   std::set<std::string> found;
-  for (const std::string& yaml : vectors().cases()) found.insert(yaml.substr(0, yaml.find(':')));
+  for (const std::string& yaml : vectors().lines("cases")) found.insert(yaml.substr(0, yaml.find(':')));
   found.insert("muon");  // muon_test.cpp
   for (const OptimizerEntry& entry : optimizer_table())
     EXPECT_TRUE(found.contains(std::string(entry.name))) << entry.name;
