@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/named_options.h"
+#include "core/param_reader.h"
 
 namespace lockstep {
 
@@ -20,7 +21,7 @@ constexpr std::string_view kStatistics =
     "averages";
 
 constexpr ParamSpec kEma[] = {
-    {"decay", real, "0.999", "[0, 1)", "share of the old average in the new one"},
+    {"decay", node, "0.999", kShareRange, "share of the old average in the new one"},
     {"num_updates", boolean, "false", "",
      "the decay of update n is at most (1 + n) / (10 + n), so that the average follows the variables while "
      "it is "
@@ -45,15 +46,27 @@ constexpr ParamSpec kSwa[] = {
 };
 
 AverageOptions ema(const Params& p) {
-  const auto decay = static_cast<float>(p.real("decay"));
-  if (!(decay < 1)) throw p.error("decay", "'decay' is 1 when rounded to float32");
+  const ParamSpec spec{"decay", real, kRequired, kShareRange, "a number, or a schedule with its options"};
+  std::shared_ptr<ScheduledNumber> schedule;
+  float decay = 0;
+  if (const auto number = plain_number(p.node("decay"), spec, p.subject(), p.where("decay"))) {
+    decay = static_cast<float>(*number);
+    if (!(decay < 1)) throw p.error("decay", "'decay' is 1 when rounded to float32");
+  } else {
+    schedule = std::make_shared<ScheduledNumber>(p.node("decay"), "average/decay", kShareRange,
+                                                 p.where("decay"), p.subject());
+  }
   const bool num_updates = p.boolean("num_updates"), zero_debias = p.boolean("zero_debias");
   if (num_updates && zero_debias)
     throw p.error(option_to_blame(p, {"num_updates", "zero_debias"}),
                   "num_updates and zero_debias are both given",
                   "Give one of them: both say how a young average begins.");
+  if (schedule && zero_debias)
+    throw p.error("zero_debias", "zero_debias needs a decay that stays the same",
+                  "Give decay a number, or use num_updates: true.");
   return {.rule = {.kind = AverageRule::Kind::ema,
                    .decay = decay,
+                   .schedule = std::move(schedule),
                    .start = num_updates   ? AverageRule::Start::num_updates
                             : zero_debias ? AverageRule::Start::zero_debias
                                           : AverageRule::Start::decay,
@@ -90,16 +103,21 @@ constexpr AverageEntry kTable[] = {
 
 }  // namespace
 
+float AverageRule::decay_at(std::int64_t step) const {
+  if (!schedule) return decay;
+  return std::min(static_cast<float>(schedule->at(step - 1)), 0x1.fffffep-1F);  // below 1 when rounded
+}
+
 std::optional<float> AverageRule::weight(std::int64_t step) const {
   if (step <= first || (step - first) % every != 0) return std::nullopt;
   const std::int64_t n = (step - first) / every;  // from 1
   if (kind == Kind::swa) return static_cast<float>(1.0 / static_cast<double>(n + 1));
   switch (start) {
     case Start::decay:
-      return 1.0F - decay;
+      return 1.0F - decay_at(step);
     case Start::num_updates: {
       const auto count = static_cast<float>(n);
-      return 1.0F - std::min(decay, (1.0F + count) / (10.0F + count));
+      return 1.0F - std::min(decay_at(step), (1.0F + count) / (10.0F + count));
     }
     case Start::zero_debias: {
       const double d = decay;
@@ -112,7 +130,8 @@ std::optional<float> AverageRule::weight(std::int64_t step) const {
 std::string AverageRule::describe() const {
   std::string text = kind == Kind::swa
                          ? "mean of the variables"
-                         : fmt::format("exponential with decay {}{}", decay,
+                         : fmt::format("exponential with decay {}{}",
+                                       schedule ? "by " + schedule->schedule() : fmt::format("{}", decay),
                                        start == Start::num_updates   ? ", smaller at first"
                                        : start == Start::zero_debias ? ", without bias to its start"
                                                                      : "");

@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "core/params.h"
+#include "optim/scheduled_number.h"
 
 namespace lockstep {
 
@@ -28,7 +30,9 @@ struct AverageRule {
   enum class Kind { ema, swa };
   enum class Start { decay, num_updates, zero_debias };  ///< the first weights of ema
   Kind kind = Kind::ema;
-  float decay = 0;
+  float decay = 0;  ///< unless it follows a schedule
+  /// The decay's schedule, which RunSchedules begins; null: there is none.
+  std::shared_ptr<ScheduledNumber> schedule = {};
   Start start = Start::decay;
   std::int64_t first = 0;   ///< global step after which the average begins
   std::int64_t every = 1;   ///< global steps between two updates
@@ -38,6 +42,8 @@ struct AverageRule {
   bool has_begun(std::int64_t step) const { return step > first; }
   /// The rule in words: "exponential, decay 0.999, from step 0 on, after every step".
   std::string describe() const;
+  /// The decay of the update after global step `step`.
+  float decay_at(std::int64_t step) const;
   /// The weight in (0, 1] of the update after global step `step`; none: there is no update.
   std::optional<float> weight(std::int64_t step) const;
 };

@@ -4,7 +4,9 @@
 
 namespace lockstep {
 
-RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph) : optimizer_(optimizer) {
+RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph,
+                           const std::optional<AverageOptions>& average)
+    : optimizer_(optimizer), average_(average ? average->rule.schedule : nullptr) {
   for (ScheduledNumber& number : optimizer.numbers())
     if (numbers_.empty() || !number.schedule().empty()) numbers_.push_back(&number);
   for (const Graph::Node& node : graph.nodes()) {
@@ -17,11 +19,13 @@ RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph) : optimizer
       numbers_.push_back(&layers_.back().number);
     }
   }
+  if (average_) numbers_.push_back(average_.get());
 }
 
 void RunSchedules::begin(const ScheduleRun& run) {
   for (ScheduledNumber& number : optimizer_.numbers()) number.begin(run);
   for (OfLayer& layer : layers_) layer.number.begin(run);
+  if (average_) average_->begin(run);
 }
 
 void RunSchedules::set(std::int64_t step) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All numbers of a run that are constant or follow a schedule: options of the optimizer (learning_rate,
-// momentum) and of layers ("dropout1/rate"). The same on all ranks. One thread.
+// momentum), of layers ("dropout1/rate") and of the moving average ("average/decay"). The same on all ranks.
+// One thread.
 #pragma once
 
 #include <deque>
@@ -10,6 +11,7 @@
 
 #include "model/graph.h"
 #include "model/scheduled_layer.h"
+#include "optim/average_rule.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -17,7 +19,7 @@ namespace lockstep {
 class RunSchedules {
  public:
   /// Both outlive it. Throws Error(config) with position for a layer's schedule.
-  RunSchedules(Optimizer& optimizer, const Graph& graph);
+  RunSchedules(Optimizer& optimizer, const Graph& graph, const std::optional<AverageOptions>& average = {});
   RunSchedules(const RunSchedules&) = delete;
   RunSchedules& operator=(const RunSchedules&) = delete;
 
@@ -36,6 +38,7 @@ class RunSchedules {
   };
   Optimizer& optimizer_;
   std::deque<OfLayer> layers_;
+  std::shared_ptr<ScheduledNumber> average_;  ///< may be null
   std::vector<ScheduledNumber*> numbers_;
 };
 

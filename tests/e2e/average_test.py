@@ -9,6 +9,7 @@ from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
 # An epoch has 24 steps. Batch norm has moving statistics; the embedding's gradient is sparse.
 EMA = "average={ema: {decay: 0.9, num_updates: true, start_step: 10}}"
 SWA = "average={swa: {start_epoch: 1, every_steps: 5}}"
+SCHEDULED = "average={ema: {decay: {polynomial_decay: {initial: 0.2, last: 0.95, decay_steps: 1, unit: epochs}}, start_step: 10}}"
 STEPS = 40
 SETS = ["eval.every_steps=20", "eval.every_epochs=0"]
 SPARSE = """
@@ -38,8 +39,7 @@ class AverageTest(LockstepTest):
         return json.loads(self.lockstep("evaluate", self.folder / run, *options).out)
 
     def test_same_bits_and_resumed(self):
-        for kind in (EMA, SWA):
-            name = kind[9:12]
+        for name, kind in (("ema", EMA), ("swa", SWA), ("scheduled", SCHEDULED)):
             self.train(name, config=DIGITS, steps=STEPS, sets=[*SETS, kind])
             for ranks, threads in ((2, 1), (3, 1), (4, 1), (1, 2)):
                 run = f"{name}-{ranks}-{threads}"
@@ -49,6 +49,7 @@ class AverageTest(LockstepTest):
                 self.train(f"{name}-resumed", config=DIGITS, steps=stop, sets=[*SETS, kind], ranks=2)
             self.train(f"{name}-resumed", config=DIGITS, steps=STEPS, sets=[*SETS, kind], ranks=3)
             self.assertEqual(self.digest(name), self.digest(f"{name}-resumed"))
+        self.assertAlmostEqual(records(self.folder / "scheduled")[12]["average/decay"], 0.2 + 0.75 * 12 / 24)
 
     def test_sparse_tables(self):
         (self.folder / "words.csv").write_text("".join(f"{i * 7 % 700},{i * i % 700},{i % 3}\n" for i in range(37)))

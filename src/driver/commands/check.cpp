@@ -247,7 +247,7 @@ int run_command(const CheckArguments& arguments) {
                        .seed = 0,
                        .shuffle = false,
                        .drop_remainder = config.train.drop_remainder});
-  RunSchedules schedules(*optimizer, *model.graph);
+  RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);
   make_parts(device, parts, config, plan, *optimizer, device.is_gpu());

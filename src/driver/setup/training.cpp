@@ -111,7 +111,8 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   const RunNames names = run_names(config, context.model(), context.eval_data());
   shared([&] { check_names(config, names); });
   training->optimizer->create_slots(context.device().device, *context.model().variables);
-  training->schedules = std::make_unique<RunSchedules>(*training->optimizer, *context.model().graph);
+  training->schedules =
+      std::make_unique<RunSchedules>(*training->optimizer, *context.model().graph, config.average);
   check_schedules(config, *training->schedules, names);
   begin_schedules(config, training->plan, *training->schedules, context.is_chief());
   TrainerOptions options = trainer_options(context);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> step_metric_names(const Config& config, const Model& model) {
   const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
-  const RunSchedules schedules(*optimizer, *model.graph);
+  const RunSchedules schedules(*optimizer, *model.graph, config.average);
   const LossReport report(*model.heads, !model.regularization.empty());
   std::vector<std::string> names{"loss", "accuracy"};
   names.insert(names.end(), report.names().begin(), report.names().end());

@@ -54,6 +54,23 @@ TEST(AverageRule, EmaFollowsItsRecurrence) {
   expect_near(averages(rule("ema: {decay: 0.75}"), kValues), expected);
 }
 
+TEST(AverageRule, DecayFollowsASchedule) {
+  std::vector<double> expected;
+  double shadow = kValues[0];
+  for (std::size_t i = 1; i < kValues.size(); ++i) {
+    const double decay =
+        0.5 + 0.1 * std::min(4.0, static_cast<double>(i - 1));  // the first update has step 0
+    expected.push_back(shadow -= (1 - decay) * (shadow - kValues[i]));
+  }
+  const AverageRule scheduled =
+      rule("ema: {decay: {polynomial_decay: {initial: 0.5, last: 0.9, decay_steps: 4}}}");
+  expect_near(averages(scheduled, kValues), expected);
+  EXPECT_THAT(scheduled.describe(), testing::HasSubstr("decay by polynomial_decay"));
+  EXPECT_THAT(mistake("ema: {zero_debias: true, decay: {polynomial_decay: {initial: 0.5, last: 0.9, "
+                      "decay_steps: 4}}}"),
+              testing::HasSubstr("zero_debias needs a decay that stays the same"));
+}
+
 TEST(AverageRule, EmaWithNumUpdatesLimitsTheDecay) {
   std::vector<double> expected;
   double shadow = kValues[0];
