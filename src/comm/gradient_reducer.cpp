@@ -118,6 +118,8 @@ void GradientReducer::State::reduce(int bucket) {
   fetch(bucket);
   if (options.mode == Options::Mode::fast)
     reduce_fast(range, what);
+  else if (options.ownership)
+    tree->reduce(host_partials, host_result, options.ownership->limits(bucket), what);
   else
     tree->sum(host_partials, host_result, range.first, range.size(), what);
   give_back(range);
@@ -178,6 +180,12 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   const bool alone = communicator.size() == 1;
   s.device = options.device != nullptr ? options.device : &cpu_device();
   if (alone || options.direct) options.overlap = false;
+  if (options.ownership)
+    LOCKSTEP_CHECK(options.mode == Options::Mode::tree && s.device->is_host() &&
+                       options.ownership->ranks() == communicator.size() &&
+                       std::ranges::equal(options.ownership->buckets(), buckets,
+                                          [](const Range& a, const Range& b) { return a.last == b.last; }),
+                   "parts of {} ranks", options.ownership->ranks());
   s.options = std::move(options);
   s.num_elements = num_elements;
   s.buckets = std::move(buckets);
@@ -300,6 +308,16 @@ void GradientReducer::wait_all() {
   if (error) std::rethrow_exception(error);
 }
 
+void GradientReducer::gather(float* data, const char* what) {
+  State& s = *state_;
+  LOCKSTEP_CHECK(s.options.ownership && s.queue.empty(), "gather() needs parts, and no sum in progress");
+  if (!s.tree) return;
+  const Timer timer;
+  for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket)
+    s.tree->gather(data, s.options.ownership->limits(bucket), what);
+  s.seconds_blocked += timer.seconds();
+}
+
 std::size_t GradientReducer::memory_bytes() const {
   std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
   for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
@@ -312,6 +330,13 @@ std::int64_t GradientReducer::bytes_per_step() const {
   const std::int64_t ranks = s.communicator->size();
   if (!s.tree) return 2 * s.num_elements * std::int64_t{sizeof(float)} / ranks * (ranks - 1);
   std::int64_t bytes = 0;
+  if (s.options.ownership && ranks > 1) {
+    for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket) {
+      const std::span<const std::int64_t> limits = s.options.ownership->limits(bucket);
+      bytes += s.tree->bytes_reduced(limits) + s.tree->bytes_gathered(limits);
+    }
+    return bytes;
+  }
   for (const Range& bucket : s.buckets) bytes += s.tree->bytes_sent(bucket.size());
   return bytes;
 }

@@ -18,6 +18,7 @@
 #include "comm/buckets.h"
 #include "comm/communicator.h"
 #include "comm/device_communicator.h"
+#include "comm/ownership.h"
 #include "comm/tree.h"
 #include "core/device.h"
 
@@ -42,6 +43,9 @@ struct GradientReducerOptions {
   /// call blocks.
   std::shared_ptr<DeviceCommunicator> direct;
   std::function<void(void* stream, float* into, const float* from, std::int64_t count)> add;
+  /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here; the mode must be
+  /// tree, the device the CPU. gather() then completes the result, or other values of the same layout.
+  std::shared_ptr<const Ownership> ownership = {};
   /// Large transfers are split into pieces of this size: a multiple of 64, at least 1024, the same on all
   /// ranks.
   std::size_t piece_bytes = std::size_t{512} << 10;
@@ -75,13 +79,16 @@ class GradientReducer {
   /// The total; the same memory as partial(0) if that exists. Valid from wait_all() until the partials are
   /// written again.
   float* result();
+  /// With an ownership: all ranks get the parts that other ranks own, of a flat array like the result, in
+  /// host memory. On the thread that calls wait_all(), after it. All ranks.
+  void gather(float* data, const char* what);
 
   bool overlaps() const;
   /// The reducer's communicator, for its counters.
   const Communicator& communicator() const;
   /// Bytes of partials, result, staging and scratch memory.
   std::size_t memory_bytes() const;
-  /// Bytes that this rank sends per step.
+  /// Bytes that this rank sends per step, with one gather().
   std::int64_t bytes_per_step() const;
   /// Seconds that the caller has spent in start() and wait_all() so far.
   double seconds_blocked() const;

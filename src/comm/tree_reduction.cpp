@@ -3,7 +3,6 @@
 #include "comm/tree_reduction.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <utility>
 
@@ -18,7 +17,6 @@ constexpr std::int64_t kGrain = 16;  // elements per cache line; ranges are cut 
 constexpr std::int64_t kPoolCount = std::int64_t{1} << 16;  // below this count one thread is faster
 constexpr std::size_t kScratchLimit = std::size_t{32} << 20;
 constexpr int kRanksAtOnce = 4;  // general algorithm: peers per exchange
-constexpr int kMostLevels = 31;
 
 bool is_balanced(int ranks, int shards) {
   if (!std::has_single_bit(static_cast<unsigned>(ranks)) || shards < ranks) return false;
@@ -30,6 +28,8 @@ bool is_balanced(int ranks, int shards) {
     }
   return true;
 }
+
+std::size_t bytes_of(const Range& range) { return static_cast<std::size_t>(range.size()) * sizeof(float); }
 
 }  // namespace
 
@@ -49,12 +49,14 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
       pool_(pool != nullptr && pool->size() > 1 ? pool : nullptr),
       place_(std::move(place)),
       plan_(shards, shards_of_all_ranks(communicator.size(), shards)),
+      shards_(shards),
       balanced_(is_balanced(communicator.size(), shards)),
       piece_bytes_(piece_bytes) {
   LOCKSTEP_CHECK(piece_bytes >= 1024 && piece_bytes % 64 == 0, "pieces of {} bytes", piece_bytes);
   const int ranks = communicator.size();
   if (ranks == 1 || largest_count == 0) return;
   if (balanced_) {
+    levels_.reserve(static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(ranks))));
     const std::size_t ring = Communicator::kRingPieces * piece_bytes;
     const std::size_t small = static_cast<std::size_t>(std::min(largest_count, kSmallCount)) * sizeof(float);
     scratch_ = Buffer(place_.device, std::max(ring, small));
@@ -74,13 +76,62 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
   in_.reserve(plan_.inputs().size());
 }
 
+int TreeReduction::position_of(int rank, int ranks, int shards) {
+  if (!is_balanced(ranks, shards)) return rank;
+  int position = 0;  // the rank's bits in reverse: the nearest neighbour has the other half
+  for (int bit = 1; bit < ranks; bit *= 2) position = 2 * position + ((rank & bit) != 0 ? 1 : 0);
+  return position;
+}
+
 void TreeReduction::sum(std::span<float* const> partials, float* result, std::int64_t offset,
                         std::int64_t count, const char* what) {
-  if (communicator_.size() == 1 || count == 0) return;
-  if (balanced_) return sum_balanced(result + offset, count, what);
-  const std::int64_t block = chunk_count_ * communicator_.size();
-  for (std::int64_t done = 0; done < count; done += block)
-    sum_block(partials, result, offset + done, std::min(block, count - done), what);
+  const int ranks = communicator_.size();
+  if (ranks == 1 || count == 0) return;
+  if (balanced_ && count <= kSmallCount) return sum_balanced_small(result + offset, count, what);
+  if (balanced_) {
+    const Levels& levels = levels_within(count);
+    halve(result + offset, levels, what);
+    return redouble(result + offset, levels, what);
+  }
+  const std::int64_t block = chunk_count_ * ranks;
+  for (std::int64_t done = 0; done < count; done += block) {
+    const auto chunk = [&](int rank) {
+      const Range part = part_of(std::min(block, count - done), rank, ranks, kGrain);
+      return Range{offset + done + part.first, offset + done + part.last};
+    };
+    reduce_chunks(partials, result, chunk, what);
+    send_chunks(result, chunk, what);
+  }
+}
+
+void TreeReduction::reduce(std::span<float* const> partials, float* result,
+                           std::span<const std::int64_t> limits, const char* what) {
+  const auto ranks = static_cast<std::size_t>(communicator_.size());
+  LOCKSTEP_CHECK(limits.size() == ranks + 1, "{} limits for {} ranks", limits.size(), ranks);
+  if (ranks == 1) return;
+  if (balanced_) return halve(result, levels_between(limits), what);
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < ranks; ++i) most = std::max(most, limits[i + 1] - limits[i]);
+  for (std::int64_t done = 0; done < most; done += chunk_count_)
+    reduce_chunks(
+        partials, result,
+        [&](int rank) {
+          const std::int64_t end = limits[static_cast<std::size_t>(rank) + 1];
+          const std::int64_t first = std::min(limits[static_cast<std::size_t>(rank)] + done, end);
+          return Range{first, std::min(first + chunk_count_, end)};
+        },
+        what);
+}
+
+void TreeReduction::gather(float* data, std::span<const std::int64_t> limits, const char* what) {
+  if (communicator_.size() == 1) return;
+  if (balanced_) return redouble(data, levels_between(limits), what);
+  send_chunks(
+      data,
+      [&](int rank) {
+        return Range{limits[static_cast<std::size_t>(rank)], limits[static_cast<std::size_t>(rank) + 1]};
+      },
+      what);
 }
 
 void TreeReduction::add(float* into, const float* from, std::int64_t count) {
@@ -97,37 +148,53 @@ std::int64_t TreeReduction::halved(std::int64_t count) const {
   return std::min(count, (count / 2 + kGrain - 1) / kGrain * kGrain);
 }
 
-void TreeReduction::sum_balanced(float* data, std::int64_t count, const char* what) {
-  if (count <= kSmallCount) return sum_balanced_small(data, count, what);
-  const int rank = communicator_.rank(), ranks = communicator_.size();
-  std::array<Range, kMostLevels> levels;
+const TreeReduction::Levels& TreeReduction::levels_within(std::int64_t count) {
+  levels_.clear();
   Range mine{0, count};
-  int level = 0;
-  for (int distance = 1; distance < ranks; distance *= 2, ++level) {
-    const std::int64_t middle = mine.first + halved(mine.size());
-    const bool lower = (rank & distance) == 0;
-    const Range keep = lower ? Range{mine.first, middle} : Range{middle, mine.last};
-    const Range give = lower ? Range{middle, mine.last} : Range{mine.first, middle};
+  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
+    const Range lower{mine.first, mine.first + halved(mine.size())}, upper{lower.last, mine.last};
+    const bool keeps_lower = (communicator_.rank() & distance) == 0;
+    mine = keeps_lower ? lower : upper;
+    levels_.push_back({communicator_.rank() ^ distance, mine, keeps_lower ? upper : lower});
+  }
+  return levels_;
+}
+
+const TreeReduction::Levels& TreeReduction::levels_between(std::span<const std::int64_t> limits) {
+  levels_.clear();
+  std::size_t first = 0, last = limits.size() - 1;
+  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
+    const std::size_t middle = (first + last) / 2;
+    const Range lower{limits[first], limits[middle]}, upper{limits[middle], limits[last]};
+    const bool keeps_lower = (communicator_.rank() & distance) == 0;
+    (keeps_lower ? last : first) = middle;
+    levels_.push_back(
+        {communicator_.rank() ^ distance, keeps_lower ? lower : upper, keeps_lower ? upper : lower});
+  }
+  return levels_;
+}
+
+/// Recursive halving: leaves the sum of the last level's part.
+void TreeReduction::halve(float* data, const Levels& levels, const char* what) {
+  for (const Level& level : levels)
     communicator_.exchange_pieces(
-        data + give.first, static_cast<std::size_t>(give.size()) * sizeof(float),
-        static_cast<std::size_t>(keep.size()) * sizeof(float), rank ^ distance, scratch_.data(), piece_bytes_,
+        data + level.give.first, static_cast<std::size_t>(level.give.size()) * sizeof(float),
+        static_cast<std::size_t>(level.keep.size()) * sizeof(float), level.peer, scratch_.data(),
+        piece_bytes_,
         [&](std::size_t at, const void* piece, std::size_t bytes) {
-          add(data + keep.first + at / sizeof(float), static_cast<const float*>(piece),
+          add(data + level.keep.first + at / sizeof(float), static_cast<const float*>(piece),
               static_cast<std::int64_t>(bytes / sizeof(float)));
         },
         what);
-    levels[static_cast<std::size_t>(level)] = mine;
-    mine = keep;
-  }
-  for (int distance = ranks / 2; distance >= 1; distance /= 2) {
-    const Range whole = levels[static_cast<std::size_t>(--level)];
-    const Range other =
-        mine.first == whole.first ? Range{mine.last, whole.last} : Range{whole.first, mine.first};
-    communicator_.exchange(data + mine.first, static_cast<std::size_t>(mine.size()) * sizeof(float),
-                           rank ^ distance, data + other.first,
-                           static_cast<std::size_t>(other.size()) * sizeof(float), rank ^ distance, what);
-    mine = whole;
-  }
+}
+
+/// Recursive doubling: distributes the parts that halve() has left.
+void TreeReduction::redouble(float* data, const Levels& levels, const char* what) {
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level)
+    communicator_.exchange(data + level->keep.first,
+                           static_cast<std::size_t>(level->keep.size()) * sizeof(float), level->peer,
+                           data + level->give.first,
+                           static_cast<std::size_t>(level->give.size()) * sizeof(float), level->peer, what);
 }
 
 void TreeReduction::sum_balanced_small(float* data, std::int64_t count, const char* what) {
@@ -139,20 +206,17 @@ void TreeReduction::sum_balanced_small(float* data, std::int64_t count, const ch
   }
 }
 
-void TreeReduction::sum_block(std::span<float* const> partials, float* result, std::int64_t offset,
-                              std::int64_t count, const char* what) {
+/// Each rank receives all partials of its chunk, at most chunk_count_ elements, and adds them along the tree.
+void TreeReduction::reduce_chunks(std::span<float* const> partials, float* result, ChunkOf chunk,
+                                  const char* what) {
   const int rank = communicator_.rank(), ranks = communicator_.size();
-  const auto chunk = [&](int owner) { return part_of(count, owner, ranks, kGrain); };
   const Range mine = chunk(rank);
-  const auto bytes = [](const Range& range) {
-    return static_cast<std::size_t>(range.size()) * sizeof(float);
-  };
   const int own_first = plan_.first_input(rank), own_last = plan_.first_input(rank + 1);
   // The address of a partial of this rank's chunk: its own partials in place, the others' in the scratch
   // memory.
   const auto place = [&](int input) {
     if (own_first <= input && input < own_last)
-      return partials[static_cast<std::size_t>(input - own_first)] + offset + mine.first;
+      return partials[static_cast<std::size_t>(input - own_first)] + mine.first;
     const int slot = input < own_first ? input : input - (own_last - own_first);
     return static_cast<float*>(scratch_.data()) + slot * chunk_count_;
   };
@@ -162,25 +226,27 @@ void TreeReduction::sum_block(std::span<float* const> partials, float* result, s
     in_.clear();
     for (int distance = first; distance < std::min(first + kRanksAtOnce, ranks); ++distance) {
       const int to = (rank + distance) % ranks, from = (rank - distance + ranks) % ranks;
-      for (float* partial : partials)
-        out_.push_back({partial + offset + chunk(to).first, bytes(chunk(to)), to});
+      for (float* partial : partials) out_.push_back({partial + chunk(to).first, bytes_of(chunk(to)), to});
       for (int input = plan_.first_input(from); input < plan_.first_input(from + 1); ++input)
-        in_.push_back({place(input), bytes(mine), from});
+        in_.push_back({place(input), bytes_of(mine), from});
     }
     communicator_.exchange_many(out_, in_, what);
   }
   tree_combine(plan_, [&](int into, int from) { add(place(into), place(from), mine.size()); });
-  float* const total = result + offset;
-  if (const float* sum = place(plan_.output_slot(0)); sum != total + mine.first && mine.size() > 0)
-    place_.device.copy(place_.stream, total + mine.first, sum, bytes(mine));
+  if (const float* sum = place(plan_.output_slot(0)); sum != result + mine.first && mine.size() > 0)
+    place_.device.copy(place_.stream, result + mine.first, sum, bytes_of(mine));
+}
 
+void TreeReduction::send_chunks(float* data, ChunkOf chunk, const char* what) {
+  const int rank = communicator_.rank(), ranks = communicator_.size();
+  const Range mine = chunk(rank);
   for (int first = 1; first < ranks; first += kRanksAtOnce) {
     out_.clear();
     in_.clear();
     for (int distance = first; distance < std::min(first + kRanksAtOnce, ranks); ++distance) {
       const int to = (rank + distance) % ranks, from = (rank - distance + ranks) % ranks;
-      out_.push_back({total + mine.first, bytes(mine), to});
-      in_.push_back({total + chunk(from).first, bytes(chunk(from)), from});
+      out_.push_back({data + mine.first, bytes_of(mine), to});
+      in_.push_back({data + chunk(from).first, bytes_of(chunk(from)), from});
     }
     communicator_.exchange_many(out_, in_, what);
   }
@@ -194,6 +260,32 @@ std::int64_t TreeReduction::bytes_sent(std::int64_t count) const {
   if (balanced_) return 2 * count * std::int64_t{sizeof(float)} / ranks * (ranks - 1);
   const std::int64_t own = plan_.first_input(rank + 1) - plan_.first_input(rank);
   return (own + 1) * count * std::int64_t{sizeof(float)} / ranks * (ranks - 1);
+}
+
+std::int64_t TreeReduction::bytes_reduced(std::span<const std::int64_t> limits) const {
+  const int rank = communicator_.rank();
+  const Range own = own_part(limits);
+  const std::int64_t others = (limits.back() - limits.front() - own.size()) * std::int64_t{sizeof(float)};
+  return balanced_ ? others : others * (plan_.first_input(rank + 1) - plan_.first_input(rank));
+}
+
+std::int64_t TreeReduction::bytes_gathered(std::span<const std::int64_t> limits) const {
+  if (!balanced_) return own_part(limits).size() * std::int64_t{sizeof(float)} * (communicator_.size() - 1);
+  // Each exchange sends what has arrived so far.
+  std::int64_t count = 0;
+  std::size_t first = 0, last = limits.size() - 1;
+  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
+    const std::size_t middle = (first + last) / 2;
+    ((communicator_.rank() & distance) == 0 ? last : first) = middle;
+    count += limits[last] - limits[first];
+  }
+  return count * std::int64_t{sizeof(float)};
+}
+
+Range TreeReduction::own_part(std::span<const std::int64_t> limits) const {
+  const auto position = static_cast<std::size_t>(
+      balanced_ ? position_of(communicator_.rank(), communicator_.size(), shards_) : communicator_.rank());
+  return {limits[position], limits[position + 1]};
 }
 
 }  // namespace lockstep

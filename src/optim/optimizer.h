@@ -150,6 +150,8 @@ struct OptimizerOptions {
   Params section;  ///< checked against optimizer_section_table()
   /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
   std::unique_ptr<Optimizer> make() const { return entry.make(options); }
+  /// The slots are distributed over the ranks, each of which updates the variables of its part.
+  bool shards() const { return section.boolean("shard"); }
 };
 /// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys beside it.
 /// Makes the optimizer once, so that all mistakes show. Throws Error(config) with position.

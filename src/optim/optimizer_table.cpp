@@ -4,7 +4,6 @@
 // All optimization rules. To add one: its files, a declaration and a line here, a test, a line in
 // docs/optimizers.md (docs/adding_an_optimizer.md).
 #include <algorithm>
-#include <array>
 
 #include "core/named_options.h"
 #include "optim/optimizer.h"
@@ -54,11 +53,15 @@ std::vector<OptimizerEntry>& entries() {
   return table;
 }
 
-/// None so far.
-constexpr std::array<ParamSpec, 0> kSectionTable = {};
+constexpr ParamSpec kSectionTable[] = {
+    {"shard", ParamType::boolean, "false", "",
+     "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
+     "(docs/sharding.md). The results are the same.",
+     Change::free},
+};
 
 bool is_beside(const std::string& key) {
-  return std::ranges::find(kSectionTable, key, &ParamSpec::name) != kSectionTable.end();
+  return std::ranges::find(kSectionTable, key, &ParamSpec::name) != std::end(kSectionTable);
 }
 
 bool is_rule(const std::string& key) {
@@ -104,6 +107,7 @@ OptimizerOptions optimizer_options(const Node& node) {
   OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes),
                            Params(beside, kSectionTable, "section optimizer", mistakes)};
   mistakes.attempt([&] { options.make(); });
+  mistakes.attempt([&] { options.shards(); });
   mistakes.throw_if_any();
   return options;
 }

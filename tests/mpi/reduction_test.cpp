@@ -84,6 +84,74 @@ TEST(Reduction, SumsWithAThreadPool) {
   for (const int shards : {8, 5}) check(shards, 1000003, 2, {}, 1, &pool);
 }
 
+/// The owner of a part has the bits of one process; gather() gives them to all.
+void check_parts(int shards, std::int64_t count, int buckets, GradientReducer::Options options,
+                 ThreadPool* pool = nullptr) {
+  constexpr std::int64_t kBlock = 48;  // parts begin at its multiples
+  Communicator& world = test_world();
+  const auto cut_above = [](std::int64_t i) { return (i + kBlock - 1) / kBlock * kBlock; };
+  options.ownership = std::make_shared<Ownership>(cut(count, buckets), world.size(), shards, cut_above);
+  GradientReducer reducer(world, pool, shards, count, cut(count, buckets), options);
+  for (int step = 0; step < 2; ++step) {
+    for (int k = 0; k < reducer.num_partials(); ++k) {
+      const Subtree subtree = reducer.partial_subtree(k);
+      for (std::int64_t i = 0; i < count; ++i)
+        reducer.partial(k)[i] = reference(subtree.first, subtree.last, i + step);
+    }
+    for (int bucket = buckets - 1; bucket >= 0; --bucket) reducer.start(bucket);
+    reducer.wait_all();
+    std::int64_t wrong = 0;
+    const auto compare = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        wrong += std::bit_cast<std::uint32_t>(reducer.result()[i]) !=
+                         std::bit_cast<std::uint32_t>(reference(0, shards, i + step))
+                     ? 1
+                     : 0;
+    };
+    for (const Range& part : options.ownership->parts(world.rank())) compare(part.first, part.last);
+    EXPECT_EQ(wrong, 0) << shards << " shards, " << count << " elements, own parts";
+    reducer.gather(reducer.result(), "test");
+    compare(0, count);
+    EXPECT_EQ(wrong, 0) << shards << " shards, " << count << " elements, after gather()";
+  }
+}
+
+TEST(Reduction, OwnersHaveTheSameBitsAsOneProcess) {
+  for (const int shards : {8, 5, 12, 1, 16})
+    for (const std::int64_t count :
+         {std::int64_t{1}, std::int64_t{17}, std::int64_t{500}, std::int64_t{40000}})
+      for (const int buckets : {1, 3})
+        for (const bool overlap : {false, true}) check_parts(shards, count, buckets, {.overlap = overlap});
+  for (const int shards : {8, 5}) check_parts(shards, 300007, 2, {.piece_bytes = 1024});
+  ThreadPool pool(3);
+  for (const int shards : {8, 5}) check_parts(shards, 1000003, 2, {}, &pool);
+}
+
+/// All ranks together send what is counted, in whole.
+TEST(Reduction, PartsCountTheirBytes) {
+  Communicator& world = test_world();
+  const std::int64_t count = 100000;
+  for (const int shards : {8, 5}) {
+    GradientReducer::Options options;
+    options.ownership = std::make_shared<Ownership>(cut(count, 2), world.size(), shards,
+                                                    [](std::int64_t i) { return (i + 15) / 16 * 16; });
+    GradientReducer reducer(world, nullptr, shards, count, cut(count, 2), options);
+    const std::uint64_t before = reducer.communicator().bytes_moved();
+    for (int bucket : {0, 1}) reducer.start(bucket);
+    reducer.wait_all();
+    reducer.gather(reducer.result(), "test");
+    std::vector<std::int64_t> sent(static_cast<std::size_t>(world.size())), moved(sent.size());
+    const std::int64_t mine = reducer.bytes_per_step();
+    const auto both = static_cast<std::int64_t>(reducer.communicator().bytes_moved() - before);
+    world.allgather(&mine, sizeof mine, sent.data(), "sent");
+    world.allgather(&both, sizeof both, moved.data(), "moved");
+    // What is moved counts at the sender and at the receiver.
+    EXPECT_EQ(2 * std::accumulate(sent.begin(), sent.end(), std::int64_t{0}),
+              std::accumulate(moved.begin(), moved.end(), std::int64_t{0}))
+        << shards << " shards";
+  }
+}
+
 TEST(Reduction, TestDataRevealAWrongOrder) {
   int differs = 0;
   for (std::int64_t i = 0; i < 1000; ++i) {

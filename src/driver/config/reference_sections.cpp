@@ -47,6 +47,10 @@ std::vector<ReferenceSection> reference_sections() {
                       common_metric_table()});
   add_entries(sections, "Metric", metric_table());
   sections.push_back({"Regularization", "An item of model.regularization.", regularization_table()});
+  sections.push_back({"Section optimizer",
+                      "The name of a rule, alone or with its options. These keys stand beside the name: "
+                      "`optimizer: {adam: {learning_rate: 0.001}, shard: true}`.",
+                      optimizer_section_table()});
   add_entries(sections, "Optimizer", optimizer_table());
   sections.push_back(
       {"Every schedule",
