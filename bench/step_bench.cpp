@@ -120,11 +120,12 @@ struct Result {
   std::string net;
   std::int64_t batch, shards;
   int ranks, threads;
+  bool shares_update;  ///< optimizer.shard
   DType compute;
   double loss_scale;    ///< at the end; 1: none
   std::size_t skipped;  ///< measured steps without an update, because their gradients overflowed
-  std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, peak_bytes,
-      device_peak_bytes;
+  std::size_t steps, layers, activation_bytes, gradient_bytes, scratch_bytes, variable_bytes, slot_bytes,
+      peak_bytes, device_peak_bytes;
   std::int64_t sent_bytes;   ///< by a rank in a step
   Times step, convolutions;  ///< convolutions, or matrix products, alone; median 0: not measured
   StepParts parts;
@@ -151,6 +152,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                 .shards = arguments.shards * arguments.scale,
                 .ranks = world.size(),
                 .threads = static_cast<int>(arguments.threads),
+                .shares_update = arguments.shard,
                 .compute = arguments.compute};
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
@@ -172,7 +174,14 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   heads.prepare(graph, place.device);
   const std::unique_ptr<Optimizer> optimizer =
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
-  optimizer->create_slots(place.device, variables);
+  TrainerOptions options;
+  std::vector<Range> held;
+  if (arguments.shard && world.size() > 1) {
+    options.reducer.ownership = share_update(variables, world.size(), static_cast<int>(result.shards),
+                                             options.bucket_first_bytes, options.bucket_bytes);
+    held = held_parts(*options.reducer.ownership, variables, world.rank());
+  }
+  optimizer->create_slots(place.device, variables, std::move(held));
   Workers workers(result.threads, place.device);
   const auto gradients = world.duplicate("gradients"), sync = world.duplicate("batch norm"),
              control = world.duplicate("control");
@@ -187,7 +196,6 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                                 nullptr,
                                 static_cast<int>(result.shards),
                                 1};
-  TrainerOptions options;
   if (arguments.clip > 0) options.clip = {.by = ClipRule::By::global_norm, .limit = arguments.clip};
   options.scales_loss = arguments.compute == DType::f16;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
@@ -238,7 +246,8 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   result.gradient_bytes = trainer.gradient_bytes();
   result.sent_bytes = trainer.bytes_sent_per_step();
   result.scratch_bytes = workers.scratch_bytes();
-  result.variable_bytes = variables.trainable_values().size_bytes() * (1 + optimizer->slot_names().size());
+  result.slot_bytes = optimizer->slot_bytes();
+  result.variable_bytes = variables.trainable_values().size_bytes() + result.slot_bytes;
   result.peak_bytes = peak_resident_bytes();
   result.device_peak_bytes = place.device.is_host() ? 0 : place.device.peak_bytes();
   if (arguments.parts)
@@ -268,8 +277,9 @@ void print(const Result& r) {
         "  loss scale {:.0f} at the end; steps without an update because gradients overflowed: {} of {}\n",
         r.loss_scale, r.skipped, r.steps);
   if (r.sent_bytes > 0 || r.net.starts_with("words"))
-    fmt::print("  gradients: {:.2f} MB of memory, {:.3f} MB sent in a step\n",
-               1e-6 * static_cast<double>(r.gradient_bytes), 1e-6 * static_cast<double>(r.sent_bytes));
+    fmt::print("  gradients: {:.2f} MB of memory, {:.3f} MB sent in a step; slots: {:.2f} MB\n",
+               1e-6 * static_cast<double>(r.gradient_bytes), 1e-6 * static_cast<double>(r.sent_bytes),
+               1e-6 * static_cast<double>(r.slot_bytes));
   const Times& c = r.convolutions;
   if (c.median > 0)
     fmt::print(
@@ -310,6 +320,8 @@ nlohmann::json to_json(const Result& r) {
                         {"sent_bytes", r.sent_bytes},
                         {"scratch_bytes", r.scratch_bytes},
                         {"variable_and_slot_bytes", r.variable_bytes},
+                        {"slot_bytes", r.slot_bytes},
+                        {"shares_update", r.shares_update},
                         {"peak_resident_bytes", r.peak_bytes}};
   if (r.convolutions.median > 0)
     row.update({{"convolutions_median_s", r.convolutions.median},

@@ -45,8 +45,30 @@ constexpr std::string_view kWorkers =
 constexpr std::string_view kSplit =
     "Rows are divided in the section data: train: {rows: [0, 1500]} and eval: {rows: [1500, 1797]}.";
 
+constexpr std::string_view kShard =
+    "Optimizer state is sharded (ZeRO stage 1) by optimizer: {adam: {learning_rate: 0.001}, shard: true}. "
+    "Variables "
+    "and gradients stay whole on each rank.";
+constexpr std::string_view kBeside =
+    "It stands beside the name of the rule: optimizer: {adam: {learning_rate: 0.001}, shard: true}.";
+
 // clang-format off: one per line
 constexpr Synonym kTable[] = {
+    {"key of section optimizer", "zerostage", "shard", kShard},
+    {"key of section optimizer", "zero", "shard", kShard},
+    {"key of section optimizer", "zerooptimization", "shard", kShard},
+    {"key of section optimizer", "zeroredundancyoptimizer", "shard", kShard},
+    {"key of section optimizer", "shardedddp", "shard", kShard},
+    {"key of section optimizer", "fsdp", "shard", kShard},
+    {"key of section optimizer", "sharded", "shard", kShard},
+    {"key of section optimizer", "sharding", "shard", kShard},
+    {"key of ", "zerostage", "", kShard},
+    {"key of ", "zerooptimization", "", kShard},
+    {"key of ", "zeroredundancyoptimizer", "", kShard},
+    {"key of ", "shardedddp", "", kShard},
+    {"key of ", "fsdp", "", kShard},
+    {"key of optimizer", "shard", "", kBeside},
+    {"key of optimizer", "zero", "", kShard},
     {"key of optimizer", "lr", "learning_rate"},
     {"key of optimizer", "rate", "learning_rate"},
     {"key of optimizer", "stepsize", "learning_rate"},

@@ -68,6 +68,8 @@ constexpr Synonym kTable[] = {
     {"optimizer", "adamp", "", kNoSuchRule},
     {"optimizer", "adabelief", "", kNoSuchRule},
     {"optimizer", "adafactor", "", kNoSuchRule},
+    {"optimizer", "zeroredundancyoptimizer", "",
+     "Name the rule, and set shard: true beside it: optimizer: {adam: {learning_rate: 0.001}, shard: true}."},
     {"optimizer", "lbfgs", "", kNoSuchRule},
     {"optimizer", "asgd", "", kNoSuchRule},
     {"optimizer", "rprop", "", kNoSuchRule},

@@ -19,6 +19,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,9 +47,15 @@ struct CheckpointHeader {
 /// A tensor to write. `path` has names separated by '/': "variables/conv1/kernel",
 /// "slots/momentum/conv1/kernel", "moving_averages/conv1/kernel", "state/loss_scale".
 struct CheckpointTensor {
+  /// Takes the next bytes of a tensor: whole rows.
+  using Take = std::function<void(const void* data, std::size_t bytes)>;
+
   std::string path;
   Tensor tensor;
   bool on_device = false;  ///< in GPU memory; only CheckpointWriter accepts this
+  /// If not empty: `tensor` has no memory, and this gives its bytes to the function, in order. Not for
+  /// CheckpointWriter.
+  std::function<void(const Take&)> pieces = {};
 };
 
 /// Where a checkpoint has the moving average of a variable.

@@ -25,6 +25,9 @@ std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::in
 class CheckpointDigest {
  public:
   void add(const std::string& path, const Tensor& tensor);
+  /// add() in steps: begin(), then all bytes in order.
+  void begin(const std::string& path, const Tensor& tensor);
+  void add_bytes(const void* data, std::size_t bytes);
   /// Call once, after the last tensor.
   std::string finish(const CheckpointHeader& header);
 

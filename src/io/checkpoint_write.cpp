@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 
 #include "core/fault.h"
 #include "io/atomic_file.h"
@@ -108,13 +109,57 @@ void check_output(const Hdf5Output& output, const std::string& path, std::size_t
   if (output.error != 0) throw file_error(ErrorKind::checkpoint, "write", path, output.error);
 }
 
-void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, const Hdf5Context& file_context) {
+/// Writes the tensor's bytes as they come, and adds them to the digest. Returns their checksum. The lock is
+/// not held while it waits for them.
+std::uint64_t write_pieces(hid_t dataset, const CheckpointTensor& entry, CheckpointDigest& digest,
+                           const Hdf5Context& context) {
+  const Shape& shape = entry.tensor.shape();
+  const std::size_t row_bytes =
+      shape.rank() == 0
+          ? entry.tensor.size_bytes()
+          : entry.tensor.size_bytes() / static_cast<std::size_t>(std::max<std::int64_t>(shape[0], 1));
+  Hash64 hash;
+  hsize_t row = 0;
+  entry.pieces([&](const void* data, std::size_t bytes) {
+    hash.add(data, bytes);
+    digest.add_bytes(data, bytes);
+    std::array<hsize_t, Shape::kMaxRank> first{}, count{};
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      count[static_cast<std::size_t>(axis)] = static_cast<hsize_t>(shape[axis]);
+    first[0] = row;
+    count[0] = bytes / row_bytes;
+    row += count[0];
+    const Hdf5Lock lock;
+    const Hdf5Handle in_file(hdf5_checked(H5Dget_space(dataset), context, "describe the shape"), H5Sclose);
+    const Hdf5Handle in_memory(
+        hdf5_checked(
+            shape.rank() == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(shape.rank(), count.data(), nullptr),
+            context, "describe the shape"),
+        H5Sclose);
+    if (shape.rank() > 0)
+      hdf5_checked(
+          H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, first.data(), nullptr, count.data(), nullptr),
+          context, "select rows");
+    hdf5_checked(H5Dwrite(dataset, hdf5_memory_type(entry.tensor.dtype()), in_memory.get(), in_file.get(),
+                          H5P_DEFAULT, data),
+                 context, "write");
+  });
+  return hash.value();
+}
+
+void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, CheckpointDigest& digest,
+                   const Hdf5Context& file_context) {
   const Tensor& tensor = entry.tensor;
   const Hdf5Context context{file_context.kind, file_context.where + ", dataset " + entry.path,
                             file_context.advice};
-  const std::uint64_t checksum = hash64(tensor.raw(), tensor.size_bytes());
+  digest.begin(entry.path, tensor);
+  std::uint64_t checksum = 0;
+  if (!entry.pieces) {
+    digest.add_bytes(tensor.raw(), tensor.size_bytes());
+    checksum = hash64(tensor.raw(), tensor.size_bytes());
+  }
 
-  const Hdf5Lock lock;
+  std::optional<Hdf5Lock> lock(std::in_place);
   const Hdf5Handle links(hdf5_checked(H5Pcreate(H5P_LINK_CREATE), context, "create properties"), H5Pclose);
   hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "request groups");
   const Hdf5Handle layout(hdf5_checked(H5Pcreate(H5P_DATASET_CREATE), context, "create properties"),
@@ -136,7 +181,11 @@ void write_dataset(const Hdf5Handle& file, const CheckpointTensor& entry, const 
                                              space.get(), links.get(), layout.get(), H5P_DEFAULT),
                                   context, "create"),
                      H5Dclose);
-  if (tensor.num_elements() > 0)
+  if (entry.pieces) {
+    lock.reset();
+    checksum = write_pieces(dataset.get(), entry, digest, context);
+    lock.emplace();
+  } else if (tensor.num_elements() > 0)
     hdf5_checked(H5Dwrite(dataset.get(), hdf5_memory_type(tensor.dtype()), H5S_ALL, H5S_ALL, H5P_DEFAULT,
                           tensor.raw()),
                  context, "write");
@@ -175,8 +224,7 @@ void write_file(int to, CheckpointHeader header, std::span<const CheckpointTenso
   try {
     CheckpointDigest digest;
     for (std::size_t i : order) {
-      digest.add(tensors[i].path, tensors[i].tensor);
-      write_dataset(file, tensors[i], context);
+      write_dataset(file, tensors[i], digest, context);
       if (output.error != 0) break;
     }
     header.digest = digest.finish(header);
@@ -211,12 +259,18 @@ std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::in
   return hash64(text);
 }
 
-void CheckpointDigest::add(const std::string& path, const Tensor& tensor) {
+void CheckpointDigest::begin(const std::string& path, const Tensor& tensor) {
   digest_.add(path)
       .add(static_cast<std::int64_t>(tensor.dtype()))
       .add(static_cast<std::int64_t>(tensor.shape().rank()));
   for (std::int64_t extent : tensor.shape().extents()) digest_.add(extent);
-  digest_.add(tensor.raw(), tensor.size_bytes());
+}
+
+void CheckpointDigest::add_bytes(const void* data, std::size_t bytes) { digest_.add(data, bytes); }
+
+void CheckpointDigest::add(const std::string& path, const Tensor& tensor) {
+  begin(path, tensor);
+  add_bytes(tensor.raw(), tensor.size_bytes());
 }
 
 std::string CheckpointDigest::finish(const CheckpointHeader& header) {

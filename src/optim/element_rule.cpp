@@ -37,7 +37,9 @@ void ElementRule::prepare(std::int64_t step) {
 
 RuleSlots ElementRule::slots_from(std::int64_t first) const {
   RuleSlots slots;
-  for (std::size_t i = 0; i < names_.size(); ++i) slots.at[i] = slot(i) + first;
+  if (names_.empty()) return slots;
+  const std::int64_t place = place_in_slot(first);
+  for (std::size_t i = 0; i < names_.size(); ++i) slots.at[i] = slot(i) + place;
   return slots;
 }
 

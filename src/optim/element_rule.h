@@ -46,6 +46,7 @@ class ElementRule : public Optimizer {
   float initial_value(std::size_t slot) const final { return initial_[slot]; }
   std::string formula() const final;
   bool updates_on_devices() const final { return true; }
+  bool updates_parts() const final { return !measures(); }
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range) const final;
   void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,

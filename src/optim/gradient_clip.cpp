@@ -28,8 +28,16 @@ Buffer on_device(Device& device, const std::vector<T>& values) {
 
 }  // namespace
 
-GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context)
-    : context_(context), rule_(rule), measured_(context.device) {
+std::int64_t block_limit(std::span<const std::int64_t> offsets, std::int64_t element) {
+  const auto next = std::ranges::upper_bound(offsets, element);
+  if (next == offsets.begin() || next == offsets.end())
+    return next == offsets.begin() ? *next : offsets.back();
+  const std::int64_t first = *(next - 1);
+  return std::min(first + (element - first + kClipBlock - 1) / kClipBlock * kClipBlock, *next);
+}
+
+GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context, GradientParts parts)
+    : context_(context), rule_(rule), parts_(std::move(parts)), measured_(context.device) {
   const std::span<const Variable> all = context.variables.variables();
   std::vector<std::int64_t> number_of(all.size(), -1);
   std::vector<ClipVariable> variables;
@@ -69,6 +77,47 @@ GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context)
   blocks.resize(static_cast<std::size_t>(dense_blocks_));
   blocks_ = on_device(context.device, blocks);
   variables_ = on_device(context.device, variables);
+
+  for (const std::vector<Range>& of_rank : parts_.of_rank) {
+    blocks_of_rank_.push_back(blocks_of(of_rank));
+    std::int64_t count = 0;
+    for (const Range& own : blocks_of_rank_.back()) count += own.size();
+    most_blocks_ = std::max(most_blocks_, count);
+  }
+  exchanged_ = Buffer(context.device,
+                      (parts_.of_rank.size() + 1) * static_cast<std::size_t>(most_blocks_) * sizeof(double));
+}
+
+std::vector<Range> GradientClip::blocks_of(std::span<const Range> parts) const {
+  const std::span<const ClipBlock> blocks = blocks_.as<ClipBlock>();
+  const auto block_at = [&](std::int64_t element) {
+    return std::ranges::lower_bound(blocks, element, {}, &ClipBlock::first) - blocks.begin();
+  };
+  std::vector<Range> found;
+  for (const Range& part : parts) {
+    found.push_back({block_at(part.first), block_at(part.last)});
+    LOCKSTEP_CHECK(begin_of(found.back().first) == part.first && begin_of(found.back().last) == part.last,
+                   "the part [{}, {}) cuts a block", part.first, part.last);
+  }
+  return found;
+}
+
+/// Each rank has written the sums of its blocks: afterwards all have all.
+void GradientClip::exchange_sums() {
+  double* const sums = sums_.as<double>().data();
+  double* const mine = exchanged_.as<double>().data();
+  double* const all = mine + most_blocks_;
+  double* to = mine;
+  for (const Range& own : blocks_of_rank_[static_cast<std::size_t>(parts_.rank)])
+    to = std::copy(sums + own.first, sums + own.last, to);
+  parts_.allgather(mine, static_cast<std::size_t>(most_blocks_) * sizeof(double), all);
+  for (std::size_t rank = 0; rank < blocks_of_rank_.size(); ++rank) {
+    const double* from = all + static_cast<std::int64_t>(rank) * most_blocks_;
+    for (const Range& range : blocks_of_rank_[rank]) {
+      std::copy(from, from + range.size(), sums + range.first);
+      from += range.size();
+    }
+  }
 }
 
 void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
@@ -80,9 +129,10 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
     context_.device.zero(lane_of(0).stream, sums + table.first_block,
                          static_cast<std::size_t>(table.num_blocks) * sizeof(double));
   context_.pool.run([&](int t) {
-    const Range own = part_of(dense_blocks_, t, context_.pool.size());
-    kernels.square_blocks(lane_of(t), own.size(), blocks_.as<ClipBlock>().data() + own.first, gradients,
-                          sums + own.first);
+    for_blocks_of(t, [&](Range own) {
+      kernels.square_blocks(lane_of(t), own.size(), blocks_.as<ClipBlock>().data() + own.first, gradients,
+                            sums + own.first);
+    });
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const Variable& table = context_.variables[tables_[i].id];
       const int index = static_cast<int>(i);
@@ -91,6 +141,7 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
                           table.shape.num_elements() / table.shape[0], sums + tables_[i].first_block);
     }
   });
+  if (!blocks_of_rank_.empty()) exchange_sums();
   ClipNorms norms{.limit = rule_.limit};
   if (rule_.clips_norm())
     norms.which = rule_.by == ClipRule::By::global_norm ? ClipNorms::Which::all : ClipNorms::Which::each;
@@ -101,6 +152,16 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
   has_totals_ = true;
 }
 
+/// The dense blocks of a thread: its share of all, or of each range that this rank has.
+void GradientClip::for_blocks_of(int thread, FunctionRef<void(Range)> then) const {
+  const auto share_of = [&](Range range) {
+    const Range share = part_of(range.size(), thread, context_.pool.size());
+    if (share.size() > 0) then({range.first + share.first, range.first + share.last});
+  };
+  if (blocks_of_rank_.empty()) return share_of({0, dense_blocks_});
+  for (const Range& own : blocks_of_rank_[static_cast<std::size_t>(parts_.rank)]) share_of(own);
+}
+
 /// First flat element that belongs to a dense block, including the alignment gap before it.
 std::int64_t GradientClip::begin_of(std::int64_t block) const {
   if (block == 0) return 0;
@@ -109,15 +170,16 @@ std::int64_t GradientClip::begin_of(std::int64_t block) const {
 }
 
 void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Range)> then) {
-  const Range own = part_of(dense_blocks_, thread, context_.pool.size());
   const std::int64_t at_once = must_wait() ? dense_blocks_ : kPieceBlocks;
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
-  for (std::int64_t first = own.first; first < own.last; first += at_once) {
-    const std::int64_t last = std::min(first + at_once, own.last);
-    context_.kernels.clip.clip_blocks(lane_of(thread), last - first, blocks_.as<ClipBlock>().data() + first,
-                                      clipping, gradients);
-    then({begin_of(first), begin_of(last)});
-  }
+  for_blocks_of(thread, [&](Range own) {
+    for (std::int64_t first = own.first; first < own.last; first += at_once) {
+      const std::int64_t last = std::min(first + at_once, own.last);
+      context_.kernels.clip.clip_blocks(lane_of(thread), last - first, blocks_.as<ClipBlock>().data() + first,
+                                        clipping, gradients);
+      then({begin_of(first), begin_of(last)});
+    }
+  });
 }
 
 void GradientClip::clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows) {

@@ -47,14 +47,26 @@ std::string Optimizer::describe() const {
                      lazy_ ? "; lazy: rows that a step does not touch stay as they are" : "");
 }
 
-void Optimizer::create_slots(Device& device, const VariableStore& variables) {
+void Optimizer::create_slots(Device& device, const VariableStore& variables, std::vector<Range> held) {
   if (!device.is_host() && !updates_on_devices())
     throw Error(ErrorKind::config,
                 fmt::format("the optimizer {} updates variables in host memory only", kind()), {},
                 "Train on the CPU (device: cpu). A rule that also works on a GPU is a derived class of "
                 "ElementRule (docs/adding_an_optimizer.md).");
+  if (!held.empty() && !updates_parts())
+    throw Error(ErrorKind::config,
+                fmt::format("optimizer.shard: the optimizer {} needs whole variables on each rank", kind()),
+                {}, "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
   device_ = &device;
-  const std::size_t bytes = static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float);
+  held_ = std::move(held);
+  places_.clear();
+  std::int64_t elements = 0;
+  for (const Range& part : held_) {
+    places_.push_back(elements);
+    elements += part.size();
+  }
+  if (held_.empty()) elements = variables.trainable_elements();
+  const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
   for (std::size_t i = 0; i < slot_names().size(); ++i) {
     allocate_for(fmt::format("slot {} of the optimizer", slot_names()[i]),
                  [&] { slots_.emplace_back(device, bytes); });
@@ -66,6 +78,18 @@ void Optimizer::create_slots(Device& device, const VariableStore& variables) {
       break;
     }
   set_variables(device, variables, trainable_in_order(variables));
+}
+
+std::int64_t Optimizer::place_in_parts(std::int64_t first) const {
+  const auto after = std::ranges::upper_bound(held_, first, {}, &Range::first);
+  LOCKSTEP_CHECK(after != held_.begin() && first < (after - 1)->last, "element {} is not held here", first);
+  return places_[static_cast<std::size_t>(after - held_.begin() - 1)] + first - (after - 1)->first;
+}
+
+std::size_t Optimizer::slot_bytes() const {
+  std::size_t bytes = 0;
+  for (const Buffer& slot : slots_) bytes += slot.size_bytes();
+  return bytes;
 }
 
 void Optimizer::reset_slots() {
@@ -88,7 +112,7 @@ Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const
       device_->copy_to_host(mirrors_[i].data(), slots_[i].data(), slots_[i].size_bytes());
   host_is_old_ = false;
   const Buffer& buffer = mirrors_.empty() ? slots_[index] : mirrors_[index];
-  return {static_cast<float*>(buffer.data()) + variable.offset, DType::f32, variable.shape};
+  return {static_cast<float*>(buffer.data()) + place_in_slot(variable.offset), DType::f32, variable.shape};
 }
 
 void Optimizer::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,

@@ -48,17 +48,30 @@ class Optimizer {
   /// create_slots() refuses other devices.
   virtual bool updates_on_devices() const { return false; }
 
-  /// Allocates the slots, filled with their initial values. Throws Error(config) if the rule does not work on
-  /// the device.
-  void create_slots(Device& device, const VariableStore& variables);
+  /// True: update() gives an element the same bits whatever the range around it, so that ranks may share the
+  /// update of a variable. False: a rule that needs whole variables.
+  virtual bool updates_parts() const { return false; }
+
+  /// Allocates the slots, filled with their initial values. `held`: the parts of the flat range whose slots
+  /// this rank holds, ascending; empty: all of it. update() then gets ranges inside one part. Throws
+  /// Error(config) if the rule does not work on the device, or not on parts.
+  void create_slots(Device& device, const VariableStore& variables, std::vector<Range> held = {});
   /// Sets the slots to their initial values.
   void reset_slots();
-  /// The whole slot on the device, flat like VariableStore::trainable_values().
+  /// The whole slot on the device, flat like VariableStore::trainable_values(); where only parts are held,
+  /// one after the other.
   float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
+  /// Where the slot of flat element `first` is in slot(): that part is held here.
+  std::int64_t place_in_slot(std::int64_t first) const {
+    return held_.empty() ? first : place_in_parts(first);
+  }
+  /// The parts that are held; empty: all of the flat range.
+  std::span<const Range> held() const { return held_; }
+  std::size_t slot_bytes() const;
   /// Marks the host's copy, where there is one, as outdated: the slots changed on the device.
   void device_changed() { host_is_old_ = device_ != nullptr && !device_->is_host(); }
-  /// The part of a slot that belongs to a variable, in host memory, with the device's current values.
-  /// to_device() copies changes back.
+  /// The part of a slot that belongs to a variable, which must be held whole, in host memory, with the
+  /// device's current values. to_device() copies changes back.
   Tensor slot_tensor(std::size_t index, const Variable& variable) const;
   void to_device();
 
@@ -112,12 +125,16 @@ class Optimizer {
   std::int64_t step() const { return step_; }
 
  private:
+  std::int64_t place_in_parts(std::int64_t first) const;
+
   std::deque<ScheduledNumber> numbers_;
   const ScheduledNumber& learning_rate_;
   std::string rate_text_;
   bool lazy_;
   std::int64_t step_ = 0;
   Device* device_ = nullptr;
+  std::vector<Range> held_;           ///< empty: all
+  std::vector<std::int64_t> places_;  ///< of each held part in the slots
   std::vector<Buffer> slots_;
   std::vector<Buffer> mirrors_;  ///< pinned host copies; empty on the CPU
   mutable bool host_is_old_ = false;

@@ -4,7 +4,9 @@
 // What an update of the variables works on, after the gradients of the global batch are summed.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "core/device.h"
 #include "core/sparse_rows.h"
@@ -22,6 +24,15 @@ struct UpdateContext {
   Device& device;
   ThreadPool& pool;
   std::span<Lane> lanes;  ///< one per thread, each with its stream
+};
+
+/// The dense gradients are summed in parts, of which each rank has one (docs/sharding.md): `of_rank` has
+/// flat ranges, ascending. `allgather(mine, bytes, all)` gives every rank the bytes of all ranks, in rank
+/// order; all ranks call it. Host memory only.
+struct GradientParts {
+  int rank = 0;
+  std::vector<std::vector<Range>> of_rank;
+  std::function<void(const void* mine, std::size_t bytes, void* all)> allgather;
 };
 
 /// The summed gradients of sparse tables, by Variable::sparse_index.

@@ -14,7 +14,8 @@
 namespace lockstep {
 
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
-                                            bool on_device, const MovingAverage* average) {
+                                            bool on_device, const MovingAverage* average,
+                                            ShardedSlots* sharded) {
   std::vector<CheckpointTensor> tensors;
   const auto there = [](float* values, const Variable& variable) {
     return Tensor(values, DType::f32, variable.shape);
@@ -30,11 +31,12 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
   if (optimizer != nullptr)
     for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
       for (const Variable& variable : variables.variables())
-        if (variable.trainable)
+        if (variable.trainable && (sharded == nullptr || variable.sparse_index >= 0))
           tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
                              on_device ? there(optimizer->slot(slot) + variable.offset, variable)
                                        : optimizer->slot_tensor(slot, variable),
                              on_device});
+  if (sharded != nullptr) std::ranges::move(sharded->tensors(), std::back_inserter(tensors));
   if (average != nullptr)
     for (const Variable& variable : variables.variables())
       if (average->has(variable))
@@ -182,7 +184,8 @@ void read_averages(const CheckpointFile& file, const VariableStore& variables, c
 
 void broadcast(Communicator& world, std::span<const CheckpointTensor> tensors) {
   for (const CheckpointTensor& tensor : tensors)
-    world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
+    if (!tensor.pieces)
+      world.broadcast(tensor.tensor.raw(), tensor.tensor.size_bytes(), 0, "restored variables");
 }
 
 void mark_restored(VariableStore& variables) {
@@ -204,27 +207,35 @@ void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> t
 }  // namespace
 
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   Optimizer* optimizer, MovingAverage* average,
-                   std::span<const CheckpointTensor> hook_state) {
-  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer);
+                   Optimizer* optimizer, MovingAverage* average, std::span<const CheckpointTensor> hook_state,
+                   ShardedSlots* sharded) {
+  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer, false, nullptr, sharded);
+  std::optional<CheckpointFile> opened;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        const CheckpointFile file(found.path);
+        const CheckpointFile& file = opened.emplace(found.path);
         std::vector<CheckpointTensor> there = tensors;
         const std::size_t fresh =
             std::erase_if(there, [&](const auto& tensor) { return was_frozen(file, tensor.path); });
         if (fresh > 0)
           log_info("{} slots of variables that were frozen begin at their initial values", fresh);
         require_fit(file, there);
-        for (const CheckpointTensor& wanted : there) file.read_into(wanted.path, wanted.tensor);
+        for (const CheckpointTensor& wanted : there)
+          if (!wanted.pieces) file.read_into(wanted.path, wanted.tensor);
         read_hook_state(file, hook_state);
         if (average != nullptr) read_averages(file, variables, *average);
       },
       "reading the checkpoint");
   broadcast(world, tensors);
   broadcast(world, hook_state);
+  if (sharded != nullptr)
+    sharded->restore([&](const std::string& path, const Tensor& to) {
+      if (!opened->has(path)) return false;  // the variable was frozen
+      opened->read_into(path, to);
+      return true;
+    });
   if (average != nullptr)
     for (const Variable& variable : variables.variables())
       if (average->has(variable)) {

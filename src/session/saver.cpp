@@ -25,7 +25,7 @@ void Saver::prepare(const CheckpointHeader& header, std::span<const CheckpointTe
   store_->require_room(bytes);
   constexpr double kGuessedBytesPerSecond = 100e6;  // of a busy parallel file system
   longest_save_seconds_ = static_cast<double>(bytes) / kGuessedBytesPerSecond;
-  if (!options_.background) return;
+  if (!background()) return;
   writer_ = std::make_unique<CheckpointWriter>(store_, tensors, ways);
   writer_->set_before_write(before_write_);
 }
@@ -34,12 +34,15 @@ bool Saver::busy() const { return writer_ && writer_->busy(); }
 
 bool Saver::save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
   if (busy()) return false;
-  if (is_chief_) begin(header, tensors);
+  if (sharded_ != nullptr)
+    sharded_->stream([&] { begin(header, tensors); });
+  else if (is_chief_)
+    begin(header, tensors);
   return true;
 }
 
 void Saver::begin(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
-  LOCKSTEP_CHECK(writer_ || !options_.background, "save() before prepare()");
+  LOCKSTEP_CHECK(writer_ || !background(), "save() before prepare()");
   collect();
   if (writer_) {
     writer_->start(header, tensors);
@@ -120,12 +123,18 @@ void Saver::finish(Communicator& world, const CheckpointHeader& header,
                    std::span<const CheckpointTensor> tensors, double sync_seconds) {
   wait_together(world, sync_seconds);
   collect();
-  agree(
-      world,
-      [&] {
-        if (is_chief_ && durable_step_ != header.global_step) begin(header, tensors);
-      },
-      "beginning the last checkpoint");
+  if (sharded_ != nullptr) {
+    bool due = durable_step_ != header.global_step;
+    world.broadcast(&due, sizeof due, 0, "is the last checkpoint due");
+    if (due) sharded_->stream([&] { begin(header, tensors); });
+  } else {
+    agree(
+        world,
+        [&] {
+          if (is_chief_ && durable_step_ != header.global_step) begin(header, tensors);
+        },
+        "beginning the last checkpoint");
+  }
   wait_together(world, sync_seconds);
   agree(
       world,

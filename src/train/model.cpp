@@ -80,8 +80,9 @@ ModelMemory model_memory(const VariableStore& variables, const ModelStorage& sto
     const double bytes = sizeof(float) * static_cast<double>(variable.shape.num_elements());
     memory.values += bytes;
     if (!storage.updates || !variable.trainable) continue;
-    if (variable.sparse_index < 0) memory.gradients += bytes;
-    memory.slots += storage.slots * bytes;
+    const bool is_dense = variable.sparse_index < 0;
+    if (is_dense) memory.gradients += bytes;
+    memory.slots += storage.slots * (is_dense ? bytes / storage.slot_ranks : bytes);
   }
   return memory;
 }

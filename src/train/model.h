@@ -59,6 +59,7 @@ struct ModelStorage {
   std::function<bool(std::string_view)> takes_rows = {};
   bool updates = false;  ///< variables are updated: there are gradients and an optimizer's slots
   int slots = 0;         ///< of the optimizer
+  int slot_ranks = 1;    ///< over which the slots of dense variables are distributed
   /// The memory of `device` that this rank may use; 0: not known.
   double memory_bytes = 0;
 };

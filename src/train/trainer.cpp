@@ -24,6 +24,12 @@ GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorC
   };
   return options;
 }
+
+std::vector<Range> buckets_of(const VariableStore& variables, const TrainerOptions& options) {
+  if (options.reducer.ownership) return options.reducer.ownership->buckets();
+  return make_buckets(variables.dense_elements(), variables.cut_points(), options.bucket_first_bytes,
+                      options.bucket_bytes);
+}
 }  // namespace
 
 Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator& control,
@@ -33,13 +39,14 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       control_(control),
       plan_(plan),
       optimizer_(optimizer),
+      ownership_(gradients.size() > 1 ? options.reducer.ownership : nullptr),
+      own_(ownership_ ? ownership_->parts(gradients.rank())
+                      : std::vector<Range>{{0, context.variables.dense_elements()}}),
       executor_(context, true, plan.distinct_shard_sizes()),
       source_(dataset, plan, context.pool.size(), executor_.num_slots()),
       fed_(source_),
       reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
-               make_buckets(context.variables.dense_elements(), context.variables.cut_points(),
-                            options.bucket_first_bytes, options.bucket_bytes),
-               on_device(options.reducer, context)),
+               buckets_of(context.variables, options), on_device(options.reducer, context)),
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
       parts_(report_.names().size()),
@@ -56,7 +63,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
   if (options.clip.clips() || options.clip.measures())
     clip_ = std::make_unique<GradientClip>(
         options.clip,
-        UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
+        UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes},
+        ownership_ ? gradient_parts(*ownership_, control_) : GradientParts{});
   if (options.average)
     average_ = std::make_unique<MovingAverage>(
         *options.average,
@@ -182,8 +190,14 @@ void Trainer::set_loss_scale(double scale) {
   executor_.set_loss_scale(scale);
 }
 
-/// Divides the summed gradients by the loss scale. Returns whether all are finite, the same on all ranks, as
-/// the sums are.
+void Trainer::for_own_parts(int thread, FunctionRef<void(Range)> then) const {
+  for (const Range& own : own_) {
+    const Range share = part_of(own.size(), thread, context_.pool.size(), 1024);
+    if (share.size() > 0) then({own.first + share.first, own.first + share.last});
+  }
+}
+
+/// Divides the summed gradients by the loss scale. Returns whether all are finite, the same on all ranks.
 bool Trainer::unscale() {
   if (not_finite_.size_bytes() == 0) return true;
   const Traced traced("update", "taking off the loss scale");
@@ -194,8 +208,9 @@ bool Trainer::unscale() {
     const Lane& lane = context_.lanes[static_cast<std::size_t>(t)];
     std::int32_t* const flag = &flags[static_cast<std::size_t>(t)];
     const UpdateKernels& kernels = context_.kernels.update;
-    const Range part = part_of(context_.variables.dense_elements(), t, context_.pool.size(), 1024);
-    if (part.size() > 0) kernels.unscale(lane, part.size(), factor, reducer_.result() + part.first, flag);
+    for_own_parts(t, [&](Range part) {
+      kernels.unscale(lane, part.size(), factor, reducer_.result() + part.first, flag);
+    });
     for (const VariableId id : context_.variables.sparse()) {
       const Variable& table = context_.variables[id];
       const SparseRows& rows = sparse_->total(table.sparse_index);
@@ -209,10 +224,20 @@ bool Trainer::unscale() {
     const RecordedCall waiting("the GPU's gradients, for the loss scale", 0);
     context_.device.synchronize(context_.lanes.front().stream);
   }
-  return std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; });
+  return agreed(std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; }));
 }
 
-/// The part of a thread: each piece of the variables, and while it is in the cache its average.
+/// Whether all ranks have finite parts. All ranks have the same sums where they do not share the update.
+bool Trainer::agreed(bool finite) {
+  if (!ownership_) return finite;
+  const char mine = finite ? 1 : 0;
+  finite_.resize(static_cast<std::size_t>(ownership_->ranks()));
+  control_.allgather(&mine, sizeof mine, finite_.data(), "are the gradients finite");
+  return std::ranges::all_of(finite_, [](char rank) { return rank != 0; });
+}
+
+/// The part of a thread: each piece of the variables, and while it is in the cache its average. Where ranks
+/// share the update, `weight` is none: the average needs the variables of all.
 void Trainer::update_part(int thread, std::optional<float> weight) {
   const Traced traced("update", optimizer_.kind());
   const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
@@ -228,7 +253,7 @@ void Trainer::update_part(int thread, std::optional<float> weight) {
   if (clips)
     clip_->clip_dense(thread, reducer_.result(), move);
   else
-    move(part_of(context_.variables.dense_elements(), thread, context_.pool.size(), 1024));
+    for_own_parts(thread, move);
   for (const VariableId id : context_.variables.sparse()) {
     const Variable& table = context_.variables[id];
     const Range rows = part_of(table.shape[0], thread, context_.pool.size());
@@ -257,6 +282,11 @@ void Trainer::measure_for_update() {
   if (matrices_) matrices_->run();
 }
 
+void Trainer::update_average(int thread, float weight) {
+  const Range part = part_of(context_.variables.trainable_elements(), thread, context_.pool.size(), 1024);
+  average_->update(context_.lanes[static_cast<std::size_t>(thread)], part, weight);
+}
+
 void Trainer::apply(bool update) {
   const Lane& lane = context_.lanes.front();
   const std::optional<float> weight = average_ ? average_->rule().weight(step_ + 1) : std::nullopt;
@@ -268,7 +298,12 @@ void Trainer::apply(bool update) {
   if (update) {
     optimizer_.begin_step(step_);
     if (optimizer_.measures()) measure_for_update();
-    context_.pool.run([&](int t) { update_part(t, weight); });
+    context_.pool.run([&](int t) { update_part(t, ownership_ ? std::nullopt : weight); });
+    if (ownership_) {
+      const Traced traced("waiting", "for variables");
+      reducer_.gather(context_.variables.trainable_address(), "variables of the step");
+      if (weight) context_.pool.run([&](int t) { update_average(t, *weight); });
+    }
   } else {
     context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
     // Without a step of the variables: the average still approaches them.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "comm/gradient_reducer.h"
+#include "core/function_ref.h"
 #include "data/step_plan.h"
 #include "optim/gradient_clip.h"
 #include "optim/moving_average.h"
@@ -21,6 +22,7 @@
 #include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
 #include "train/step_metrics.h"
+#include "train/update_parts.h"
 #include "train/variable_fingerprint.h"
 
 namespace lockstep {
@@ -39,6 +41,7 @@ struct StepResult {
 };
 
 struct TrainerOptions {
+  /// With an ownership (share_update()) ranks share the update, and the optimizer holds held_parts().
   GradientReducerOptions reducer;
   std::vector<RegularizationRule> regularization;
   ClipRule clip;
@@ -100,13 +103,16 @@ class Trainer {
   /// The calls of a step, after fusion.
   const Graph::Calls& calls() const { return executor_.calls(); }
   /// The gradient summed over the global batch: dense_elements() values, flat as in the variable store.
-  /// Before clipping, which apply() does. Valid from compute() to the next compute().
+  /// Before clipping, which apply() does. Valid from compute() to the next compute(). Where ranks share the
+  /// update: of this rank's parts only.
   const float* summed_gradients() { return reducer_.result(); }
   /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
+  /// Ranks share the update: each has the sums of its parts.
+  bool shares_update() const { return ownership_ != nullptr; }
   std::size_t gradient_bytes() const {
     return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0) +
            (clip_ ? clip_->memory_bytes() : 0);
@@ -128,7 +134,11 @@ class Trainer {
   void run_passes(const Batch& batch);
   void update_part(int thread, std::optional<float> weight);
   void measure_for_update();
+  void update_average(int thread, float weight);
+  /// Calls then(range) for the thread's share of each range in own_.
+  void for_own_parts(int thread, FunctionRef<void(Range)> then) const;
   bool unscale();
+  bool agreed(bool finite);
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
   std::optional<ClipTotals> clip_totals();
   void declare_metrics();
@@ -137,6 +147,8 @@ class Trainer {
   Communicator& control_;
   const StepPlan& plan_;
   Optimizer& optimizer_;
+  const std::shared_ptr<const Ownership> ownership_;  ///< null: every rank updates all variables
+  std::vector<Range> own_;                            ///< dense elements that this rank updates, ascending
   Executor executor_;
   DatasetBatchSource source_;
   FedBatchSource fed_;
@@ -154,6 +166,7 @@ class Trainer {
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   std::unique_ptr<MatrixSharing> matrices_;  ///< null: the rule needs no whole matrices
   std::unique_ptr<MovingAverage> average_;   ///< null: none
+  std::vector<char> finite_;                 ///< per rank, where ranks share the update
   Buffer held_;                              ///< running statistics before the step, on the device
   StepMetrics metrics_;
   struct {

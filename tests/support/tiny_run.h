@@ -23,6 +23,9 @@ struct TinyRunOptions {
   std::int64_t samples = 60, batch_size = 16;
   int shards = 4, threads = 1, classes = 3;
   bool overlap = false, dense_labels = false;
+  bool shard = false;  ///< ranks share the update
+  bool scales_loss = false;
+  std::optional<AverageRule> average = {};
   ClipRule clip = {};
   std::int64_t ids = 0;  ///< features are whole numbers below this; 0: any numbers
   Device* device = &cpu_device();
@@ -80,12 +83,21 @@ class TinyRun {
     variables_.commit(device_);
     heads_.prepare(graph_, device_);
     variables_.initialize(4);
-    optimizer_->create_slots(device_, variables_);
     TrainerOptions trainer;
-    trainer.reducer.overlap = options.overlap;
-    trainer.clip = options.clip;
     trainer.bucket_first_bytes = 1 << 10;
     trainer.bucket_bytes = 1 << 12;
+    std::vector<Range> held;
+    if (options.shard) {
+      ownership_ = share_update(variables_, world.size(), options.shards, trainer.bucket_first_bytes,
+                                trainer.bucket_bytes);
+      held = held_parts(*ownership_, variables_, world.rank());
+    }
+    optimizer_->create_slots(device_, variables_, held);
+    trainer.reducer.ownership = ownership_;
+    trainer.scales_loss = options.scales_loss;
+    trainer.average = options.average;
+    trainer.reducer.overlap = options.overlap;
+    trainer.clip = options.clip;
     shards_ = options.shards;
     trainer_ =
         std::make_unique<Trainer>(context(), *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
@@ -101,6 +113,7 @@ class TinyRun {
   VariableStore& variables() { return variables_; }
   Optimizer& optimizer() { return *optimizer_; }
   const StepPlan& plan() const { return plan_; }
+  const Ownership* ownership() const { return ownership_.get(); }
 
  private:
   Dataset dataset_;
@@ -114,6 +127,7 @@ class TinyRun {
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, sync_, control_;
   int shards_ = 0;
+  std::shared_ptr<const Ownership> ownership_;
   std::unique_ptr<Trainer> trainer_;
 };
 

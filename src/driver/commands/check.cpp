@@ -121,6 +121,7 @@ struct Sizes {
   const std::optional<AverageOptions>& average;
   std::int64_t rounds;
   bool on_device;
+  bool shard;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -156,6 +157,8 @@ double print_variables(const Sizes& sizes) {
   fmt::print("variables         {:.2f} MB, gradients {:.2f} MB or more, {} slots {:.2f} MB\n",
              parameters * kMegabytes, sizes.dense_bytes() * kMegabytes, slots,
              parameters * kMegabytes * static_cast<double>(slots));
+  if (sizes.shard && slots > 0)
+    fmt::print("sharded           the update: of R ranks, each holds 1/R of the slots of dense variables\n");
   fmt::print("update            {}\n", sizes.optimizer.describe());
   if (sizes.average)
     fmt::print("moving average    {:.2f} MB: {}\n", parameters * kMegabytes,
@@ -238,6 +241,7 @@ int run_command(const CheckArguments& arguments) {
   check_names(config, known);
   if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
   const auto optimizer = config.optimizer.make();
+  check_shard(config, *optimizer, device.is_gpu(), false);
   check_room(config, run_dir, *model.variables, *optimizer, device.device);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
   const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
@@ -266,7 +270,8 @@ int run_command(const CheckArguments& arguments) {
                     calls,
                     config.average,
                     config.train.accumulate,
-                    config.general.device != "cpu"};
+                    config.general.device != "cpu",
+                    config.optimizer.shards()};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

@@ -32,7 +32,7 @@ int run_job(CommEnvironment& environment, const Config& config, TrainingStart st
   if (const auto code = job.interrupted_at_start()) return *code;
   const bool resumed = start.found.exists();
   RunContext context(environment, config, resumed ? std::optional(start.found.header.shards) : std::nullopt,
-                     {.train = true, .eval = true, .updates = true});
+                     {.train = true, .eval = true, .updates = true, .ranks = environment.world().size()});
   if (const auto code = job.interrupted_at_start()) return *code;
   check_data_of_run(context, job, changes, start.found, accept_changes);
   start.status = job.status();

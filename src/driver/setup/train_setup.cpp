@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-ModelStorage model_storage(const Config& config, bool updates, double memory_bytes) {
+ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes) {
   const std::shared_ptr<const Optimizer> optimizer = config.optimizer.make();
   // A lazy optimizer must know which rows a step touches, however many they are.
   const bool lazy = optimizer->lazy();
@@ -18,6 +18,7 @@ ModelStorage model_storage(const Config& config, bool updates, double memory_byt
           .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
           .updates = updates,
           .slots = static_cast<int>(optimizer->slot_names().size()),
+          .slot_ranks = config.optimizer.shards() ? ranks : 1,
           .memory_bytes = memory_bytes};
 }
 

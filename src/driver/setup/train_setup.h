@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
-ModelStorage model_storage(const Config& config, bool updates, double memory_bytes);
+ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
 /// The plan of training.
 StepPlanSpec step_plan_spec(const RunContext& context);
 TrainerOptions trainer_options(RunContext& context);

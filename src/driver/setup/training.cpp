@@ -44,13 +44,29 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
     }
     if (found.exists())
       restore_state(context.world(), found, variables, training.optimizer.get(), training.trainer->average(),
-                    hooks.state(found.deferred));
+                    hooks.state(found.deferred), training.sharded.get());
     else if (config.warm_start)
       warm_start(context.world(), *config.warm_start, variables);
   });
   training.trainer->set_position(found.exists() ? found.header.global_step : 0,
                                  {found.header.epoch, found.header.samples_consumed});
   return found.exists() ? found.header.global_step : -1;
+}
+
+/// With optimizer.shard and several ranks, each rank gets the slots of the part that it updates.
+void create_slots(RunContext& context, Training& training, TrainerOptions& options) {
+  const VariableStore& variables = *context.model().variables;
+  Communicator& control = context.control();
+  std::vector<Range> held;
+  if (context.config().optimizer.shards() && control.size() > 1) {
+    options.reducer.ownership = share_update(variables, control.size(), context.shards(),
+                                             options.bucket_first_bytes, options.bucket_bytes);
+    held = held_parts(*options.reducer.ownership, variables, control.rank());
+    training.sharded =
+        std::make_unique<ShardedSlots>(control, *training.optimizer, variables, *options.reducer.ownership);
+    training.saver.set_sharded(training.sharded.get());
+  }
+  training.optimizer->create_slots(context.device().device, variables, std::move(held));
 }
 
 std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& training,
@@ -110,12 +126,14 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   training->saver.set_before_write(training->reports.syncer());
   const RunNames names = run_names(config, context.model(), context.eval_data());
   shared([&] { check_names(config, names); });
-  training->optimizer->create_slots(context.device().device, *context.model().variables);
+  shared(
+      [&] { check_shard(config, *training->optimizer, context.device().is_gpu(), !start.record.empty()); });
+  TrainerOptions options = trainer_options(context);
+  create_slots(context, *training, options);
   training->schedules =
       std::make_unique<RunSchedules>(*training->optimizer, *context.model().graph, config.average);
   check_schedules(config, *training->schedules, names);
   begin_schedules(config, training->plan, *training->schedules, context.is_chief());
-  TrainerOptions options = trainer_options(context);
   options.schedules = training->schedules.get();
   if (config.average) options.average = config.average->resolved(training->plan.steps_per_epoch());
   training->trainer =

@@ -38,6 +38,7 @@ struct Training {
   std::unique_ptr<Optimizer> optimizer;
   Saver saver;
   RunReports reports;
+  std::unique_ptr<ShardedSlots> sharded = {};  ///< null: each rank has all slots
   std::unique_ptr<RunSchedules> schedules = {};
   std::unique_ptr<Trainer> trainer = {};
   std::unique_ptr<Evaluation> evaluation = {};  ///< null: there is no evaluation set

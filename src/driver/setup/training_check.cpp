@@ -69,7 +69,7 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
                    "section data has no evaluation set: add `eval:` with its options");
   const Dataset& first = all.train ? *all.train : *all.eval;
   all.model = make_model(config.model, first.feature_shape(),
-                         model_storage(config, needs.updates, memory_bytes), device);
+                         model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
   if (all.train) check_labels(all.model, *all.train);
   if (all.eval) check_labels(all.model, *all.eval);
   if (all.train && all.eval && !(all.train->feature_shape() == all.eval->feature_shape()))
@@ -115,6 +115,24 @@ void check_schedules(const Config& config, const RunSchedules& schedules, const 
                   fmt::format("{} needs evaluations, and there is one at the end only", option),
                   number->where(), "Set eval.every_epochs or eval.every_steps.");
   }
+}
+
+void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, bool records) {
+  if (!config.optimizer.shards()) return;
+  constexpr const char* kWithout = "Set optimizer.shard=false: the results are the same.";
+  const Params& section = config.optimizer.section;
+  if (on_gpu)
+    throw section.error("shard", "variables and slots on a GPU are not distributed over ranks", kWithout);
+  if (config.comm.fast_reduction)
+    throw section.error("shard", "the sum of comm.reduction: fast has no parts",
+                        "Set comm.reduction=tree, or optimizer.shard=false.");
+  if (!optimizer.updates_parts())
+    throw section.error("shard",
+                        fmt::format("the optimizer {} needs whole variables on each rank", optimizer.kind()),
+                        "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
+  if (records)
+    throw section.error("shard", "a step cannot be recorded where each rank has a part of the gradients",
+                        kWithout);
 }
 
 void check_run_directory(const std::string& run_dir) {

@@ -19,6 +19,7 @@ namespace lockstep {
 struct RunNeeds {
   bool train = false, eval = false;  ///< data sets
   bool updates = false;              ///< the variables are updated: gradients and slots take memory
+  int ranks = 1;                     ///< that share the slots with optimizer.shard
 };
 
 /// The data sets of a run and the model for them.
@@ -40,6 +41,10 @@ void check_names(const Config& config, const RunNames& names);
 
 /// The metrics that schedules follow. Throws Error(config) with position.
 void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names);
+
+/// What optimizer.shard does not go with: a GPU, comm.reduction: fast, a rule that needs whole variables, the
+/// record of a step. Throws Error(config) with position.
+void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, bool records);
 
 /// The folder, or the one above it that exists, may be written. Throws Error(config).
 void check_run_directory(const std::string& run_dir);
