@@ -52,6 +52,11 @@ constexpr std::string_view kShard =
 constexpr std::string_view kBeside =
     "It stands beside the name of the rule: optimizer: {adam: {learning_rate: 0.001}, shard: true}.";
 
+constexpr std::string_view kFloat32 =
+    "Remove it: gradients travel as float32, so that their sum has the same bits on any number of ranks. "
+    "16-bit "
+    "activations are precision.compute.";
+
 // clang-format off: one per line
 constexpr Synonym kTable[] = {
     {"key of section optimizer", "zerostage", "shard", kShard},
@@ -68,6 +73,14 @@ constexpr Synonym kTable[] = {
     {"key of ", "shardedddp", "", kShard},
     {"key of ", "fsdp", "", kShard},
     {"key of optimizer", "shard", "", kBeside},
+    {"key of section comm", "compress", "", kFloat32},
+    {"key of section comm", "compression", "", kFloat32},
+    {"key of section comm", "gradientcompression", "", kFloat32},
+    {"key of section comm", "commhook", "", kFloat32},
+    {"key of ", "fp16compresshook", "", kFloat32},
+    {"key of ", "bf16compresshook", "", kFloat32},
+    {"key of ", "fp16allreduce", "", kFloat32},
+    {"key of ", "powersgd", "", kFloat32},
     {"key of optimizer", "zero", "", kShard},
     {"key of optimizer", "lr", "learning_rate"},
     {"key of optimizer", "rate", "learning_rate"},

@@ -150,6 +150,13 @@ TEST_F(StepAllocation, NoAllocationWithOwnKernels) {
     }
 }
 
+TEST_F(StepAllocation, NoAllocationWithASharedUpdate) {
+  TinyRunOptions options{.layers = kOwnKernels, .features = {6, 6, 3}, .overlap = true, .shard = true};
+  options.clip = {.by = ClipRule::By::global_norm, .limit = 0.01};
+  options.average = AverageRule{.decay = 0.9F};
+  EXPECT_EQ(counted_steps(options).own, 0) << first_own();
+}
+
 TEST_F(StepAllocation, ConvolutionsAllocateOnlyInOneDnn) {
   for (const bool dense_labels : {false, true})
     for (const int threads : {1, 2}) {
