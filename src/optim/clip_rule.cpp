@@ -30,6 +30,11 @@ constexpr ParamSpec kTable[] = {
     {"record_norm", boolean, "false", "",
      "Record the norm of all gradients before clipping as gradient_norm. It is always recorded where "
      "norms are limited."},
+    {"noise_scale", boolean, "false", "",
+     "Record the gradient noise scale, the batch size above which a larger batch saves few steps, from the "
+     "norms of the microshards' gradients."},
+    {"noise_scale_decay", real, "0.99", "[0, 1)",
+     "Decay per step of the two moving averages whose ratio the noise scale is."},
 };
 
 constexpr std::pair<std::string_view, ClipRule::By> kWays[] = {
@@ -61,6 +66,8 @@ std::span<const ParamSpec> clip_table() { return kTable; }
 ClipRule clip_rule(const Params& section) {
   ClipRule rule;
   rule.record_norm = section.boolean("record_norm");
+  rule.noise_scale = section.boolean("noise_scale");
+  rule.noise_decay = section.real("noise_scale_decay");
   std::string_view first;
   for (const auto& [name, by] : kWays) {
     if (!section.has(name)) continue;

@@ -16,10 +16,14 @@ struct ClipRule {
   double limit = 0;         ///< of a norm
   float low = 0, high = 0;  ///< of values: low <= 0 <= high
   bool record_norm = false;
+  bool watch = false;        ///< the norm is needed in each step, to see whether gradients are finite
+  bool noise_scale = false;  ///< train/noise_scale.h
+  double noise_decay = 0.99;
 
   bool clips() const { return by != By::nothing; }
   bool clips_norm() const { return clips() && by != By::value; }
-  bool measures() const { return clips_norm() || record_norm; }
+  bool measures() const { return clips_norm() || record_norm || watch; }
+  bool records() const { return clips_norm() || record_norm; }
 };
 
 /// Options of the section `gradients`.

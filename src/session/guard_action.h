@@ -8,12 +8,13 @@
 
 namespace lockstep {
 
-enum class GuardAction { error, stop, skip, warn };
+enum class GuardAction { error, stop, skip, rollback, warn };
 
 /// By the names that a configuration uses; any other name means `error`.
 constexpr GuardAction guard_action(std::string_view name) {
   if (name == "stop") return GuardAction::stop;
   if (name == "skip") return GuardAction::skip;
+  if (name == "rollback") return GuardAction::rollback;
   if (name == "warn") return GuardAction::warn;
   return GuardAction::error;
 }

@@ -33,7 +33,8 @@ struct RunNames;
 
 enum class HookScope { all_ranks, chief_only };
 /// What happens to the gradients of a step. `skip`: the variables keep their values, and the step counts.
-enum class Verdict { update, skip };
+/// `rollback`: the run goes back to the last checkpoint, and on after the samples of this step.
+enum class Verdict { update, skip, rollback };
 
 class Hook {
  public:
@@ -53,7 +54,8 @@ class Hook {
   virtual void begin(HookContext&) {}
   virtual void after_create_session(HookContext&) {}
   virtual void before_run(HookContext&) {}
-  /// Must decide alike on all ranks; `result` is the same on all. One hook that skips is enough.
+  /// Must decide alike on all ranks; `result` is the same on all. If hooks
+  /// differ, the later word in Verdict counts.
   virtual Verdict before_update(HookContext&, const StepResult&) { return Verdict::update; }
   virtual void after_run(HookContext&, const StepResult&) {}
   virtual void end(HookContext&) {}

@@ -22,6 +22,11 @@ void HookContext::defer(const Hook& hook, const InterruptionRequest& interruptio
   stop_.interrupt(interruption, global_step());
 }
 
+void HookContext::keep_setbacks(const Hook& hook, bool may_roll_back) {
+  may_roll_back_ = may_roll_back_ || may_roll_back;
+  if (!std::exchange(keeps_setbacks_, true)) declare_state(hook, "setbacks", setbacks_.state());
+}
+
 void HookContext::keep_errors(const Hook& hook, FunctionRef<void()> body) {
   try {
     body();

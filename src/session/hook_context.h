@@ -16,6 +16,7 @@
 #include "session/rank_values.h"
 #include "session/save_request.h"
 #include "session/session_parts.h"
+#include "session/setbacks.h"
 #include "session/stop_control.h"
 #include "session/transient_error.h"
 
@@ -49,6 +50,19 @@ class HookContext {
   bool ending() const { return ending_; }
   /// How often the session has been created again after a TransientError.
   int recoveries() const { return recoveries_; }
+  /// In after_create_session: the run has gone back to a checkpoint, and goes on after the samples of a step
+  /// that is not repeated.
+  bool rolled_back() const { return rolled_back_; }
+  /// How often that happened in this session.
+  int rollbacks() const { return rollbacks_; }
+  /// The session is created again.
+  bool begins_again() const { return recoveries_ > 0 || rollbacks_ > 0; }
+  /// Steps without an update, in a row, and their limit.
+  Setbacks& setbacks() { return setbacks_; }
+  /// In begin: the hook may say skip or rollback. The first such hook keeps the counts in checkpoints.
+  void keep_setbacks(const Hook& hook, bool may_roll_back);
+  /// A hook may say rollback: checkpoints are written at their steps, never later.
+  bool may_roll_back() const { return may_roll_back_; }
   /// The step of the checkpoint that the present attempt began with; -1: none.
   std::int64_t restored_step() const { return restored_step_; }
   /// For messages on the chief: "the checkpoint of step 120 is intact", or that there is none. It is the
@@ -120,7 +134,9 @@ class HookContext {
   HookState state_;
   StepResult last_step_;
   const Hook* feeding_ = nullptr;
-  int recoveries_ = 0;
+  Setbacks setbacks_;
+  bool keeps_setbacks_ = false, rolled_back_ = false, may_roll_back_ = false;
+  int recoveries_ = 0, rollbacks_ = 0;
   std::int64_t restored_step_ = -1, saved_step_ = -1;
   bool ending_ = false, ran_deferred_ = false;
 };

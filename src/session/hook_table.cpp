@@ -45,9 +45,10 @@ constexpr ParamSpec kWithoutProgress[] = {
 constexpr ParamSpec kLossSpike[] = {
     {"factor", real, "3", "(1, 1e6]", "A loss above factor times the median is a spike."},
     {"window", integer, "100", "[3, 1000000] steps", "How many losses the median is computed from."},
-    {"action", string, "warn", "error|stop|skip|warn",
-     "error: end with exit code 1. stop: save and end. skip: skip the update of this step. warn: log a "
-     "warning."},
+    {"action", string, "warn", "error|stop|skip|rollback|warn",
+     "error: end with exit code 1. stop: save and end. skip: skip the update of this step. rollback: go back "
+     "to "
+     "the last checkpoint, and on after the samples of this step. warn: log a warning."},
 };
 constexpr ParamSpec kLogging[] = {
     {"tensors", strings, "[loss]", "",

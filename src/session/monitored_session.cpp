@@ -39,7 +39,9 @@ MonitoredSession::MonitoredSession(const SessionParts& parts, Options options, R
       restore_(std::move(restore)),
       context_(parts, options_.run_dir, coordinator_),
       hooks_(parts.control, context_.stop_, context_.deferred_),
-      coordinator_(options_.stop_grace_seconds) {}
+      coordinator_(options_.stop_grace_seconds) {
+  context_.setbacks_.set_limit(options_.max_setbacks);
+}
 
 MonitoredSession::~MonitoredSession() = default;
 
@@ -57,12 +59,13 @@ void MonitoredSession::start() {
   create();
 }
 
-void MonitoredSession::create() {
+void MonitoredSession::create(std::optional<Cursor> go_on) {
   const SessionParts& parts = context_.parts();
   set_long_phase("restoring");
+  const Setbacks setbacks = context_.setbacks_;
   context_.state_.reset();
   context_.last_step_ = {};
-  if (context_.recoveries_ > 0) {  // hooks start theirs again
+  if (context_.begins_again()) {  // hooks start theirs again
     agree_shared(parts.control, "ending services", [&] { coordinator_.join(options_.stop_grace_seconds); });
     coordinator_.clear_stop();
   }
@@ -72,6 +75,10 @@ void MonitoredSession::create() {
     parts.variables.to_device();
   }
   check_ready();
+  if (go_on) {
+    context_.setbacks_.went_back(setbacks, global_step());
+    parts.trainer.set_position(global_step(), *go_on);
+  }
   hooks_.call_agreed("after_create_session", [&](Hook& hook) { hook.after_create_session(context_); });
 }
 
@@ -112,12 +119,16 @@ bool MonitoredSession::run_step() {
   }
   context_.save_.receive();
   Verdict verdict = Verdict::update;
-  hooks_.call_in_step("before_update", [&](Hook& hook) {
-    if (hook.before_update(context_, result) == Verdict::skip) verdict = Verdict::skip;
-  });
-  trainer.apply(verdict == Verdict::update);
-  context_.last_step_ = result;
-  hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });
+  hooks_.call_in_step("before_update",
+                      [&](Hook& hook) { verdict = std::max(verdict, hook.before_update(context_, result)); });
+  if (verdict == Verdict::rollback && !should_stop()) {
+    roll_back(result);
+  } else {
+    trainer.apply(verdict == Verdict::update);
+    if (verdict == Verdict::update) context_.setbacks_.updated();
+    context_.last_step_ = result;
+    hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });
+  }
   context_.stop_.follow(agreement, global_step());
   return !should_stop();
 }
@@ -185,6 +196,20 @@ void MonitoredSession::send_values() {
 /// If a rank has kept an error, all ranks throw it.
 void MonitoredSession::throw_error() {
   agree_shared(context_.control(), "hooks", [&] { context_.stop_.rethrow_error(); });
+}
+
+void MonitoredSession::roll_back(const StepResult& result) {
+  ++context_.rollbacks_;
+  context_.rolled_back_ = true;
+  create(result.cursor);
+  context_.rolled_back_ = false;
+  if (context_.is_chief())
+    log_warning("back to {}; training goes on after the samples of step {}, with sample {} of epoch {}",
+                context_.restored_step() < 0
+                    ? std::string("the initial values, as there is no checkpoint yet")
+                    : fmt::format("the checkpoint of step {}", context_.restored_step()),
+                result.step, result.cursor.samples_consumed, result.cursor.epoch + 1);
+  run_deferred();
 }
 
 void MonitoredSession::recover() {

@@ -7,13 +7,16 @@
 //
 // Errors. An error of a hook travels with the exchange of the step and ends the run on all ranks. After a
 // TransientError all ranks go back to the last checkpoint and continue from there, at most max_recoveries
-// times. begin is not called again in a recovery.
+// times. begin is not called again in a recovery. Verdict::rollback does the same, and the run goes on after
+// the samples of the step: the step number goes back, the cursor does not. A checkpoint of this position is
+// written at once, so that a later job continues likewise.
 //
 // All ranks make the same calls in the same order, on one thread each.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/coordinator.h"
@@ -28,6 +31,7 @@ class MonitoredSession {
   struct Options {
     std::string run_dir;
     int max_recoveries = 0;
+    int max_setbacks = 10;             ///< Setbacks
     double recovery_wait_seconds = 1;  ///< before the first recovery; doubled for each further one
     double stop_grace_seconds = 120;   ///< how long services may take to end
     /// Called if nothing was restored, after initialisation and warm start, before the first step: pretrained
@@ -62,7 +66,8 @@ class MonitoredSession {
   HookContext& context() { return context_; }
 
  private:
-  void create();
+  /// `go_on`: the run goes back, and on from there.
+  void create(std::optional<Cursor> go_on = {});
   void check_ready() const;
   void interrupt_start();
   void run_deferred();
@@ -70,6 +75,7 @@ class MonitoredSession {
   void send_values();
   void throw_error();
   void recover();
+  void roll_back(const StepResult& result);
 
   Options options_;
   Restore restore_;

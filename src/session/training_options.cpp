@@ -28,10 +28,17 @@ constexpr ParamSpec kTable[] = {
      "Permute the samples anew in each epoch. The order depends on the seed only."},
     {"drop_remainder", boolean, "false", "",
      "Drop the last batch of an epoch if it is smaller than the others."},
-    {"on_nan", string, "error", "error|stop|skip|warn",
-     "What to do when the loss is NaN or infinite, or the norm of the gradients where they are clipped "
-     "by norm. error: exit code 1; the last checkpoint before it is kept. stop: end normally. skip: omit "
-     "the update of this step. warn: log a warning and continue."},
+    {"on_nan", string, "error", "error|stop|skip|rollback|warn",
+     "What to do when the loss or a gradient is NaN or infinite. error: exit code 1; the last checkpoint "
+     "before it is kept. stop: end normally. skip: omit the update of this step. rollback: go back to the "
+     "last "
+     "checkpoint, and on after the samples of this step. warn: log a warning and continue. With error and "
+     "warn, "
+     "gradients are looked at only where they are clipped by norm."},
+    {"max_setbacks", integer, "10", "[0, 1000000]",
+     "How many steps in a row may be skipped, and how often the run may go back to the same checkpoint. One "
+     "more is an error with exit code 1.",
+     Change::free},
     {"max_recoveries", integer, "3", "[0, 1000000]",
      "How often one job may go back to the last checkpoint after a transient error.", Change::free},
     {"time_limit", string, "null", "duration or null",
@@ -77,6 +84,7 @@ TrainingOptions training_options(const Params& section) {
   options.shuffle = section.boolean("shuffle");
   options.drop_remainder = section.boolean("drop_remainder");
   options.on_nan = guard_action(section.string("on_nan"));
+  options.max_setbacks = static_cast<int>(section.integer("max_setbacks"));
   options.max_recoveries = static_cast<int>(section.integer("max_recoveries"));
   options.time_limit_seconds = time_limit(section);
   options.time_margin_seconds = section.real("time_margin");

@@ -20,6 +20,7 @@ struct TrainingOptions {
   bool shuffle = true;
   bool drop_remainder = false;
   GuardAction on_nan = GuardAction::error;
+  int max_setbacks = 10;
   int max_recoveries = 3;
   std::optional<double> time_limit_seconds = {};  ///< of one job
   double time_margin_seconds = 10;

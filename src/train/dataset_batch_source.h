@@ -24,6 +24,7 @@ class DatasetBatchSource final : public BatchSource {
 
   /// Time that worker 0 has spent in fetch().
   double seconds() const { return seconds_; }
+  const Dataset& dataset() const { return dataset_; }
 
  private:
   std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);

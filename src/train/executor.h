@@ -59,6 +59,10 @@ class Executor {
   void set_loss_scale(double scale) { loss_.set_scale(scale); }
   /// From the next train() on; null: none. The observer outlives its use.
   void observe(StepObserver* observer);
+  StepObserver* observer() const { return observer_; }
+  /// Before the first train(): what measures each microshard's gradients; it outlives the executor's use.
+  void measure(NoiseScale* noise) { runner_.measure(noise); }
+  std::span<const GradientRange> gradients() const { return gradients_; }
   /// The calls of a step, after fusion.
   const Graph::Calls& calls() const { return calls_; }
   /// Weights have changed: layers repack theirs.

@@ -161,6 +161,7 @@ void MicroshardRunner::backward_local(int number, Task& task) {
   const Traced traced("backward", operation.layer->name().c_str());
   const Pass pass = pass_of(number, task, gradients_of(number, task));
   operation.collective->backward_local(pass, sync_point(number).backward_leaf(pass.shard));
+  if (pass.n > 0) measure_gradients(number, pass);
   if (observer_ != nullptr && pass.n > 0) observer_->backward_local(number, pass);
 }
 
@@ -171,6 +172,7 @@ void MicroshardRunner::backward(int number, Task& task) {
   const Pass pass = pass_of(number, task, gradients_of(number, task));
   operation.layer->backward(pass);
   add_shared_gradients(number, pass, task.slot);
+  if (operation.collective == nullptr) measure_gradients(number, pass);
   if (observer_ != nullptr) observer_->backward(number, pass);
   add_contributions(number, task);
 }
@@ -183,6 +185,14 @@ void MicroshardRunner::zero_gradients(int number, Task& task) {
   parts_.context.device.zero(task.lane.stream, pass.gradients + (own.first - pass.gradient_base),
                              static_cast<std::size_t>(own.size()) * sizeof(float));
   add_shared_gradients(number, pass, task.slot);
+  measure_gradients(number, pass);
+}
+
+// The operation's gradients are complete, and still in the cache.
+void MicroshardRunner::measure_gradients(int number, const Pass& pass) {
+  if (noise_ != nullptr)
+    noise_->add(pass.lane, pass.shard, number,
+                pass.gradients + (own_gradients(number).first - pass.gradient_base));
 }
 
 // Operations that use another one's variables run before it in the backward pass. Their gradients wait in the

@@ -17,6 +17,7 @@
 #include "train/input_stage.h"
 #include "train/loss_stage.h"
 #include "train/microshard_slot.h"
+#include "train/noise_scale.h"
 #include "train/sparse_gradients.h"
 #include "train/step_observer.h"
 #include "train/sync_point.h"
@@ -46,6 +47,8 @@ class MicroshardRunner {
     accumulator_ = &accumulator;
     sparse_ = sparse;
   }
+  /// For training: what measures each microshard's gradients.
+  void measure(NoiseScale* noise) { noise_ = noise; }
   /// Null: none.
   void observe(StepObserver* observer) { observer_ = observer; }
   std::size_t memory_bytes() const { return parts_.memory.total_bytes() * slots_.size(); }
@@ -83,6 +86,7 @@ class MicroshardRunner {
   void backward(int operation, Task& task);
   void zero_gradients(int operation, Task& task);
   void add_shared_gradients(int owner, const Pass& pass, const MicroshardSlot& slot);
+  void measure_gradients(int operation, const Pass& pass);
   void add_contributions(int operation, const Task& task);
   void finish_gradients(const Task& task);
   void make_discarded();
@@ -107,6 +111,7 @@ class MicroshardRunner {
   std::vector<std::vector<int>> sharers_;  ///< by operation: those that use its variables in backward
   const GradientAccumulator* accumulator_ = nullptr;
   SparseGradients* sparse_ = nullptr;
+  NoiseScale* noise_ = nullptr;
   StepObserver* observer_ = nullptr;
 };
 

@@ -15,6 +15,7 @@
 //   loss_scale              where the loss is scaled
 //   gradient_norm           where gradients are measured: before clipping
 //   clipped                 where gradients are clipped by norm: the share that exceeds the limit
+//   noise_scale             where it is measured (train/noise_scale.h)
 //   samples                 of the batch; not for summaries, like all that follow
 //   communication_seconds   waited for other ranks, since the trainer was made
 //   input_seconds           spent gathering samples by thread 0, since the trainer was made

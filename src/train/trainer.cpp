@@ -49,8 +49,12 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                buckets_of(context.variables, options), on_device(options.reducer, context)),
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
+      noise_(options.clip.noise_scale
+                 ? std::make_unique<NoiseScale>(context, executor_.gradients(), executor_.own_shards(),
+                                                options.clip.noise_decay)
+                 : nullptr),
       parts_(report_.names().size()),
-      sums_(control, context.shards, 0, report_.width()),
+      sums_(control, context.shards, 0, report_.width() + (noise_ ? NoiseScale::kWidth : 0)),
       fingerprint_(context),
       schedules_(options.schedules) {
   if (!context.variables.sparse().empty()) {
@@ -60,6 +64,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
         context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
   executor_.attach(reducer_, sparse_.get());
+  executor_.measure(noise_.get());
   if (options.clip.clips() || options.clip.measures())
     clip_ = std::make_unique<GradientClip>(
         options.clip,
@@ -89,16 +94,19 @@ void Trainer::declare_metrics() {
   for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
     metrics_.add(schedules_->numbers()[i]->option());
   ids_.loss_scale = scales_loss() ? metrics_.add("loss_scale") : StepMetrics::kNone;
-  const auto add_total = [&](const char* name, double ClipTotals::*number) {
+  const auto add_total = [&](const char* name, double ClipTotals::*number, Use use = Use::summary) {
     metrics_.add({.name = name,
+                  .use = use,
                   .read = [this, number]() -> std::optional<double> {
                     const std::optional<ClipTotals> totals = clip_totals();
                     return totals ? std::optional((*totals).*number) : std::nullopt;
                   },
                   .may_wait = clip_->must_wait()});
   };
-  if (clip_ && clip_->rule().measures()) add_total("gradient_norm", &ClipTotals::norm);
+  if (clip_ && clip_->rule().measures())
+    add_total("gradient_norm", &ClipTotals::norm, clip_->rule().records() ? Use::summary : Use::hooks);
   if (clip_ && clip_->rule().clips_norm()) add_total("clipped", &ClipTotals::clipped);
+  if (noise_) metrics_.add({.name = "noise_scale", .read = [this] { return noise_->value(); }});
   ids_.samples = metrics_.add("samples", Use::hooks);
   metrics_.add({.name = "communication_seconds", .use = Use::hooks, .read = [this] {
                   return std::optional(communication_seconds());
@@ -139,11 +147,14 @@ StepResult Trainer::compute() {
     reducer_.wait_all();
   }
   if (sparse_ != nullptr) sparse_->reduce();
+  if (noise_) noise_->finish(reducer_.result());
+  fill_leaves(batch);
   const bool finite = unscale();
   const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
                                                  context_.variables, reducer_.result());
   if (clip_) clip_->measure(reducer_.result(), sparse_.get());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
+  if (noise_) noise_->update(sums_.total(0) + report_.width(), static_cast<double>(batch.count), loss_scale_);
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
   const Cursor next = plan_.advance(cursor_);
   const StepResult result{.step = step_ + 1,
@@ -179,9 +190,27 @@ void Trainer::run_passes(const Batch& batch) {
     executor_.train({.source = fed_, .batch = batch, .step = step_}, reducer_);
   else
     executor_.train({.source = source_, .batch = batch, .step = step_, .next = &next}, reducer_);
+}
+
+void Trainer::fill_leaves(const Batch& batch) {
   const Range own = executor_.own_shards();
-  for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
-    LossReport::fill(executor_.head_sums(shard), sums_.leaf(shard));
+  for (int shard = static_cast<int>(own.first); shard < own.last; ++shard) {
+    const std::span<const HeadSums> heads = executor_.head_sums(shard);
+    LossReport::fill(heads, sums_.leaf(shard));
+    if (!noise_) continue;
+    const double samples = static_cast<double>(plan_.shard_range(batch.count, shard).size());
+    noise_->fill(shard, heads.size() == 1 ? heads.front().counts.divisor : samples,
+                 sums_.leaf(shard) + report_.width());
+  }
+}
+
+void Trainer::repeat(StepObserver& observer) {
+  StepObserver* const other = executor_.observer();
+  executor_.observe(&observer);
+  run_passes(batch());
+  reducer_.wait_all();
+  if (sparse_ != nullptr) sparse_->reduce();
+  executor_.observe(other);
 }
 
 void Trainer::set_loss_scale(double scale) {

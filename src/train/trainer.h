@@ -63,6 +63,11 @@ class Trainer {
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
+  /// The next one; between compute() and apply() the present one.
+  Batch batch() const { return plan_.batch(cursor_); }
+  const StepPlan& plan() const { return plan_; }
+  const Dataset& dataset() const { return source_.dataset(); }
+  const ExecutorContext& context() const { return context_; }
   /// The numbers of the last step by name; compute() publishes them.
   const StepMetrics& metrics() const { return metrics_; }
   /// Publishes the numbers of a step that an earlier job computed. The parts of its loss have no value.
@@ -73,12 +78,16 @@ class Trainer {
   /// Computes the step's numbers and its summed gradients, and makes the exchange in which all ranks receive
   /// them. Changes no variables but running statistics. All ranks.
   StepResult compute();
+  /// Between compute() and apply(false): computes the step's gradients once more for an observer. All ranks.
+  void repeat(StepObserver& observer);
   /// Ends the step: updates the variables, and advances the step and the cursor. If `update` is false, the
   /// variables and running statistics stay as before the step. The same on all ranks.
   void apply(bool update);
   /// The moving average of the variables, which apply() updates; null: none.
   MovingAverage* average() { return average_.get(); }
   const MovingAverage* average() const { return average_.get(); }
+  /// Measured in each step; null: not wanted (ClipRule::noise_scale).
+  NoiseScale* noise_scale() { return noise_.get(); }
   /// Exchanges the variables with their average, which must have begun; a second call restores both. Between
   /// the two there is no step. All ranks.
   void exchange_average();
@@ -132,6 +141,7 @@ class Trainer {
 
  private:
   void run_passes(const Batch& batch);
+  void fill_leaves(const Batch& batch);
   void update_part(int thread, std::optional<float> weight);
   void measure_for_update();
   void update_average(int thread, float weight);
@@ -155,6 +165,7 @@ class Trainer {
   GradientReducer reducer_;
   Regularizer regularizer_;
   LossReport report_;
+  std::unique_ptr<NoiseScale> noise_;  ///< null: not measured
   std::vector<double> parts_;
   SmallSum sums_;
   VariableFingerprint fingerprint_;

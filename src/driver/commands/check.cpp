@@ -245,6 +245,7 @@ int run_command(const CheckArguments& arguments) {
   check_room(config, run_dir, *model.variables, *optimizer, device.device);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
   const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
+  check_noise_scale(config, *model.variables, shards);
   const StepPlan plan({.num_samples = parts.train->size(),
                        .batch_size = config.train.batch_size,
                        .shards = shards,

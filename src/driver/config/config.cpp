@@ -105,6 +105,10 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   reader.section("eval", [&](const Params& section) { config.eval = evaluation_options(section); });
   reader.node("hooks",
               [&](const Node& node) { config.hooks = hooks_from_config(node, config.hook_setting()); });
+  // The guard must see gradients before the update. Where the loss is scaled, they are looked at anyway.
+  const GuardAction on_nan = config.train.on_nan;
+  config.gradients.watch =
+      on_nan != GuardAction::error && on_nan != GuardAction::warn && !config.precision.loss_scale.used();
   if (has_data) mistakes.attempt([&] { check_together(config); });
 }
 

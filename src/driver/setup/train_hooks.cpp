@@ -9,6 +9,7 @@
 #include "session/hooks/evaluation_hook.h"
 #include "session/hooks/loss_scale_hook.h"
 #include "session/hooks/nan_guard_hook.h"
+#include "session/hooks/noise_scale_hook.h"
 #include "session/hooks/progress_hook.h"
 #include "session/hooks/run_directory_hook.h"
 #include "session/hooks/schedule_hook.h"
@@ -58,8 +59,9 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::make_unique<NanGuardHook>(on_nan));
   if (const LossScale& scale = config.precision.loss_scale; scale.used())
     session.add(std::make_unique<LossScaleHook>(scale, on_nan));
-  else if (config.gradients.clips_norm())
+  else if (config.gradients.clips_norm() || config.gradients.watch)
     session.add(std::make_unique<GradientGuardHook>(on_nan));
+  if (config.gradients.noise_scale) session.add(std::make_unique<NoiseScaleHook>());
   session.add(std::make_unique<DriftCheckHook>(config.comm.check_every_steps));
   if (const int ranks = session.context().control().size(); ranks > 1 && config.comm.straggler_factor)
     session.add(std::make_unique<StragglerHook>(

@@ -34,7 +34,7 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
   VariableStore& variables = *context.model().variables;
   FoundCheckpoint& found = training.found;
   shared([&] {
-    if (hooks.recoveries() > 0) {
+    if (hooks.begins_again()) {
       agree(
           context.control(), [&] { training.saver.wait(config.checkpoint.saver.timeout_seconds); },
           "waiting for the checkpoint in flight");
@@ -82,7 +82,9 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
                    .seed = context.seed(),
                    .accuracy = model.accuracy(),
                    .part_accuracy = model.report_accuracy},
-      MonitoredSession::Options{.run_dir = run_dir, .max_recoveries = context.config().train.max_recoveries},
+      MonitoredSession::Options{.run_dir = run_dir,
+                                .max_recoveries = context.config().train.max_recoveries,
+                                .max_setbacks = context.config().train.max_setbacks},
       [&context, &training](HookContext& hooks) { return restore(context, training, hooks); });
 }
 
@@ -125,9 +127,11 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
                              .flush_seconds = config.summary.flush_seconds}}});
   training->saver.set_before_write(training->reports.syncer());
   const RunNames names = run_names(config, context.model(), context.eval_data());
-  shared([&] { check_names(config, names); });
-  shared(
-      [&] { check_shard(config, *training->optimizer, context.device().is_gpu(), !start.record.empty()); });
+  shared([&] {
+    check_names(config, names);
+    check_noise_scale(config, *context.model().variables, context.shards());
+    check_shard(config, *training->optimizer, context.device().is_gpu(), !start.record.empty());
+  });
   TrainerOptions options = trainer_options(context);
   create_slots(context, *training, options);
   training->schedules =

@@ -32,6 +32,7 @@ std::vector<std::string> step_metric_names(const Config& config, const Model& mo
   if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
   if (config.gradients.measures()) names.emplace_back("gradient_norm");
   if (config.gradients.clips_norm()) names.emplace_back("clipped");
+  if (config.gradients.noise_scale) names.emplace_back("noise_scale");
   for (const char* name : {"samples", "communication_seconds", "input_seconds"}) names.emplace_back(name);
   return names;
 }
@@ -97,6 +98,20 @@ void check_names(const Config& config, const RunNames& names) {
                          names.advice_for(metric));
   }
   for (const HookSpec& hook : config.hooks) check_hook(config, hook, names);
+}
+
+void check_noise_scale(const Config& config, const VariableStore& variables, std::int64_t shards) {
+  if (!config.gradients.noise_scale) return;
+  if (shards < 2)
+    throw config.error("gradients", "noise_scale",
+                       "a batch is one microshard, and there is nothing to compare it with",
+                       "Set shards, or train.accumulate, to 2 or more.");
+  if (!variables.sparse().empty())
+    throw config.error(
+        "gradients", "noise_scale",
+        fmt::format("the gradient of {} is sparse, and the norms of its microshards are not measured",
+                    variables[variables.sparse().front()].name),
+        "Make it dense (comm.sparse_below: 0, and no lazy optimizer), or leave out the noise scale.");
 }
 
 void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names) {

@@ -39,6 +39,9 @@ RunNames run_names(const Config& config, const Model& model, const Dataset* eval
 /// Error(config) with position.
 void check_names(const Config& config, const RunNames& names);
 
+/// What the gradient noise scale needs. Throws Error(config) with position.
+void check_noise_scale(const Config& config, const VariableStore& variables, std::int64_t shards);
+
 /// The metrics that schedules follow. Throws Error(config) with position.
 void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names);
 

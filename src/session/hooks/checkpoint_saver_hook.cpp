@@ -88,6 +88,8 @@ void CheckpointSaverHook::after_create_session(HookContext& context) {
   seen_metrics_ = context.eval_metrics().version();
   schedule_.began(now());
   postponed_ = false;
+  // A job that continues from here must not compute again the samples that are left out.
+  if (context.rolled_back()) return save(context);
   if (options_.triggers.at_start && context.restored_step() != context.global_step()) save(context);
 }
 
@@ -161,6 +163,8 @@ void CheckpointSaverHook::save(HookContext& context) {
     saver_.save({}, {});
     return;
   }
+  // Where the run may go back, the result must not depend on how fast the disk is.
+  if (context.may_roll_back()) saver_.wait(saver_.options().timeout_seconds);
   postponed_ = saver_.busy();
   if (postponed_) return;
   set_long_phase("saving a checkpoint");
@@ -177,7 +181,7 @@ void CheckpointSaverHook::end(HookContext& context) {
   // The evaluation at the end is not part of the run's state: a run that continues to more steps later has
   // the bits of one that never ended here.
   new_metric(context);
-  if (context.restored_step() != context.global_step() || context.ran_deferred()) {
+  if (context.restored_step() != context.global_step() || context.ran_deferred() || context.rollbacks() > 0) {
     set_long_phase("the last checkpoint");
     check_variables(context);
     tell(context,

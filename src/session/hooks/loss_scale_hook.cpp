@@ -30,13 +30,15 @@ Verdict LossScaleHook::before_update(HookContext& context, const StepResult& res
     return Verdict::update;
   }
   if (!options_.dynamic || !state_.overflowed())
-    return guard(context, on_nan_,
-                 fmt::format("the gradients of step {} are not finite, at a loss scale of {}: training has "
+    return guard(
+        context, on_nan_,
+        {.step = result.step,
+         .what = fmt::format("the gradients of step {} are not finite, at a loss scale of {}: training has "
                              "diverged",
                              result.step, state_.scale),
-                 fmt::format("The variables were not updated with them; {}. Try a smaller learning rate, "
-                             "precision.loss_scale: dynamic, or precision.compute: bfloat16.",
-                             context.checkpoint_text()));
+         .advice = fmt::format("The variables were not updated with them; {}. Try a smaller learning rate, "
+                               "precision.loss_scale: dynamic, or precision.compute: bfloat16.",
+                               context.checkpoint_text())});
   if (context.is_chief())
     log_info("step {}: gradients overflowed; its update is skipped, the loss scale is {} now", result.step,
              state_.scale);

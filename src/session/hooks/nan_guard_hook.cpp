@@ -9,32 +9,55 @@
 #include "core/log.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
+#include "train/bad_step_finder.h"
 
 namespace lockstep {
 
-Verdict guard(HookContext& context, GuardAction action, const std::string& what, const std::string& advice) {
+namespace {
+
+void keep_setbacks(HookContext& context, const Hook& hook, GuardAction action) {
+  const bool rollback = action == GuardAction::rollback;
+  if (rollback || action == GuardAction::skip) context.keep_setbacks(hook, rollback);
+}
+
+}  // namespace
+
+Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
+  if (action == GuardAction::warn) {
+    if (context.is_chief()) log_warning("{}", bad.what);
+    return Verdict::update;
+  }
+  const std::string found = find_bad_step(context.trainer(), context.control(), bad.spike);
   switch (action) {
-    case GuardAction::error:
-      throw SharedError(Error(ErrorKind::numeric, what, "", advice));
     case GuardAction::stop:
-      context.stop_now(what);
+      if (context.is_chief()) log_warning("{}{}", bad.what, found);
+      context.stop_now(bad.what);
       return Verdict::skip;
     case GuardAction::skip:
-      if (context.is_chief()) log_warning("{}: this step's update is skipped", what);
+      if (context.is_chief()) log_warning("{}: this step's update is skipped{}", bad.what, found);
+      context.setbacks().skipped(bad.step, bad.what, bad.advice);
       return Verdict::skip;
+    case GuardAction::rollback:
+      if (context.is_chief()) log_warning("{}: the run goes back{}", bad.what, found);
+      context.setbacks().set_reason(bad.what);
+      return Verdict::rollback;
+    case GuardAction::error:
     case GuardAction::warn:
-      if (context.is_chief()) log_warning("{}", what);
-      return Verdict::update;
+      break;
   }
-  return Verdict::update;
+  throw SharedError(Error(ErrorKind::numeric, bad.what + found, "", bad.advice));
 }
+
+void NanGuardHook::begin(HookContext& context) { keep_setbacks(context, *this, action_); }
 
 Verdict NanGuardHook::before_update(HookContext& context, const StepResult& result) {
   if (std::isfinite(result.loss)) return Verdict::update;
-  return guard(context, action_,
-               fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
-               fmt::format("The variables were not updated with it; {}. Try a smaller learning rate.",
-                           context.checkpoint_text()));
+  return guard(
+      context, action_,
+      {.step = result.step,
+       .what = fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
+       .advice = fmt::format("The variables were not updated with it; {}. Try a smaller learning rate.",
+                             context.checkpoint_text())});
 }
 
 void GradientGuardHook::begin(HookContext& context) {
@@ -51,9 +74,11 @@ Verdict GradientGuardHook::before_update(HookContext& context, const StepResult&
   if (std::isfinite(norm)) return Verdict::update;
   return guard(
       context, action_,
-      fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step, norm),
-      fmt::format("The variables were not updated with them; {}. Try a smaller learning rate.",
-                  context.checkpoint_text()));
+      {.step = result.step,
+       .what = fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step,
+                           norm),
+       .advice = fmt::format("The variables were not updated with them; {}. Try a smaller learning rate.",
+                             context.checkpoint_text())});
 }
 
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)
@@ -66,6 +91,7 @@ LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction act
 void LossSpikeHook::begin(HookContext& context) {
   context.declare_state(*this, "losses", losses_);
   context.declare_state(*this, "seen", {&seen_, 1});
+  keep_setbacks(context, *this, action_);
 }
 
 Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& result) {
@@ -76,11 +102,13 @@ Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& res
     const auto middle = sorted_.begin() + static_cast<std::ptrdiff_t>(sorted_.size() / 2);
     std::nth_element(sorted_.begin(), middle, sorted_.end());
     if (result.loss > factor_ * *middle)
-      return guard(
-          context, action_,
-          fmt::format("the loss of step {} is {}, over {} times the median {} of the last {}", result.step,
-                      number_text(result.loss), factor_, number_text(*middle), losses_.size()),
-          "Look at the data of this step, or try a smaller learning rate.");
+      return guard(context, action_,
+                   {.step = result.step,
+                    .what = fmt::format(
+                        "the loss of step {} is {}, over {} times the median {} of the last {}", result.step,
+                        number_text(result.loss), factor_, number_text(*middle), losses_.size()),
+                    .advice = "Look at the data of this step, or try a smaller learning rate.",
+                    .spike = true});
   }
   losses_[seen % losses_.size()] = result.loss;
   seen_ += 1;

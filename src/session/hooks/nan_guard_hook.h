@@ -14,23 +14,31 @@
 
 namespace lockstep {
 
-/// Acts on `what`: ends with an error (exit code 1), stops, skips the update of the step, or logs a warning.
-/// All ranks alike.
-Verdict guard(HookContext& context, GuardAction action, const std::string& what, const std::string& advice);
+/// What is wrong with a step.
+struct BadStep {
+  std::int64_t step;
+  std::string what, advice;
+  bool spike = false;  ///< its numbers are finite
+};
+/// Acts on it: ends with an error (exit code 1), stops, skips the update of the step, goes back, or logs a
+/// warning; names the microshards at fault, but not in a warning. All ranks alike.
+Verdict guard(HookContext& context, GuardAction action, const BadStep& bad);
 
 /// Checks the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
+  void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
 
  private:
   GuardAction action_;
 };
 
-/// Checks the norm of the gradients, where they are clipped by norms: a norm that is not finite makes all of
-/// them NaN. The norm is the same on all ranks. On a GPU the host has to wait for it. It does so in each step
-/// for the actions that prevent the update (stop, skip); with the others the next loss is NaN.
+/// Checks the norm of the gradients, where it is measured: a norm that is not finite makes all of them NaN
+/// where they are clipped. The norm is the same on all ranks. On a GPU the host has to wait for it. It does
+/// so in each step for the actions that prevent the update (stop, skip, rollback); with the others the next
+/// loss is NaN.
 class GradientGuardHook : public Hook {
  public:
   explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}

@@ -18,6 +18,11 @@ void StopAfterStepsHook::after_run(HookContext& context, const StepResult& resul
   if (result.step >= last_step_) context.stop_now(fmt::format("{} steps are done", steps_));
 }
 
+void StopAfterEpochsHook::after_create_session(HookContext& context) {
+  // The samples that are left out may be the last ones.
+  if (context.rolled_back() && context.cursor().epoch >= epochs_) context.stop_now();
+}
+
 void StopAfterEpochsHook::after_run(HookContext& context, const StepResult& result) {
   if (result.cursor.epoch >= epochs_) context.stop_now();
 }

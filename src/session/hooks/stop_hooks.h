@@ -35,6 +35,7 @@ class StopAfterStepsHook : public Hook {
 class StopAfterEpochsHook : public Hook {
  public:
   explicit StopAfterEpochsHook(std::int64_t epochs) : Hook("stop_after_epochs"), epochs_(epochs) {}
+  void after_create_session(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:

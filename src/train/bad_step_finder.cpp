@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/bad_step_finder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "core/half.h"
+
+namespace lockstep {
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<BadMicroshard>);
+
+/// Calls what(row) for each of the rows with a number that is not finite.
+template <typename T, typename What>
+void each_bad_row(const T* values, std::int64_t rows, std::int64_t width, What&& what) {
+  for (std::int64_t row = 0; row < rows; ++row)
+    if (std::any_of(values + row * width, values + (row + 1) * width,
+                    [](T value) { return !std::isfinite(to_float(value)); }))
+      what(row);
+}
+
+std::string sample_text(const Trainer& trainer, std::int64_t position) {
+  const Batch batch = trainer.batch();
+  const std::int64_t sample = trainer.plan().sample_at(batch.epoch, batch.first + position);
+  return fmt::format("{} ({})", sample, trainer.dataset().where(sample));
+}
+
+std::string samples_text(const Trainer& trainer, const BadMicroshard& bad) {
+  std::vector<std::string> names;
+  const std::int64_t all = bad.num_bad > 0 ? bad.num_bad : bad.n;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(all, BadMicroshard::kListed); ++i)
+    names.push_back(sample_text(trainer, bad.first_sample + (bad.num_bad > 0 ? bad.bad[i] : i)));
+  const std::int64_t more = all - std::ssize(names);
+  return fmt::format("sample{} {}{}", all == 1 ? "" : "s", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+BadStepFinder::BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls)
+    : context_(context),
+      calls_(calls),
+      own_(shards_of_rank(context.sync.rank(), context.sync.size(), context.shards)),
+      all_(static_cast<std::size_t>(own_.size())) {}
+
+void BadStepFinder::look(int shard, BadMicroshard::Stage stage, int number, ConstData values,
+                         std::int64_t rows, std::int64_t width) {
+  std::vector<char> copy;
+  const void* address = values.address();
+  if (!context_.device.is_host()) {
+    copy.resize(static_cast<std::size_t>(rows * width) * (values.type() == DType::f32 ? 4 : 2));
+    context_.device.copy_to_host(copy.data(), address, copy.size());
+    address = copy.data();
+  }
+  BadMicroshard& found = at(shard);
+  const auto note = [&](std::int64_t row) {
+    found.shard = shard;
+    found.stage = stage;
+    found.number = number;
+    found.order = order_of(stage, number);
+    if (stage == BadMicroshard::gradient) return;  // its rows are no samples
+    if (found.num_bad < BadMicroshard::kListed) found.bad[found.num_bad] = row;
+    ++found.num_bad;
+  };
+  if (values.type() == DType::bf16)
+    each_bad_row(static_cast<const BFloat16*>(address), rows, width, note);
+  else if (values.type() == DType::f16)
+    each_bad_row(static_cast<const Float16*>(address), rows, width, note);
+  else
+    each_bad_row(static_cast<const float*>(address), rows, width, note);
+}
+
+void BadStepFinder::fetched(const Microshard& m, const Lane&, const float* features) {
+  at(m.shard) = {.first_sample = m.first_sample, .n = m.n};
+  look(m.shard, BadMicroshard::features, 0, features, m.n, context_.graph.features().num_elements());
+}
+
+void BadStepFinder::forward(int number, const Pass& pass) {
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(number)];
+  for (std::size_t i = 0; i < operation.outputs.size() && clean(pass.shard); ++i) {
+    const Graph::Value& value = calls_.values[static_cast<std::size_t>(operation.outputs[i])];
+    look(pass.shard, BadMicroshard::output, number, pass.outputs[i], pass.n, value.shape.num_elements());
+  }
+}
+
+void BadStepFinder::lost(const Microshard& m, const Lane&, std::span<const HeadSums> sums,
+                         std::span<const LossStage::Place> places) {
+  BadMicroshard& found = at(m.shard);
+  for (const HeadSums& head : sums)
+    if (head.counts.divisor > 0) found.mean_loss += head.sums.loss / head.counts.divisor;
+  if (!clean(m.shard)) return;
+  if (!std::isfinite(found.mean_loss)) {
+    found.shard = m.shard;
+    found.stage = BadMicroshard::loss;
+    found.order = order_of(found.stage, 0);
+    return;
+  }
+  for (std::size_t head = 0; head < places.size() && clean(m.shard); ++head) {
+    const Graph::Value& value = calls_.values[static_cast<std::size_t>(calls_.outputs[head])];
+    if (places[head].d_outputs != nullptr)
+      look(m.shard, BadMicroshard::loss_gradient, static_cast<int>(head), places[head].d_outputs, m.n,
+           value.shape.num_elements());
+  }
+}
+
+void BadStepFinder::look_at_variables(int number, const Pass& pass) {
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(number)];
+  if (operation.node < 0) return;
+  const Graph::Node& node = context_.graph.nodes()[static_cast<std::size_t>(operation.node)];
+  for (int id = node.first_variable; id < node.last_variable && clean(pass.shard); ++id) {
+    const Variable& variable = context_.variables[static_cast<VariableId>(id)];
+    if (variable.trainable && variable.sparse_index < 0)
+      look(pass.shard, BadMicroshard::gradient, id, pass.gradient(static_cast<VariableId>(id)), 1,
+           variable.shape.num_elements());
+  }
+  if (at(pass.shard).stage == BadMicroshard::gradient)
+    at(pass.shard).order = order_of(BadMicroshard::gradient, number);
+}
+
+void BadStepFinder::backward(int number, const Pass& pass) {
+  if (!clean(pass.shard)) return;
+  const Graph::Operation& operation = calls_.operations[static_cast<std::size_t>(number)];
+  if (operation.collective == nullptr) look_at_variables(number, pass);
+  for (std::size_t i = 0; i < operation.inputs.size() && clean(pass.shard); ++i) {
+    const Graph::Value& value = calls_.values[static_cast<std::size_t>(operation.inputs[i])];
+    if (pass.dx[i])
+      look(pass.shard, BadMicroshard::input_gradient, number, pass.dx[i], pass.n, value.shape.num_elements());
+  }
+}
+
+void BadStepFinder::backward_local(int number, const Pass& pass) {
+  if (clean(pass.shard)) look_at_variables(number, pass);
+}
+
+// The backward pass goes through the operations in reverse.
+std::int32_t BadStepFinder::order_of(BadMicroshard::Stage stage, int operation) const {
+  const auto operations = static_cast<std::int32_t>(calls_.operations.size());
+  switch (stage) {
+    case BadMicroshard::none:
+    case BadMicroshard::features:
+      return 0;
+    case BadMicroshard::output:
+      return 1 + operation;
+    case BadMicroshard::loss:
+      return 1 + operations;
+    case BadMicroshard::loss_gradient:
+      return 2 + operations;
+    case BadMicroshard::gradient:
+    case BadMicroshard::input_gradient:
+      return 2 + 2 * operations - operation;
+  }
+  return 0;
+}
+
+void BadStepFinder::keep_first(std::vector<BadMicroshard>& all) {
+  std::erase_if(all, [](const BadMicroshard& one) { return one.shard < 0; });
+  std::ranges::stable_sort(all, {}, &BadMicroshard::order);
+  std::erase_if(all,
+                [first = all.empty() ? 0 : all.front().order](const auto& one) { return one.order > first; });
+  if (std::ssize(all) > kMost) all.resize(kMost);
+}
+
+std::vector<BadMicroshard> BadStepFinder::gather(Communicator& control) const {
+  std::vector<BadMicroshard> mine = all_;
+  keep_first(mine);
+  mine.resize(kMost);
+  std::vector<BadMicroshard> gathered(static_cast<std::size_t>(control.size() * kMost));
+  control.allgather(mine.data(), mine.size() * sizeof mine[0], gathered.data(),
+                    "microshards that are not finite");
+  keep_first(gathered);
+  return gathered;
+}
+
+BadMicroshard BadStepFinder::largest_loss(Communicator& control) const {
+  BadMicroshard mine;
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (all_[i].n > 0 && (mine.shard < 0 || all_[i].mean_loss > mine.mean_loss)) {
+      mine = all_[i];
+      mine.shard = static_cast<std::int32_t>(own_.first) + static_cast<std::int32_t>(i);
+    }
+  std::vector<BadMicroshard> all(static_cast<std::size_t>(control.size()));
+  control.allgather(&mine, sizeof mine, all.data(), "the largest loss");
+  BadMicroshard largest;
+  for (const BadMicroshard& one : all)
+    if (one.shard >= 0 && (largest.shard < 0 || one.mean_loss > largest.mean_loss)) largest = one;
+  return largest;
+}
+
+std::string BadStepFinder::place_text(const BadMicroshard& bad) const {
+  const auto layer = [&] { return calls_.operations[static_cast<std::size_t>(bad.number)].layer->name(); };
+  switch (bad.stage) {
+    case BadMicroshard::features:
+      return "the features";
+    case BadMicroshard::output:
+      return "the output of " + layer();
+    case BadMicroshard::loss:
+      return "the loss";
+    case BadMicroshard::loss_gradient:
+      return "the gradient of the loss";
+    case BadMicroshard::gradient:
+      return "the gradient of " + context_.variables[static_cast<VariableId>(bad.number)].name;
+    case BadMicroshard::input_gradient:
+      return "the gradient of the input of " + layer();
+    case BadMicroshard::none:
+      break;
+  }
+  return "nothing";
+}
+
+std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike) {
+  BadStepFinder finder(trainer.context(), trainer.calls());
+  trainer.repeat(finder);
+  const std::int64_t shards = trainer.plan().spec().shards;
+  if (spike) {
+    const BadMicroshard largest = finder.largest_loss(control);
+    return fmt::format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1, shards,
+                       largest.mean_loss, samples_text(trainer, largest));
+  }
+  const std::vector<BadMicroshard> found = finder.gather(control);
+  if (found.empty())
+    return "\n  Computed once more, the step is finite: the samples are not at fault, but the machine may "
+           "be.";
+  std::string text;
+  for (const BadMicroshard& bad : found)
+    text += fmt::format("\n  microshard {} of {}: {} is the first that is not finite; {}", bad.shard + 1,
+                        shards, finder.place_text(bad), samples_text(trainer, bad));
+  return text;
+}
+
+}  // namespace lockstep
