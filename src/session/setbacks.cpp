@@ -27,13 +27,12 @@ void Setbacks::went_back(const Setbacks& before, std::int64_t step) {
   counts_[kReturnedTo] = number;
   reason_ = before.reason_;
   if (counts_[kReturns] > static_cast<double>(limit_))
-    throw SharedError(Error(ErrorKind::numeric,
-                            fmt::format("{}; the run was to go back to step {} for the {}th time", reason_,
-                                        step, counts_[kReturns]),
-                            "",
-                            "Other samples do not help: try a smaller learning rate, or clip gradients. "
-                            "train.max_setbacks is the "
-                            "limit."));
+    throw SharedError(Error(
+        ErrorKind::numeric,
+        fmt::format("{}; the run would go back to step {} more than {} times", reason_, step, limit_), "",
+        "Other samples do not help: try a smaller learning rate, or clip gradients. "
+        "train.max_setbacks is the "
+        "limit."));
 }
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/noise_scale.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -111,6 +113,16 @@ void NoiseScale::update(const double* totals, double samples, double loss_scale)
 std::optional<double> NoiseScale::value() const {
   if (!(averages_[0] > 0) || !(averages_[1] > 0)) return std::nullopt;
   return averages_[1] / averages_[0];
+}
+
+std::string noise_scale_warning(const Graph::Calls& calls) {
+  for (const Graph::Operation& operation : calls.operations)
+    if (operation.collective != nullptr && operation.collective->collective_traits().group_size != 1)
+      return fmt::format(
+          "gradients.noise_scale: {} takes statistics of several microshards, whose gradients then depend on "
+          "each other: the noise scale is too large, or has no value. batch_norm: {{group: 1}} avoids that",
+          operation.layer->name());
+  return {};
 }
 
 }  // namespace lockstep

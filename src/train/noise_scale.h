@@ -24,6 +24,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "core/buffer.h"
 #include "kernels/clip.h"
@@ -75,5 +76,9 @@ class NoiseScale {
   Buffer totals_;    ///< pinned: a ClipTotals for each of these, which nobody reads
   std::array<double, 2> averages_{};
 };
+
+/// A warning if batch norms take the statistics of several microshards, whose gradients then depend on each
+/// other: their norms say too much noise. Empty otherwise.
+std::string noise_scale_warning(const Graph::Calls& calls);
 
 }  // namespace lockstep

@@ -120,8 +120,7 @@ struct Sizes {
   const Graph::Calls& calls;
   const std::optional<AverageOptions>& average;
   std::int64_t rounds;
-  bool on_device;
-  bool shard;
+  bool on_device, shard, noise_scale;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -185,6 +184,8 @@ void print_memory(const Sizes& sizes) {
              in_flight_text(sizes.calls, sizes.on_device, megabytes, sizes.shards()));
   if (const std::string warning = rounds_save_nothing(sizes.calls, sizes.on_device, sizes.rounds);
       !warning.empty())
+    fmt::print("warning           {}\n", warning);
+  if (const std::string warning = noise_scale_warning(sizes.calls); sizes.noise_scale && !warning.empty())
     fmt::print("warning           {}\n", warning);
   const Dataset& train = *sizes.parts.train;
   const std::int64_t samples = train.size() + (sizes.parts.eval ? sizes.parts.eval->size() : 0);
@@ -272,7 +273,8 @@ int run_command(const CheckArguments& arguments) {
                     config.average,
                     config.train.accumulate,
                     config.general.device != "cpu",
-                    config.optimizer.shards()};
+                    config.optimizer.shards(),
+                    config.gradients.noise_scale};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

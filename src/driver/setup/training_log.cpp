@@ -54,6 +54,9 @@ void log_run(RunContext& context, const Training& training) {
           rounds_save_nothing(trainer.calls(), context.device().is_gpu(), context.config().train.accumulate);
       !warning.empty())
     log_warning("{}", warning);
+  if (const std::string warning = noise_scale_warning(trainer.calls());
+      context.config().gradients.noise_scale && !warning.empty())
+    log_warning("{}", warning);
   if (trainer.global_step() > 0)
     log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
              trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.found.path);
