@@ -107,6 +107,7 @@ class NoiseScaleTest(LockstepTest):
 
     def test_what_it_needs(self):
         for sets, pattern in ((["shards=1"], "a batch is one microshard, and there is nothing to compare it with"),
+                              (["optimizer.shard=true"], "optimizer.shard leaves no rank the whole gradient"),
                               (["gradients.noise_scale_decay=1"], r"must be \[0, 1\), but is 1")):
             arguments = self.train_arguments("bad", config=self.config, steps=1, sets=sets)
             self.assert_one_error(self.start(*arguments, ranks=1).wait(), 2, pattern)

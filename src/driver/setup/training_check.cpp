@@ -106,6 +106,9 @@ void check_noise_scale(const Config& config, const VariableStore& variables, std
     throw config.error("gradients", "noise_scale",
                        "a batch is one microshard, and there is nothing to compare it with",
                        "Set shards, or train.accumulate, to 2 or more.");
+  if (config.optimizer.shards())
+    throw config.error("gradients", "noise_scale", "optimizer.shard leaves no rank the whole gradient",
+                       "Leave out one of them.");
   if (!variables.sparse().empty())
     throw config.error(
         "gradients", "noise_scale",
