@@ -125,7 +125,7 @@ TEST(Config, AllMistakesAtOnceInOrder) {
             "error: a.yaml:1:21: section train, batch_size: must be [1, 2147483647] samples, but is 0\n"
             "  1 | train: {batch_size: 0, epochs: ten}\n"
             "    |                     ^\n"
-            "  Samples per global step, over all ranks together.\n"
+            "  Samples per global step, over all ranks and all rounds of accumulate together.\n"
             "error: a.yaml:1:32: "));
     EXPECT_THAT(printed, EndsWith("\n8 mistakes"));
   }
