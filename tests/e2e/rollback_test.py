@@ -44,6 +44,11 @@ class RollbackTest(LockstepTest):
                 self.assertIn(f"microshard 4 of 8: the output of conv1 is the first that is not finite; sample {BAD} ", again.err)
                 self.assert_same_run("one", run)
 
+    def test_the_same_bits_with_a_shared_update(self):
+        self.run_it("one")
+        self.run_it("shared", 3, sets=("train.on_nan=rollback", "optimizer.shard=true"))
+        self.assert_same_run("one", "shared")
+
     def test_a_run_stopped_after_the_rollback_goes_on_alike(self):
         self.run_it("whole")
         for steps in (5, 9):  # before the offending batch, where a checkpoint is due, and after the way back
