@@ -21,6 +21,9 @@ constexpr std::string_view kDecayOfRule =
     "This update rule has no weight decay: l1 and l2 of proximal rules and ftrl are options of their own. L2 "
     "of chosen variables, a part of the loss, is model.regularization: [{variables: \"*/kernel\", l2: "
     "1.0e-4}].";
+constexpr std::string_view kGroups =
+    "Variables with another rate, decay or rule are groups, beside the rule's name: optimizer: {adamw: {}, "
+    "groups: [{variables: \"*/bias\", weight_decay: 0}]}.";
 constexpr std::string_view kNoAmsgrad = "AMSGrad is an option of adam and adamw alone.";
 constexpr std::string_view kSchedule =
     "A schedule is the learning rate itself: learning_rate: {cosine_decay: {initial: 0.01, decay_steps: 30, "
@@ -82,6 +85,57 @@ constexpr Synonym kTable[] = {
     {"key of ", "fp16allreduce", "", kFloat32},
     {"key of ", "powersgd", "", kFloat32},
     {"key of optimizer", "zero", "", kShard},
+    {"key of optimizer.groups", "match", "variables"},
+    {"key of optimizer.groups", "matches", "variables"},
+    {"key of optimizer.groups", "pattern", "variables"},
+    {"key of optimizer.groups", "patterns", "variables"},
+    {"key of optimizer.groups", "params", "variables"},
+    {"key of optimizer.groups", "parameters", "variables"},
+    {"key of optimizer.groups", "names", "variables"},
+    {"key of optimizer.groups", "layers", "variables"},
+    {"key of optimizer.groups", "regex", "variables"},
+    {"key of optimizer.groups", "paramnames", "variables"},
+    {"key of optimizer.groups", "lr", "",
+     "Give learning_rate_factor, by which the rule's rate is multiplied, or a rule of its own: rule: "
+     "{momentum: "
+     "{learning_rate: 0.1}}."},
+    {"key of optimizer.groups", "learningrate", "",
+     "Give learning_rate_factor, by which the rule's rate is multiplied, or a rule of its own: rule: "
+     "{momentum: "
+     "{learning_rate: 0.1}}."},
+    {"key of optimizer.groups", "lrmult", "learning_rate_factor"},
+    {"key of optimizer.groups", "lrmultiplier", "learning_rate_factor"},
+    {"key of optimizer.groups", "lrscale", "learning_rate_factor"},
+    {"key of optimizer.groups", "lrfactor", "learning_rate_factor"},
+    {"key of optimizer.groups", "learningratemultiplier", "learning_rate_factor"},
+    {"key of optimizer.groups", "learningratemult", "learning_rate_factor"},
+    {"key of optimizer.groups", "lrratio", "learning_rate_factor"},
+    {"key of optimizer.groups", "wd", "weight_decay"},
+    {"key of optimizer.groups", "decay", "weight_decay"},
+    {"key of optimizer.groups", "decaymult", "weight_decay"},
+    {"key of optimizer.groups", "wdmult", "weight_decay"},
+    {"key of optimizer.groups", "nodecay", "weight_decay", "weight_decay: 0."},
+    {"key of optimizer.groups", "requiresgrad", "frozen", "frozen: true for variables that are not trained."},
+    {"key of optimizer.groups", "trainable", "frozen", "frozen: true for variables that are not trained."},
+    {"key of optimizer.groups", "freeze", "frozen"},
+    {"key of optimizer.groups", "fixed", "frozen"},
+    {"key of optimizer.groups", "optimizer", "rule"},
+    {"key of optimizer.groups", "algorithm", "rule"},
+    {"key of section optimizer", "paramgroups", "groups"},
+    {"key of optimizer", "paramgroups", "", kGroups},
+    {"key of section optimizer", "parametergroups", "groups"},
+    {"key of optimizer", "parametergroups", "", kGroups},
+    {"key of section optimizer", "params", "groups"},
+    {"key of optimizer", "params", "", kGroups},
+    {"key of section optimizer", "optimizergrouping", "groups"},
+    {"key of optimizer", "optimizergrouping", "", kGroups},
+    {"key of optimizer", "groups", "", kGroups},
+    {"key of optimizer", "nodecay", "", kGroups},
+    {"key of optimizer", "excludefromweightdecay", "", kGroups},
+    {"key of optimizer", "excludefromlayeradaptation", "", kGroups},
+    {"key of optimizer", "biasdecay", "", kGroups},
+    {"key of optimizer", "layerdecay", "", kGroups},
+    {"key of optimizer", "paramwisecfg", "", kGroups},
     {"key of optimizer", "lr", "learning_rate"},
     {"key of optimizer", "rate", "learning_rate"},
     {"key of optimizer", "stepsize", "learning_rate"},

@@ -45,6 +45,8 @@ class Graph {
   /// that matches nothing. finish() also freezes a layer to which no loss sends a gradient, because every
   /// path to a loss passes a stop_gradient.
   void freeze(std::vector<FreezeRule> rules) { freeze_ = std::move(rules); }
+  /// Also freezes the variables of these names. Call before finish().
+  void freeze_variables(std::function<bool(const std::string& name)> frozen) { frozen_ = std::move(frozen); }
   /// Sets the type of the activations: float32, or a 16-bit type. Layers that compute in float32 get a cast
   /// before them, and so do the losses. Call before calls().
   void hold_activations_as(DType type) { type_ = type; }
@@ -132,6 +134,7 @@ class Graph {
   Shape features_;
   DType type_ = DType::f32;
   std::vector<FreezeRule> freeze_;
+  std::function<bool(const std::string&)> frozen_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, int> node_of_name_;
   std::vector<std::vector<int>> readers_;  ///< of each node, while layers are fused

@@ -42,7 +42,7 @@ void Graph::freeze_layers() {
 }
 
 bool Graph::is_frozen(const Node& node, const std::string& variable) const {
-  return !node.trainable || any_matches(freeze_, variable);
+  return !node.trainable || any_matches(freeze_, variable) || (frozen_ && frozen_(variable));
 }
 
 void Graph::check_frozen(const VariableStore& variables) const {

@@ -111,7 +111,7 @@ bool MuonRule::is_for_adamw(const std::string& name) const {
 MatrixWork* MuonRule::matrix_work(const UpdateContext& context) {
   std::vector<const Variable*> order;
   for (const Variable& variable : context.variables.variables())
-    if (variable.trainable && variable.shape.rank() >= 2 && !is_for_adamw(variable.name))
+    if (owns(variable) && variable.shape.rank() >= 2 && !is_for_adamw(variable.name))
       order.push_back(&variable);
   std::ranges::sort(order, {}, &Variable::offset);
   std::vector<Orthogonalizer::Matrix> shapes;

@@ -39,6 +39,9 @@ Optimizer::Optimizer(const Params& options, bool lazy)
       rate_text_(text_of(options.node("learning_rate"))),
       lazy_(lazy) {}
 
+Optimizer::Optimizer(const Optimizer& first, bool lazy)
+    : learning_rate_(first.learning_rate_), rate_text_(first.rate_text_), lazy_(lazy) {}
+
 float Optimizer::initial_value(std::size_t) const { return 0; }
 
 std::string Optimizer::describe() const {
@@ -47,16 +50,47 @@ std::string Optimizer::describe() const {
                      lazy_ ? "; lazy: rows that a step does not touch stay as they are" : "");
 }
 
-void Optimizer::create_slots(Device& device, const VariableStore& variables, std::vector<Range> held) {
+std::vector<ScheduledNumber*> Optimizer::all_numbers() {
+  std::vector<ScheduledNumber*> all;
+  for (ScheduledNumber& number : numbers_)
+    if (!number.follows()) all.push_back(&number);
+  return all;
+}
+
+void Optimizer::follow(const Optimizer& other, double factor, std::string_view but) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    const bool is_rate = numbers_[i].option() == "learning_rate";
+    if (numbers_[i].option() != but) numbers_[i].follow(other.numbers_[i], is_rate ? factor : 1);
+  }
+  if (factor != 1) rate_text_ = fmt::format("{} * {}", factor, rate_text_);
+}
+
+void Optimizer::join(const Optimizer& whole, Device& device, const VariableStore& variables,
+                     std::span<const VariableId> own) {
+  require_device(device);
+  whole_ = &whole;
+  for (const VariableId id : own) own_.push_back(variables[id].offset);
+  set_variables(device, variables, own);
+}
+
+bool Optimizer::owns(const Variable& variable) const {
+  return variable.trainable && (whole_ == nullptr || std::ranges::binary_search(own_, variable.offset));
+}
+
+void Optimizer::require_device(const Device& device) const {
   if (!device.is_host() && !updates_on_devices())
     throw Error(ErrorKind::config,
                 fmt::format("the optimizer {} updates variables in host memory only", kind()), {},
                 "Train on the CPU (device: cpu). A rule that also works on a GPU is a derived class of "
                 "ElementRule (docs/adding_an_optimizer.md).");
+}
+
+void Optimizer::create_slots(Device& device, const VariableStore& variables, std::vector<Range> held) {
+  require_device(device);
   if (!held.empty() && !updates_parts())
     throw Error(ErrorKind::config,
-                fmt::format("optimizer.shard: the optimizer {} needs whole variables on each rank", kind()),
-                {}, "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
+                fmt::format("optimizer.shard: {} needs whole variables on each rank", subject()), {},
+                "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
   device_ = &device;
   held_ = std::move(held);
   places_.clear();
@@ -72,12 +106,9 @@ void Optimizer::create_slots(Device& device, const VariableStore& variables, std
                  [&] { slots_.emplace_back(device, bytes); });
     if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
   }
-  for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (initial_value(i) != 0) {
-      reset_slots();
-      break;
-    }
   set_variables(device, variables, trainable_in_order(variables));
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (initial_value(i) != 0) return reset_slots();
 }
 
 std::int64_t Optimizer::place_in_parts(std::int64_t first) const {
@@ -94,10 +125,13 @@ std::size_t Optimizer::slot_bytes() const {
 
 void Optimizer::reset_slots() {
   std::vector<Buffer>& on_host = mirrors_.empty() ? slots_ : mirrors_;
-  for (std::size_t i = 0; i < on_host.size(); ++i)
-    std::ranges::fill(on_host[i].as<float>(), initial_value(i));
+  for (std::size_t i = 0; i < on_host.size(); ++i) fill_with_initial(i, on_host[i].as<float>());
   host_is_old_ = false;
   to_device();
+}
+
+void Optimizer::fill_with_initial(std::size_t slot, std::span<float> values) const {
+  std::ranges::fill(values, initial_value(slot));
 }
 
 void Optimizer::to_device() {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,10 +41,22 @@ class Optimizer {
   /// Names of the slots, as in checkpoints: slots/<name>/<variable>.
   virtual std::span<const std::string_view> slot_names() const { return {}; }
   virtual float initial_value(std::size_t slot) const;
+  /// The slot's name for this variable; empty: the variable's rule has no such slot.
+  virtual std::string_view slot_name(std::size_t slot, const Variable& /*variable*/) const {
+    return slot_names()[slot];
+  }
   /// The rule in words, with its numbers, where g is the gradient, w the variable and lr the rate.
   virtual std::string formula() const { return {}; }
   /// One line: the kind, the formula and the rate.
   std::string describe() const;
+  /// For each rule its line and the names of its variables. Without groups the only list is empty: all.
+  struct Described {
+    std::string rule;
+    std::vector<std::string> variables;
+  };
+  virtual std::vector<Described> describe_all(const VariableStore& /*variables*/) const {
+    return {{describe(), {}}};
+  }
   /// True: update() works on a GPU's memory with the kernels it is given. False: on host memory only, and
   /// create_slots() refuses other devices.
   virtual bool updates_on_devices() const { return false; }
@@ -60,10 +73,13 @@ class Optimizer {
   void reset_slots();
   /// The whole slot on the device, flat like VariableStore::trainable_values(); where only parts are held,
   /// one after the other.
-  float* slot(std::size_t index) const { return static_cast<float*>(slots_[index].data()); }
+  float* slot(std::size_t index) const {
+    return static_cast<float*>((whole_ != nullptr ? whole_ : this)->slots_[index].data());
+  }
   /// Where the slot of flat element `first` is in slot(): that part is held here.
   std::int64_t place_in_slot(std::int64_t first) const {
-    return held_.empty() ? first : place_in_parts(first);
+    const Optimizer& whole = whole_ != nullptr ? *whole_ : *this;
+    return whole.held_.empty() ? first : whole.place_in_parts(first);
   }
   /// The parts that are held; empty: all of the flat range.
   std::span<const Range> held() const { return held_; }
@@ -79,10 +95,20 @@ class Optimizer {
   /// The options that are numbers or schedules, the learning rate first.
   std::deque<ScheduledNumber>& numbers() { return numbers_; }
   const std::deque<ScheduledNumber>& numbers() const { return numbers_; }
+  /// The numbers that follow no other one, also those of groups; the learning rate first.
+  virtual std::vector<ScheduledNumber*> all_numbers();
 
   /// True: a step leaves rows of a table that it does not touch, and their slots, unchanged. False: such rows
   /// are updated with a gradient of zero, as with a dense gradient.
   bool lazy() const { return lazy_; }
+
+  /// Makes it the rule of some variables of a whole (grouped_optimizer.h), whose slots it uses. `own` as for
+  /// set_variables(). Throws Error(config) if the rule does not work on the device.
+  void join(const Optimizer& whole, Device& device, const VariableStore& variables,
+            std::span<const VariableId> own);
+  /// Takes the numbers of `other`, which has the same rule and outlives it: the learning rate times `factor`,
+  /// and all others but `but`.
+  void follow(const Optimizer& other, double factor, std::string_view but);
 
   /// One thread, once before the updates of a step. `step` is the global step before the update: 0 at first.
   void begin_step(std::int64_t step) {
@@ -95,12 +121,17 @@ class Optimizer {
                       const float* gradients, Range range) const = 0;
   /// True: measure() precedes the updates of a step.
   virtual bool measures() const { return false; }
-  /// All threads, after begin_step(): what a rule needs to know of whole variables, such as norms. `gradients`
-  /// are those of the flat range, clipped. No allocation.
+  /// All threads, after begin_step(): what a rule needs to know of whole variables, such as norms.
+  /// `gradients` are those of the flat range, clipped. No allocation.
   virtual void measure(const UpdateContext& /*context*/, const float* /*gradients*/) {}
-  /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which ranks
-  /// share; null: none. The optimizer owns it.
+  /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which
+  /// ranks share; null: none. The optimizer owns it.
   virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }
+  /// Of all groups, in their order; called once in the place of matrix_work().
+  virtual std::vector<MatrixWork*> all_matrix_work(const UpdateContext& context) {
+    MatrixWork* const work = matrix_work(context);
+    return work != nullptr ? std::vector{work} : std::vector<MatrixWork*>();
+  }
   /// False: update_rows() is not for this variable; its gradient is dense.
   virtual bool takes_rows(std::string_view /*variable*/) const { return true; }
   /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and
@@ -110,6 +141,10 @@ class Optimizer {
                            const Variable& table, const SparseRows& gradient, Range rows) const;
 
  protected:
+  /// Of several rules; `first`, which outlives it, is that of most variables.
+  Optimizer(const Optimizer& first, bool lazy);
+  /// `values`: those that are held, in the order of slot().
+  virtual void fill_with_initial(std::size_t slot, std::span<float> values) const;
   /// For the constructor of a rule: an option that takes a number or a schedule (scheduled_number.h), with
   /// the range of its table. The rule asks it for the value at each step; the reference stays valid.
   const ScheduledNumber& scheduled(const Params& options, std::string_view name, std::string_view range) {
@@ -120,12 +155,17 @@ class Optimizer {
   /// first step.
   virtual void set_variables(Device& /*device*/, const VariableStore& /*variables*/,
                              std::span<const VariableId> /*own*/) {}
+  /// False: the variable belongs to another rule of the whole.
+  bool owns(const Variable& variable) const;
+  /// In messages.
+  virtual std::string subject() const { return fmt::format("the optimizer {}", kind()); }
   /// What a step computes once.
   virtual void prepare(std::int64_t /*step*/) {}
   std::int64_t step() const { return step_; }
 
  private:
   std::int64_t place_in_parts(std::int64_t first) const;
+  void require_device(const Device& device) const;
 
   std::deque<ScheduledNumber> numbers_;
   const ScheduledNumber& learning_rate_;
@@ -135,6 +175,8 @@ class Optimizer {
   Device* device_ = nullptr;
   std::vector<Range> held_;           ///< empty: all
   std::vector<std::int64_t> places_;  ///< of each held part in the slots
+  const Optimizer* whole_ = nullptr;  ///< has the slots; null: this one
+  std::vector<std::int64_t> own_;     ///< offsets of the variables, ascending; with whole_ only
   std::vector<Buffer> slots_;
   std::vector<Buffer> mirrors_;  ///< pinned host copies; empty on the CPU
   mutable bool host_is_old_ = false;
@@ -160,15 +202,22 @@ struct OptimizerSection {
 };
 OptimizerSection split_optimizer_section(const Node& node);
 
+struct VariableGroup;  // optim/variable_groups.h
+
 /// The section `optimizer` of a configuration: a rule with its checked options, and the keys beside it.
 struct OptimizerOptions {
   OptimizerEntry entry{};
   Params options;
-  Params section;  ///< checked against optimizer_section_table()
+  Params section;                                            ///< checked against optimizer_section_table()
+  std::shared_ptr<const std::vector<VariableGroup>> groups;  ///< null: none
   /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
-  std::unique_ptr<Optimizer> make() const { return entry.make(options); }
+  std::unique_ptr<Optimizer> make() const;
   /// The slots are distributed over the ranks, each of which updates the variables of its part.
   bool shards() const { return section.boolean("shard"); }
+  /// Whether a group freezes the variable.
+  std::function<bool(const std::string& variable)> frozen_variables() const;
+  /// Throws Error(config) with position for a group that fits no variable of the model.
+  void check(const VariableStore& variables) const;
 };
 /// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys beside it.
 /// Makes the optimizer once, so that all mistakes show. Throws Error(config) with position.

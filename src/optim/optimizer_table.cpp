@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/named_options.h"
+#include "optim/grouped_optimizer.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -58,6 +59,8 @@ constexpr ParamSpec kSectionTable[] = {
      "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
      "(docs/sharding.md). The results are the same.",
      Change::free},
+    {"groups", ParamType::node, "null", "list or null",
+     "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."},
 };
 
 bool is_beside(const std::string& key) {
@@ -99,14 +102,36 @@ void register_optimizer(const OptimizerEntry& entry) {
   entries().push_back(entry);
 }
 
+std::unique_ptr<Optimizer> OptimizerOptions::make() const {
+  std::unique_ptr<Optimizer> rule = entry.make(options);
+  return groups != nullptr ? GroupedOptimizer::make(std::move(rule), *groups) : std::move(rule);
+}
+
+std::function<bool(const std::string&)> OptimizerOptions::frozen_variables() const {
+  if (groups == nullptr || std::ranges::none_of(*groups, &VariableGroup::frozen)) return {};
+  return [all = groups](const std::string& variable) {
+    const int group = group_of(*all, variable);
+    return group >= 0 && (*all)[static_cast<std::size_t>(group)].frozen;
+  };
+}
+
+void OptimizerOptions::check(const VariableStore& variables) const {
+  if (groups != nullptr) check_groups(*groups, variables);
+}
+
 OptimizerOptions optimizer_options(const Node& node) {
   const auto [rule, beside] = split_optimizer_section(node);
   const NamedOptions named = named_options(rule, "optimizer");
   const OptimizerEntry& entry = find_entry(optimizer_table(), named, "optimizer");
   ErrorCollector mistakes;
   OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes),
-                           Params(beside, kSectionTable, "section optimizer", mistakes)};
-  mistakes.attempt([&] { options.make(); });
+                           Params(beside, kSectionTable, "section optimizer", mistakes), nullptr};
+  const bool is_rule_good = mistakes.attempt([&] { entry.make(options.options); });
+  if (is_rule_good && mistakes.empty() && options.section.has("groups"))
+    mistakes.attempt([&] {
+      options.groups = std::make_shared<const std::vector<VariableGroup>>(
+          variable_groups(options.section.node("groups"), entry, named.options));
+    });
   mistakes.attempt([&] { options.shards(); });
   mistakes.throw_if_any();
   return options;

@@ -104,6 +104,7 @@ void ScheduledNumber::settle_warmup() {
 }
 
 void ScheduledNumber::begin(const ScheduleRun& run) {
+  if (follows()) return;
   run_ = run;
   if (scaling_ != "none") {
     const double ratio = static_cast<double>(run.batch_size) / base_batch_;
@@ -130,6 +131,7 @@ void ScheduledNumber::require_range(std::int64_t step) const {
 }
 
 double ScheduledNumber::at(std::int64_t step) const {
+  if (followed_ != nullptr) return followed_factor_ * followed_->at(step);
   LOCKSTEP_CHECK(!warmup_ || warmup_steps_ > 0, "a warm-up in epochs or samples needs begin()");
   const double time = name_.empty() ? 0 : time_of(unit_, step, run_);
   if (step >= warmup_steps_) return factor_ * formula_->at(time - begin_time_);

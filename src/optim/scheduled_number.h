@@ -43,7 +43,15 @@ class ScheduledNumber {
   /// The value in the update after which the global step is `step` + 1; the first update has step 0.
   double at(std::int64_t step) const;
 
+  /// From now on the value is `factor` times that of `other`, which outlives it and is begun.
+  void follow(const ScheduledNumber& other, double factor) {
+    followed_ = &other;
+    followed_factor_ = factor;
+  }
+  bool follows() const { return followed_ != nullptr; }
+
   const std::string& option() const { return option_; }
+  void set_option(std::string name) { option_ = std::move(name); }
   const std::string& where() const { return where_; }
   /// The name of the schedule; empty for a plain number.
   const std::string& schedule() const { return name_; }
@@ -52,7 +60,7 @@ class ScheduledNumber {
   /// A plain 0.
   bool is_zero() const { return name_.empty() && formula_->at(0) == 0; }
   /// Null: the value depends on the step alone.
-  MetricFollower* follower() const { return formula_->follower(); }
+  MetricFollower* follower() const { return followed_ == nullptr ? formula_->follower() : nullptr; }
   /// The first step after the warm-up; 0: there is none.
   std::int64_t warmup_steps() const { return warmup_steps_; }
 
@@ -60,6 +68,8 @@ class ScheduledNumber {
   void settle_warmup();
   void require_range(std::int64_t step) const;
 
+  const ScheduledNumber* followed_ = nullptr;  ///< null: it has a value of its own
+  double followed_factor_ = 1;
   std::string option_, where_, name_;
   std::string_view range_;
   std::unique_ptr<Schedule> formula_;

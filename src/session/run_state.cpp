@@ -31,8 +31,9 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
   if (optimizer != nullptr)
     for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
       for (const Variable& variable : variables.variables())
-        if (variable.trainable && (sharded == nullptr || variable.sparse_index >= 0))
-          tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_names()[slot], variable.name),
+        if (variable.trainable && !optimizer->slot_name(slot, variable).empty() &&
+            (sharded == nullptr || variable.sparse_index >= 0))
+          tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_name(slot, variable), variable.name),
                              on_device ? there(optimizer->slot(slot) + variable.offset, variable)
                                        : optimizer->slot_tensor(slot, variable),
                              on_device});
@@ -119,8 +120,9 @@ const CheckpointEntry* find_entry(const CheckpointFile& file, const std::string&
   return found == file.entries().end() ? nullptr : &*found;
 }
 
-/// Whether the variable of this slot was frozen in the run that wrote the file, which then has no such slot.
-bool was_frozen(const CheckpointFile& file, const std::string& path) {
+/// Whether the variable of this slot was frozen, or had another rule, in the run that wrote the file: the
+/// file has slots of this name, but not of this variable.
+bool had_no_slot(const CheckpointFile& file, const std::string& path) {
   if (!path.starts_with("slots/") || find_entry(file, path) != nullptr) return false;
   const std::size_t end = path.find('/', std::string_view("slots/").size()) + 1;
   const std::string slot = path.substr(0, end);
@@ -218,9 +220,10 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
         const CheckpointFile& file = opened.emplace(found.path);
         std::vector<CheckpointTensor> there = tensors;
         const std::size_t fresh =
-            std::erase_if(there, [&](const auto& tensor) { return was_frozen(file, tensor.path); });
+            std::erase_if(there, [&](const auto& tensor) { return had_no_slot(file, tensor.path); });
         if (fresh > 0)
-          log_info("{} slots of variables that were frozen begin at their initial values", fresh);
+          log_info("{} slots of variables that were frozen or had another rule begin at their initial values",
+                   fresh);
         require_fit(file, there);
         for (const CheckpointTensor& wanted : there)
           if (!wanted.pieces) file.read_into(wanted.path, wanted.tensor);

@@ -26,9 +26,9 @@ ShardedSlots::ShardedSlots(Communicator& communicator, const Optimizer& optimize
     : communicator_(communicator), optimizer_(optimizer), piece_elements_(piece_elements) {
   for (std::size_t i = 0; i < optimizer.slot_names().size(); ++i)
     for (const Variable& variable : variables.variables())
-      if (variable.trainable && variable.sparse_index < 0)
+      if (variable.trainable && variable.sparse_index < 0 && !optimizer.slot_name(i, variable).empty())
         slots_.push_back(
-            {fmt::format("slots/{}/{}", optimizer.slot_names()[i], variable.name), i, &variable});
+            {fmt::format("slots/{}/{}", optimizer.slot_name(i, variable), variable.name), i, &variable});
   std::ranges::sort(slots_, {}, &Slot::path);
   for (int rank = 0; rank < ownership.ranks(); ++rank)
     for (const Range& range : ownership.parts(rank)) parts_.push_back({range, rank});

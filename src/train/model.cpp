@@ -114,6 +114,7 @@ Model make_model(const ModelOptions& options, const Shape& features, const Model
   model.variables = std::make_unique<VariableStore>();
   model.heads->add_outputs(*model.graph);
   model.graph->freeze(options.frozen);
+  model.graph->freeze_variables(options.frozen_variables);
   model.graph->finish(*model.variables);
   LOCKSTEP_REQUIRE(
       model.variables->num_parameters() > 0, ErrorKind::config, "the model has nothing to learn: {}",

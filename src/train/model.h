@@ -27,6 +27,7 @@ struct ModelOptions {
   Params section;  ///< layers and heads, checked against model_table()
   std::vector<RegularizationRule> regularization;
   std::vector<FreezeRule> frozen = {};
+  std::function<bool(const std::string& variable)> frozen_variables = {};  ///< null: none beside those
   bool report_accuracy = true;
 };
 

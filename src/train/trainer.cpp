@@ -76,8 +76,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
         UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
   const UpdateContext update{context_.variables, context_.kernels, context_.device, context_.pool,
                              context_.lanes};
-  if (MatrixWork* const work = optimizer_.matrix_work(update); work != nullptr)
-    matrices_ = std::make_unique<MatrixSharing>(*work, update, control);
+  for (MatrixWork* const work : optimizer_.all_matrix_work(update))
+    matrices_.push_back(std::make_unique<MatrixSharing>(*work, update, control));
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.changing_bytes());
@@ -308,7 +308,7 @@ void Trainer::measure_for_update() {
     });
   optimizer_.measure({context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes},
                      reducer_.result());
-  if (matrices_) matrices_->run();
+  for (const auto& matrices : matrices_) matrices->run();
 }
 
 void Trainer::update_average(int thread, float weight) {

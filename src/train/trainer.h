@@ -128,8 +128,9 @@ class Trainer {
   }
   /// Includes what sparse tables sent in the last step.
   std::int64_t bytes_sent_per_step() const {
-    return reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0) +
-           (matrices_ ? matrices_->bytes_sent() : 0);
+    std::int64_t bytes = reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
+    for (const auto& matrices : matrices_) bytes += matrices->bytes_sent();
+    return bytes;
   }
   Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
@@ -175,7 +176,7 @@ class Trainer {
   Buffer not_finite_;                        ///< pinned: a flag per lane; empty: gradients are not scaled
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
-  std::unique_ptr<MatrixSharing> matrices_;  ///< null: the rule needs no whole matrices
+  std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
   std::unique_ptr<MovingAverage> average_;   ///< null: none
   std::vector<char> finite_;                 ///< per rank, where ranks share the update
   Buffer held_;                              ///< running statistics before the step, on the device

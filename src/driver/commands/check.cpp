@@ -158,7 +158,10 @@ double print_variables(const Sizes& sizes) {
              parameters * kMegabytes * static_cast<double>(slots));
   if (sizes.shard && slots > 0)
     fmt::print("sharded           the update: of R ranks, each holds 1/R of the slots of dense variables\n");
-  fmt::print("update            {}\n", sizes.optimizer.describe());
+  for (const Optimizer::Described& part : sizes.optimizer.describe_all(sizes.variables())) {
+    fmt::print("update            {}\n", part.rule);
+    if (!part.variables.empty()) fmt::print("                  of {}\n", fmt::join(part.variables, ", "));
+  }
   if (sizes.average)
     fmt::print("moving average    {:.2f} MB: {}\n", parameters * kMegabytes,
                sizes.average->resolved(sizes.plan.steps_per_epoch()).describe());

@@ -99,7 +99,10 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   reader.node("model", [&](const Node& node) {
     config.model = model_options(with_expanded_blocks(node), block_names(node));
   });
-  reader.node("optimizer", [&](const Node& node) { config.optimizer = optimizer_options(node); });
+  reader.node("optimizer", [&](const Node& node) {
+    config.optimizer = optimizer_options(node);
+    config.model.frozen_variables = config.optimizer.frozen_variables();
+  });
   reader.node("average", [&](const Node& node) { config.average = average_options(node); });
   const bool has_data = reader.node("data", [&](const Node& node) { config.data = data_options(node); });
   reader.section("eval", [&](const Params& section) { config.eval = evaluation_options(section); });

@@ -24,6 +24,7 @@
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "optim/scheduled_number.h"
+#include "optim/variable_groups.h"
 #include "session/hook_table.h"
 #include "train/model.h"
 
@@ -113,6 +114,7 @@ class Values {
   /// A map without a table: a block's definition or use, a repeat, a layer of a plugin that is not loaded.
   void untabled(const std::string& path, const Node& map, Change change);
   void model(const Node& node);
+  void groups(const Node& list);
   void split(const std::string& path, const Node& data, std::string_view name, const ReaderEntry* reader);
   void data(const Node& node);
 
@@ -255,6 +257,19 @@ void Values::model(const Node& node) {
   }
 }
 
+/// optimizer.groups.
+void Values::groups(const Node& list) {
+  static constexpr std::string_view kRule[] = {"rule"};
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const std::string path = fmt::format("optimizer.groups.{}", i);
+    add(path, "group", Change::result);
+    values_.back().item = text_of(list.items[i]);
+    options(path, list.items[i], {group_table()}, kRule);
+    const Node* rule = list.items[i].find("rule");
+    if (rule != nullptr && !is_null(*rule)) choice(path + ".rule", *rule, optimizer_table());
+  }
+}
+
 void Values::split(const std::string& path, const Node& data, std::string_view name,
                    const ReaderEntry* reader) {
   const Node merged = split_options(data, name);
@@ -291,7 +306,9 @@ void Values::configuration(const Node& root) {
     } else if (key == "optimizer") {
       const auto [rule, beside] = split_optimizer_section(node);
       choice(key, rule, optimizer_table());
-      options(key, beside, {optimizer_section_table()});
+      static constexpr std::string_view kGroups[] = {"groups"};
+      options(key, beside, {optimizer_section_table()}, kGroups);
+      if (const Node* list = beside.find("groups")) groups(*list);
     } else if (key == "average") {
       choice(key, node, average_table());
     } else if (key == "hooks") {

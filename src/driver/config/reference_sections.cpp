@@ -9,6 +9,7 @@
 #include "model/layer_table.h"
 #include "model/metric.h"
 #include "optim/optimizer.h"
+#include "optim/variable_groups.h"
 #include "session/hook_table.h"
 #include "train/model.h"
 
@@ -52,6 +53,7 @@ std::vector<ReferenceSection> reference_sections() {
                       "`optimizer: {adam: {learning_rate: 0.001}, shard: true}`.",
                       optimizer_section_table()});
   add_entries(sections, "Optimizer", optimizer_table());
+  sections.push_back({"Group", "An item of optimizer.groups. See docs/optimizers.md.", group_table()});
   sections.push_back(
       {"Every schedule",
        "An option of type \"number or schedule\" takes a schedule: its name with these options beside "

@@ -176,7 +176,7 @@ class Walk {
     }
     node_ = &entry->second;
     // The options of a choice may be choices themselves: schedules, initialisers.
-    const bool may_be_choice = state_ == State::options || segment == "loss";
+    const bool may_be_choice = state_ == State::options || segment == "loss" || segment == "rule";
     if (segment == "optimizer" && walked_ == 0)
       state_ = State::optimizer;
     else

@@ -71,6 +71,7 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   const Dataset& first = all.train ? *all.train : *all.eval;
   all.model = make_model(config.model, first.feature_shape(),
                          model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
+  if (needs.updates) config.optimizer.check(*all.model.variables);
   if (all.train) check_labels(all.model, *all.train);
   if (all.eval) check_labels(all.model, *all.eval);
   if (all.train && all.eval && !(all.train->feature_shape() == all.eval->feature_shape()))

@@ -43,10 +43,13 @@ TEST_F(CudaOptimizer, SlotsBeginAtTheirValuesOnTheGpu) {
 }
 
 /// Norms, rates and directions stay on the GPU.
-TEST_F(CudaOptimizer, LarsAndLambHaveTheBitsOfTheCpu) {
+TEST_F(CudaOptimizer, LarsLambAndGroupsHaveTheBitsOfTheCpu) {
   for (const char* yaml :
        {"lars: {learning_rate: 2, weight_decay: 0.1, nesterov: true}", "lamb: {learning_rate: 0.1}",
-        "lamb: {norm_limits: [1, 2], adapt_vectors: true}"}) {
+        "lamb: {norm_limits: [1, 2], adapt_vectors: true}",
+        "{adam: {weight_decay: 0.1}, groups: [{variables: vector, learning_rate_factor: 3, weight_decay: 0}, "
+        "{variables: odd, rule: {rmsprop: {learning_rate: 0.1, momentum: 0.5}}}]}",
+        "{adam: {}, groups: [{variables: matrix, rule: {lamb: {learning_rate: 0.1}}}]}"}) {
     std::uint64_t hashes[2];
     for (const bool on_gpu : {false, true}) {
       Device& device = on_gpu ? *device_ : cpu_device();
