@@ -17,6 +17,9 @@ class GroupedOptimizer final : public Optimizer {
                                          std::span<const VariableGroup> groups);
 
   const char* kind() const override { return first().kind(); }
+  std::string subject() const override {
+    return first().updates_parts() ? "a group's rule" : fmt::format("the optimizer {}", kind());
+  }
   std::string formula() const override { return first().formula(); }
   std::vector<Described> describe_all(const VariableStore& variables) const override;
   /// The names of the rule with the most slots.
@@ -49,9 +52,6 @@ class GroupedOptimizer final : public Optimizer {
                      std::span<const VariableId> own) override;
   void fill_with_initial(std::size_t slot, std::span<float> values) const override;
   void prepare(std::int64_t step) override;
-  std::string subject() const override {
-    return first().updates_parts() ? "a group's rule" : fmt::format("the optimizer {}", kind());
-  }
   const Optimizer& first() const { return *rules_.front(); }
   /// Of a variable that is not frozen.
   Optimizer& rule_of(std::string_view variable) const;

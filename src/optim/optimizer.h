@@ -45,6 +45,8 @@ class Optimizer {
   virtual std::string_view slot_name(std::size_t slot, const Variable& /*variable*/) const {
     return slot_names()[slot];
   }
+  /// In messages about updates_parts(): what needs whole variables.
+  virtual std::string subject() const { return fmt::format("the optimizer {}", kind()); }
   /// The rule in words, with its numbers, where g is the gradient, w the variable and lr the rate.
   virtual std::string formula() const { return {}; }
   /// One line: the kind, the formula and the rate.
@@ -157,8 +159,6 @@ class Optimizer {
                              std::span<const VariableId> /*own*/) {}
   /// False: the variable belongs to another rule of the whole.
   bool owns(const Variable& variable) const;
-  /// In messages.
-  virtual std::string subject() const { return fmt::format("the optimizer {}", kind()); }
   /// What a step computes once.
   virtual void prepare(std::int64_t /*step*/) {}
   std::int64_t step() const { return step_; }

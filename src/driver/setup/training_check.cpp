@@ -146,8 +146,7 @@ void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, 
     throw section.error("shard", "the sum of comm.reduction: fast has no parts",
                         "Set comm.reduction=tree, or optimizer.shard=false.");
   if (!optimizer.updates_parts())
-    throw section.error("shard",
-                        fmt::format("the optimizer {} needs whole variables on each rank", optimizer.kind()),
+    throw section.error("shard", fmt::format("{} needs whole variables on each rank", optimizer.subject()),
                         "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
   if (records)
     throw section.error("shard", "a step cannot be recorded where each rank has a part of the gradients",
