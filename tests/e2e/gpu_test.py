@@ -95,6 +95,26 @@ class GpuTest(GpuRunTest):
         for one, other in zip(records(self.folder / "one"), records(self.folder / "cpu")):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=2e-3)
 
+    def test_rounds_noise_scale_and_watched_gradients(self):
+        norms = [f"model.layers.{layer}.group=1" for layer in ("bn1", "bn2", "bn3")]
+        sets = [*norms, "gradients.noise_scale=true", "train.on_nan=rollback"]
+        rounds = ["shards=2", "train.accumulate=4"]
+        self.on_gpu("shards", sets=[*sets, "shards=8"])
+        for ranks, gpus in ((1, 1), (2, 1), *(((3, 4),) if EMULATED else ())):
+            self.on_gpu(f"rounds{ranks}", ranks=ranks, gpus=gpus, sets=[*sets, *rounds])
+            self.assert_same_run("shards", f"rounds{ranks}")
+        if EMULATED:
+            self.on_gpu("early", sets=[*sets, *rounds], LOCKSTEP_EMULATED_RUN_AHEAD="1")
+            self.assert_same_run("shards", "early")
+
+    @unittest.skipUnless(HAS_FAULTS, "a build without faults")
+    def test_a_rollback_has_the_same_bits_on_any_ranks(self):
+        sets = ["train.on_nan=rollback", "checkpoint.every_steps=2"]
+        for ranks in (1, 2):
+            result = self.on_gpu(f"back{ranks}", ranks=ranks, sets=sets, LOCKSTEP_FAULT="4:0:nan_gradient")
+            self.assertIn("back to the checkpoint of step 2; training goes on after the samples of step 4", result.err)
+        self.assert_same_run("back1", "back2")
+
     @unittest.skipUnless(HAS_FAULTS, "a build without faults")
     def test_non_finite_norm_skips_or_ends(self):
         sets, fault = ["gradients.clip_global_norm=0.5"], {"LOCKSTEP_FAULT": "3:1:nan_gradient"}
