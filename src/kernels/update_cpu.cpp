@@ -92,7 +92,8 @@ class Update final : public UpdateKernels {
 
   void apply_rows(const Lane&, const RuleStep& step, const RowUpdate& update, float* w,
                   const RuleSlots& slots) const override {
-    Rules::with(step, [&](const auto& rule) {
+    Rules::with(step, [&](const auto& given) {
+      const auto rule = begun(given);
       for_each_stretch(update, [&](std::int64_t at, std::int64_t count, const float* g) {
         if (step.decays())
           move<true>(rule, step, count, w, g, slots, at);

@@ -58,6 +58,8 @@ inline std::vector<TestedRule> rules_without_decay() {
       tested("proximal adagrad", ProximalAdagrad{0.1F, 0.2F, 0.1F}, false),
       tested("adagrad da", AdagradDa{0.1F, 0.2F, 0.1F}, false),
       tested("lion", Lion{0.01F, 0.9F, 0.1F, 0.99F, 0.01F}),
+      tested("lars", Lars<false>{nullptr, nullptr, 0, 0.1F, 0.001F, 0, 0.9F}),
+      tested("lars, nesterov", Lars<true>{nullptr, nullptr, 0, 0.1F, 0.001F, 0, 0.9F}),
       tested("direction of muon", MuonDirection<false>{0.05F, 0.95F}),
       tested("direction of muon, nesterov", MuonDirection<true>{0.05F, 0.95F}),
   };

@@ -17,6 +17,8 @@ namespace {
 TEST(Update, EveryRuleIsTested) {
   std::vector<bool> found(Rules::kCount);
   for (const TestedRule& rule : tested_rules()) found[static_cast<std::size_t>(rule.step.rule)] = true;
+  // The two passes of LAMB: tests/unit/optim/trust_rule_test.cpp.
+  found[Rules::number_of<LambDirection>()] = found[Rules::number_of<LambMove>()] = true;
   for (int rule = 0; rule < Rules::kCount; ++rule)
     EXPECT_TRUE(found[static_cast<std::size_t>(rule)]) << "rule " << rule << " of kernels/rules.h";
 }
@@ -81,7 +83,7 @@ TEST(Update, AnySplitReturnsTheSameBits) {
 TEST(Update, LeavesAdjacentElementsUnchanged) {
   for (const Level& level : levels())
     for (const TestedRule& rule : tested_rules()) {
-      Floats w(Values(40, 1.0)), g(Values(40, 1.0)), a(Values(40, 1.0)), b(Values(40, 1.0)),
+      Floats w(Values(40, 1.0)), g(Values(40, 0.5)), a(Values(40, 1.0)), b(Values(40, 1.0)),
           c(Values(40, 1.0));
       rule.dense(level.update, TestLane(), 21, w.data() + 3, g.data() + 3, a.data() + 3, b.data() + 3,
                  c.data() + 3);
