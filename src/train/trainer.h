@@ -177,9 +177,9 @@ class Trainer {
   std::unique_ptr<SparseGradients> sparse_;  ///< null: no table's gradient is sparse
   std::unique_ptr<GradientClip> clip_;       ///< null: gradients are neither clipped nor measured
   std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
-  std::unique_ptr<MovingAverage> average_;   ///< null: none
-  std::vector<char> finite_;                 ///< per rank, where ranks share the update
-  Buffer held_;                              ///< running statistics before the step, on the device
+  std::unique_ptr<MovingAverage> average_;                ///< null: none
+  std::vector<char> finite_;                              ///< per rank, where ranks share the update
+  Buffer held_;  ///< running statistics before the step, on the device
   StepMetrics metrics_;
   struct {
     StepMetrics::Id loss, accuracy, parts, learning_rate, schedules, loss_scale, samples;
