@@ -17,7 +17,7 @@ constexpr std::string_view kDecay = "weight_decay", kDecayVectors = "decay_vecto
 
 constexpr ParamSpec kTable[] = {
     {"variables", ParamType::strings, kRequired, "",
-     "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*norm*\"]. A "
+     "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*/gamma\"]. A "
      "variable "
      "belongs to the first group that matches it."},
     {"learning_rate_factor", ParamType::real, "1", "(0, 1e6]",
