@@ -37,6 +37,10 @@ const std::vector<std::string>& rules() {
       "proximal_adagrad: {learning_rate: 0.05, l2: 0.1}",
       "adagrad_da: {learning_rate: 0.1, l1: 0.001}",
       "lion: {learning_rate: 0.003, weight_decay: 0.1}",
+      "lars: {learning_rate: 0.05, trust_coefficient: 0.1, weight_decay: 0.1}",
+      "lamb: {weight_decay: 0.1}",
+      "muon: {learning_rate: 0.01}",
+      "muon: {learning_rate: 0.01, adamw_for: [], scale: shape}",
   };
   return all;
 }

@@ -79,6 +79,9 @@ class TinyRun {
         control_(world.duplicate("control")) {
     heads_.add_outputs(graph_);
     graph_.finish(variables_);
+    for (std::size_t i = 0; i < variables_.variables().size(); ++i)
+      if (!optimizer_->takes_rows(variables_.variables()[i].name))
+        variables_.keep_dense(static_cast<VariableId>(i));
     choose_sparse(variables_, options.batch_size, 0.5);
     variables_.commit(device_);
     heads_.prepare(graph_, device_);
