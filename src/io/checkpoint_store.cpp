@@ -258,9 +258,14 @@ std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::strin
 }
 
 void CheckpointStore::clean() {
-  for (const fs::path& folder : {fs::path(run_dir_), fs::path(run_dir_) / kFolder}) {
+  std::vector<fs::path> folders{run_dir_};
+  std::error_code code;
+  for (fs::directory_iterator at(run_dir_, code), end; !code && at != end; at.increment(code)) {
+    std::error_code unknown;  // a folder that is a link belongs to somebody else
+    if (fs::is_directory(at->symlink_status(unknown))) folders.push_back(at->path());
+  }
+  for (const fs::path& folder : folders) {
     std::vector<fs::path> leftovers;
-    std::error_code code;
     for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
       if (is_temporary_name(at->path().filename().string())) leftovers.push_back(at->path());
     for (const fs::path& path : leftovers)

@@ -149,14 +149,21 @@ TEST(CheckpointStore, CleanRemovesTemporaryFiles) {
   CheckpointStore store(folder.path(), 0);
   store.clean();
   save(store, {1});
-  for (const std::string& name : {temporary_name(store.path_of(2)), temporary_name(folder / "checkpoint")}) {
+  std::filesystem::create_directory(folder / "configs");
+  const TemporaryFolder outside;
+  std::filesystem::create_directory_symlink(outside.path(), folder / "link");
+  for (const std::string& name :
+       {temporary_name(store.path_of(2)), temporary_name(folder / "checkpoint"),
+        temporary_name(folder / "configs/job-0001.yaml"), temporary_name(outside / "theirs")}) {
     std::FILE* file = std::fopen(name.c_str(), "w");
     ASSERT_NE(file, nullptr);
     ASSERT_EQ(std::fclose(file), 0);
   }
-  EXPECT_EQ(folder.names().size() + folder.names("checkpoints").size(), 5U);
+  EXPECT_EQ(folder.names().size() + folder.names("checkpoints").size(), 7U);
   store.clean();
-  EXPECT_THAT(folder.names(), UnorderedElementsAre("checkpoint", "checkpoints"));
+  EXPECT_THAT(folder.names(), UnorderedElementsAre("checkpoint", "checkpoints", "configs", "link"));
+  EXPECT_EQ(folder.names("configs").size(), 0U);
+  EXPECT_EQ(outside.names().size(), 1U);
   EXPECT_THAT(folder.names("checkpoints"), ElementsAre("step-00000001.h5"));
 }
 
