@@ -76,12 +76,15 @@ void ShardedSlots::send(const Slot& slot) const {
 /// An error of `to` waits until the ranks have sent this slot.
 void ShardedSlots::take(std::size_t number, const CheckpointTensor::Take& to) {
   LOCKSTEP_CHECK(number == next_, "slot {} is taken, {} is next", number, next_);
+  // Before the ranks begin to send: memory may be short.
+  std::size_t largest = 0;
+  for_pieces(slots_[number], [&](Range piece) { largest = std::max(largest, bytes_of(piece)); });
+  if (piece_.size_bytes() < largest) piece_ = Buffer(cpu_device(), largest);
   char go_on = 1;
   communicator_.broadcast(&go_on, sizeof go_on, 0, kWhat);
   ++next_;
   std::exception_ptr error;
   for_pieces(slots_[number], [&](Range piece) {
-    if (piece_.size_bytes() < bytes_of(piece)) piece_ = Buffer(cpu_device(), bytes_of(piece));
     auto* const values = static_cast<float*>(piece_.data());
     for_parts(piece, [&](const Part& part, std::int64_t at) {
       if (part.rank == 0)
