@@ -122,9 +122,12 @@ class Trainer {
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   /// Ranks share the update: each has the sums of its parts.
   bool shares_update() const { return ownership_ != nullptr; }
+  /// Includes the directions and work memory of rules that compute whole matrices.
   std::size_t gradient_bytes() const {
-    return reducer_.memory_bytes() + executor_.accumulator_bytes() + (sparse_ ? sparse_->memory_bytes() : 0) +
-           (clip_ ? clip_->memory_bytes() : 0);
+    std::size_t bytes = reducer_.memory_bytes() + executor_.accumulator_bytes() +
+                        (sparse_ ? sparse_->memory_bytes() : 0) + (clip_ ? clip_->memory_bytes() : 0);
+    for (const auto& matrices : matrices_) bytes += matrices->memory_bytes();
+    return bytes;
   }
   /// Includes what sparse tables sent in the last step.
   std::int64_t bytes_sent_per_step() const {
