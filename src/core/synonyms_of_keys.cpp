@@ -25,6 +25,9 @@ constexpr std::string_view kGroups =
     "Variables with another rate, decay or rule are groups, beside the rule's name: optimizer: {adamw: {}, "
     "groups: [{variables: \"*/bias\", weight_decay: 0}]}.";
 constexpr std::string_view kNoAmsgrad = "AMSGrad is an option of adam and adamw alone.";
+constexpr std::string_view kCycledMomentum =
+    "A schedule is that of one number. Give the momentum one of its own beside learning_rate: momentum (or "
+    "beta1): {one_cycle: {peak: 0.85, initial: 0.95, last: 0.95, total_steps: 480}}.";
 constexpr std::string_view kSchedule =
     "A schedule is the learning rate itself: learning_rate: {cosine_decay: {initial: 0.01, decay_steps: 30, "
     "unit: epochs}}.";
@@ -202,6 +205,9 @@ constexpr Synonym kTable[] = {
     {"key of schedule one_cycle", "threephase", "three_phases"},
     {"key of schedule one_cycle", "divfactor", "", "Give initial itself: peak / div_factor."},
     {"key of schedule one_cycle", "finaldivfactor", "", "Give last itself: initial / final_div_factor."},
+    {"key of schedule one_cycle", "cyclemomentum", "", kCycledMomentum},
+    {"key of schedule one_cycle", "basemomentum", "", kCycledMomentum},
+    {"key of schedule one_cycle", "maxmomentum", "", kCycledMomentum},
     {"key of schedule one_cycle", "decaysteps", "total_steps"},
     {"key of schedule one_cycle", "steps", "total_steps"},
     {"key of schedule one_cycle", "epochs", "total_steps", "with unit: epochs."},

@@ -24,40 +24,42 @@ class AdamRule final : public ElementRule {
       : ElementRule(p, {{"m"}, {"v"}, {p.boolean("amsgrad") ? "v_max" : ""}},
                     form == Form::adamw ? WeightDecay::decoupled : weight_decay(p), p.boolean("lazy")),
         form_(form),
-        beta1_(share_below_one(p, "beta1")),
-        beta2_(share_below_one(p, "beta2")),
+        beta1_(mean_decay(p, "beta1", BiasCorrection::by_product)),
+        beta2_(mean_decay(p, "beta2", BiasCorrection::by_product)),
         epsilon_(p.real("epsilon")),
         amsgrad_(p.boolean("amsgrad")) {}
   const char* kind() const override { return form_ == Form::adamw ? "adamw" : "adam"; }
 
  private:
   RuleStep at(std::int64_t step, double rate) override {
-    const auto t = static_cast<double>(step + 1);
-    const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
-    const auto alpha = static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t)));
+    const double correction = std::sqrt(1 - beta2_.product(step));
+    const auto alpha = static_cast<float>(rate * correction / (1 - beta1_.product(step)));
+    const float gain1 = 1.0F - beta1_.at(step), gain2 = 1.0F - beta2_.at(step);
     const auto epsilon = static_cast<float>(form_ == Form::adamw ? epsilon_ * correction : epsilon_);
-    if (amsgrad_) return rule_step(Adam<true>{alpha, 1.0F - beta1_, 1.0F - beta2_, epsilon});
-    return rule_step(Adam<false>{alpha, 1.0F - beta1_, 1.0F - beta2_, epsilon});
+    if (amsgrad_) return rule_step(Adam<true>{alpha, gain1, gain2, epsilon});
+    return rule_step(Adam<false>{alpha, gain1, gain2, epsilon});
   }
   std::string rule_text() const override {
     const char* const root = amsgrad_ ? "v_max" : "v";
-    const std::string moments = fmt::format("m += (1 - {}) (g - m); v += (1 - {}) (g^2 - v); {}", beta1_,
-                                            beta2_, amsgrad_ ? "v_max = max(v_max, v); " : "");
+    const std::string product1 = beta1_.product_text(), product2 = beta2_.product_text();
+    const std::string moments =
+        fmt::format("m += (1 - {}) (g - m); v += (1 - {}) (g^2 - v); {}", beta1_.text(), beta2_.text(),
+                    amsgrad_ ? "v_max = max(v_max, v); " : "");
     if (form_ == Form::adamw)
-      return fmt::format("{}w -= lr m / (1 - {}^t) / (sqrt({} / (1 - {}^t)) + {})", moments, beta1_, root,
-                         beta2_, epsilon_);
-    return fmt::format("{0}w -= lr c m / (sqrt({1}) + {2}), c = sqrt(1 - {4}^t) / (1 - {3}^t)", moments, root,
-                       epsilon_, beta1_, beta2_);
+      return fmt::format("{}w -= lr m / (1 - {}) / (sqrt({} / (1 - {})) + {})", moments, product1, root,
+                         product2, epsilon_);
+    return fmt::format("{0}w -= lr c m / (sqrt({1}) + {2}), c = sqrt(1 - {4}) / (1 - {3})", moments, root,
+                       epsilon_, product1, product2);
   }
 
   Form form_;
-  float beta1_, beta2_;
+  MeanDecay beta1_, beta2_;
   double epsilon_;
   bool amsgrad_;
 };
 
-constexpr ParamSpec kBeta1 = {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"};
-constexpr ParamSpec kBeta2 = {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"};
+constexpr ParamSpec kBeta1 = {"beta1", ParamType::node, "0.9", kShareRange, "decay of the first moment"};
+constexpr ParamSpec kBeta2 = {"beta2", ParamType::node, "0.999", kShareRange, "decay of the second moment"};
 constexpr ParamSpec kAmsgrad = {"amsgrad", ParamType::boolean, "false", "",
                                 "divide by the root of the largest second moment so far (Reddi et al. 2018)"};
 constexpr ParamSpec kAdam[] = {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "kernels/update.h"
+#include "optim/mean_decay.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -55,6 +56,13 @@ class ElementRule : public Optimizer {
  protected:
   ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay = WeightDecay::none,
               bool lazy = false);
+
+  /// For the constructor of a rule: the option `name`, with kShareRange in the table, which says what is kept
+  /// of a mean. A mean whose bias is corrected needs by_product.
+  MeanDecay mean_decay(const Params& options, std::string_view name,
+                       BiasCorrection correction = BiasCorrection::none) {
+    return {scheduled(options, name, kShareRange), options, name, correction};
+  }
 
   /// The element function with the numbers of a step (rule_step() of kernels/rules.h), computed in double and
   /// rounded once. `rate` is the learning rate.

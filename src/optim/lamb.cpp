@@ -17,8 +17,8 @@ class LambRule final : public TrustRule {
  public:
   explicit LambRule(const Params& p)
       : TrustRule(p, {"m", "v"}),
-        beta1_(share_below_one(p, "beta1")),
-        beta2_(share_below_one(p, "beta2")),
+        beta1_(scheduled(p, "beta1", kShareRange), p, "beta1", BiasCorrection::by_product),
+        beta2_(scheduled(p, "beta2", kShareRange), p, "beta2", BiasCorrection::by_product),
         epsilon_(p.real("epsilon")) {
     if (!p.has("norm_limits")) return;
     const std::vector<double>& limits = p.reals("norm_limits");
@@ -31,11 +31,12 @@ class LambRule final : public TrustRule {
 
  private:
   void begin(std::int64_t step, double rate) override {
-    const auto t = static_cast<double>(step + 1);
     lr_ = static_cast<float>(rate);
-    numbers_.c1 = static_cast<float>(1 / (1 - std::pow(static_cast<double>(beta1_), t)));
-    numbers_.c2 = static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(beta2_), t)));
+    numbers_.c1 = static_cast<float>(1 / (1 - beta1_.product(step)));
+    numbers_.c2 = static_cast<float>(1 / std::sqrt(1 - beta2_.product(step)));
     numbers_.epsilon = static_cast<float>(epsilon_);
+    gain1_ = 1.0F - beta1_.at(step);
+    gain2_ = 1.0F - beta2_.at(step);
   }
   LambNumbers with(double decay) const {
     return {numbers_.c1, numbers_.c2, numbers_.epsilon, static_cast<float>(decay)};
@@ -44,29 +45,30 @@ class LambRule final : public TrustRule {
     return rule_step(LambMove{norms.w2, norms.x2, with(decay), lr_, low_, high_});
   }
   std::optional<RuleStep> direction(double decay) const override {
-    return rule_step(LambDirection{with(decay), 1.0F - beta1_, 1.0F - beta2_});
+    return rule_step(LambDirection{with(decay), gain1_, gain2_});
   }
   std::string rule_text(const std::string& decay) const override {
     const bool is_limited = low_ > 0 || high_ < std::numeric_limits<float>::infinity();
     return fmt::format(
-        "m += (1 - {0}) (g - m); v += (1 - {1}) (g^2 - v); u = m / (1 - {0}^t) / (sqrt(v / (1 - {1}^t)) + "
+        "m += (1 - {0}) (g - m); v += (1 - {1}) (g^2 - v); u = m / (1 - {5}) / (sqrt(v / (1 - {6})) + "
         "{2}){3}; "
         "w -= lr {4} / |u| u",
-        beta1_, beta2_, epsilon_, decay.empty() ? "" : fmt::format(" + {} w", decay),
-        is_limited ? fmt::format("min(max(|w|, {}), {})", low_, high_) : "|w|");
+        beta1_.text(), beta2_.text(), epsilon_, decay.empty() ? "" : fmt::format(" + {} w", decay),
+        is_limited ? fmt::format("min(max(|w|, {}), {})", low_, high_) : "|w|", beta1_.product_text(),
+        beta2_.product_text());
   }
 
-  float beta1_, beta2_;
+  MeanDecay beta1_, beta2_;
   double epsilon_;
   float low_ = 0, high_ = std::numeric_limits<float>::infinity();
-  float lr_ = 0;
+  float lr_ = 0, gain1_ = 0, gain2_ = 0;
   LambNumbers numbers_{};
 };
 
 constexpr ParamSpec kOptions[] = {
     rate_option("0.001"),
-    {"beta1", ParamType::real, "0.9", "[0, 1)", "decay of the first moment"},
-    {"beta2", ParamType::real, "0.999", "[0, 1)", "decay of the second moment"},
+    {"beta1", ParamType::node, "0.9", kShareRange, "decay of the first moment"},
+    {"beta2", ParamType::node, "0.999", kShareRange, "decay of the second moment"},
     {"epsilon", ParamType::real, "1e-6", "(0, 1e6]", "added to the corrected root of the second moment"},
     {"weight_decay", ParamType::node, "0.01", kDecayRange,
      "times the variable, is added to its direction, before the norm of the direction is measured"},

@@ -13,25 +13,27 @@ class LionRule final : public ElementRule {
  public:
   explicit LionRule(const Params& p)
       : ElementRule(p, {{"exp_avg"}}, WeightDecay::decoupled, p.boolean("lazy")),
-        beta1_(share_below_one(p, "beta1")),
-        beta2_(share_below_one(p, "beta2")) {}
+        beta1_(mean_decay(p, "beta1")),
+        beta2_(mean_decay(p, "beta2")) {}
   const char* kind() const override { return "lion"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
-    return rule_step(Lion{static_cast<float>(rate), beta1_, 1.0F - beta1_, beta2_, 1.0F - beta2_});
+  RuleStep at(std::int64_t step, double rate) override {
+    const float beta1 = beta1_.at(step), beta2 = beta2_.at(step);
+    return rule_step(Lion{static_cast<float>(rate), beta1, 1.0F - beta1, beta2, 1.0F - beta2});
   }
   std::string rule_text() const override {
-    return fmt::format("w -= lr sign({0} m + (1 - {0}) g); m = {1} m + (1 - {1}) g", beta1_, beta2_);
+    return fmt::format("w -= lr sign({0} m + (1 - {0}) g); m = {1} m + (1 - {1}) g", beta1_.text(),
+                       beta2_.text());
   }
 
-  float beta1_, beta2_;
+  MeanDecay beta1_, beta2_;
 };
 
 constexpr ParamSpec kOptions[] = {
     rate_option("1e-4"),
-    {"beta1", ParamType::real, "0.9", "[0, 1)", "share of the mean in the direction"},
-    {"beta2", ParamType::real, "0.99", "[0, 1)", "decay of the mean"},
+    {"beta1", ParamType::node, "0.9", kShareRange, "share of the mean in the direction"},
+    {"beta2", ParamType::node, "0.99", kShareRange, "decay of the mean"},
     {"weight_decay", ParamType::node, "0", kDecayRange,
      "variables are multiplied by 1 - learning rate * weight_decay before the update"},
     kLazyOption,

@@ -9,45 +9,51 @@ namespace lockstep {
 
 namespace {
 
+/// False for a plain 0, which needs no slot.
+bool has_momentum(const Params& p) {
+  return !ScheduledNumber(p.node("momentum"), "momentum", kShareRange, p.where("momentum"), p.subject())
+              .is_zero();
+}
+
 class RmsPropRule final : public ElementRule {
  public:
   explicit RmsPropRule(const Params& p)
-      : ElementRule(
-            p, {{"rms", 1}, {p.real("momentum") > 0 ? "momentum" : ""}, {p.boolean("centered") ? "mg" : ""}},
-            weight_decay(p), p.boolean("lazy")),
-        decay_(share_below_one(p, "decay")),
-        momentum_(static_cast<float>(p.real("momentum"))),
+      : ElementRule(p, {{"rms", 1}, {has_momentum(p) ? "momentum" : ""}, {p.boolean("centered") ? "mg" : ""}},
+                    weight_decay(p), p.boolean("lazy")),
+        decay_(mean_decay(p, "decay")),
+        momentum_(scheduled(p, "momentum", kShareRange)),
         epsilon_(p.real("epsilon")),
         centered_(p.boolean("centered")) {}
   const char* kind() const override { return "rmsprop"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t step, double rate) override {
     const auto lr = static_cast<float>(rate), epsilon = static_cast<float>(epsilon_);
-    const float gain = 1.0F - decay_;
+    const float gain = 1.0F - decay_.at(step), momentum = static_cast<float>(momentum_.at(step));
     if (slot_names().size() == 1) return rule_step(RmsProp<false, false>{lr, gain, 0, epsilon});
-    if (slot_names().size() == 3) return rule_step(RmsProp<true, true>{lr, gain, momentum_, epsilon});
+    if (slot_names().size() == 3) return rule_step(RmsProp<true, true>{lr, gain, momentum, epsilon});
     if (centered_) return rule_step(RmsProp<false, true>{lr, gain, 0, epsilon});
-    return rule_step(RmsProp<true, false>{lr, gain, momentum_, epsilon});
+    return rule_step(RmsProp<true, false>{lr, gain, momentum, epsilon});
   }
   std::string rule_text() const override {
     const std::string variance = centered_ ? "r - q^2" : "r";
     const std::string move = fmt::format("lr g / sqrt({} + {})", variance, epsilon_);
     return fmt::format(
-        "r += (1 - {0}) (g^2 - r); {1}{2}", decay_,
-        centered_ ? fmt::format("q += (1 - {}) (g - q); ", decay_) : "",
-        momentum_ > 0 ? fmt::format("p = {} p + {}; w -= p", momentum_, move) : "w -= " + move);
+        "r += (1 - {0}) (g^2 - r); {1}{2}", decay_.text(),
+        centered_ ? fmt::format("q += (1 - {}) (g - q); ", decay_.text()) : "",
+        !momentum_.is_zero() ? fmt::format("p = {} p + {}; w -= p", momentum_.text(), move) : "w -= " + move);
   }
 
-  float decay_, momentum_;
+  MeanDecay decay_;
+  const ScheduledNumber& momentum_;
   double epsilon_;
   bool centered_;
 };
 
 constexpr ParamSpec kOptions[] = {
     kRateOption,
-    {"decay", ParamType::real, "0.9", "[0, 1)", "what is kept of the mean square"},
-    {"momentum", ParamType::real, "0", "[0, 1)", "what is kept of the previous moves"},
+    {"decay", ParamType::node, "0.9", kShareRange, "what is kept of the mean square"},
+    {"momentum", ParamType::node, "0", kShareRange, "what is kept of the previous moves"},
     {"epsilon", ParamType::real, "1e-10", "(0, 1e6]", "added within the root"},
     {"centered", ParamType::boolean, "false", "",
      "divide by the standard deviation, not the root mean square"},

@@ -9,24 +9,25 @@ from lockstep_run import DIGITS_DATA, LockstepTest, main
 
 STEPS = 6
 RATE = "{exponential_decay: {initial: 0.02, decay_steps: 3, decay_rate: 0.7}}"
+KEPT = "{one_cycle: {peak: 0.8, initial: 0.95, last: 0.95, total_steps: 6}}"
 # Each rule updates a layer of its own. Those that are not here have these options:
 OPTIONS = "{learning_rate: 0.01}"
 RULES = {
     "gradient_descent": "{learning_rate: 0.1, weight_decay: 0.01}",
     "momentum": "{learning_rate: 0.1, nesterov: true}",
-    "adam": "{amsgrad: true, weight_decay: 0.1}",
+    "adam": f"{{amsgrad: true, weight_decay: 0.1, beta1: {KEPT}, beta2: {KEPT}}}",
     "adamw": f"{{learning_rate: {RATE}}}",
-    "nadam": "{}",
+    "nadam": f"{{beta1: {KEPT}}}",
     "adagrad": "{learning_rate: 0.1}",
     "adadelta": "{learning_rate: 1}",
-    "rmsprop": "{learning_rate: 0.01, momentum: 0.5, centered: true}",
+    "rmsprop": f"{{learning_rate: 0.01, momentum: {KEPT}, decay: {KEPT}, centered: true}}",
     "ftrl": "{learning_rate: 0.1, learning_rate_power: -0.4, l1: 0.01}",
     "proximal_gradient_descent": "{learning_rate: 0.1, l1: 0.01}",
     "proximal_adagrad": "{learning_rate: 0.1, l2: 0.01}",
     "adagrad_da": "{learning_rate: 0.1, l2: 0.01}",
     "lion": "{learning_rate: 0.001, weight_decay: 0.1}",
     "lars": "{learning_rate: 3, weight_decay: 0.01}",
-    "lamb": "{learning_rate: 0.01}",
+    "lamb": f"{{learning_rate: 0.01, beta1: {KEPT}}}",
     "muon": "{learning_rate: 0.01}",
 }
 DATA = f"""

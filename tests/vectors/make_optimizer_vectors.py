@@ -19,6 +19,7 @@ and the threshold of proximal gradient descent, which every step subtracts, have
     lars           algorithm 1 and equation 6 of You et al. 2017, arXiv:1708.03888; lamb  algorithm 2 of You et al. 2020,
                    arXiv:1904.00962; the net and the table are one variable each
     lion           algorithm 2 of Chen et al. 2023 and its authors' code
+    *_schedules    the same with numbers that change from step to step; the weights of a mean add up to 1 - d_1 ... d_t
 
 `net`: gradients of a net of 7-5-3 units with tanh, on batches of 4 random samples, along a path of gradient descent; the
 same for all rules. `table`: 12 rows of 4, of which a step touches two to four. With `lazy` the others stay.
@@ -36,6 +37,30 @@ ROWS, WIDTH = 12, 4
 
 def f32(x):
     return float(np.float32(x))
+
+
+class Share:
+    """What is kept of a mean: a number, or a schedule from `first` to `last` in a straight line over `steps` steps."""
+
+    def __init__(self, first, last=None, steps=1):
+        self.first, self.last, self.steps = first, last, steps
+
+    def at(self, t):
+        """In update t, which is 1 at first."""
+        if self.last is None:
+            return f32(self.first)
+        return f32((self.first - self.last) * (1 - min(t - 1, self.steps) / self.steps) + self.last)
+
+    def product(self, t):
+        """Of the updates 1 to t."""
+        return self.at(1) ** t if self.last is None else np.prod([self.at(i) for i in range(1, t + 1)])
+
+    def yaml(self):
+        return f"{{polynomial_decay: {{initial: {self.first}, last: {self.last}, decay_steps: {self.steps}}}}}"
+
+
+def share(number):
+    return number if isinstance(number, Share) else Share(number)
 
 
 def net_gradients():
@@ -98,32 +123,33 @@ def momentum(lr, mu, nesterov=False):
     return [0], step
 
 
-def adam(lr, b1, b2, eps, amsgrad=False, corrected_epsilon=False):
-    b1, b2 = f32(b1), f32(b2)
+def adam(lr, beta1, beta2, eps, amsgrad=False, corrected_epsilon=False):
+    beta1, beta2 = share(beta1), share(beta2)
 
     def step(w, g, s, t):
+        b1, b2, product1, product2 = beta1.at(t), beta2.at(t), beta1.product(t), beta2.product(t)
         s[0] = b1 * s[0] + (1 - b1) * g
         s[1] = b2 * s[1] + (1 - b2) * g * g
         v = s[1]
         if amsgrad:
             v = s[2] = np.maximum(s[2], v)
         if corrected_epsilon:
-            return w - lr / (1 - b1 ** t) * s[0] / (np.sqrt(v) / np.sqrt(1 - b2 ** t) + eps)
-        return w - lr * np.sqrt(1 - b2 ** t) / (1 - b1 ** t) * s[0] / (np.sqrt(v) + eps)
+            return w - lr / (1 - product1) * s[0] / (np.sqrt(v) / np.sqrt(1 - product2) + eps)
+        return w - lr * np.sqrt(1 - product2) / (1 - product1) * s[0] / (np.sqrt(v) + eps)
     return [0, 0] + [0] * amsgrad, step
 
 
-def nadam(lr, b1, b2, eps, decay):
-    b1, b2 = f32(b1), f32(b2)
+def nadam(lr, beta1, beta2, eps, decay):
+    beta1, beta2 = share(beta1), share(beta2)
 
     def mu(t):
-        return b1 * (1 - 0.5 * 0.96 ** (t * decay))
+        return beta1.at(t) * (1 - 0.5 * 0.96 ** (t * decay))
 
     def step(w, g, s, t):
-        product = np.prod([mu(i) for i in range(1, t + 1)])
+        b1, b2, product = beta1.at(t), beta2.at(t), np.prod([mu(i) for i in range(1, t + 1)])
         s[0] = b1 * s[0] + (1 - b1) * g
         s[1] = b2 * s[1] + (1 - b2) * g * g
-        root = np.sqrt(s[1] / (1 - b2 ** t)) + eps
+        root = np.sqrt(s[1] / (1 - beta2.product(t))) + eps
         return w - lr * (1 - mu(t)) / (1 - product) * g / root - lr * mu(t + 1) / (1 - product * mu(t + 1)) * s[0] / root
     return [0, 0], step
 
@@ -135,10 +161,11 @@ def adagrad(lr, start, eps=0.0):
     return [start], step
 
 
-def adadelta(lr, rho, eps):
-    rho = f32(rho)
+def adadelta(lr, kept, eps):
+    kept = share(kept)
 
     def step(w, g, s, t):
+        rho = kept.at(t)
         s[0] = rho * s[0] + (1 - rho) * g * g
         move = g * np.sqrt(s[1] + eps) / np.sqrt(s[0] + eps)
         s[1] = rho * s[1] + (1 - rho) * move * move
@@ -146,10 +173,11 @@ def adadelta(lr, rho, eps):
     return [0, 0], step
 
 
-def rmsprop(lr, decay, mu, eps, centered=False):
-    decay, mu = f32(decay), f32(mu)
+def rmsprop(lr, kept, momentum, eps, centered=False):
+    kept, momentum = share(kept), share(momentum)
 
     def step(w, g, s, t):
+        decay, mu = kept.at(t), momentum.at(t)
         s[0] = decay * s[0] + (1 - decay) * g * g
         variance = s[0]
         if centered:
@@ -195,10 +223,11 @@ def adagrad_da(lr, start, l1, l2):
     return [0, start], step
 
 
-def lion(lr, b1, b2):
-    b1, b2 = f32(b1), f32(b2)
+def lion(lr, beta1, beta2):
+    beta1, beta2 = share(beta1), share(beta2)
 
     def step(w, g, s, t):
+        b1, b2 = beta1.at(t), beta2.at(t)
         direction = np.sign(b1 * s[0] + (1 - b1) * g)
         s[0] = b2 * s[0] + (1 - b2) * g
         return w - lr * direction
@@ -223,16 +252,19 @@ def lars(lr, mu, eta, decay=0.0, epsilon=0.0, nesterov=False):
     return [0], step
 
 
-def lamb(lr, b1, b2, eps, decay, low=0.0, high=np.inf):
-    lr, b1, b2, decay = f32(lr), f32(b1), f32(b2), f32(decay)
+def lamb(lr, beta1, beta2, eps, decay, low=0.0, high=np.inf):
+    lr, beta1, beta2, decay = f32(lr), share(beta1), share(beta2), f32(decay)
 
     def step(w, g, s, t):
+        b1, b2 = beta1.at(t), beta2.at(t)
         s[0] = b1 * s[0] + (1 - b1) * g
         s[1] = b2 * s[1] + (1 - b2) * g * g
-        u = s[0] / (1 - b1 ** t) / (np.sqrt(s[1] / (1 - b2 ** t)) + eps) + decay * w
+        u = s[0] / (1 - beta1.product(t)) / (np.sqrt(s[1] / (1 - beta2.product(t))) + eps) + decay * w
         return w - lr * ratio(w, u, 1, 0, 0, low, high) * u
     return [0, 0], step
 
+
+FALLS, RISES = Share(0.95, 0.6, 30), Share(0.7, 0.97, 37)  # as the companion of a rate with one cycle, and the other way
 
 # name: (the option as YAML without its braces, the rule)
 CASES = {
@@ -301,6 +333,22 @@ CASES = {
                    "adapt_vectors: true, decay_vectors: true", Rule(*lamb(0.013, 0.87, 0.97, 0.0003, 0.17))),
     "lamb_limits": ("lamb: {learning_rate: 0.013, beta1: 0.87, beta2: 0.97, norm_limits: [0.5, 3], adapt_vectors: true, "
                     "decay_vectors: true", Rule(*lamb(0.013, 0.87, 0.97, 1e-6, 0.01, 0.5, 3))),
+    "adam_schedules": (f"adam: {{learning_rate: 0.017, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, epsilon: 0.0003",
+                       Rule(*adam(0.017, FALLS, RISES, 0.0003))),
+    "adamw_schedules": (f"adamw: {{learning_rate: 0.017, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, amsgrad: true, "
+                        "weight_decay: 0.11", Rule(*adam(0.017, FALLS, RISES, 1e-8, True, True), weight_decay=0.11,
+                                                  decoupled=True, lr=0.017)),
+    "nadam_schedules": (f"nadam: {{learning_rate: 0.017, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, epsilon: 0.0003",
+                        Rule(*nadam(0.017, FALLS, RISES, 0.0003, 0.004))),
+    "adadelta_schedule": (f"adadelta: {{learning_rate: 0.83, rho: {RISES.yaml()}, epsilon: 0.00013",
+                          Rule(*adadelta(0.83, RISES, 0.00013))),
+    "rmsprop_schedules": (f"rmsprop: {{learning_rate: 0.013, decay: {RISES.yaml()}, momentum: {FALLS.yaml()}, "
+                          "epsilon: 0.0007, centered: true", Rule(*rmsprop(0.013, RISES, FALLS, 0.0007, True))),
+    "lion_schedules": (f"lion: {{learning_rate: 0.00341796875, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}",
+                       Rule(*lion(0.00341796875, FALLS, RISES))),
+    "lamb_schedules": (f"lamb: {{learning_rate: 0.013, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, epsilon: 0.0003, "
+                       "weight_decay: 0.17, adapt_vectors: true, decay_vectors: true",
+                       Rule(*lamb(0.013, FALLS, RISES, 0.0003, 0.17))),
 }
 
 

@@ -147,9 +147,10 @@ TEST(GroupedOptimizer, SchedulesHaveTheirNamesOnce) {
   const auto optimizer = options_of(kGroups).make();
   std::vector<std::string> names;
   for (const ScheduledNumber* number : optimizer->all_numbers()) names.push_back(number->option());
-  EXPECT_THAT(names, ElementsAre("learning_rate", "weight_decay", "group1/weight_decay",
-                                 "group2/learning_rate", "group2/weight_decay", "group3/learning_rate",
-                                 "group3/weight_decay", "group3/momentum", "group5/weight_decay"));
+  EXPECT_THAT(names, ElementsAre("learning_rate", "weight_decay", "beta1", "beta2", "group1/weight_decay",
+                                 "group2/learning_rate", "group2/weight_decay", "group2/decay",
+                                 "group2/momentum", "group3/learning_rate", "group3/weight_decay",
+                                 "group3/momentum", "group5/weight_decay"));
 }
 
 TEST(GroupedOptimizer, DescribesTheRuleOfEachVariable) {

@@ -90,25 +90,31 @@ TEST(Optimizer, AdagradDa) {
   expect_vector("adagrad_da: {learning_rate: 0.1, l1: 0.01, l2: 0.1}", {-0.0263417863, -0.0687456776, 0});
 }
 
-constexpr const char* kAll[] = {"gradient_descent: {learning_rate: 0.1}",
-                                "gradient_descent: {learning_rate: 0.1, weight_decay: 0.1}",
-                                "momentum: {learning_rate: 0.1}",
-                                "momentum: {learning_rate: 0.1, nesterov: true}",
-                                "adam: {learning_rate: 0.1}",
-                                "adam: {amsgrad: true, weight_decay: 0.1, decoupled_weight_decay: true}",
-                                "adamw: {learning_rate: 0.1}",
-                                "nadam: {learning_rate: 0.1}",
-                                "adagrad: {learning_rate: 0.1}",
-                                "adadelta: {learning_rate: 0.1}",
-                                "rmsprop: {learning_rate: 0.1}",
-                                "rmsprop: {learning_rate: 0.1, momentum: 0.9, centered: true}",
-                                "ftrl: {learning_rate: 0.1}",
-                                "ftrl: {learning_rate: 0.1, learning_rate_power: -0.4, l2_shrinkage: 0.1}",
-                                "proximal_gradient_descent: {learning_rate: 0.1}",
-                                "proximal_adagrad: {learning_rate: 0.1}",
-                                "adagrad_da: {learning_rate: 0.1}",
-                                "lion: {learning_rate: 0.1}",
-                                "muon: {learning_rate: 0.1}"};
+constexpr const char* kAll[] = {
+    "gradient_descent: {learning_rate: 0.1}",
+    "gradient_descent: {learning_rate: 0.1, weight_decay: 0.1}",
+    "momentum: {learning_rate: 0.1}",
+    "momentum: {learning_rate: 0.1, nesterov: true}",
+    "adam: {learning_rate: 0.1}",
+    "adam: {amsgrad: true, weight_decay: 0.1, decoupled_weight_decay: true}",
+    "adamw: {learning_rate: 0.1}",
+    "nadam: {learning_rate: 0.1}",
+    "adagrad: {learning_rate: 0.1}",
+    "adadelta: {learning_rate: 0.1}",
+    "rmsprop: {learning_rate: 0.1}",
+    "rmsprop: {learning_rate: 0.1, momentum: 0.9, centered: true}",
+    "ftrl: {learning_rate: 0.1}",
+    "ftrl: {learning_rate: 0.1, learning_rate_power: -0.4, l2_shrinkage: 0.1}",
+    "proximal_gradient_descent: {learning_rate: 0.1}",
+    "proximal_adagrad: {learning_rate: 0.1}",
+    "adagrad_da: {learning_rate: 0.1}",
+    "lion: {learning_rate: 0.1}",
+    "adamw: {beta1: {polynomial_decay: {initial: 0.95, last: 0.6, decay_steps: 9}}, "
+    "beta2: {piecewise_constant: {boundaries: [3], values: [0.99, 0.9]}}}",
+    "nadam: {beta1: {polynomial_decay: {initial: 0.95, last: 0.6, decay_steps: 9}}}",
+    "rmsprop: {learning_rate: 0.1, momentum: {polynomial_decay: {initial: 0.95, "
+    "last: 0.6, decay_steps: 9}}}",
+    "muon: {learning_rate: 0.1}"};
 
 TEST(Optimizer, EveryOptimizerIsTested) {
   for (const OptimizerEntry& entry : optimizer_table()) {
@@ -182,6 +188,11 @@ TEST(Optimizer, BadOptionsAreErrors) {
                            "adagrad: {learning_rate: 0.1, initial_accumulator: 0}",
                            "adagrad: {learning_rate: 0.1, initial_accumulator: -1}",
                            "adadelta: {rho: 1}",
+                           "adam: {beta1: {reduce_on_plateau: {initial: 0.9}}}",
+                           "nadam: {beta2: {reduce_on_plateau: {initial: 0.9}}}",
+                           "lamb: {beta1: {reduce_on_plateau: {initial: 0.9}}}",
+                           "rmsprop: {learning_rate: 0.1, momentum: 1}",
+                           "rmsprop: {learning_rate: 0.1, momentum: -0.1}",
                            "rmsprop: {}",
                            "rmsprop: {learning_rate: 0.1, decay: 1}",
                            "rmsprop: {learning_rate: 0.1, nesterov: true}",
@@ -220,6 +231,10 @@ TEST(Optimizer, DescriptionsHaveTheNumbers) {
        "lion: w *= 1 - lr 0.5; w -= lr sign(0.9 m + (1 - 0.9) g); m = 0.99 m + (1 - 0.99) g; lr = 1e-4; "
        "lazy: "
        "rows that a step does not touch stay as they are"},
+      {"adamw: {weight_decay: 0, beta1: {polynomial_decay: {initial: 0.95, last: 0.6, decay_steps: 9}}}",
+       "adamw: m += (1 - beta1) (g - m); v += (1 - 0.999) (g^2 - v); w -= lr m / (1 - (beta1_1 ... beta1_t)) "
+       "/ "
+       "(sqrt(v / (1 - 0.999^t)) + 1e-08); lr = 0.001"},
   };
   for (const auto& [yaml, expected] : kExpected)
     EXPECT_EQ(optimizer_options(parse_yaml(yaml, "test")).make()->describe(), expected);
@@ -246,6 +261,36 @@ TEST(Optimizer, AResumedRunHasTheSameNumbers) {
     resumed.update(gradients, {0, 20}, 6);
     EXPECT_EQ(whole.variables.hash(), resumed.variables.hash()) << yaml;
   }
+}
+
+/// A number and a schedule that stays at it: the same bits, although the correction of bias is then a
+/// product.
+TEST(Optimizer, AConstantScheduleHasTheBitsOfItsNumber) {
+  const auto constant = [](double value) { return fmt::format("{{constant: {{value: {}}}}}", value); };
+  for (const char* form :
+       {"adam: {{learning_rate: 0.1, beta1: {0}, beta2: {1}}}", "adamw: {{beta1: {0}, beta2: {1}}}",
+        "nadam: {{beta1: {0}, beta2: {1}}}", "lion: {{beta1: {0}, beta2: {1}}}", "adadelta: {{rho: {0}}}",
+        "rmsprop: {{learning_rate: 0.1, decay: {0}, momentum: {1}}}"}) {
+    OneVariable number(fmt::format(fmt::runtime(form), 0.87, 0.997), 20),
+        schedule(fmt::format(fmt::runtime(form), constant(0.87), constant(0.997)), 20),
+        other(fmt::format(fmt::runtime(form), 0.99, 0.9), 20);
+    for (std::int64_t step = 0; step < 40; ++step)
+      for (OneVariable* one : {&number, &schedule, &other})
+        one->update(std::vector<float>(32, step % 3 == 0 ? -0.4F : 0.25F), {0, 20}, step);
+    EXPECT_EQ(number.variables.hash(), schedule.variables.hash()) << form;
+    EXPECT_NE(number.variables.hash(), other.variables.hash()) << form;
+  }
+}
+
+/// RMSProp without momentum has no slot for it; a momentum that begins with 0 has one.
+TEST(Optimizer, AScheduleOfTheMomentumHasASlot) {
+  const auto slots = [](const std::string& momentum) {
+    const std::string yaml = "rmsprop: {learning_rate: 0.1, momentum: " + momentum + "}";
+    return optimizer_options(parse_yaml(yaml, "test")).make()->slot_names().size();
+  };
+  EXPECT_EQ(slots("0"), 1U);
+  EXPECT_EQ(slots("0.9"), 2U);
+  EXPECT_EQ(slots("{polynomial_decay: {initial: 0, last: 0.9, decay_steps: 5}}"), 2U);
 }
 
 /// Whether the rule of `yaml` has the option `lazy`.
