@@ -3,6 +3,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
@@ -131,12 +132,49 @@ StepResult Trainer::step() {
   return result;
 }
 
+Gradients& Trainer::compute_gradients() {
+  compute();
+  return gradients();
+}
+
+StepResult Trainer::apply_gradients(const Gradients& gradients) {
+  if (&gradients != gradients_.get())
+    throw Error(ErrorKind::usage, "apply_gradients() got the gradients of another trainer", {},
+                "Pass what compute_gradients() of the same trainer returned.");
+  const std::optional<StepResult> result = computed_;
+  apply(true);
+  return *result;
+}
+
+Gradients& Trainer::gradients() {
+  if (!computed_)
+    throw Error(ErrorKind::usage, fmt::format("there are no gradients of step {} yet", step_ + 1), {},
+                "Call compute_gradients() first, in each step.");
+  if (!gradients_) gradients_ = std::make_unique<Gradients>(context_, reducer_.result(), sparse_.get());
+  if (!std::exchange(shown_, true)) {
+    if (ownership_) reducer_.gather(reducer_.result(), "gradients of the step");
+    gradients_->fetch(*computed_);
+  }
+  return *gradients_;
+}
+
+/// Running statistics and the noise scale as before a step that is computed again.
+void Trainer::forget_computed() {
+  shown_ = false;
+  if (!std::exchange(computed_, std::nullopt)) return;
+  context_.device.copy(context_.lanes.front().stream, context_.variables.others_address(), held_.data(),
+                       held_.size_bytes());
+  if (noise_) std::ranges::copy(held_noise_, noise_->state().begin());
+}
+
 StepResult Trainer::compute() {
+  forget_computed();
   fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
   if (schedules_ != nullptr) schedules_->set(step_);
   context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
                        held_.size_bytes());
+  if (noise_) std::ranges::copy(noise_->state(), held_noise_.begin());
   {
     const Traced traced("forward", "packing weights");
     executor_.refresh_weights();
@@ -172,6 +210,7 @@ StepResult Trainer::compute() {
     metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), parts_[i]);
   for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
     metrics_.set(ids_.schedules + static_cast<StepMetrics::Id>(i - 1), schedules_->numbers()[i]->at(step_));
+  computed_ = result;
   return result;
 }
 
@@ -317,6 +356,14 @@ void Trainer::update_average(int thread, float weight) {
 }
 
 void Trainer::apply(bool update) {
+  if (!std::exchange(computed_, std::nullopt))
+    throw Error(ErrorKind::usage,
+                fmt::format("there are no gradients to apply: step {} is not computed", step_ + 1), {},
+                "Each step is compute_gradients(), then apply_gradients() once.");
+  if (std::exchange(shown_, false) && update) {
+    gradients_->give_back();
+    if (clip_) clip_->measure(reducer_.result(), sparse_.get());
+  }
   const Lane& lane = context_.lanes.front();
   const std::optional<float> weight = average_ ? average_->rule().weight(step_ + 1) : std::nullopt;
   if (read_ != nullptr && (update || average_)) {

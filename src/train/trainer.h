@@ -1,10 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training step: plan, fetch, forward, loss, backward, sum over ranks; then the update. Everything else
-// (summaries, evaluation, checkpoints, progress) belongs to the session.
+// The training step in two halves. compute(): plan, fetch, forward, loss, backward, sum over ranks. apply():
+// the update. Everything else (summaries, evaluation, checkpoints, progress) belongs to the session.
+//
+// A session calls compute(), lets hooks decide, and calls apply(). A program with a loop of its own calls
+// minimize(), or compute_gradients() and apply_gradients() if it changes gradients in between
+// (docs/library.md).
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -18,27 +23,16 @@
 #include "train/dataset_batch_source.h"
 #include "train/executor.h"
 #include "train/fed_batch_source.h"
+#include "train/gradients.h"
 #include "train/loss_report.h"
 #include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
 #include "train/step_metrics.h"
+#include "train/step_result.h"
 #include "train/update_parts.h"
 #include "train/variable_fingerprint.h"
 
 namespace lockstep {
-
-/// The numbers of one finished step; the same on all ranks.
-struct StepResult {
-  std::int64_t step = 0;   ///< global steps done
-  Cursor cursor;           ///< of the next batch
-  std::int64_t epoch = 0;  ///< of the batch, from 0
-  bool epoch_ended = false;
-  std::int64_t samples = 0;
-  double loss = 0, accuracy = 0;  ///< means over the batch; the loss is of all heads and regularization
-  double learning_rate = 0;
-  double loss_scale = 1;
-  bool finite_gradients = true;  ///< checked only where a loss scale is used
-};
 
 struct TrainerOptions {
   /// With an ownership (share_update()) ranks share the update, and the optimizer holds held_parts().
@@ -57,9 +51,11 @@ class Trainer {
   Trainer(ExecutorContext context, Communicator& gradients, Communicator& control, const Dataset& dataset,
           const StepPlan& plan, Optimizer& optimizer, const TrainerOptions& options);
 
+  /// Drops gradients that are computed and not applied.
   void set_position(std::int64_t step, Cursor cursor) {
     step_ = step;
     cursor_ = cursor;
+    computed_ = std::nullopt;
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
@@ -76,12 +72,24 @@ class Trainer {
   /// One step: compute(), then apply(true). All ranks.
   StepResult step();
   /// Computes the step's numbers and its summed gradients, and makes the exchange in which all ranks receive
-  /// them. Changes no variables but running statistics. All ranks.
+  /// them. Changes no variables but running statistics. Called again before apply(), it computes the same
+  /// step once more, from the statistics before it. All ranks.
   StepResult compute();
+  /// The gradients that compute() has summed, for a change before apply(): each rank gets all of them in host
+  /// memory. Valid until apply() or compute(). After the first call in a step, apply() takes what they are
+  /// then, and measures their norms again. All ranks, which make the same changes. Throws Error(usage) before
+  /// compute().
+  Gradients& gradients();
+  /// compute() and gradients(). All ranks.
+  Gradients& compute_gradients();
+  /// apply(true) with the gradients of this trainer's compute_gradients(). Throws Error(usage) if they are
+  /// another's, or were applied already. All ranks.
+  StepResult apply_gradients(const Gradients& gradients);
   /// Between compute() and apply(false): computes the step's gradients once more for an observer. All ranks.
   void repeat(StepObserver& observer);
-  /// Ends the step: updates the variables, and advances the step and the cursor. If `update` is false, the
-  /// variables and running statistics stay as before the step. The same on all ranks.
+  /// Ends the step: clips the gradients, updates the variables and their moving average, and advances the
+  /// step and the cursor. If `update` is false, the variables and running statistics stay as before the step.
+  /// The same on all ranks. Throws Error(usage) if nothing is computed.
   void apply(bool update);
   /// The moving average of the variables, which apply() updates; null: none.
   MovingAverage* average() { return average_.get(); }
@@ -151,6 +159,7 @@ class Trainer {
   void update_average(int thread, float weight);
   /// Calls then(range) for the thread's share of each range in own_.
   void for_own_parts(int thread, FunctionRef<void(Range)> then) const;
+  void forget_computed();
   bool unscale();
   bool agreed(bool finite);
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
@@ -182,7 +191,11 @@ class Trainer {
   std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
   std::unique_ptr<MovingAverage> average_;                ///< null: none
   std::vector<char> finite_;                              ///< per rank, where ranks share the update
-  Buffer held_;  ///< running statistics before the step, on the device
+  Buffer held_;                           ///< running statistics before the step, on the device
+  std::array<double, 2> held_noise_{};    ///< the state of noise_ before the step
+  std::unique_ptr<Gradients> gradients_;  ///< null: never asked for
+  std::optional<StepResult> computed_;    ///< a step without its apply()
+  bool shown_ = false;                    ///< gradients() was called in it
   StepMetrics metrics_;
   struct {
     StepMetrics::Id loss, accuracy, parts, learning_rate, schedules, loss_scale, samples;

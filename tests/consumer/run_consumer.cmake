@@ -67,6 +67,18 @@ if(NOT code EQUAL 2 OR NOT err MATCHES "unknown layer 'prelu'")
   message(FATAL_ERROR "the plain program ended with ${code}:\n${err}")
 endif()
 
+# The training loop of docs/library.md: the same losses on one rank and on two.
+set(page ${SCRATCH}/own_loop)
+run(${PYTHON} -B ${SOURCE}/tests/guides/guide.py ${SOURCE}/docs/library.md ${page})
+build_project(${page} ${page}/build)
+foreach(ranks 1 2)
+  run(${MPIRUN} -n ${ranks} ${page}/build/own_loop ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml)
+  set(losses_${ranks} "${out}")
+endforeach()
+if(NOT losses_1 MATCHES "step 30: loss 0[.]" OR NOT losses_1 STREQUAL losses_2)
+  message(FATAL_ERROR "the loop's losses on one rank:\n${losses_1}on two:\n${losses_2}")
+endif()
+
 # A hook as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
 build_project(${example} ${SCRATCH}/hook_plugin)

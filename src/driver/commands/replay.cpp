@@ -49,20 +49,11 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 
 /// The step again, from the state before it. All ranks.
 StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
-  const StepPlan plan(step_plan_spec(context));
-  const std::unique_ptr<Optimizer> optimizer = context.config().optimizer.make();
-  VariableStore& variables = *context.model().variables;
-  optimizer->create_slots(context.device().device, variables);
-  RunSchedules schedules(*optimizer, *context.model().graph);
-  shared([&] { begin_schedules(context.config(), plan, schedules, false); });
-  TrainerOptions options = trainer_options(context);
-  options.schedules = &schedules;
-  Trainer trainer(context.executor_context(), context.gradients(), context.control(), context.train_data(),
-                  plan, *optimizer, options);
-  context.workers().grow_scratch(trainer.scratch_bytes());
+  const TrainerSetup setup(context, nullptr);
+  Trainer& trainer = *setup.trainer;
   shared([&] {
-    restore_state(context.world(), state, variables, optimizer.get(), nullptr,
-                  ScheduleHook(schedules).tensors());
+    restore_state(context.world(), state, *context.model().variables, setup.optimizer.get(), nullptr,
+                  ScheduleHook(*setup.schedules).tensors());
   });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 

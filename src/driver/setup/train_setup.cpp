@@ -4,7 +4,9 @@
 
 #include <limits>
 
+#include "comm/shared_error.h"
 #include "core/log.h"
+#include "driver/setup/training_check.h"
 
 namespace lockstep {
 
@@ -70,6 +72,44 @@ TrainerOptions trainer_options(RunContext& context) {
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
   return options;
+}
+
+TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
+    : plan(step_plan_spec(context)), optimizer(context.config().optimizer.make()) {
+  const Config& config = context.config();
+  const VariableStore& variables = *context.model().variables;
+  const bool checks = names != nullptr;
+  if (checks) {
+    shared([&] {
+      check_noise_scale(config, variables, context.shards());
+      check_shard(config, *optimizer, context.device().is_gpu(), false);
+    });
+  }
+  TrainerOptions options = trainer_options(context);
+  std::vector<Range> held;
+  if (const int ranks = context.control().size(); checks && config.optimizer.shards() && ranks > 1) {
+    ownership =
+        share_update(variables, ranks, context.shards(), options.bucket_first_bytes, options.bucket_bytes);
+    held = held_parts(*ownership, variables, context.control().rank());
+  }
+  options.reducer.ownership = ownership;
+  optimizer->create_slots(context.device().device, variables, std::move(held));
+  const std::optional<AverageOptions> average = checks ? config.average : std::nullopt;
+  schedules = std::make_unique<RunSchedules>(*optimizer, *context.model().graph, average);
+  shared([&] {
+    if (checks) check_schedules(config, *schedules, *names);
+    begin_schedules(config, plan, *schedules, checks && context.is_chief());
+  });
+  options.schedules = schedules.get();
+  if (average) options.average = average->resolved(plan.steps_per_epoch());
+  trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
+                                      context.train_data(), plan, *optimizer, options);
+  context.workers().grow_scratch(trainer->scratch_bytes());
+}
+
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context) {
+  const RunNames names = run_names(context.config(), context.model(), nullptr);
+  return std::make_unique<TrainerSetup>(context, &names);
 }
 
 }  // namespace lockstep

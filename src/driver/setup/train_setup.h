@@ -4,6 +4,8 @@
 // From the configuration to the options of training.
 #pragma once
 
+#include <memory>
+
 #include "data/step_plan.h"
 #include "driver/setup/run_context.h"
 #include "train/trainer.h"
@@ -20,5 +22,25 @@ ScheduleRun schedule_run(const Config& config, const StepPlan& plan);
 /// Begins the schedules; warns if `warns` is set of those that the run does not need. Throws Error(config)
 /// with position.
 void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& schedules, bool warns);
+
+/// A trainer with all that it uses. It stands before step 1; the variables are as in the context.
+struct TrainerSetup {
+  /// All ranks. `names`: what evaluations give schedules; null: a step is replayed, with what the run
+  /// checked. `context` outlives it. Throws Error(config).
+  TrainerSetup(RunContext& context, const RunNames* names);
+  TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
+  TrainerSetup& operator=(const TrainerSetup&) = delete;
+
+  StepPlan plan;
+  std::unique_ptr<Optimizer> optimizer;
+  std::shared_ptr<const Ownership> ownership;  ///< null: each rank has all slots
+  std::unique_ptr<RunSchedules> schedules;
+  std::unique_ptr<Trainer> trainer;
+};
+
+/// For a program with a loop of its own: no session, so there are no hooks, evaluations, checkpoints or
+/// summaries, and no run directory. All ranks. Throws Error(config), also for a schedule that follows
+/// evaluations.
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context);
 
 }  // namespace lockstep

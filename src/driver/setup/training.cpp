@@ -7,7 +7,6 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "driver/setup/train_hooks.h"
-#include "driver/setup/train_setup.h"
 #include "driver/setup/training_check.h"
 #include "session/hooks/record_hook.h"
 #include "session/hooks/step_clock_hook.h"
@@ -51,22 +50,6 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
   training.trainer->set_position(found.exists() ? found.header.global_step : 0,
                                  {found.header.epoch, found.header.samples_consumed});
   return found.exists() ? found.header.global_step : -1;
-}
-
-/// With optimizer.shard and several ranks, each rank gets the slots of the part that it updates.
-void create_slots(RunContext& context, Training& training, TrainerOptions& options) {
-  const VariableStore& variables = *context.model().variables;
-  Communicator& control = context.control();
-  std::vector<Range> held;
-  if (context.config().optimizer.shards() && control.size() > 1) {
-    options.reducer.ownership = share_update(variables, control.size(), context.shards(),
-                                             options.bucket_first_bytes, options.bucket_bytes);
-    held = held_parts(*options.reducer.ownership, variables, control.rank());
-    training.sharded =
-        std::make_unique<ShardedSlots>(control, *training.optimizer, variables, *options.reducer.ownership);
-    training.saver.set_sharded(training.sharded.get());
-  }
-  training.optimizer->create_slots(context.device().device, variables, std::move(held));
 }
 
 std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& training,
@@ -113,42 +96,34 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
 
 }  // namespace
 
+Training::Training(RunContext& context, const RunNames& names, const TrainingStart& start)
+    : TrainerSetup(context, &names),
+      found(start.found),
+      saver(context.is_chief(), start.run_dir, context.config().checkpoint.saver),
+      reports(context.is_chief(), start.run_dir,
+              {.events = context.config().summary.events,
+               .metrics = context.config().summary.metrics,
+               .flush_seconds = context.config().summary.flush_seconds}) {}
+
 std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start) {
   const Config& config = context.config();
-  std::unique_ptr<Training> training(
-      new Training{.found = start.found,
-                   .plan = StepPlan(step_plan_spec(context)),
-                   .optimizer = config.optimizer.make(),
-                   .saver{context.is_chief(), start.run_dir, config.checkpoint.saver},
-                   .reports{context.is_chief(),
-                            start.run_dir,
-                            {.events = config.summary.events,
-                             .metrics = config.summary.metrics,
-                             .flush_seconds = config.summary.flush_seconds}}});
-  training->saver.set_before_write(training->reports.syncer());
   const RunNames names = run_names(config, context.model(), context.eval_data());
   shared([&] {
     check_names(config, names);
-    check_noise_scale(config, *context.model().variables, context.shards());
-    check_shard(config, *training->optimizer, context.device().is_gpu(), !start.record.empty());
+    if (!start.record.empty()) check_shard(config, *config.optimizer.make(), context.device().is_gpu(), true);
   });
-  TrainerOptions options = trainer_options(context);
-  create_slots(context, *training, options);
-  training->schedules =
-      std::make_unique<RunSchedules>(*training->optimizer, *context.model().graph, config.average);
-  check_schedules(config, *training->schedules, names);
-  begin_schedules(config, training->plan, *training->schedules, context.is_chief());
-  options.schedules = training->schedules.get();
-  if (config.average) options.average = config.average->resolved(training->plan.steps_per_epoch());
-  training->trainer =
-      std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
-                                context.train_data(), training->plan, *training->optimizer, options);
+  auto training = std::make_unique<Training>(context, names, start);
+  training->saver.set_before_write(training->reports.syncer());
+  if (training->ownership) {
+    training->sharded = std::make_unique<ShardedSlots>(context.control(), *training->optimizer,
+                                                       *context.model().variables, *training->ownership);
+    training->saver.set_sharded(training->sharded.get());
+  }
   LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");
   training->evaluation = make_evaluation(context);
-  context.workers().grow_scratch(std::max(training->trainer->scratch_bytes(),
-                                          training->evaluation ? training->evaluation->scratch_bytes() : 0));
+  if (training->evaluation) context.workers().grow_scratch(training->evaluation->scratch_bytes());
   training->session = make_session(context, *training, start.run_dir);
   add_hooks(context, *training, start);
   if (start.status != nullptr)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "driver/setup/run_context.h"
+#include "driver/setup/train_setup.h"
 #include "io/run_lock.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
@@ -32,15 +33,13 @@ struct TrainingStart {
 };
 
 /// Each part uses those before it.
-struct Training {
+struct Training : TrainerSetup {
+  Training(RunContext& context, const RunNames& names, const TrainingStart& start);
+
   FoundCheckpoint found;  ///< what the present attempt began with
-  StepPlan plan;
-  std::unique_ptr<Optimizer> optimizer;
   Saver saver;
   RunReports reports;
-  std::unique_ptr<ShardedSlots> sharded = {};  ///< null: each rank has all slots
-  std::unique_ptr<RunSchedules> schedules = {};
-  std::unique_ptr<Trainer> trainer = {};
+  std::unique_ptr<ShardedSlots> sharded = {};   ///< null: each rank has all slots
   std::unique_ptr<Evaluation> evaluation = {};  ///< null: there is no evaluation set
   std::unique_ptr<MonitoredSession> session = {};
 };
