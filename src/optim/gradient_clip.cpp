@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/device_copy.h"
 #include "core/trace.h"
 
 namespace lockstep {
@@ -17,13 +18,6 @@ Range positions_of(const SparseRows& gradient, Range rows) {
   const auto before = [](std::int32_t row, std::int64_t bound) { return row < bound; };
   return {std::lower_bound(begin, end, rows.first, before) - begin,
           std::lower_bound(begin, end, rows.last, before) - begin};
-}
-
-template <typename T>
-Buffer on_device(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, values.size() * sizeof(T));
-  if (!values.empty()) device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
-  return buffer;
 }
 
 }  // namespace

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 
+#include "core/device_copy.h"
+
 namespace lockstep {
 
 namespace {
-
-template <typename T>
-Buffer on_device(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, values.size() * sizeof(T));
-  if (!values.empty()) device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
-  return buffer;
-}
 
 float* floats(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 

@@ -4,21 +4,11 @@
 
 #include <algorithm>
 
+#include "core/device_copy.h"
 #include "core/sizes.h"
 #include "core/trace.h"
 
 namespace lockstep {
-
-namespace {
-
-template <typename T>
-Buffer on_device(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, values.size() * sizeof(T));
-  if (!values.empty()) device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
-  return buffer;
-}
-
-}  // namespace
 
 TrustRule::TrustRule(const Params& options, std::initializer_list<std::string_view> slots)
     : Optimizer(options),

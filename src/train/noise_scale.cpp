@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/flight_recorder.h"
+#include "core/device_copy.h"
 #include "core/trace.h"
 
 namespace lockstep {
@@ -25,13 +26,6 @@ std::vector<Range> parts_of(const GradientRange& gradients) {
   }
   if (gradients.range.last > next) parts.push_back({next, gradients.range.last});
   return parts;
-}
-
-template <typename T>
-Buffer on_device(Device& device, const std::vector<T>& values) {
-  Buffer buffer(device, values.size() * sizeof(T));
-  if (!values.empty()) device.copy_from_host(buffer.data(), values.data(), buffer.size_bytes());
-  return buffer;
 }
 
 }  // namespace
