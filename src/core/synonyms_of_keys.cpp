@@ -217,6 +217,8 @@ constexpr Synonym kTable[] = {
     {"key of schedule reduce_on_plateau", "monitor", "metric"},
     {"key of schedule reduce_on_plateau", "mindelta", "threshold"},
     {"key of schedule reduce_on_plateau", "gamma", "factor"},
+    {"key of average", "updatebn", "statistics", "with the value recompute."},
+    {"key of average", "recomputebatchnorm", "statistics", "with the value recompute."},
     {"key of the configuration", "ema", "", kAverage},
     {"key of the configuration", "useema", "", kAverage},
     {"key of the configuration", "emadecay", "", kAverage},

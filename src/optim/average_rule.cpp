@@ -16,9 +16,13 @@ namespace {
 
 using enum ParamType;
 
+constexpr std::string_view kStatisticsChoices = "last|average|recompute";
 constexpr std::string_view kStatistics =
-    "average the moving statistics of batch norm, too; otherwise those of the last step are used with the "
-    "averages";
+    "moving statistics of batch norm with the averaged variables. last: those of the last step; average: "
+    "their average; recompute: computed anew, by a pass over the training data before an evaluation and at "
+    "the end";
+constexpr ParamSpec kBatches = {"statistics_batches", integer, "null", "[1, 1e12] or null",
+                                "with recompute: batches of that pass; null: an epoch"};
 
 constexpr ParamSpec kEma[] = {
     {"decay", node, "0.999", kShareRange, "share of the old average in the new one"},
@@ -32,7 +36,8 @@ constexpr ParamSpec kEma[] = {
     {"start_step", integer, "0", "[0, 1e12]",
      "the average begins with the variables after this step. Until then the variables are used"},
     {"every_steps", integer, "1", "[1, 1e12]", "steps between two updates of the average"},
-    {"statistics", boolean, "false", "", kStatistics},
+    {"statistics", string, "last", kStatisticsChoices, kStatistics},
+    kBatches,
 };
 
 constexpr ParamSpec kSwa[] = {
@@ -42,8 +47,20 @@ constexpr ParamSpec kSwa[] = {
     {"every_epochs", integer, "null", "[1, 1e9] or null",
      "epochs between two updates; the default is 1 unless every_steps is given"},
     {"every_steps", integer, "null", "[1, 1e12] or null", "steps between two updates"},
-    {"statistics", boolean, "true", "", kStatistics},
+    {"statistics", string, "recompute", kStatisticsChoices, kStatistics},
+    kBatches,
 };
+
+void read_statistics(const Params& p, AverageRule& rule) {
+  using enum AverageRule::Statistics;
+  const std::string& name = p.string("statistics");
+  rule.statistics = name == "average" ? average : name == "recompute" ? recompute : last;
+  const auto batches = p.optional_integer("statistics_batches");
+  if (batches && !rule.recomputes())
+    throw p.error("statistics_batches", fmt::format("it has no effect with statistics: {}", name),
+                  "Add statistics: recompute, or remove it.");
+  rule.batches = batches.value_or(0);
+}
 
 AverageOptions ema(const Params& p) {
   const ParamSpec spec{"decay", real, kRequired, kShareRange, "a number, or a schedule with its options"};
@@ -64,15 +81,16 @@ AverageOptions ema(const Params& p) {
   if (schedule && zero_debias)
     throw p.error("zero_debias", "zero_debias needs a decay that stays the same",
                   "Give decay a number, or use num_updates: true.");
-  return {.rule = {.kind = AverageRule::Kind::ema,
-                   .decay = decay,
-                   .schedule = std::move(schedule),
-                   .start = num_updates   ? AverageRule::Start::num_updates
-                            : zero_debias ? AverageRule::Start::zero_debias
-                                          : AverageRule::Start::decay,
-                   .first = p.integer("start_step"),
-                   .every = p.integer("every_steps"),
-                   .statistics = p.boolean("statistics")}};
+  AverageOptions options{.rule = {.kind = AverageRule::Kind::ema,
+                                  .decay = decay,
+                                  .schedule = std::move(schedule),
+                                  .start = num_updates   ? AverageRule::Start::num_updates
+                                           : zero_debias ? AverageRule::Start::zero_debias
+                                                         : AverageRule::Start::decay,
+                                  .first = p.integer("start_step"),
+                                  .every = p.integer("every_steps")}};
+  read_statistics(p, options.rule);
+  return options;
 }
 
 AverageOptions swa(const Params& p) {
@@ -87,11 +105,10 @@ AverageOptions swa(const Params& p) {
   if (every_epochs && every_steps)
     throw p.error(option_to_blame(p, {"every_epochs", "every_steps"}),
                   "both every_epochs and every_steps are given", "Give one of them.");
-  AverageOptions options{.rule = {.kind = AverageRule::Kind::swa,
-                                  .first = step.value_or(0),
-                                  .every = every_steps.value_or(1),
-                                  .statistics = p.boolean("statistics")},
-                         .first_epoch = epoch};
+  AverageOptions options{
+      .rule = {.kind = AverageRule::Kind::swa, .first = step.value_or(0), .every = every_steps.value_or(1)},
+      .first_epoch = epoch};
+  read_statistics(p, options.rule);
   if (!every_steps) options.every_epochs = every_epochs.value_or(1);
   return options;
 }
@@ -137,7 +154,11 @@ std::string AverageRule::describe() const {
                                                                      : "");
   text += fmt::format(", from step {} on after every {}", first,
                       every == 1 ? "step" : fmt::format("{} steps", every));
-  return statistics ? text + ", with moving statistics" : text;
+  if (statistics == Statistics::average) text += ", with moving statistics";
+  if (recomputes())
+    text += fmt::format(", moving statistics computed anew from {} of the training data",
+                        batches == 0 ? "an epoch" : fmt::format("{} batches", batches));
+  return text;
 }
 
 AverageRule AverageOptions::resolved(std::int64_t steps_per_epoch) const {

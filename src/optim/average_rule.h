@@ -34,9 +34,16 @@ struct AverageRule {
   /// The decay's schedule, which RunSchedules begins; null: there is none.
   std::shared_ptr<ScheduledNumber> schedule = {};
   Start start = Start::decay;
-  std::int64_t first = 0;   ///< global step after which the average begins
-  std::int64_t every = 1;   ///< global steps between two updates
-  bool statistics = false;  ///< moving statistics are averaged, too; otherwise they stay as they are
+  std::int64_t first = 0;  ///< global step after which the average begins
+  std::int64_t every = 1;  ///< global steps between two updates
+  /// The moving statistics that go with the average: those of the variables after the last step; their own
+  /// average; or those of the averaged variables, computed anew from `batches` batches of the training data
+  /// (0: an epoch) where the average is used.
+  enum class Statistics { last, average, recompute };
+  Statistics statistics = Statistics::last;
+  std::int64_t batches = 0;
+
+  bool recomputes() const { return statistics == Statistics::recompute; }
 
   /// After global step `step` the average may differ from the variables.
   bool has_begun(std::int64_t step) const { return step > first; }

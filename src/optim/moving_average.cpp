@@ -19,13 +19,16 @@ float* values(const Buffer& buffer) { return static_cast<float*>(buffer.data());
 }  // namespace
 
 bool has_average(const AverageRule& rule, const Variable& variable) {
-  return variable.saved && !variable.frozen && (variable.trainable || rule.statistics);
+  return variable.saved && !variable.frozen &&
+         (variable.trainable || rule.statistics != AverageRule::Statistics::last);
 }
 
 MovingAverage::MovingAverage(const AverageRule& rule, const UpdateContext& context)
     : rule_(rule), context_(context) {
   const std::size_t bytes = static_cast<std::size_t>(context.variables.trainable_elements()) * sizeof(float),
-                    others = rule.statistics ? context.variables.changing_bytes() : 0;
+                    others = rule.statistics != AverageRule::Statistics::last
+                                 ? context.variables.changing_bytes()
+                                 : 0;
   allocate_for("the moving average of the variables", [&] {
     trainable_ = Buffer(context.device, bytes);
     others_ = Buffer(context.device, others);
@@ -52,7 +55,7 @@ void MovingAverage::update(const Lane& lane, Range part, float weight) {
 }
 
 void MovingAverage::update_statistics(const Lane& lane, float weight) {
-  if (others_.size_bytes() > 0)
+  if (rule_.statistics == AverageRule::Statistics::average && others_.size_bytes() > 0)
     context_.kernels.elementwise.blend(lane, elements(others_), values(others_),
                                        context_.variables.others_address(), weight);
 }

@@ -31,7 +31,8 @@ class MovingAverage {
   /// The update of a part of the flat trainable range with AverageRule::weight(). Threads may update disjoint
   /// parts concurrently.
   void update(const Lane& lane, Range part, float weight);
-  /// The update of the moving statistics, if the rule averages them.
+  /// The update of the moving statistics, if the rule averages them. Those that are computed anew are written
+  /// between two calls of exchange(), and else stay as they are.
   void update_statistics(const Lane& lane, float weight);
   /// Exchanges the variables with their averages; a second call restores both. All threads of the pool.
   void exchange();

@@ -174,6 +174,13 @@ void ExecutionPlan::assign_buckets(std::span<const Range> buckets) {
   }
 }
 
+std::span<const Phase> ExecutionPlan::forward_totals() const {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < phases_.size() && !phases_[i].sync_backward; ++i)
+    if (phases_[i].sync >= 0) count = i + 1;
+  return std::span(phases_).first(count);
+}
+
 Range ExecutionPlan::microshards(int worker, Which which) const {
   const std::int64_t unit = std::max(unit_, 1);
   Range part = part_of(own_.size() / unit, worker, workers_);

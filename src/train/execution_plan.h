@@ -87,6 +87,9 @@ class ExecutionPlan {
     Range completed() const { return which == Which::all_but_last ? Range{0, 0} : gradients; }
   };
   std::span<const Phase> phases() const { return phases_; }
+  /// Of training: the phases up to the last synchronisation point of the forward pass, after which all
+  /// collective layers have the totals of the batch. Empty if there is none. No loss, and no gradients.
+  std::span<const Phase> forward_totals() const;
 
   /// The microshards that a worker runs in a phase: [first, last) of the global batch.
   Range microshards(int worker, Which which) const;

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
+#include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"
 #include "train/fault_step.h"
 
@@ -122,16 +123,32 @@ void Executor::refresh_weights() {
 }
 
 void Executor::run(const BatchRun& run) {
-  run_phases(run, nullptr);
+  run_phases(run, plan_.phases(), nullptr);
   wait_for_losses();
 }
 
 void Executor::train(const BatchRun& run, GradientReducer& reducer) {
   LOCKSTEP_CHECK(training_ && accumulator_ != nullptr);
   if (sparse_ != nullptr) sparse_->clear();
-  run_phases(run, &reducer);
+  run_phases(run, plan_.phases(), &reducer);
   context_.variables.device_changed();  // running statistics
   if (stage_ != nullptr && run.next != nullptr) stage_->prefetch(run.source, *run.next);
+  wait_for_losses();
+}
+
+void Executor::collect_statistics(const BatchRun& run, double kept) {
+  LOCKSTEP_CHECK(training_);
+  const auto set_kept = [&](std::optional<double> share) {
+    for (const Graph::Operation& operation : calls_.operations)
+      if (auto* const layer = dynamic_cast<MovingStatistics*>(operation.collective)) layer->set_kept(share);
+  };
+  set_kept(kept);
+  run_phases(run, plan_.forward_totals(), nullptr);
+  set_kept(std::nullopt);
+  context_.variables.device_changed();
+  if (stage_ == nullptr) return;
+  stage_->used(context_.stream());
+  losses_known_.record(context_.stream());
   wait_for_losses();
 }
 
@@ -142,13 +159,14 @@ void Executor::wait_for_losses() {
   losses_known_.wait();
 }
 
-void Executor::run_phases(const BatchRun& run, GradientReducer* reducer) {
+void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                          GradientReducer* reducer) {
   loss_.begin(run.batch.count);
   if (stage_ != nullptr) stage_->use(run.source, run.batch, context_.stream());
   step_number_.set(context_.stream(), run.step);
   runner_.begin(run);
-  if (plan_.unit() > 0) return run_units(run, *reducer);
-  for (const ExecutionPlan::Phase& phase : plan_.phases()) {
+  if (plan_.unit() > 0) return run_units(run, phases, reducer);
+  for (const ExecutionPlan::Phase& phase : phases) {
     run_phase(phase, run);
     if (phase.losses_known && stage_ != nullptr) {
       stage_->used(context_.stream());
@@ -175,12 +193,13 @@ void Executor::run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run)
 }
 
 // Other ranks may run all phases together: the exchanges are the same, in the same order.
-void Executor::run_units(const BatchRun& run, GradientReducer& reducer) {
+void Executor::run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                         GradientReducer* reducer) {
   context_.pool.run([&](int worker) {
     const Lane& lane = context_.lanes[static_cast<std::size_t>(worker)];
     const Range shards = plan_.microshards(worker, ExecutionPlan::Which::all);
     for (std::int64_t first = shards.first; first < shards.last; first += plan_.unit())
-      for (const ExecutionPlan::Phase& phase : plan_.phases()) {
+      for (const ExecutionPlan::Phase& phase : phases) {
         const std::int64_t last = first + plan_.unit();
         for (std::int64_t shard = first; shard < last; ++shard)
           runner_.run(phase, run, worker, static_cast<int>(shard));
@@ -192,8 +211,8 @@ void Executor::run_units(const BatchRun& run, GradientReducer& reducer) {
         }
       }
   });
-  for (const ExecutionPlan::Phase& phase : plan_.phases()) {
-    if (phase.completed().size() > 0) sum_gradients(phase, reducer);
+  for (const ExecutionPlan::Phase& phase : phases) {
+    if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
     if (phase.sync >= 0) synchronise(phase);
   }
 }

@@ -50,6 +50,11 @@ class Executor {
   /// Training: forward, loss divided by the batch's count, backward. Starts each bucket of the reducer when
   /// it is complete. All ranks. When it returns, losses are known; a device may still run the backward pass.
   void train(const BatchRun& run, GradientReducer& reducer);
+  /// A forward pass in training up to the last batch norm, whose moving statistics keep the share `kept` of
+  /// their values; no loss and no gradients. All ranks. Changes no other variable.
+  void collect_statistics(const BatchRun& run, double kept);
+  /// There are such statistics.
+  bool has_statistics() const { return !plan_.forward_totals().empty(); }
   /// The microshards of this rank, and what the heads of one of them add up to in the last batch; zeros for
   /// an empty one.
   Range own_shards() const { return plan_.own(); }
@@ -77,9 +82,10 @@ class Executor {
   ExecutionPlan::Spec plan_spec() const;
   std::vector<std::unique_ptr<SyncPoint>> make_sync_points() const;
   std::unique_ptr<InputStage> make_stage(std::int64_t max_samples) const;
-  void run_phases(const BatchRun& run, GradientReducer* reducer);
+  void run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                  GradientReducer* reducer);
   void run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run);
-  void run_units(const BatchRun& run, GradientReducer& reducer);
+  void run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases, GradientReducer* reducer);
   void sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer);
   void synchronise(const ExecutionPlan::Phase& phase);
   bool may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const;

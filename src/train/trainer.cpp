@@ -392,6 +392,7 @@ void Trainer::apply(bool update) {
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);
+  statistics_fit_ = false;
   ++step_;
   cursor_ = plan_.advance(cursor_);
 }

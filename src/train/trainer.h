@@ -56,6 +56,7 @@ class Trainer {
     step_ = step;
     cursor_ = cursor;
     computed_ = std::nullopt;
+    statistics_fit_ = false;
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
@@ -99,6 +100,11 @@ class Trainer {
   /// Exchanges the variables with their average, which must have begun; a second call restores both. Between
   /// the two there is no step. All ranks.
   void exchange_average();
+  /// Where the average has begun and its moving statistics are computed anew (AverageRule::recomputes):
+  /// passes of the averaged variables over batches of the first epoch, whose mean the statistics become.
+  /// Nothing if those of this step are there. `interruption` is called for each batch; if it returns anything
+  /// but 0 on any rank, the statistics stay as they were, and the result is the largest value. All ranks.
+  double recompute_statistics(FunctionRef<double()> interruption);
   /// The next update waits for `event`, recorded by a pending reader of the variables on the device; null: no
   /// reader. The event outlives the update.
   void hold_update(const DeviceEvent* event) { read_ = event; }
@@ -191,11 +197,12 @@ class Trainer {
   std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
   std::unique_ptr<MovingAverage> average_;                ///< null: none
   std::vector<char> finite_;                              ///< per rank, where ranks share the update
-  Buffer held_;                           ///< running statistics before the step, on the device
+  Buffer held_;  ///< running statistics before the step or their computation, on the device
   std::array<double, 2> held_noise_{};    ///< the state of noise_ before the step
   std::unique_ptr<Gradients> gradients_;  ///< null: never asked for
   std::optional<StepResult> computed_;    ///< a step without its apply()
   bool shown_ = false;                    ///< gradients() was called in it
+  bool statistics_fit_ = false;  ///< the average's moving statistics are those of its present variables
   StepMetrics metrics_;
   struct {
     StepMetrics::Id loss, accuracy, parts, learning_rate, schedules, loss_scale, samples;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moving averages of the variables: the same bits on any number of ranks and threads and when resumed, what evaluation,
 prediction, export and warm start do with them, and that they change nothing in training."""
+import gzip
 import json
 
 from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
@@ -9,7 +10,22 @@ from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
 # An epoch has 24 steps. Batch norm has moving statistics; the embedding's gradient is sparse.
 EMA = "average={ema: {decay: 0.9, num_updates: true, start_step: 10}}"
 SWA = "average={swa: {start_epoch: 1, every_steps: 5}}"
+AVERAGED = "average={swa: {start_epoch: 1, every_steps: 5, statistics: average}}"
 SCHEDULED = "average={ema: {decay: {polynomial_decay: {initial: 0.2, last: 0.95, decay_steps: 1, unit: epochs}}, start_step: 10}}"
+# Batch norm behind a layer with weights; an epoch has four batches, of which the last is smaller.
+STATISTICS = f"""
+seed: 4
+shards: 4
+data: {{format: csv, path: {DIGITS_DATA}, label_column: -1, scale: 0.0625, train: {{rows: [0, 150]}}}}
+model:
+  layers:
+    - dense: {{name: first, units: 3}}
+    - batch_norm: {{name: norm}}
+    - relu
+    - dense: {{units: 10}}
+optimizer: {{momentum: {{learning_rate: 0.3}}}}
+train: {{batch_size: 40, steps: 8, shuffle: false}}
+"""
 STEPS = 40
 SETS = ["eval.every_steps=20", "eval.every_epochs=0"]
 SPARSE = """
@@ -39,7 +55,7 @@ class AverageTest(LockstepTest):
         return json.loads(self.lockstep("evaluate", self.folder / run, *options).out)
 
     def test_same_bits_and_resumed(self):
-        for name, kind in (("ema", EMA), ("swa", SWA), ("scheduled", SCHEDULED)):
+        for name, kind in (("ema", EMA), ("swa", SWA), ("scheduled", SCHEDULED), ("averaged", AVERAGED)):
             self.train(name, config=DIGITS, steps=STEPS, sets=[*SETS, kind])
             for ranks, threads in ((2, 1), (3, 1), (4, 1), (1, 2)):
                 run = f"{name}-{ranks}-{threads}"
@@ -96,6 +112,52 @@ class AverageTest(LockstepTest):
         one, two = (records(self.folder / run)[0]["loss"] for run in ("warm0", "warm1"))
         self.assertNotEqual(one, two)
 
+    def statistics(self, options):
+        """(variables, mean and variance of the batch norm) that go with the averages at the end of a run."""
+        run = self.folder / ("run" + "".join(filter(str.isalnum, options)))
+        config = self.folder / "statistics.yaml"
+        config.write_text(STATISTICS + f"average: {{swa: {{start_step: 3, every_steps: 1{options}}}}}\n")
+        self.train(run, config=config)
+        self.lockstep("checkpoint", "export", run, "--output", run / "w.h5")
+        return self.read_by_h5py("import h5py, sys\nwith h5py.File(sys.argv[1]) as file:\n"
+                                 "  found = {}\n"
+                                 "  file.visititems(lambda name, item: found.update({name.split('/', 1)[-1]: item[()].tolist()})\n"
+                                 "                  if isinstance(item, h5py.Dataset) and item.ndim else None)\n"
+                                 "  print(found)", run / "w.h5")
+
+    def test_statistics_are_the_mean_over_batches_with_averaged_weights(self):
+        with gzip.open(DIGITS_DATA, "rt", encoding="ascii") as file:
+            samples = [[float(x) / 16 for x in line.split(",")[:-1]] for line in file][:150]
+
+        def expected(found, batches):
+            """By PyTorch's update_bn: means over batches of their means and unbiased variances."""
+            kernel, bias = found["first/kernel"], found["first/bias"]
+            outputs = [[sum(x * row[unit] for x, row in zip(sample, kernel)) + bias[unit] for unit in range(3)]
+                       for sample in samples]
+            parts = [outputs[first:first + 40] for first in range(0, 150, 40)][:batches]
+            means = [[sum(column) / len(part) for column in zip(*part)] for part in parts]
+            variances = [[sum((x - mean) ** 2 for x in column) / (len(part) - 1) for column, mean in zip(zip(*part), of_part)]
+                         for part, of_part in zip(parts, means)]
+            return [[sum(column) / len(parts) for column in zip(*values)] for values in (means, variances)]
+
+        for options, batches in (("", 4), (", statistics_batches: 3", 3)):
+            found = self.statistics(options)
+            for name, values in zip(("norm/moving_mean", "norm/moving_variance"), expected(found, batches)):
+                for actual, wanted in zip(found[name], values):
+                    self.assertAlmostEqual(actual, wanted, delta=2e-6 * max(1, abs(wanted)), msg=(options, name))
+        for options in (", statistics: last", ", statistics: average"):
+            found = self.statistics(options)
+            self.assertGreater(abs(found["norm/moving_mean"][0] - expected(found, 4)[0][0]), 1e-3, options)
+
+    def test_statistics_fit_the_evaluation_and_the_checkpoint(self):
+        self.train("run", config=DIGITS, steps=STEPS, sets=["eval.every_steps=15", SWA])  # also at step 30, after its begin
+        self.assertEqual(self.evaluation("run")["loss"], records(self.folder / "run", "eval")[-1]["loss"])
+        # Evaluations change neither training nor the last averages.
+        self.train("rare", config=DIGITS, steps=STEPS, sets=[SETS[1], SWA, "eval.every_steps=null", "eval.averages=false"])
+        self.assertEqual(self.digest("rare"), self.digest("run"))
+        self.train("plain", config=DIGITS, steps=STEPS, sets=SETS)
+        self.assertEqual(records(self.folder / "run"), records(self.folder / "plain"))
+
     def test_average_that_is_new_begins_with_the_variables(self):
         self.train("run", config=DIGITS, steps=20, sets=SETS)
         sets = [*SETS, "average={ema: {decay: 0.5}}"]
@@ -108,8 +170,10 @@ class AverageTest(LockstepTest):
 
     def test_check_prints_it_and_finds_mistakes(self):
         out = self.lockstep("check", DIGITS, "--set", SWA).out
-        self.assertRegex(out, r"moving average +0\.\d+ MB: mean of the variables, from step 24 on after every 5 steps")
+        self.assertRegex(out, r"moving average +0\.\d+ MB: mean of the variables, from step 24 on after every 5 steps, moving "
+                         "statistics computed anew from an epoch of the training data")
         for value, message in (("{ema: {decay: 2}}", r"ema, decay: must be"), ("{swa: {}}", "neither start_epoch nor start_step"),
+                               ("{ema: {statistics: mean}}", "statistics"),
                                ("polyak", "unknown average 'polyak'")):
             self.assert_one_error(self.start("check", DIGITS, "--set", f"average={value}").wait(), 2, message)
 

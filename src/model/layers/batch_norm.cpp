@@ -19,6 +19,7 @@
 #include "core/buffer.h"
 #include "model/collective_layer.h"
 #include "model/layer_table.h"
+#include "model/moving_statistics.h"
 
 namespace lockstep {
 
@@ -35,7 +36,7 @@ constexpr ParamSpec kTable[] = {
     {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"},
 };
 
-class BatchNorm final : public CollectiveLayer {
+class BatchNorm final : public CollectiveLayer, public MovingStatistics {
  public:
   BatchNorm(std::string name, const Params& p)
       : CollectiveLayer(std::move(name)),
@@ -91,6 +92,7 @@ class BatchNorm final : public CollectiveLayer {
   }
 
   bool synchronises() const override { return !fixed_; }
+  void set_kept(std::optional<double> share) override { kept_ = share; }
   CollectiveTraits collective_traits() const override {
     return {.group_size = group_,
             .forward = {.width = 1 + 2 * channels_, .merge = Merge::moments},
@@ -112,8 +114,8 @@ class BatchNorm final : public CollectiveLayer {
         norm.merge_moments(reduced.lane, channels_, sum, reduced.totals[g]);
       whole = sum;
     }
-    norm.moving_average(reduced.lane, channels_, whole, momentum_, reduced.variables.value(moving_mean_),
-                        reduced.variables.value(moving_variance_));
+    norm.moving_average(reduced.lane, channels_, whole, kept_.value_or(momentum_),
+                        reduced.variables.value(moving_mean_), reduced.variables.value(moving_variance_));
   }
 
   void forward_group(const ReducedGroup& reduced) override {
@@ -252,6 +254,7 @@ class BatchNorm final : public CollectiveLayer {
   }
 
   double momentum_, epsilon_;
+  std::optional<double> kept_;
   int group_;
   bool center_, scale_, relu_ = false, residual_ = false;
   bool fixed_ = false;  ///< the statistics are frozen

@@ -183,6 +183,8 @@ void CheckpointSaverHook::end(HookContext& context) {
   new_metric(context);
   if (context.restored_step() != context.global_step() || context.ran_deferred() || context.rollbacks() > 0) {
     set_long_phase("the last checkpoint");
+    if (!context.interruption().any())  // for a run without evaluations
+      context.trainer().recompute_statistics([&] { return context.interruptions().look().code(); });
     check_variables(context);
     tell(context,
          [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });

@@ -24,8 +24,12 @@ void EvaluationHook::evaluate(HookContext& context) {
   const MovingAverage* const average = context.trainer().average();
   const bool averaged =
       use_averages_ && average != nullptr && average->rule().has_begun(context.global_step());
+  const auto interruption = [&] { return context.interruptions().look().code(); };
+  if (averaged)
+    if (const double code = context.trainer().recompute_statistics(interruption); code != 0)
+      return context.defer(*this, InterruptionRequest::from_code(code));
   if (averaged) context.trainer().exchange_average();
-  const EvaluationResult result = evaluation_.run([&] { return context.interruptions().look().code(); });
+  const EvaluationResult result = evaluation_.run(interruption);
   if (averaged) context.trainer().exchange_average();
   if (result.interruption != 0) {
     context.defer(*this, InterruptionRequest::from_code(result.interruption));

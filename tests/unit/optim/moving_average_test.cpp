@@ -110,8 +110,12 @@ TEST(AverageRule, StartAndIntervalInEpochs) {
   EXPECT_EQ(swa.weight(50), 0.5F);
   EXPECT_EQ(swa.weight(70), static_cast<float>(1.0 / 3));
   EXPECT_EQ(rule("swa: {start_epoch: 3}", 10).every, 10);
-  EXPECT_TRUE(swa.statistics);
-  EXPECT_FALSE(rule("ema").statistics);
+  using enum AverageRule::Statistics;
+  EXPECT_EQ(swa.statistics, recompute);
+  EXPECT_EQ(swa.batches, 0);
+  EXPECT_EQ(rule("ema").statistics, last);
+  EXPECT_EQ(rule("ema: {statistics: average}").statistics, average);
+  EXPECT_EQ(rule("ema: {statistics: recompute, statistics_batches: 7}").batches, 7);
 }
 
 TEST(AverageRule, MistakesAreNamed) {
@@ -122,6 +126,9 @@ TEST(AverageRule, MistakesAreNamed) {
   EXPECT_THAT(mistake("swa: {start_epoch: 1, start_step: 2}"), testing::HasSubstr("both start_epoch"));
   EXPECT_THAT(mistake("swa: {start_epoch: 1, every_epochs: 1, every_steps: 2}"),
               testing::HasSubstr("both every_epochs"));
+  EXPECT_THAT(mistake("swa: {start_epoch: 1, statistics: average, statistics_batches: 2}"),
+              testing::HasSubstr("no effect with statistics: average"));
+  EXPECT_THAT(mistake("ema: {statistics: true}"), testing::HasSubstr("statistics"));
   EXPECT_THAT(mistake("exponential"), testing::HasSubstr("unknown average 'exponential'"));
   EXPECT_FALSE(average_options(parse_yaml("null", "test")).has_value());
 }
@@ -168,7 +175,7 @@ TEST_F(MovingAverageTest, FollowsTheVariablesUntilItBegins) {
 }
 
 TEST_F(MovingAverageTest, ExchangeTwiceRestoresBoth) {
-  MovingAverage ema = average("ema: {decay: 0.5, statistics: true}");
+  MovingAverage ema = average("ema: {decay: 0.5, statistics: average}");
   ema.follow(0);
   set(0, 5);
   set(1, 6);
@@ -191,6 +198,16 @@ TEST_F(MovingAverageTest, StatisticsStayUnlessTheyAreAveraged) {
   ema.exchange();
   EXPECT_EQ(value(2), 4);
   EXPECT_TRUE(average("swa: {start_step: 0}").has(variables_[ids_[2]]));
+}
+
+TEST_F(MovingAverageTest, StatisticsThatAreComputedAnewDoNotFollow) {
+  MovingAverage averages = average("ema: {decay: 0.5, statistics: average}"),
+                recomputes = average("swa: {start_step: 0}");
+  for (MovingAverage* one : {&averages, &recomputes}) one->follow(0);
+  set(2, 4);
+  for (MovingAverage* one : {&averages, &recomputes}) one->update_statistics(lanes_[0], 0.5F);
+  EXPECT_EQ(averaged(averages, 2), 2);
+  EXPECT_EQ(averaged(recomputes, 2), 0);
 }
 
 TEST_F(MovingAverageTest, AnyCutHasTheSameBits) {

@@ -262,6 +262,24 @@ TEST(ExecutionPlan, AllRanksSynchroniseAlike) {
   });
 }
 
+/// All forward totals, and nothing that comes after them.
+TEST(ExecutionPlan, ForwardTotalsAreAPartOfTheForwardPass) {
+  for_all_settings([](Net& net, const Net::Setting& setting) {
+    const ExecutionPlan plan = net.plan(setting);
+    std::ptrdiff_t expected = 0, found = 0;
+    for (const Graph::Operation& operation : net.calls().operations)
+      expected += setting.training && operation.collective != nullptr;
+    for (const ExecutionPlan::Phase& phase : plan.forward_totals()) {
+      found += phase.sync >= 0 && !phase.sync_backward;
+      EXPECT_FALSE(phase.sync_backward || phase.computes_loss || phase.losses_known);
+      EXPECT_EQ(phase.gradients.size() + phase.buckets.size(), 0);
+      EXPECT_EQ(phase.which, ExecutionPlan::Which::all);
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_TRUE(found > 0 || plan.forward_totals().empty());
+  });
+}
+
 TEST(ExecutionPlan, LossesAreKnownOncePerStep) {
   for_all_settings([](Net& net, const Net::Setting& setting) {
     const ExecutionPlan plan = net.plan(setting);
