@@ -173,7 +173,7 @@ class AverageTest(LockstepTest):
         self.assertRegex(out, r"moving average +0\.\d+ MB: mean of the variables, from step 24 on after every 5 steps, moving "
                          "statistics computed anew from an epoch of the training data")
         for value, message in (("{ema: {decay: 2}}", r"ema, decay: must be"), ("{swa: {}}", "neither start_epoch nor start_step"),
-                               ("{ema: {statistics: mean}}", "statistics"),
+                               ("{ema: {statistics: mean}}", "not one of last, average, recompute"),
                                ("polyak", "unknown average 'polyak'")):
             self.assert_one_error(self.start("check", DIGITS, "--set", f"average={value}").wait(), 2, message)
 
