@@ -64,7 +64,7 @@ int run(CommEnvironment& environment, int steps) {
   std::vector<double> plain, hooked;
   for (int round = 0; round < 51; ++round) {
     Timer timer;
-    for (int i = 0; i < steps; ++i) tiny.trainer().step();
+    for (int i = 0; i < steps; ++i) tiny.trainer().minimize();
     plain.push_back(timer.seconds() / steps);
     timer.restart();
     for (int i = 0; i < steps; ++i) session.run_step();

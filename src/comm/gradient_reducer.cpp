@@ -19,6 +19,7 @@
 #include "comm/vector_add.h"
 #include "comm/watchdog.h"
 #include "core/error.h"
+#include "core/function_ref.h"
 #include "core/start_thread.h"
 #include "core/timer.h"
 #include "core/trace.h"
@@ -72,6 +73,7 @@ struct GradientReducer::State {
   void give_back(const Range& range);
   void stage();
   void serve();
+  void wait(std::unique_lock<std::mutex>& lock, FunctionRef<bool()> ended);
 };
 
 void GradientReducer::State::stage() {
@@ -277,29 +279,49 @@ void GradientReducer::start(int bucket) {
   s.seconds_blocked += timer.seconds();
 }
 
+/// Waits for the communication thread until `ended`, with the mutex held; at most as long as the watchdog
+/// lets a phase take.
+void GradientReducer::State::wait(std::unique_lock<std::mutex>& lock, FunctionRef<bool()> ended) {
+  const Timer timer;
+  if (const double limit = communication_timeout_seconds(); limit > 0) {
+    // The watchdog ends the run before this limit, unless each single call is short and only their sum is
+    // late.
+    const double patience = Watchdog::kLongPhaseFactor * limit + kGraceSeconds;
+    LOCKSTEP_REQUIRE(done.wait_for(lock, std::chrono::duration<double>(patience), ended),
+                     ErrorKind::communication,
+                     "the gradients were not reduced in {} s: {} of {} buckets are done", patience, finished,
+                     queue.size());
+  } else {
+    done.wait(lock, ended);
+  }
+  seconds_blocked += timer.seconds();
+}
+
+int GradientReducer::num_done() const {
+  State& s = *state_;
+  if (!s.options.overlap) return static_cast<int>(s.queue.size());
+  const std::lock_guard lock(s.mutex);
+  return s.error ? 0 : static_cast<int>(s.finished);
+}
+
+void GradientReducer::wait_for(int count) {
+  State& s = *state_;
+  LOCKSTEP_CHECK(count <= std::ssize(s.queue), "{} of {} buckets were started", s.queue.size(), count);
+  if (!s.options.overlap) return;
+  std::unique_lock lock(s.mutex);
+  s.wait(lock, [&] { return s.error || s.finished >= static_cast<std::size_t>(count); });
+}
+
 void GradientReducer::wait_all() {
   State& s = *state_;
   LOCKSTEP_CHECK(s.queue.size() == s.buckets.size(), "{} of {} buckets were started", s.queue.size(),
                  s.buckets.size());
   std::exception_ptr error;
   if (s.options.overlap) {
-    const Timer timer;
     std::unique_lock lock(s.mutex);
-    const auto ended = [&s] { return s.finished == s.queue.size(); };
-    if (const double limit = communication_timeout_seconds(); limit > 0) {
-      // The watchdog ends the run before this limit, unless each single call is short and only their sum is
-      // late.
-      const double patience = Watchdog::kLongPhaseFactor * limit + kGraceSeconds;
-      LOCKSTEP_REQUIRE(s.done.wait_for(lock, std::chrono::duration<double>(patience), ended),
-                       ErrorKind::communication,
-                       "the gradients were not reduced in {} s: {} of {} buckets are done", patience,
-                       s.finished, s.queue.size());
-    } else {
-      s.done.wait(lock, ended);
-    }
+    s.wait(lock, [&s] { return s.finished == s.queue.size(); });
     s.taken = s.finished = 0;
     error = std::exchange(s.error, nullptr);
-    s.seconds_blocked += timer.seconds();
   }
   if (s.options.direct) s.options.direct->check();
   if (s.returned && !error) s.returned->stream_wait(s.options.stream);

@@ -76,6 +76,11 @@ class GradientReducer {
   /// Waits for all buckets, each of which must have been started, and rethrows the error of a failed
   /// reduction. Throws Error(communication) after a time limit derived from the watchdog's.
   void wait_all();
+  /// How many buckets, in the order of their start, have their totals in result(); 0 after an error, which
+  /// wait_all() reports. Does not wait. Not for a device with its own memory.
+  int num_done() const;
+  /// Waits until num_done() is at least `count`, of as many that were started, or a reduction has failed.
+  void wait_for(int count);
   /// The total; the same memory as partial(0) if that exists. Valid from wait_all() until the partials are
   /// written again.
   float* result();

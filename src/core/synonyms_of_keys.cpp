@@ -58,6 +58,9 @@ constexpr std::string_view kShard =
 constexpr std::string_view kBeside =
     "It stands beside the name of the rule: optimizer: {adam: {learning_rate: 0.001}, shard: true}.";
 
+constexpr std::string_view kGating =
+    "It stands beside the name of the rule: optimizer: {adam: {learning_rate: 0.001}, gating: none}.";
+
 constexpr std::string_view kFloat32 =
     "Remove it: gradients travel as float32, so that their sum has the same bits on any number of ranks. "
     "16-bit "
@@ -71,6 +74,12 @@ constexpr Synonym kTable[] = {
     {"key of section optimizer", "zeroredundancyoptimizer", "shard", kShard},
     {"key of section optimizer", "shardedddp", "shard", kShard},
     {"key of section optimizer", "fsdp", "shard", kShard},
+    {"key of section optimizer", "gategradients", "gating", kGating},
+    {"key of section optimizer", "gradientgating", "gating", kGating},
+    {"key of section optimizer", "overlapwithbackward", "gating", kGating},
+    {"key of section optimizer", "optimizerinbackward", "gating", kGating},
+    {"key of optimizer ", "gategradients", "", kGating},
+    {"key of optimizer ", "gating", "", kGating},
     {"key of section optimizer", "sharded", "shard", kShard},
     {"key of section optimizer", "sharding", "shard", kShard},
     {"key of ", "zerostage", "", kShard},
@@ -601,6 +610,13 @@ constexpr Synonym kTable[] = {
     {"key of regularization", "layers", "variables"},
     {"value of device", "gpu", "cuda"},
     {"value of device", "cuda:0", "cuda", "mpirun gives each rank its own GPU."},
+    {"value of gating", "gatenone", "none"},
+    {"value of gating", "gateop", "op"},
+    {"value of gating", "gategraph", "graph"},
+    {"value of gating", "layer", "op"},
+    {"value of gating", "0", "none"},
+    {"value of gating", "1", "op"},
+    {"value of gating", "2", "graph"},
     {"value of compute", "fp32", "float32"},
     {"value of compute", "fp16", "float16"},
     {"value of compute", "half", "float16"},

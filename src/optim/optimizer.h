@@ -204,6 +204,12 @@ OptimizerSection split_optimizer_section(const Node& node);
 
 struct VariableGroup;  // optim/variable_groups.h
 
+/// When variables are updated, with the same bits: graph: when the step's gradients are all summed; op: the
+/// variables of a layer when the sums of that layer are there, beside the rest of the backward pass; none:
+/// each when its own sum is there.
+enum class Gating { graph, op, none };
+const char* name_of(Gating gating);
+
 /// The section `optimizer` of a configuration: a rule with its checked options, and the keys beside it.
 struct OptimizerOptions {
   OptimizerEntry entry{};
@@ -214,6 +220,7 @@ struct OptimizerOptions {
   std::unique_ptr<Optimizer> make() const;
   /// The slots are distributed over the ranks, each of which updates the variables of its part.
   bool shards() const { return section.boolean("shard"); }
+  Gating gating() const;
   /// Whether a group freezes the variable.
   std::function<bool(const std::string& variable)> frozen_variables() const;
   /// Throws Error(config) with position for a group that fits no variable of the model.

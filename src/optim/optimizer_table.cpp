@@ -59,6 +59,12 @@ constexpr ParamSpec kSectionTable[] = {
      "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
      "(docs/sharding.md). The results are the same.",
      Change::free},
+    {"gating", ParamType::string, "graph", "graph|op|none",
+     "When variables are updated. graph: when all gradients of the step are summed; op: those of a layer "
+     "when "
+     "the sums of the layer are there, beside the rest of the backward pass; none: each when its own sum is "
+     "there. The results are the same; what needs all gradients first makes it graph (docs/optimizers.md).",
+     Change::free},
     {"groups", ParamType::node, "null", "list or null",
      "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."},
 };
@@ -100,6 +106,15 @@ void register_optimizer(const OptimizerEntry& entry) {
     LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "an optimizer named '{}' exists already",
                      entry.name);
   entries().push_back(entry);
+}
+
+const char* name_of(Gating gating) {
+  return gating == Gating::none ? "none" : gating == Gating::op ? "op" : "graph";
+}
+
+Gating OptimizerOptions::gating() const {
+  const std::string& text = section.string("gating");
+  return text == "none" ? Gating::none : text == "op" ? Gating::op : Gating::graph;
 }
 
 std::unique_ptr<Optimizer> OptimizerOptions::make() const {

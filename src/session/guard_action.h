@@ -19,4 +19,9 @@ constexpr GuardAction guard_action(std::string_view name) {
   return GuardAction::error;
 }
 
+/// Nothing is updated with the step's gradients, and the run may go on.
+constexpr bool prevents_update(GuardAction action) {
+  return action != GuardAction::error && action != GuardAction::warn;
+}
+
 }  // namespace lockstep

@@ -57,6 +57,9 @@ class Hook {
   /// Must decide alike on all ranks; `result` is the same on all. If hooks
   /// differ, the later word in Verdict counts.
   virtual Verdict before_update(HookContext&, const StepResult&) { return Verdict::update; }
+  /// True: before_update may say skip or rollback, or uses gradients or variables. Then no variable changes
+  /// before it is called, whatever optimizer.gating says. Asked once, after begin; the same on all ranks.
+  virtual bool decides_update() const { return false; }
   virtual void after_run(HookContext&, const StepResult&) {}
   virtual void end(HookContext&) {}
 

@@ -44,6 +44,11 @@ void HookList::add(std::unique_ptr<Hook> hook) {
   hooks_.push_back(std::move(hook));
 }
 
+const Hook* HookList::deciding() const {
+  const auto found = std::ranges::find_if(hooks_, [](const auto& hook) { return hook->decides_update(); });
+  return found == hooks_.end() ? nullptr : found->get();
+}
+
 void HookList::call_agreed(const char* method, Call call) {
   for (const std::unique_ptr<Hook>& hook : hooks_) {
     const auto body = [&] {

@@ -27,6 +27,8 @@ class HookList {
   /// Throws Error(config) if the name is taken.
   void add(std::unique_ptr<Hook> hook);
 
+  /// The first hook that decides on updates; null: none.
+  const Hook* deciding() const;
   /// Outside of a step. All ranks. An error on any rank is thrown on all of them after that hook, except for
   /// hooks that communicate: their errors are this rank's own.
   void call_agreed(const char* method, Call call);

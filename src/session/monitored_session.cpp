@@ -54,6 +54,8 @@ void MonitoredSession::start() {
   LOCKSTEP_CHECK(!started_);
   started_ = true;
   hooks_.call_agreed("begin", [&](Hook& hook) { hook.begin(context_); });
+  if (const Hook* const hook = hooks_.deciding())
+    context_.trainer().wait_for_gradients(fmt::format("the hook {} decides on updates", hook->name()));
   context_.rank_values_.allocate();
   context_.state_.close();
   create();

@@ -66,6 +66,7 @@ ExecutionPlan::ExecutionPlan(const Spec& spec) : own_(spec.own), workers_(spec.w
   if (synchronises_ && spec.on_device) cut_after_loss();
   if (!synchronises_) cut_last_microshard(spec);
   assign_buckets(spec.buckets);
+  release_variables(spec);
 }
 
 void ExecutionPlan::add_forward(const Spec& spec) {
@@ -179,6 +180,20 @@ std::span<const Phase> ExecutionPlan::forward_totals() const {
   for (std::size_t i = 0; i < phases_.size() && !phases_[i].sync_backward; ++i)
     if (phases_[i].sync >= 0) count = i + 1;
   return std::span(phases_).first(count);
+}
+
+// A layer reads its variables in its backward calls only, and those that share them are called before their
+// owner. The second call of a synchronised layer comes after the synchronisation point that ends the phase
+// of its gradients.
+void ExecutionPlan::release_variables(const Spec& spec) {
+  std::int64_t complete = 0;
+  for (Phase& phase : phases_) {
+    complete = std::max(complete, phase.completed().last);
+    phase.released = complete;
+    if (phase.sync < 0 || !phase.sync_backward) continue;
+    const Range own = spec.gradients[static_cast<std::size_t>(phase.sync)].range;
+    if (own.size() > 0) phase.released = std::min(complete, own.first);
+  }
 }
 
 Range ExecutionPlan::microshards(int worker, Which which) const {

@@ -50,7 +50,7 @@ class ExecutionPlan {
     Range own{0, 1};                      ///< those of this rank
     int workers = 1;                      ///< 1 on a device
     std::span<const Range> buckets = {};  ///< training: consecutive, in the order of the flat gradients
-    bool overlap = false;                 ///< buckets start during the backward pass
+    bool overlap = false;  ///< buckets start, and perhaps their update, during the backward pass
   };
   /// `spec` is used by the constructor only.
   explicit ExecutionPlan(const Spec& spec);
@@ -82,6 +82,9 @@ class ExecutionPlan {
     bool first = false;  ///< its microshards begin here
     bool computes_loss = false;
     bool losses_known = false;  ///< after it, the losses of all microshards
+    /// Flat gradients before this element are complete after the phase, and no later one reads the values of
+    /// their variables, so that they may be updated once the sum over ranks is there.
+    std::int64_t released = 0;
 
     /// The flat range whose gradients are complete in all of the rank's microshards after the phase.
     Range completed() const { return which == Which::all_but_last ? Range{0, 0} : gradients; }
@@ -121,6 +124,7 @@ class ExecutionPlan {
   void cut_after_loss();
   void cut_last_microshard(const Spec& spec);
   void assign_buckets(std::span<const Range> buckets);
+  void release_variables(const Spec& spec);
 
   std::vector<Phase> phases_;
   Range own_;

@@ -3,6 +3,7 @@
 #include "train/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
@@ -93,10 +94,12 @@ std::size_t Executor::scratch_bytes() const {
   return bytes;
 }
 
-void Executor::attach(GradientReducer& reducer, SparseGradients* sparse) {
+void Executor::attach(GradientReducer& reducer, SparseGradients* sparse, Released released) {
+  LOCKSTEP_CHECK(!released || context_.device.is_host());
+  released_ = std::move(released);
   ExecutionPlan::Spec spec = plan_spec();
   spec.buckets = reducer.buckets();
-  spec.overlap = reducer.overlaps();
+  spec.overlap = reducer.overlaps() || released_;
   plan_ = ExecutionPlan(spec);
   accumulator_ = std::make_unique<GradientAccumulator>(
       context_.kernels, context_.device, context_.pool, reducer, context_.shards,
@@ -174,6 +177,7 @@ void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Ph
     }
     if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
     if (phase.sync >= 0) synchronise(phase);
+    if (released_) released_(phase.released);
   }
 }
 
@@ -214,6 +218,7 @@ void Executor::run_units(const BatchRun& run, std::span<const ExecutionPlan::Pha
   for (const ExecutionPlan::Phase& phase : phases) {
     if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
     if (phase.sync >= 0) synchronise(phase);
+    if (released_) released_(phase.released);
   }
 }
 

@@ -14,6 +14,7 @@
 // One thread calls the executor. run() and train() allocate nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -42,8 +43,13 @@ class Executor {
 
   /// Scratch that every lane needs; to be asked for when all executors are made.
   std::size_t scratch_bytes() const;
-  /// For training, once: where gradients are summed. `sparse` (may be null) sums those of sparse tables.
-  void attach(GradientReducer& reducer, SparseGradients* sparse = nullptr);
+  /// Called on the calling thread in train(), between two phases and at the end, with ExecutionPlan's
+  /// Phase::released.
+  using Released = std::function<void(std::int64_t)>;
+  /// For training: where gradients are summed. `sparse` (may be null) sums those of sparse tables. With
+  /// `released`, the pass is cut where buckets are complete, also where their sums do not overlap with it;
+  /// not on a device. A second call replaces the first.
+  void attach(GradientReducer& reducer, SparseGradients* sparse = nullptr, Released released = {});
 
   /// Evaluation: forward and loss. No communication.
   void run(const BatchRun& run);
@@ -106,6 +112,7 @@ class Executor {
   DeviceEvent losses_known_;
   StepGraphs graphs_;
   SparseGradients* sparse_ = nullptr;
+  Released released_;  ///< may be empty
   StepObserver* observer_ = nullptr;
   const bool layers_change_;  ///< a layer has a number that follows a schedule
 };

@@ -13,9 +13,6 @@ namespace lockstep {
 
 namespace {
 
-/// 128 KB of the variables: what the optimizer has changed is in the cache when its average is updated.
-constexpr std::int64_t kAveragedPiece = std::int64_t{1} << 15;
-
 GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
   options.device = &context.device;
   options.stream = context.lanes.front().stream;
@@ -31,6 +28,11 @@ std::vector<Range> buckets_of(const VariableStore& variables, const TrainerOptio
   return make_buckets(variables.dense_elements(), variables.cut_points(), options.bucket_first_bytes,
                       options.bucket_bytes);
 }
+
+constexpr const char* kSetGraph =
+    "Set optimizer.gating=graph. A hook that needs gradients before the update overrides "
+    "Hook::decides_update().";
+
 }  // namespace
 
 Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator& control,
@@ -64,7 +66,6 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
         DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
         context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
   }
-  executor_.attach(reducer_, sparse_.get());
   executor_.measure(noise_.get());
   if (options.clip.clips() || options.clip.measures())
     clip_ = std::make_unique<GradientClip>(
@@ -82,6 +83,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
   if (options.scales_loss)
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.changing_bytes());
+  choose_gating(options);
   declare_metrics();
 }
 
@@ -126,14 +128,14 @@ void Trainer::publish(const StepResult& result) {
   metrics_.set(ids_.samples, static_cast<double>(result.samples));
 }
 
-StepResult Trainer::step() {
+StepResult Trainer::minimize() {
   const StepResult result = compute();
   apply(true);
   return result;
 }
 
 Gradients& Trainer::compute_gradients() {
-  compute();
+  compute(Gating::graph);
   return gradients();
 }
 
@@ -150,6 +152,10 @@ Gradients& Trainer::gradients() {
   if (!computed_)
     throw Error(ErrorKind::usage, fmt::format("there are no gradients of step {} yet", step_ + 1), {},
                 "Call compute_gradients() first, in each step.");
+  if (updated_ > 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("the variables are updated with the gradients of step {} already", step_ + 1), {},
+                kSetGraph);
   if (!gradients_) gradients_ = std::make_unique<Gradients>(context_, reducer_.result(), sparse_.get());
   if (!std::exchange(shown_, true)) {
     if (ownership_) reducer_.gather(reducer_.result(), "gradients of the step");
@@ -167,7 +173,12 @@ void Trainer::forget_computed() {
   if (noise_) std::ranges::copy(held_noise_, noise_->state().begin());
 }
 
-StepResult Trainer::compute() {
+StepResult Trainer::compute() { return compute(gating_); }
+
+StepResult Trainer::compute(Gating gating) {
+  if (updated_ > 0)
+    throw Error(ErrorKind::usage, fmt::format("step {} has updated variables and did not end", step_ + 1), {},
+                "End each step with apply(true), or set optimizer.gating=graph to compute a step again.");
   forget_computed();
   fault_in_step(step_ + 1, control_);
   const Batch batch = plan_.batch(cursor_);
@@ -179,11 +190,9 @@ StepResult Trainer::compute() {
     const Traced traced("forward", "packing weights");
     executor_.refresh_weights();
   }
+  passes_ = gating;
   run_passes(batch);
-  {
-    const Traced traced("waiting", "for gradients");
-    reducer_.wait_all();
-  }
+  finish_sums();
   if (sparse_ != nullptr) sparse_->reduce();
   if (noise_) noise_->finish(reducer_.result());
   fill_leaves(batch);
@@ -244,6 +253,7 @@ void Trainer::fill_leaves(const Batch& batch) {
 }
 
 void Trainer::repeat(StepObserver& observer) {
+  LOCKSTEP_CHECK(updated_ == 0, "the variables are no longer those of the step");
   StepObserver* const other = executor_.observer();
   executor_.observe(&observer);
   run_passes(batch());
@@ -256,13 +266,6 @@ void Trainer::set_loss_scale(double scale) {
   LOCKSTEP_CHECK(not_finite_.size_bytes() > 0 || scale == 1, "a loss scale of {}", scale);
   loss_scale_ = scale;
   executor_.set_loss_scale(scale);
-}
-
-void Trainer::for_own_parts(int thread, FunctionRef<void(Range)> then) const {
-  for (const Range& own : own_) {
-    const Range share = part_of(own.size(), thread, context_.pool.size(), 1024);
-    if (share.size() > 0) then({own.first + share.first, own.first + share.last});
-  }
 }
 
 /// Divides the summed gradients by the loss scale. Returns whether all are finite, the same on all ranks.
@@ -304,95 +307,45 @@ bool Trainer::agreed(bool finite) {
   return std::ranges::all_of(finite_, [](char rank) { return rank != 0; });
 }
 
-/// The part of a thread: each piece of the variables, and while it is in the cache its average. Where ranks
-/// share the update, `weight` is none: the average needs the variables of all.
-void Trainer::update_part(int thread, std::optional<float> weight) {
-  const Traced traced("update", optimizer_.kind());
-  const Lane& lane = context_.lanes[static_cast<std::size_t>(thread)];
-  const bool clips = clip_ && clip_->rule().clips() && !optimizer_.measures();
-  const auto move = [&](Range part) {
-    const std::int64_t piece = weight && context_.device.is_host() ? kAveragedPiece : part.size();
-    for (std::int64_t first = part.first; first < part.last; first += piece) {
-      const Range now{first, std::min(first + piece, part.last)};
-      optimizer_.update(context_.kernels, lane, context_.variables, reducer_.result() + now.first, now);
-      if (weight) average_->update(lane, now, *weight);
-    }
-  };
-  if (clips)
-    clip_->clip_dense(thread, reducer_.result(), move);
-  else
-    for_own_parts(thread, move);
-  for (const VariableId id : context_.variables.sparse()) {
-    const Variable& table = context_.variables[id];
-    const Range rows = part_of(table.shape[0], thread, context_.pool.size());
-    if (clips) clip_->clip_rows(thread, table, *sparse_, rows);
-    optimizer_.update_rows(context_.kernels, lane, context_.variables, table,
-                           sparse_->total(table.sparse_index), rows);
-    // The average of a row moves also where the row does not.
-    const std::int64_t width = table.shape.num_elements() / table.shape[0];
-    if (weight)
-      average_->update(lane, {table.offset + rows.first * width, table.offset + rows.last * width}, *weight);
-  }
-}
-
-/// Clips all gradients, and lets the optimizer measure whole variables.
-void Trainer::measure_for_update() {
-  if (clip_ && clip_->rule().clips())
-    context_.pool.run([&](int t) {
-      clip_->clip_dense(t, reducer_.result(), [](Range) {});
-      for (const VariableId id : context_.variables.sparse()) {
-        const Variable& table = context_.variables[id];
-        clip_->clip_rows(t, table, *sparse_, part_of(table.shape[0], t, context_.pool.size()));
-      }
-    });
-  optimizer_.measure({context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes},
-                     reducer_.result());
-  for (const auto& matrices : matrices_) matrices->run();
-}
-
-void Trainer::update_average(int thread, float weight) {
-  const Range part = part_of(context_.variables.trainable_elements(), thread, context_.pool.size(), 1024);
-  average_->update(context_.lanes[static_cast<std::size_t>(thread)], part, weight);
-}
-
 void Trainer::apply(bool update) {
-  if (!std::exchange(computed_, std::nullopt))
+  if (!computed_)
     throw Error(ErrorKind::usage,
                 fmt::format("there are no gradients to apply: step {} is not computed", step_ + 1), {},
                 "Each step is compute_gradients(), then apply_gradients() once.");
+  if (!update && updated_ > 0)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("step {} has updated its variables already: it is too late to leave that out", step_ + 1),
+        {}, kSetGraph);
+  computed_ = std::nullopt;
   if (std::exchange(shown_, false) && update) {
     gradients_->give_back();
     if (clip_) clip_->measure(reducer_.result(), sparse_.get());
   }
   const Lane& lane = context_.lanes.front();
-  const std::optional<float> weight = average_ ? average_->rule().weight(step_ + 1) : std::nullopt;
-  if (read_ != nullptr && (update || average_)) {
-    read_->stream_wait(lane.stream);
-    read_ = nullptr;
-  }
-  if (average_ && step_ == average_->rule().first) average_->follow(step_);
+  if (updated_ == 0) begin_update(update);
   if (update) {
-    optimizer_.begin_step(step_);
     if (optimizer_.measures()) measure_for_update();
-    context_.pool.run([&](int t) { update_part(t, ownership_ ? std::nullopt : weight); });
+    context_.pool.run([&](int t) { update_rest(t); });
     if (ownership_) {
       const Traced traced("waiting", "for variables");
       reducer_.gather(context_.variables.trainable_address(), "variables of the step");
-      if (weight) context_.pool.run([&](int t) { update_average(t, *weight); });
+      if (weight_) context_.pool.run([&](int t) { update_average(t); });
     }
   } else {
     context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
     // Without a step of the variables: the average still approaches them.
-    if (weight) average_->update(lane, {0, context_.variables.trainable_elements()}, *weight);
+    if (weight_) average_->update(lane, {0, context_.variables.trainable_elements()}, *weight_);
   }
-  if (weight) {
-    average_->update_statistics(lane, *weight);
+  if (weight_) {
+    average_->update_statistics(lane, *weight_);
     average_->device_changed();
   }
   context_.variables.device_changed();
   optimizer_.device_changed();
   fault_in_variables(context_.variables);
   statistics_fit_ = false;
+  updated_ = 0;
   ++step_;
   cursor_ = plan_.advance(cursor_);
 }

@@ -7,6 +7,10 @@
 // A session calls compute(), lets hooks decide, and calls apply(). A program with a loop of its own calls
 // minimize(), or compute_gradients() and apply_gradients() if it changes gradients in between
 // (docs/library.md).
+//
+// With a gating (TrainerOptions::gating) other than graph, compute() updates variables as their sums come,
+// and apply() does the rest. An error out of compute() may then leave variables of which some are updated;
+// the trainer is not used any more.
 #pragma once
 
 #include <array>
@@ -43,6 +47,7 @@ struct TrainerOptions {
   RunSchedules* schedules = nullptr;  ///< null: only those of the optimizer; outlives the trainer
   std::optional<AverageRule> average = {};
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
+  Gating gating = Gating::graph;
 };
 
 class Trainer {
@@ -51,12 +56,13 @@ class Trainer {
   Trainer(ExecutorContext context, Communicator& gradients, Communicator& control, const Dataset& dataset,
           const StepPlan& plan, Optimizer& optimizer, const TrainerOptions& options);
 
-  /// Drops gradients that are computed and not applied.
+  /// The variables are those of this step. Drops gradients that are computed and not applied.
   void set_position(std::int64_t step, Cursor cursor) {
     step_ = step;
     cursor_ = cursor;
     computed_ = std::nullopt;
     statistics_fit_ = false;
+    updated_ = 0;
   }
   std::int64_t global_step() const { return step_; }
   Cursor cursor() const { return cursor_; }
@@ -71,17 +77,18 @@ class Trainer {
   void publish(const StepResult& result);
 
   /// One step: compute(), then apply(true). All ranks.
-  StepResult step();
+  StepResult minimize();
   /// Computes the step's numbers and its summed gradients, and makes the exchange in which all ranks receive
-  /// them. Changes no variables but running statistics. Called again before apply(), it computes the same
-  /// step once more, from the statistics before it. All ranks.
+  /// them. Changes no variables but running statistics, unless gating() says otherwise. Called again before
+  /// apply(), it computes the same step once more, from the statistics before it. All ranks. Throws
+  /// Error(usage) where variables are updated already.
   StepResult compute();
   /// The gradients that compute() has summed, for a change before apply(): each rank gets all of them in host
   /// memory. Valid until apply() or compute(). After the first call in a step, apply() takes what they are
   /// then, and measures their norms again. All ranks, which make the same changes. Throws Error(usage) before
-  /// compute().
+  /// compute(), and where it has updated variables.
   Gradients& gradients();
-  /// compute() and gradients(). All ranks.
+  /// compute() without updates, and gradients(). All ranks.
   Gradients& compute_gradients();
   /// apply(true) with the gradients of this trainer's compute_gradients(). Throws Error(usage) if they are
   /// another's, or were applied already. All ranks.
@@ -90,8 +97,15 @@ class Trainer {
   void repeat(StepObserver& observer);
   /// Ends the step: clips the gradients, updates the variables and their moving average, and advances the
   /// step and the cursor. If `update` is false, the variables and running statistics stay as before the step.
-  /// The same on all ranks. Throws Error(usage) if nothing is computed.
+  /// The same on all ranks. Throws Error(usage) if nothing is computed, or if it is too late for no update.
   void apply(bool update);
+
+  /// Of compute(): the option's, or graph where something needs all gradients before any variable changes.
+  Gating gating() const { return gating_; }
+  /// What that is; empty: nothing.
+  const std::string& gating_reason() const { return gating_reason_; }
+  /// Before the first step: something else needs them. The same on all ranks.
+  void wait_for_gradients(const std::string& reason);
   /// The moving average of the variables, which apply() updates; null: none.
   MovingAverage* average() { return average_.get(); }
   const MovingAverage* average() const { return average_.get(); }
@@ -158,11 +172,18 @@ class Trainer {
   double input_seconds() const { return source_.seconds(); }
 
  private:
+  StepResult compute(Gating gating);
   void run_passes(const Batch& batch);
+  void finish_sums();
+  void choose_gating(const TrainerOptions& options);
+  void attach_reducer();
+  void update_released(std::int64_t released);
+  void begin_update(bool update);
+  void update_dense(int thread, Range part);
   void fill_leaves(const Batch& batch);
-  void update_part(int thread, std::optional<float> weight);
+  void update_rest(int thread);
   void measure_for_update();
-  void update_average(int thread, float weight);
+  void update_average(int thread);
   /// Calls then(range) for the thread's share of each range in own_.
   void for_own_parts(int thread, FunctionRef<void(Range)> then) const;
   void forget_computed();
@@ -203,6 +224,11 @@ class Trainer {
   std::optional<StepResult> computed_;    ///< a step without its apply()
   bool shown_ = false;                    ///< gradients() was called in it
   bool statistics_fit_ = false;  ///< the average's moving statistics are those of its present variables
+  Gating gating_ = Gating::graph;
+  std::string gating_reason_;
+  Gating passes_ = Gating::graph;  ///< of the passes in progress
+  std::int64_t updated_ = 0;       ///< dense elements that the step has updated so far, from the first
+  std::optional<float> weight_;    ///< of the average in the update in progress
   StepMetrics metrics_;
   struct {
     StepMetrics::Id loss, accuracy, parts, learning_rate, schedules, loss_scale, samples;

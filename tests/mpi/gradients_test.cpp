@@ -37,7 +37,7 @@ std::uint64_t digest(Communicator& world, const TinyRunOptions& options, const C
   TinyRun run(world, options);
   for (int i = 0; i < steps; ++i) {
     if (!change) {
-      run.trainer().step();
+      run.trainer().minimize();
       continue;
     }
     Gradients& gradients = run.trainer().compute_gradients();
@@ -163,7 +163,7 @@ TEST(TwoHalves, WrongOrderIsAnError) {
 TEST(TwoHalves, AStepIsComputedAgain) {
   TinyRun once(test_world(), net()), again(test_world(), net());
   for (int i = 0; i < 3; ++i) {
-    once.trainer().step();
+    once.trainer().minimize();
     multiply(again.trainer().compute_gradients(), 100);
     again.trainer().apply_gradients(again.trainer().compute_gradients());
   }

@@ -59,7 +59,7 @@ std::string digest_of(TinyRun& run) {
 
 std::string digest_after(Communicator& world, const TinyRunOptions& options, int steps) {
   TinyRun run(world, options);
-  for (int i = 0; i < steps; ++i) run.trainer().step();
+  for (int i = 0; i < steps; ++i) run.trainer().minimize();
   return digest_of(run);
 }
 
@@ -92,7 +92,7 @@ TEST(OptimizerRules, SameBitsAfterACheckpoint) {
   for (const std::string& rule : rules()) {
     const TinyRunOptions options = options_of(rule, kDense);
     TinyRun whole(test_world(), options);
-    for (int i = 0; i < 3; ++i) whole.trainer().step();
+    for (int i = 0; i < 3; ++i) whole.trainer().minimize();
     const std::string path = (folder.path() / "checkpoint.h5").string();
     if (test_world().rank() == 0)
       write_checkpoint(path, {.global_step = 3}, state_tensors(whole.variables(), &whole.optimizer()));
@@ -103,8 +103,8 @@ TEST(OptimizerRules, SameBitsAfterACheckpoint) {
     EXPECT_EQ(digest_of(resumed), digest_of(whole)) << rule;
     resumed.trainer().set_position(3, whole.trainer().cursor());
     for (int i = 0; i < 2; ++i) {
-      whole.trainer().step();
-      resumed.trainer().step();
+      whole.trainer().minimize();
+      resumed.trainer().minimize();
     }
     EXPECT_EQ(digest_of(resumed), digest_of(whole)) << rule;
     const std::string other = rule.starts_with("rmsprop") ? "adam" : "rmsprop: {learning_rate: 0.1}";

@@ -50,7 +50,17 @@ void check(int shards, std::int64_t count, int buckets, GradientReducer::Options
         reducer.partial(k)[i] = reference(subtree.first, subtree.last, i + step);
     }
     for (int bucket = buckets - 1; bucket >= 0; --bucket) reducer.start(bucket);
+    for (int done = 1; done <= buckets; ++done) {  // in the order of their start
+      reducer.wait_for(done);
+      EXPECT_GE(reducer.num_done(), done);
+      const std::int64_t first = cut(count, buckets)[static_cast<std::size_t>(buckets - done)].first;
+      if (first < count) {
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(reducer.result()[first]),
+                  std::bit_cast<std::uint32_t>(reference(0, shards, first + step)));
+      }
+    }
     reducer.wait_all();
+    EXPECT_EQ(reducer.num_done(), 0);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < count; ++i)
       wrong += std::bit_cast<std::uint32_t>(reducer.result()[i]) !=

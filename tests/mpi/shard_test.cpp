@@ -53,14 +53,14 @@ TEST(SharedUpdate, SameBitsAsOneRank) {
             "momentum: {learning_rate: 0.05, nesterov: true}", "gradient_descent: {learning_rate: 0.05}"}) {
         const TinyRunOptions options = options_of(rule, layers, shards);
         TinyRun one(self, options);
-        for (int i = 0; i < 4; ++i) one.trainer().step();
+        for (int i = 0; i < 4; ++i) one.trainer().minimize();
         for (const int threads : {1, 2}) {
           TinyRunOptions own = options;
           own.threads = threads;
           own.overlap = threads == 2;
           own.shard = true;
           TinyRun run(test_world(), own);
-          for (int i = 0; i < 4; ++i) run.trainer().step();
+          for (int i = 0; i < 4; ++i) run.trainer().minimize();
           expect_same(run, one, fmt::format("{}, {} shards, {} threads", rule, shards, threads));
         }
       }
@@ -80,7 +80,7 @@ TEST(SharedUpdate, ClippingAndAveragesAreThoseOfOneRank) {
       options.threads = 2;
       TinyRun run(test_world(), options);
       for (int i = 0; i < 4; ++i) {
-        const StepResult expected = one.trainer().step(), found = run.trainer().step();
+        const StepResult expected = one.trainer().minimize(), found = run.trainer().minimize();
         EXPECT_EQ(expected.loss, found.loss);
         EXPECT_EQ(one.trainer().metrics().value("gradient_norm"),
                   run.trainer().metrics().value("gradient_norm"));
@@ -144,8 +144,8 @@ class ShardedCheckpoints : public ::testing::Test {
  protected:
   ShardedCheckpoints() : one_(self_, options_), run_(test_world(), shared(options_)), slots_(slots_of(run_)) {
     for (int i = 0; i < 3; ++i) {
-      one_.trainer().step();
-      run_.trainer().step();
+      one_.trainer().minimize();
+      run_.trainer().minimize();
     }
   }
   static TinyRunOptions shared(TinyRunOptions options) {

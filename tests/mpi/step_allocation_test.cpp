@@ -126,10 +126,10 @@ Counts counted_steps(const TinyRunOptions& options) {
   TinyRun run(test_world(), options);
   // After one epoch all microshard sizes have occurred; the last batch is smaller.
   const auto epoch = static_cast<int>(run.plan().steps_per_epoch());
-  for (int i = 0; i < epoch; ++i) run.trainer().step();
+  for (int i = 0; i < epoch; ++i) run.trainer().minimize();
   test_world().barrier("before");
   const Counts counts = counted([&] {
-    for (int i = 0; i < epoch; ++i) run.trainer().step();
+    for (int i = 0; i < epoch; ++i) run.trainer().minimize();
   });
   test_world().barrier("after");
   return counts;
@@ -155,6 +155,15 @@ TEST_F(StepAllocation, NoAllocationWithASharedUpdate) {
   options.clip = {.by = ClipRule::By::global_norm, .limit = 0.01};
   options.average = AverageRule{.decay = 0.9F};
   EXPECT_EQ(counted_steps(options).own, 0) << first_own();
+}
+
+TEST_F(StepAllocation, NoAllocationWithEarlyUpdates) {
+  for (const bool overlap : {false, true}) {
+    TinyRunOptions options{.layers = kOwnKernels, .features = {6, 6, 3}, .threads = 2, .overlap = overlap};
+    options.gating = Gating::none;
+    options.bucket_first_bytes = options.bucket_bytes = 64;
+    EXPECT_EQ(counted_steps(options).own, 0) << first_own();
+  }
 }
 
 TEST_F(StepAllocation, ConvolutionsAllocateOnlyInOneDnn) {

@@ -43,7 +43,7 @@ struct Planted {
 StepRecord record(Communicator& world, const TinyRunOptions& options, const Planted& planted = {}) {
   TinyRun run(world, options);
   StepRecorder recorder(run.context(), run.trainer().calls());
-  for (int i = 0; i < 3; ++i) run.trainer().step();
+  for (int i = 0; i < 3; ++i) run.trainer().minimize();
   if (!planted.variable.empty() && (planted.rank < 0 || planted.rank == world.rank()))
     run.variables().value(run.variables().find(planted.variable))[0] *= 1.25F;
   run.trainer().observe(&recorder);
@@ -180,7 +180,7 @@ TEST(StepRecord, ObservationDoesNotChangeBits) {
     StepRecorder recorder(observed.context(), observed.trainer().calls());
     observed.trainer().observe(&recorder);
     for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(plain.trainer().step().loss, observed.trainer().step().loss);
+      EXPECT_EQ(plain.trainer().minimize().loss, observed.trainer().minimize().loss);
       EXPECT_EQ(plain.variables().hash(), observed.variables().hash());
     }
   }

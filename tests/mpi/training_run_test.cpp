@@ -39,7 +39,7 @@ struct Ending {
 Ending ending(Communicator& world, TinyRunOptions options, std::int64_t evaluation_batch) {
   TinyRun run(world, options);
   Ending result;
-  for (int i = 0; i < 7; ++i) result.loss = run.trainer().step().loss;
+  for (int i = 0; i < 7; ++i) result.loss = run.trainer().minimize().loss;
   result.variables = run.variables().hash();
   const Dataset dataset = random_dataset(options);
   Evaluation evaluation(run.context(), run.control(), dataset, evaluation_batch);

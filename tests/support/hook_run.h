@@ -22,8 +22,10 @@ inline constexpr const char* kHookNet = "[flatten, dense: {units: 6}, batch_norm
 /// A run with a session. A recovery restores the initial values of the variables.
 struct TestRun {
   explicit TestRun(int max_recoveries = 0, const char* net = kHookNet,
-                   std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1)
-      : tiny(test_world(), {.layers = net, .optimizer = "momentum: {learning_rate: 0.05}", .shards = 5}),
+                   std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1,
+                   Gating gating = Gating::graph)
+      : tiny(test_world(),
+             {.layers = net, .optimizer = "momentum: {learning_rate: 0.05}", .shards = 5, .gating = gating}),
         reports(test_world().rank() == 0, "", {.events = false, .metrics = false}),
         session({.control = tiny.control(),
                  .trainer = tiny.trainer(),

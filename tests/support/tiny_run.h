@@ -27,6 +27,8 @@ struct TinyRunOptions {
   bool scales_loss = false;
   std::optional<AverageRule> average = {};
   ClipRule clip = {};
+  Gating gating = Gating::graph;
+  std::int64_t bucket_first_bytes = 1 << 10, bucket_bytes = 1 << 12;
   std::int64_t ids = 0;  ///< features are whole numbers below this; 0: any numbers
   Device* device = &cpu_device();
   const KernelTable* kernels = &cpu_kernels();  ///< the device's
@@ -87,8 +89,12 @@ class TinyRun {
     heads_.prepare(graph_, device_);
     variables_.initialize(4);
     TrainerOptions trainer;
-    trainer.bucket_first_bytes = 1 << 10;
-    trainer.bucket_bytes = 1 << 12;
+    trainer.bucket_first_bytes = options.bucket_first_bytes;
+    trainer.bucket_bytes = options.bucket_bytes;
+    trainer.gating = options.gating;
+    num_buckets_ = make_buckets(variables_.dense_elements(), variables_.cut_points(),
+                                trainer.bucket_first_bytes, trainer.bucket_bytes)
+                       .size();
     std::vector<Range> held;
     if (options.shard) {
       ownership_ = share_update(variables_, world.size(), options.shards, trainer.bucket_first_bytes,
@@ -116,6 +122,8 @@ class TinyRun {
   VariableStore& variables() { return variables_; }
   Optimizer& optimizer() { return *optimizer_; }
   const StepPlan& plan() const { return plan_; }
+  /// Of the gradients.
+  std::size_t num_buckets() const { return num_buckets_; }
   const Ownership* ownership() const { return ownership_.get(); }
 
  private:
@@ -130,6 +138,7 @@ class TinyRun {
   Workers workers_;
   std::unique_ptr<Communicator> gradients_, sync_, control_;
   int shards_ = 0;
+  std::size_t num_buckets_ = 0;
   std::shared_ptr<const Ownership> ownership_;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -71,6 +71,7 @@ TrainerOptions trainer_options(RunContext& context) {
   options.reducer.direct = context.direct_gradients();
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
+  options.gating = context.config().optimizer.gating();
   return options;
 }
 
@@ -92,6 +93,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
         share_update(variables, ranks, context.shards(), options.bucket_first_bytes, options.bucket_bytes);
     held = held_parts(*ownership, variables, context.control().rank());
   }
+  if (!checks) options.gating = Gating::graph;
   options.reducer.ownership = ownership;
   optimizer->create_slots(context.device().device, variables, std::move(held));
   const std::optional<AverageOptions> average = checks ? config.average : std::nullopt;

@@ -57,6 +57,12 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = noise_scale_warning(trainer.calls());
       context.config().gradients.noise_scale && !warning.empty())
     log_warning("{}", warning);
+  if (const Gating wanted = context.config().optimizer.gating(); wanted != Gating::graph)
+    log_info("{}", trainer.gating() == wanted
+                       ? fmt::format("optimizer.gating: {}: variables are updated beside the backward pass",
+                                     name_of(wanted))
+                       : fmt::format("optimizer.gating is graph, not {}: {}", name_of(wanted),
+                                     trainer.gating_reason()));
   if (trainer.global_step() > 0)
     log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
              trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.found.path);

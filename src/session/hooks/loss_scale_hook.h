@@ -20,6 +20,7 @@ class LossScaleHook : public Hook {
   void begin(HookContext& context) override;
   void before_run(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  bool decides_update() const override { return true; }
 
  private:
   LossScale options_;

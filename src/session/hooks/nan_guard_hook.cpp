@@ -20,6 +20,17 @@ void keep_setbacks(HookContext& context, const Hook& hook, GuardAction action) {
   if (rollback || action == GuardAction::skip) context.keep_setbacks(hook, rollback);
 }
 
+/// For the error that ends a run.
+std::string state_of_variables(HookContext& context, const char* gradients) {
+  const Gating gating = context.trainer().gating();
+  if (gating == Gating::graph)
+    return fmt::format("The variables were not updated with {}; {}.", gradients, context.checkpoint_text());
+  return fmt::format(
+      "The variables were updated with {} (optimizer.gating: {}), and are not saved; {}. With gating: graph "
+      "this message names the samples.",
+      gradients, name_of(gating), context.checkpoint_text());
+}
+
 }  // namespace
 
 Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
@@ -27,7 +38,10 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
     if (context.is_chief()) log_warning("{}", bad.what);
     return Verdict::update;
   }
-  const std::string found = find_bad_step(context.trainer(), context.control(), bad.spike);
+  // Variables that are updated already would give other numbers.
+  const std::string found = context.trainer().gating() != Gating::graph
+                                ? std::string()
+                                : find_bad_step(context.trainer(), context.control(), bad.spike);
   switch (action) {
     case GuardAction::stop:
       if (context.is_chief()) log_warning("{}{}", bad.what, found);
@@ -56,8 +70,7 @@ Verdict NanGuardHook::before_update(HookContext& context, const StepResult& resu
       context, action_,
       {.step = result.step,
        .what = fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
-       .advice = fmt::format("The variables were not updated with it; {}. Try a smaller learning rate.",
-                             context.checkpoint_text())});
+       .advice = state_of_variables(context, "it") + " Try a smaller learning rate."});
 }
 
 void GradientGuardHook::begin(HookContext& context) {
@@ -72,13 +85,11 @@ Verdict GradientGuardHook::before_update(HookContext& context, const StepResult&
     return Verdict::update;
   const double norm = metrics.value(norm_).value();
   if (std::isfinite(norm)) return Verdict::update;
-  return guard(
-      context, action_,
-      {.step = result.step,
-       .what = fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step,
-                           norm),
-       .advice = fmt::format("The variables were not updated with them; {}. Try a smaller learning rate.",
-                             context.checkpoint_text())});
+  return guard(context, action_,
+               {.step = result.step,
+                .what = fmt::format("the norm of the gradients of step {} is {}: training has diverged",
+                                    result.step, norm),
+                .advice = state_of_variables(context, "them") + " Try a smaller learning rate."});
 }
 
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)

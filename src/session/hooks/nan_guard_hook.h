@@ -30,6 +30,7 @@ class NanGuardHook : public Hook {
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
   void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  bool decides_update() const override { return prevents_update(action_); }
 
  private:
   GuardAction action_;
@@ -44,6 +45,7 @@ class GradientGuardHook : public Hook {
   explicit GradientGuardHook(GuardAction action) : Hook("gradient_guard"), action_(action) {}
   void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  bool decides_update() const override { return prevents_update(action_); }
 
  private:
   GuardAction action_;
@@ -57,6 +59,7 @@ class LossSpikeHook : public Hook {
   LossSpikeHook(double factor, std::int64_t window, GuardAction action);
   void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  bool decides_update() const override { return prevents_update(action_); }
 
  private:
   double factor_;

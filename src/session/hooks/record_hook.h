@@ -29,6 +29,7 @@ class RecordHook : public Hook {
   void after_create_session(HookContext& context) override;
   void before_run(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  bool decides_update() const override { return true; }
   void after_run(HookContext& context, const StepResult& result) override;
   void end(HookContext& context) override;
 

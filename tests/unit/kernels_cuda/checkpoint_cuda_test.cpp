@@ -50,7 +50,7 @@ class CudaCheckpoint : public GpuTest {
 
 TEST_F(CudaCheckpoint, TheNextUpdateWaitsForPendingReaders) {
   TinyRun run = make_run();
-  run.trainer().step();
+  run.trainer().minimize();
   const auto before = state_of(run);
   Device& device = the_gpu();
   const DeviceStream side(device);
@@ -68,7 +68,7 @@ TEST_F(CudaCheckpoint, TheNextUpdateWaitsForPendingReaders) {
   // Only the update of the next step waits for the copies. Without that wait, an emulated stream would copy
   // too late.
   run.trainer().hold_update(&copied);
-  for (int i = 0; i < 3; ++i) run.trainer().step();
+  for (int i = 0; i < 3; ++i) run.trainer().minimize();
   EXPECT_NE(state_of(run), before) << "the steps changed nothing";
   copied.wait();
   int compared = 0;
@@ -94,15 +94,15 @@ TEST_F(CudaCheckpoint, ABackgroundSaveHasTheStateOfItsStep) {
                   {.device = &the_gpu(), .stream = run.workers().lanes().front().stream});
     std::map<std::int64_t, std::map<std::string, std::vector<float>>> states;
     for (int i = 0; i < 4; ++i) {
-      run.trainer().step();
+      run.trainer().minimize();
       ASSERT_TRUE(saver.save(header(), tensors()));
       run.trainer().hold_update(saver.copied());
-      run.trainer().step();
+      run.trainer().minimize();
       saver.wait(60);
     }
     TinyRun again = make_run(layers);
     for (int step = 1; step <= 8; ++step) {
-      again.trainer().step();
+      again.trainer().minimize();
       states[step] = state_of(again);
     }
     const std::vector<CheckpointOutcome> outcomes = saver.poll();
@@ -123,14 +123,14 @@ TEST_F(CudaCheckpoint, ABackgroundSaveHasTheStateOfItsStep) {
 
 TEST_F(CudaCheckpoint, FingerprintsCompareVariablesAndDetectNan) {
   TinyRun run = make_run(), other = make_run();
-  run.trainer().step();
-  other.trainer().step();
+  run.trainer().minimize();
+  other.trainer().minimize();
   const VariableFingerprint::Result found = run.trainer().fingerprint();
   EXPECT_TRUE(found.finite);
   EXPECT_EQ(found.hash, other.trainer().fingerprint().hash);
   for (const bool trainable : {true, false}) {
     TinyRun changed = make_run();
-    changed.trainer().step();
+    changed.trainer().minimize();
     const std::span<float> values =
         trainable ? changed.variables().trainable_values() : changed.variables().other_values();
     values[3] += 0.5F;

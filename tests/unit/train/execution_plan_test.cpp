@@ -106,6 +106,7 @@ class Walk {
     if (!setting.training) return;
     check(summed_ == net.elements(), "not all gradients are summed");
     check(next_bucket_ == std::ssize(net.buckets()), "not all buckets have started");
+    check(released_ == net.elements(), "not all variables are released");
   }
 
   const std::string& problem() const { return problem_; }
@@ -136,6 +137,7 @@ class Walk {
         phase.gradients.first >= phase.base && phase.gradients.last - phase.base <= plan_.scratch_elements(),
         "gradients do not fit the scratch");
     sum(phase);
+    if (setting_.training) release(phase);
     if (phase.sync < 0) return;
     check(phase.which == Which::all, "a part of the microshards synchronises");
     check(all_have_done(phase.sync_backward ? Act::backward_local : Act::forward_local, phase.sync),
@@ -161,6 +163,18 @@ class Walk {
       if (action.act == Act::backward && is_synchronised(action.operation))
         check(has_synchronised(action.operation, true), "backward before the sums");
       write_gradients(phase, action, shard);
+    }
+  }
+  /// No microshard uses a released variable any more, itself or through a layer that shares it.
+  void release(const Phase& phase) {
+    check(phase.released >= released_ && phase.released <= summed_, "a variable is released without its sum");
+    released_ = phase.released;
+    for (int i = 0; i < std::ssize(net_.calls().operations); ++i) {
+      const Graph::Operation& operation = net_.calls().operations[static_cast<std::size_t>(i)];
+      const int owner = operation.owner >= 0 ? operation.owner : i;
+      const Range own = net_.gradients()[static_cast<std::size_t>(owner)].range;
+      if (own.size() > 0 && own.first < released_ && operation.backward)
+        check(all_have_done(Act::backward, i), "a variable is released before its last use");
     }
   }
   bool is_synchronised(int operation) const {
@@ -206,7 +220,7 @@ class Walk {
   std::map<std::int64_t, std::int64_t> written_;  ///< gradients, by microshard
   std::map<int, std::int64_t> in_slot_;           ///< microshard, by slot
   std::vector<std::pair<int, bool>> syncs_;
-  std::int64_t summed_ = 0, next_bucket_ = 0;
+  std::int64_t summed_ = 0, released_ = 0, next_bucket_ = 0;
   int losses_known_ = 0;
   std::string problem_;
 };
