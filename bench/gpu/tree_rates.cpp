@@ -34,6 +34,7 @@
 #include "core/timer.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
+#include "train/kernel_arithmetic.h"
 
 namespace {
 
@@ -119,9 +120,8 @@ class Way {
     GradientReducer::Options options{.mode = mode, .device = place.device, .stream = place.stream->get()};
     if (direct_) {
       options.direct = place.direct;
-      options.add = [&place](void* stream, float* into, const float* from, std::int64_t n) {
-        place.kernels->elementwise.accumulate({.stream = stream}, n, into, from);
-      };
+      arithmetic_.emplace(place.kernels->elementwise);
+      options.arithmetic = &*arithmetic_;
     }
     reducer_ = std::make_unique<GradientReducer>(world, nullptr, world.size(), count,
                                                  std::vector<Range>{{0, count}}, std::move(options));
@@ -174,6 +174,7 @@ class Way {
   std::int64_t count_;
   Mode mode_;
   bool direct_;
+  std::optional<KernelArithmetic> arithmetic_;
   std::unique_ptr<GradientReducer> reducer_;
 };
 

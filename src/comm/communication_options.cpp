@@ -12,6 +12,11 @@ constexpr ParamSpec kTable[] = {
     {"reduction", string, "tree", "tree|fast",
      "tree: the same bits on any number of ranks. fast: the sum of the MPI library, whose bits may "
      "depend on the number of ranks."},
+    {"compress", string, "none", "none|bfloat16",
+     "bfloat16: ranks send 16 bits per element of a gradient. Every node of the tree is rounded to bfloat16 "
+     "and "
+     "added in float32, also inside a rank: the bits are the same on any number of ranks, but not those of "
+     "none (docs/compression.md)."},
     {"overlap", string, "auto", "auto|on|off",
      "Sum gradients in a communication thread while the backward pass computes others. auto: on if the "
      "rank has a spare core or a GPU.",
@@ -50,6 +55,7 @@ CommunicationOptions communication_options(const Params& section) {
   CommunicationOptions options;
   const std::string& overlap = section.string("overlap");
   options.fast_reduction = section.string("reduction") == "fast";
+  options.compress = section.string("compress") == "bfloat16";
   options.overlap = overlap == "on"    ? CommunicationOptions::Overlap::on
                     : overlap == "off" ? CommunicationOptions::Overlap::off
                                        : CommunicationOptions::Overlap::automatic;

@@ -16,6 +16,7 @@ namespace lockstep {
 struct CommunicationOptions {
   enum class Overlap { automatic, on, off };
   bool fast_reduction = false;  ///< the MPI library's own sum in place of the reduction tree
+  bool compress = false;        ///< nodes of the reduction tree are rounded to bfloat16
   Overlap overlap = Overlap::automatic;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   double sparse_below = 0.5;  ///< share of a table's rows up to which its gradient stays sparse

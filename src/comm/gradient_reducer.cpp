@@ -113,7 +113,12 @@ void GradientReducer::State::give_back(const Range& range) {
 }
 
 void GradientReducer::State::reduce(int bucket) {
-  if (communicator->size() == 1) return;  // the one partial is the total
+  if (communicator->size() == 1) {  // the one partial is the total; of one leaf, nobody has rounded it
+    const Range& all = buckets[static_cast<std::size_t>(bucket)];
+    if (options.compress && subtrees.front().size() == 1)
+      options.arithmetic->round(options.stream, all.size(), result + all.first);
+    return;
+  }
   const Timer timer;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
   const char* what = names[static_cast<std::size_t>(bucket)].c_str();
@@ -136,7 +141,7 @@ void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
     if (host_partials.empty())
       device->zero(stream, sum, static_cast<std::size_t>(range.size()) * sizeof(float));
     for (std::size_t k = 1; k < host_partials.size(); ++k)
-      options.add(stream, sum, host_partials[k] + range.first, range.size());
+      options.arithmetic->add(stream, range.size(), sum, host_partials[k] + range.first);
     return options.direct->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
   }
   if (host_partials.empty()) std::memset(sum, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
@@ -188,7 +193,9 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
                        std::ranges::equal(options.ownership->buckets(), buckets,
                                           [](const Range& a, const Range& b) { return a.last == b.last; }),
                    "parts of {} ranks", options.ownership->ranks());
+  LOCKSTEP_CHECK(!options.compress || options.mode == Options::Mode::tree, "rounding needs the tree");
   s.options = std::move(options);
+  if (s.options.arithmetic == nullptr) s.options.arithmetic = &host_arithmetic();
   s.num_elements = num_elements;
   s.buckets = std::move(buckets);
   for (std::size_t i = 0; i < s.buckets.size(); ++i) {
@@ -204,15 +211,11 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.result = static_cast<float*>(s.memory.front().data());
   s.stage();
   if (s.options.mode == Options::Mode::tree && s.options.direct) {
-    void* const stream = s.options.direct->stream();
-    const auto add = [stream, one = s.options.add](float* into, const float* from, std::int64_t count) {
-      one(stream, into, from, count);
-    };
-    s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes,
-                   TreeReduction::Place{*s.device, stream, add});
+    s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes, s.options.compress,
+                   TreeReduction::Place{*s.device, s.options.direct->stream(), *s.options.arithmetic});
   } else if (s.options.mode == Options::Mode::tree) {
     s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, largest,
-                   s.options.piece_bytes);
+                   s.options.piece_bytes, s.options.compress);
   }
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
@@ -254,6 +257,7 @@ const Communicator& GradientReducer::communicator() const { return *state_->comm
 bool GradientReducer::overlaps() const {
   return state_->options.overlap || state_->options.direct != nullptr;
 }
+bool GradientReducer::compresses() const { return state_->options.compress; }
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 double GradientReducer::seconds_reducing() const {
   return state_->seconds_reducing.load(std::memory_order_relaxed);

@@ -11,13 +11,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
 #include "comm/device_communicator.h"
+#include "comm/node_arithmetic.h"
 #include "comm/ownership.h"
 #include "comm/tree.h"
 #include "core/device.h"
@@ -39,10 +39,14 @@ struct GradientReducerOptions {
   Device* device = nullptr;  ///< null: the CPU
   void* stream = nullptr;
   /// If not null, sums go along the tree from device to device, in the stream of this communicator, which
-  /// must have the same ranks. `add` adds `from` to `into` in a stream. There is no separate thread, and no
-  /// call blocks.
+  /// must have the same ranks. There is no separate thread, and no call blocks.
   std::shared_ptr<DeviceCommunicator> direct;
-  std::function<void(void* stream, float* into, const float* from, std::int64_t count)> add;
+  /// Of the device; needed with `direct`, or to compress on a device. It outlives the reducer.
+  const NodeArithmetic* arithmetic = nullptr;  ///< null: host_arithmetic()
+  /// Rounds every node of the tree to bfloat16 (node_arithmetic.h): ranks send 16 bits. The mode must be
+  /// tree. The caller rounds the nodes below and at its partials when it adds them (TreeStep::root: the
+  /// total).
+  bool compress = false;
   /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here; the mode must be
   /// tree, the device the CPU. gather() then completes the result, or other values of the same layout.
   std::shared_ptr<const Ownership> ownership = {};
@@ -89,6 +93,7 @@ class GradientReducer {
   void gather(float* data, const char* what);
 
   bool overlaps() const;
+  bool compresses() const;
   /// The reducer's communicator, for its counters.
   const Communicator& communicator() const;
   /// Bytes of partials, result, staging and scratch memory.

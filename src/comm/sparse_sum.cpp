@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/vector_add.h"
+#include "comm/node_arithmetic.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -31,16 +31,18 @@ std::size_t input_of(std::uint64_t key) { return static_cast<std::size_t>(key & 
 }  // namespace
 
 SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, std::int64_t table_rows,
-                     std::int64_t width, std::int64_t leaf_rows, Device* device)
+                     std::int64_t width, std::int64_t leaf_rows, bool compress, Device* device)
     : communicator_(communicator),
       pool_(pool),
       shards_(shards),
       table_rows_(table_rows),
       width_(width),
       leaf_rows_(std::min(leaf_rows, table_rows)),
+      compress_(compress),
       own_(shards_of_rank(communicator.rank(), communicator.size(), shards)) {
   LOCKSTEP_CHECK(device == nullptr || communicator.size() > 1,
                  "a device needs this sum only with more than one rank");
+  LOCKSTEP_CHECK(device == nullptr || !compress, "rows on {} are not rounded", device->name());
   for (const Range& shards_of : shards_of_all_ranks(communicator.size(), shards)) {
     all_nodes_.push_back(
         maximal_subtrees(static_cast<int>(shards_of.first), static_cast<int>(shards_of.last), shards));
@@ -68,6 +70,9 @@ SparseSum::SparseSum(Communicator& communicator, ThreadPool& pool, int shards, s
     own_values_ = numbers(own_rows * width_, device);
     all_rows_ = numbers(ranks * own_rows);
     all_values_ = numbers(ranks * own_rows * width_);
+    const auto halves = static_cast<std::size_t>(compress ? own_rows * width_ : 0) * sizeof(BFloat16);
+    own_narrow_ = Buffer(cpu_device(), halves);
+    all_narrow_ = Buffer(cpu_device(), static_cast<std::size_t>(ranks) * halves);
   }
   own_counts_.resize(most_nodes_);
   all_counts_.resize(most_nodes_ * static_cast<std::size_t>(ranks));
@@ -91,8 +96,8 @@ void SparseSum::clear() {
 
 std::size_t SparseSum::memory_bytes() const {
   std::size_t sum = 0;
-  for (const Buffer* buffer :
-       {&leaf_memory_, &own_rows_, &own_values_, &all_rows_, &all_values_, &total_memory_})
+  for (const Buffer* buffer : {&leaf_memory_, &own_rows_, &own_values_, &all_rows_, &all_values_,
+                               &total_memory_, &own_narrow_, &all_narrow_})
     sum += buffer->size_bytes();
   return sum + keys_.size() * (2 * sizeof(std::uint64_t) + sizeof(float*) + sizeof(std::int64_t));
 }
@@ -134,7 +139,11 @@ float* SparseSum::sum_row(std::span<const Input> inputs, std::int64_t begin, std
   if (cut == begin) return sum_row(inputs, begin, end, right);
   if (cut == end) return sum_row(inputs, begin, end, left);
   float* const sum = sum_row(inputs, begin, cut, left);
-  vector_add(sum, sum_row(inputs, cut, end, right), width_);
+  const float* const other = sum_row(inputs, cut, end, right);
+  if (compress_)
+    host_arithmetic().add_rounded(nullptr, width_, sum, other, false);
+  else
+    host_arithmetic().add(nullptr, width_, sum, other);
   return sum;
 }
 
@@ -157,11 +166,14 @@ void SparseSum::combine(std::span<const Input> inputs, Subtree node, const Spars
   *out.count = static_cast<std::int32_t>(unique);
   pool_.run([&](int thread) {
     const Range part = part_of(unique, thread, pool_.size());
-    for (std::int64_t u = part.first; u < part.last; ++u)
-      std::memcpy(out.values + u * width_,
+    for (std::int64_t u = part.first; u < part.last; ++u) {
+      float* const row = out.values + u * width_;
+      std::memcpy(row,
                   sum_row(inputs, starts_[static_cast<std::size_t>(u)],
                           starts_[static_cast<std::size_t>(u + 1)], node),
                   static_cast<std::size_t>(width_) * sizeof(float));
+      if (compress_) host_arithmetic().round(nullptr, width_, row);
+    }
   });
 }
 
@@ -194,6 +206,18 @@ void SparseSum::reduce_nodes(const char* what) {
   combine(inputs_, {0, shards_}, total_);
 }
 
+/// Of `count` values per rank. Those of nodes are rounded: 16 bits hold them.
+void SparseSum::gather_values(std::int64_t count, const char* what) {
+  if (!compress_)
+    return communicator_.allgather(own_values_.data(), static_cast<std::size_t>(count) * sizeof(float),
+                                   all_values_.data(), what);
+  auto* const own = own_narrow_.as<BFloat16>().data();
+  auto* const all = all_narrow_.as<BFloat16>().data();
+  host_arithmetic().narrow(nullptr, count, own_values_.as<float>().data(), own);
+  communicator_.allgather(own, static_cast<std::size_t>(count) * sizeof(BFloat16), all, what);
+  host_arithmetic().widen(nullptr, count * communicator_.size(), all, all_values_.as<float>().data());
+}
+
 void SparseSum::exchange(const char* what) {
   communicator_.allgather(own_counts_.data(), own_counts_.size() * sizeof(std::int64_t), all_counts_.data(),
                           what);
@@ -209,10 +233,10 @@ void SparseSum::exchange(const char* what) {
   most = rounded(most);
   communicator_.allgather(own_rows_.data(), static_cast<std::size_t>(most) * sizeof(std::int32_t),
                           all_rows_.data(), what);
-  communicator_.allgather(own_values_.data(), static_cast<std::size_t>(most * width_) * sizeof(float),
-                          all_values_.data(), what);
+  gather_values(most * width_, what);
+  const std::int64_t value_bytes = compress_ ? sizeof(BFloat16) : sizeof(float);
   bytes_sent_ = static_cast<std::int64_t>(own_counts_.size() * sizeof(std::int64_t)) +
-                most * (1 + width_) * static_cast<std::int64_t>(sizeof(float));
+                most * (static_cast<std::int64_t>(sizeof(std::int32_t)) + width_ * value_bytes);
   inputs_.clear();
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     std::int64_t at = rank * most;

@@ -8,6 +8,10 @@
 // Each rank sums its own microshards, the ranks gather each other's rows, and each rank sums all of them. The
 // traffic is proportional to the touched rows, not to the table. If the rows of the microshards are on a
 // device, the device computes the sums of the rank's own tree nodes, and this class continues from there.
+//
+// A compressed sum rounds the values of a row at every node of the tree, as a compressed dense sum does
+// (node_arithmetic.h), and ranks send values of 16 bits. The rounding of a node that has the row from one
+// microshard changes nothing more.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +31,11 @@ class SparseSum {
   /// Sums for a table of `table_rows` rows of `width` floats, in host memory. Each microshard has up to
   /// `leaf_rows` rows. All ranks, with the same arguments. `pool` helps with additions.
   ///
-  /// If `device` is not null, it provides the rows of the rank's own nodes (own_rows() and the following
-  /// functions) instead of leaves; these rows and the total are in memory pinned for the device.
+  /// If `device` is not null, which does not go with `compress`, it provides the rows of the rank's own nodes
+  /// (own_rows() and the following functions) instead of leaves; these rows and the total are in memory
+  /// pinned for the device.
   SparseSum(Communicator& communicator, ThreadPool& pool, int shards, std::int64_t table_rows,
-            std::int64_t width, std::int64_t leaf_rows, Device* device = nullptr);
+            std::int64_t width, std::int64_t leaf_rows, bool compress = false, Device* device = nullptr);
 
   /// The rows of one of this rank's shards for the next reduce(), which overwrites the memory. Different
   /// threads may fill different shards.
@@ -68,11 +73,13 @@ class SparseSum {
   void sort_entries(std::span<const Input> inputs);
   float* sum_row(std::span<const Input> inputs, std::int64_t begin, std::int64_t end, Subtree node) const;
   void exchange(const char* what);
+  void gather_values(std::int64_t count, const char* what);
 
   Communicator& communicator_;
   ThreadPool& pool_;
   int shards_;
   std::int64_t table_rows_, width_, leaf_rows_;
+  bool compress_;
   Range own_;
   std::vector<Subtree> own_nodes_;               ///< maximal subtrees of this rank's shards
   std::vector<std::vector<Subtree>> all_nodes_;  ///< the same for every rank
@@ -80,6 +87,7 @@ class SparseSum {
   std::vector<SparseRows> leaves_;
   SparseRows total_;
   Buffer leaf_memory_, leaf_counts_, own_rows_, own_values_, all_rows_, all_values_, total_memory_;
+  Buffer own_narrow_, all_narrow_;  ///< compressed: values on their way
   std::vector<std::int64_t> own_counts_, all_counts_;
   std::vector<Input> inputs_;
   // Of the entries of combine(), ordered by row, then by input.

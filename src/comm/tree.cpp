@@ -79,16 +79,17 @@ TreePlan::TreePlan(int shards, std::span<const Range> ranges) {
   outputs_ =
       maximal_subtrees(static_cast<int>(ranges.front().first), static_cast<int>(ranges.back().last), shards);
   int next = 0;
-  for (const Subtree& output : outputs_) output_slots_.push_back(build(output.first, output.last, next));
+  for (const Subtree& output : outputs_)
+    output_slots_.push_back(build(output.first, output.last, shards, next));
 }
 
 // Returns the slot that holds node [first, last) after the steps so far. `next` is the first unused input.
-int TreePlan::build(int first, int last, int& next) {
+int TreePlan::build(int first, int last, int shards, int& next) {
   if (inputs_[static_cast<std::size_t>(next)] == Subtree{first, last}) return next++;
   const int middle = first + tree_left_size(last - first);
-  const int into = build(first, middle, next);
-  const int from = build(middle, last, next);
-  steps_.push_back({into, from});
+  const int into = build(first, middle, shards, next);
+  const int from = build(middle, last, shards, next);
+  steps_.push_back({into, from, last - first == shards});
   return into;
 }
 
@@ -105,7 +106,7 @@ CounterPlan::CounterPlan(int shards, Range leaves) {
           tree_left_size(right.last - left.first) != left.size())
         break;
       const int top = static_cast<int>(stack.size()) - 1;
-      merges_.push_back({top - 1, top});
+      merges_.push_back({top - 1, top, right.last - left.first == shards});
       stack.pop_back();
       stack.back().last = right.last;
     }

@@ -42,9 +42,11 @@ int rank_of_shard(int shard, int ranks, int shards);
 /// shards_of_rank for every rank.
 std::vector<Range> shards_of_all_ranks(int ranks, int shards);
 
-/// One merge: adds partial `from` to partial `into`, which is the left operand.
+/// One merge: adds partial `from` to partial `into`, which is the left operand. `root`: the sum is that of
+/// all leaves.
 struct TreeStep {
   int into, from;
+  bool root = false;
   friend bool operator==(const TreeStep&, const TreeStep&) = default;
 };
 
@@ -66,7 +68,7 @@ class TreePlan {
   int output_slot(int k) const { return output_slots_[static_cast<std::size_t>(k)]; }
 
  private:
-  int build(int first, int last, int& next);
+  int build(int first, int last, int shards, int& next);
 
   std::vector<Subtree> inputs_, outputs_;
   std::vector<int> first_input_, output_slots_;

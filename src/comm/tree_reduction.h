@@ -15,14 +15,17 @@
 //
 // Either has two halves, which can be called apart with something between them: reduce() leaves the sum of
 // each part on the rank that owns it, gather() sends the parts of all ranks to all ranks (ownership.h).
+//
+// A compressed reduction rounds every node of the tree to bfloat16 (node_arithmetic.h), so partials and
+// totals travel as 16 bits. What gather() sends alone is no sum, and travels as it is.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/node_arithmetic.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
@@ -32,21 +35,21 @@ namespace lockstep {
 
 class TreeReduction {
  public:
-  /// The device of the data, if it is not the host. The communicator is then a DeviceCommunicator, sum() only
-  /// adds work to its stream, and `add` adds `from` to `into` in that stream.
+  /// The device of the data, if it is not the host. The communicator is then a DeviceCommunicator, and sum()
+  /// only adds work to its stream. The arithmetic outlives the reduction.
   struct Place {
     Device& device;
     void* stream;
-    std::function<void(float* into, const float* from, std::int64_t count)> add;
+    const NodeArithmetic& arithmetic;
   };
 
   /// `largest_count`: the largest count of one sum(). Large transfers are split into pieces of `piece_bytes`,
   /// so that the addition of one piece overlaps the transfer of the next. `pool` may be null; otherwise sum()
   /// must not be called inside pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
-                std::size_t piece_bytes);
+                std::size_t piece_bytes, bool compress);
   TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
-                Place place);
+                bool compress, Place place);
 
   /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree. Writes the
   /// total to `result + offset`. If this rank has partials, `result` must be partials[0]. The partials are
@@ -65,7 +68,9 @@ class TreeReduction {
   static int position_of(int rank, int ranks, int shards);
 
   bool balanced() const { return balanced_; }
-  std::size_t scratch_bytes() const { return scratch_.size_bytes(); }
+  std::size_t scratch_bytes() const {
+    return scratch_.size_bytes() + narrow_out_.size_bytes() + narrow_in_.size_bytes();
+  }
   /// Bytes that this rank sends for a sum of `count` elements.
   std::int64_t bytes_sent(std::int64_t count) const;
   /// The same for reduce() and gather().
@@ -86,28 +91,41 @@ class TreeReduction {
   using ChunkOf = FunctionRef<Range(int rank)>;
 
   void halve(float* data, const Levels& levels, const char* what);
-  void redouble(float* data, const Levels& levels, const char* what);
+  void halve_compressed(float* data, const Level& level, bool last, const char* what);
+  void redouble(float* data, const Levels& levels, bool compressed, const char* what);
+  void redouble_compressed(float* data, const Level& level, const char* what);
   const Levels& levels_within(std::int64_t count);
   const Levels& levels_between(std::span<const std::int64_t> limits);
   void sum_balanced_small(float* data, std::int64_t count, const char* what);
   void reduce_chunks(std::span<float* const> partials, float* result, ChunkOf chunk, const char* what);
-  void send_chunks(float* data, ChunkOf chunk, const char* what);
-  void add(float* into, const float* from, std::int64_t count);
+  void exchange_partials(std::span<float* const> partials, ChunkOf chunk,
+                         FunctionRef<float*(int input)> place, int first, const char* what);
+  void send_chunks(float* data, ChunkOf chunk, bool compressed, const char* what);
+  void add(float* into, const float* from, std::int64_t count, bool total);
+  void add(float* into, const BFloat16* from, std::int64_t count, bool total);
+  void narrow(const float* from, BFloat16* to, std::int64_t count);
+  void widen(const BFloat16* from, float* to, std::int64_t count);
+  void in_parts(std::int64_t count, FunctionRef<void(Range)> work);
+  std::int64_t sent_element_bytes() const { return compress_ ? sizeof(BFloat16) : sizeof(float); }
+  BFloat16* out_at(std::int64_t element) { return narrow_out_.as<BFloat16>().data() + element; }
+  BFloat16* in_at(std::int64_t element) { return narrow_in_.as<BFloat16>().data() + element; }
   std::int64_t halved(std::int64_t count) const;
   Range own_part(std::span<const std::int64_t> limits) const;
 
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
-                std::size_t piece_bytes, Place place);
+                std::size_t piece_bytes, bool compress, Place place);
 
   Communicator& communicator_;
   ThreadPool* pool_;
   Place place_;
   TreePlan plan_;  // all ranks' partials -> the total
   int shards_;
-  bool balanced_;
+  bool compress_, balanced_;
   std::size_t piece_bytes_;
-  std::int64_t chunk_count_ = 0;  // general: most elements of one rank's chunk of a block
+  std::int64_t chunk_count_ = 0;   // general: most elements of one rank's chunk of a block
+  std::int64_t narrow_count_ = 0;  // balanced: elements that are narrowed at a time
   Buffer scratch_;
+  Buffer narrow_out_, narrow_in_;  // compressed: what is sent, and what has arrived
   std::vector<OutMessage> out_;
   std::vector<InMessage> in_;
   Levels levels_;

@@ -2,14 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/vector_add.h"
 
-// One version per instruction set, selected when the program is loaded. The sanitizers' runtime is not
-// initialised that early.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LOCKSTEP_VECTOR_CLONES
-#endif
+#include "comm/vector_clones.h"
 
 namespace lockstep {
 

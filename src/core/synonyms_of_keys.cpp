@@ -61,10 +61,10 @@ constexpr std::string_view kBeside =
 constexpr std::string_view kGating =
     "It stands beside the name of the rule: optimizer: {adam: {learning_rate: 0.001}, gating: none}.";
 
-constexpr std::string_view kFloat32 =
-    "Remove it: gradients travel as float32, so that their sum has the same bits on any number of ranks. "
-    "16-bit "
-    "activations are precision.compute.";
+constexpr std::string_view kCompress =
+    "Gradients travel as 16 bits with comm: {compress: bfloat16}, with the same bits on any number of ranks.";
+constexpr std::string_view kNoFloat16 =
+    "The range of float16 is too small for sums of gradients; bfloat16 has that of float32.";
 
 // clang-format off: one per line
 constexpr Synonym kTable[] = {
@@ -88,14 +88,19 @@ constexpr Synonym kTable[] = {
     {"key of ", "shardedddp", "", kShard},
     {"key of ", "fsdp", "", kShard},
     {"key of optimizer", "shard", "", kBeside},
-    {"key of section comm", "compress", "", kFloat32},
-    {"key of section comm", "compression", "", kFloat32},
-    {"key of section comm", "gradientcompression", "", kFloat32},
-    {"key of section comm", "commhook", "", kFloat32},
-    {"key of ", "fp16compresshook", "", kFloat32},
-    {"key of ", "bf16compresshook", "", kFloat32},
-    {"key of ", "fp16allreduce", "", kFloat32},
-    {"key of ", "powersgd", "", kFloat32},
+    {"key of section comm", "compression", "compress", kCompress},
+    {"key of section comm", "gradientcompression", "compress", kCompress},
+    {"key of section comm", "commhook", "compress", kCompress},
+    {"key of section comm", "compressdtype", "compress", kCompress},
+    {"key of section comm", "communicationdatatype", "compress", kCompress},
+    {"key of ", "compression", "", kCompress},
+    {"key of ", "gradientcompression", "", kCompress},
+    {"key of ", "communicationdatatype", "", kCompress},
+    {"key of ", "commhook", "", kCompress},
+    {"key of ", "fp16compresshook", "", kCompress},
+    {"key of ", "bf16compresshook", "", kCompress},
+    {"key of ", "fp16allreduce", "", kCompress},
+    {"key of ", "powersgd", "", kCompress},
     {"key of optimizer", "zero", "", kShard},
     {"key of optimizer.groups", "match", "variables"},
     {"key of optimizer.groups", "matches", "variables"},
@@ -637,6 +642,17 @@ constexpr Synonym kTable[] = {
     {"value of best_mode", "lower", "min"},
     {"value of layout", "nchw", "channels_first"},
     {"value of layout", "nhwc", "channels_last"},
+    {"value of compress", "bf16", "bfloat16"},
+    {"value of compress", "bf16compresshook", "bfloat16"},
+    {"value of compress", "true", "bfloat16"},
+    {"value of compress", "on", "bfloat16"},
+    {"value of compress", "fp16", "bfloat16", kNoFloat16},
+    {"value of compress", "float16", "bfloat16", kNoFloat16},
+    {"value of compress", "fp16compresshook", "bfloat16", kNoFloat16},
+    {"value of compress", "powersgd", "bfloat16", "Matrices of low rank are not sent."},
+    {"value of compress", "false", "none"},
+    {"value of compress", "off", "none"},
+    {"value of compress", "float32", "none"},
     {"value of overlap", "true", "on"},
     {"value of overlap", "false", "off"},
     {"value of method", "linear", "bilinear"},

@@ -25,6 +25,12 @@ class ElementwiseKernels {
   virtual void zero(const Lane&, std::int64_t count, Data y) const = 0;
   /// into += from.
   virtual void accumulate(const Lane&, std::int64_t count, Data into, ConstData from) const = 0;
+  /// into = r(into) + r(from), and r of that if it is the `total`; r rounds to bfloat16. `from` is float32 or
+  /// bfloat16. For sums of nodes (comm/node_arithmetic.h). No aliasing.
+  virtual void accumulate_rounded(const Lane&, std::int64_t count, float* into, ConstData from,
+                                  bool total) const = 0;
+  /// values = r(values).
+  virtual void round_to_bfloat16(const Lane&, std::int64_t count, float* values) const = 0;
   /// y = a + b, then max(y, 0) if relu. NaN stays NaN, here and in relu().
   virtual void add(const Lane&, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const = 0;
   /// y = y + bias[c] for each of the rows, then max(y, 0) if relu.

@@ -22,6 +22,15 @@ inline V positive_part(V value) {
   return value < 0.0F ? V{} : value;
 }
 
+/// What bfloat16 keeps of a number (core/half.h).
+inline float rounded(float value) { return to_float(from_float<BFloat16>(value)); }
+inline Vec rounded(Vec value) {
+  const Bits bits = reinterpret_cast<Bits>(value);
+  const Bits even = bits + 0x7FFFU + ((bits >> 16) & 1U);
+  const Bits kept = (bits & 0x7FFFFFFFU) > 0x7F800000U ? bits | 0x400000U : even;
+  return reinterpret_cast<Vec>(kept & 0xFFFF0000U);
+}
+
 using Wide = std::uint64_t __attribute__((vector_size(kLanes * sizeof(float))));
 using UnalignedWide =
     std::uint64_t __attribute__((vector_size(kLanes * sizeof(float)), aligned(8), may_alias));
@@ -129,6 +138,29 @@ class Elementwise final : public ElementwiseKernels {
 
   void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
     add(lane, count, into, from, into, false);
+  }
+
+  void accumulate_rounded(const Lane&, std::int64_t count, float* into, ConstData from,
+                          bool total) const override {
+    const auto add = [=]<typename T>(const T* other) {
+      const auto sum = [=]<typename V>(std::int64_t i, V) {
+        return rounded(Lanes<V>::load(into + i)) + rounded(Lanes<V>::load(other + i));
+      };
+      if (total)
+        for_each_vector(count, [=]<typename V>(std::int64_t i, V tag) {
+          Lanes<V>::store(into + i, rounded(sum(i, tag)));
+        });
+      else
+        for_each_vector(count,
+                        [=]<typename V>(std::int64_t i, V tag) { Lanes<V>::store(into + i, sum(i, tag)); });
+    };
+    from.type() == DType::bf16 ? add(from.as<BFloat16>()) : add(from.f32());
+  }
+
+  void round_to_bfloat16(const Lane&, std::int64_t count, float* values) const override {
+    for_each_vector(count, [=]<typename V>(std::int64_t i, V) {
+      Lanes<V>::store(values + i, rounded(Lanes<V>::load(values + i)));
+    });
   }
 
   void add(const Lane&, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const override {

@@ -75,6 +75,35 @@ struct Blend {
   }
 };
 
+/// What bfloat16 keeps of a number.
+inline __device__ float kept(float value) { return widened(narrowed<BFloat16>(value)); }
+
+template <bool kTotal, typename T>
+struct AddRounded {
+  float* into;
+  const T* from;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(into + i);
+    const auto other = V::load(from + i);
+    for (int k = 0; k < V::kWidth; ++k) {
+      value.at[k] = kept(value.at[k]) + kept(other.at[k]);
+      if (kTotal) value.at[k] = kept(value.at[k]);
+    }
+    V::store(into + i, value);
+  }
+};
+
+struct Round {
+  float* values;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    auto value = V::load(values + i);
+    for (int k = 0; k < V::kWidth; ++k) value.at[k] = kept(value.at[k]);
+    V::store(values + i, value);
+  }
+};
+
 struct Exchange {
   float* a;
   float* b;
@@ -239,6 +268,22 @@ class Elementwise final : public ElementwiseKernels {
       for_each_element(lane, "accumulate", count, wide_aligned(into, from),
                        Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
     });
+  }
+
+  void accumulate_rounded(const Lane& lane, std::int64_t count, float* into, ConstData from,
+                          bool total) const override {
+    const bool wide = wide_aligned(into) && wide_aligned(from);
+    const auto add = [&]<typename T>(const T* other) {
+      if (total)
+        for_each_element(lane, "accumulate_rounded", count, wide, AddRounded<true, T>{into, other});
+      else
+        for_each_element(lane, "accumulate_rounded", count, wide, AddRounded<false, T>{into, other});
+    };
+    from.type() == DType::bf16 ? add(from.as<BFloat16>()) : add(from.f32());
+  }
+
+  void round_to_bfloat16(const Lane& lane, std::int64_t count, float* values) const override {
+    for_each_element(lane, "round_to_bfloat16", count, wide_aligned(values), Round{values});
   }
 
   void add(const Lane& lane, std::int64_t count, ConstData a, ConstData b, Data y, bool relu) const override {

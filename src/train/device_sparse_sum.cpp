@@ -72,7 +72,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
     total_.count = host_counts_.as<std::int32_t>().data() + (total_.count - count);
     return;
   }
-  host_.emplace(communicator, pool, shards, table_rows_, width_, leaf_rows_, &device);
+  host_.emplace(communicator, pool, shards, table_rows_, width_, leaf_rows_, false, &device);
   total_rows_ = words(device, most_rows(shards));
   total_values_ = words(device, most_rows(shards) * width_);
   total_ = {host_->total().count, total_rows_.as<std::int32_t>().data(), total_values_.as<float>().data()};

@@ -10,7 +10,10 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& dev
                                          GradientReducer& reducer, int shards,
                                          std::span<const Range> shards_of_workers,
                                          std::int64_t max_phase_elements)
-    : kernels_(kernels), pool_(pool), threads_(static_cast<std::size_t>(pool.size())) {
+    : kernels_(kernels),
+      pool_(pool),
+      compress_(reducer.compresses()),
+      threads_(static_cast<std::size_t>(pool.size())) {
   for (int t = 0; t < pool.size(); ++t) {
     Thread& thread = threads_[static_cast<std::size_t>(t)];
     thread.shards = shards_of_workers[static_cast<std::size_t>(t)];
@@ -49,8 +52,14 @@ void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int6
                                    std::int64_t base) const {
   const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
   for (const TreeStep& step : thread.counter.merges_after(static_cast<int>(shard - thread.shards.first)))
-    kernels_.elementwise.accumulate(lane, range.size(), at(thread, step.into, range, base),
-                                    at(thread, step.from, range, base));
+    add(lane, range.size(), at(thread, step.into, range, base), at(thread, step.from, range, base),
+        step.root);
+}
+
+void GradientAccumulator::add(const Lane& lane, std::int64_t count, float* into, const float* from,
+                              bool total) const {
+  compress_ ? kernels_.elementwise.accumulate_rounded(lane, count, into, from, total)
+            : kernels_.elementwise.accumulate(lane, count, into, from);
 }
 
 void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std::int64_t base) const {
@@ -61,10 +70,10 @@ void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std:
     for (const TreeStep& step : across_.steps()) {
       const auto [into_thread, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
       const auto [from_thread, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
-      kernels_.elementwise.accumulate(
-          lanes[static_cast<std::size_t>(t)], slice.size(),
+      add(lanes[static_cast<std::size_t>(t)], slice.size(),
           at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range, base) + slice.first,
-          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first);
+          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first,
+          step.root);
     }
   });
 }

@@ -20,10 +20,13 @@ void choose_sparse(VariableStore& variables, std::int64_t batch_size, double bel
 }
 
 SparseGradients::SparseGradients(DeviceSparseSum::Place place, Communicator& communicator, ThreadPool& pool,
-                                 const VariableStore& variables, int shards, std::int64_t max_samples)
+                                 const VariableStore& variables, int shards, std::int64_t max_samples,
+                                 bool compress)
     : place_(place),
       own_(shards_of_rank(communicator.rank(), communicator.size(), shards)),
       exchanges_(communicator.size() > 1) {
+  LOCKSTEP_CHECK(!compress || place.device.is_host() || variables.sparse().empty(),
+                 "rows on {} are not rounded", place.device.name());
   std::size_t workspace = 0;
   for (const VariableId id : variables.sparse()) {
     const Variable& variable = variables[id];
@@ -32,7 +35,8 @@ SparseGradients::SparseGradients(DeviceSparseSum::Place place, Communicator& com
     const std::int64_t leaf_rows = bound.per_sample * max_samples + bound.per_step;
     names_.push_back("rows of the gradient of " + variable.name);
     if (place.device.is_host()) {
-      sums_.push_back(std::make_unique<SparseSum>(communicator, pool, shards, rows, width, leaf_rows));
+      sums_.push_back(
+          std::make_unique<SparseSum>(communicator, pool, shards, rows, width, leaf_rows, compress));
       continue;
     }
     device_sums_.push_back(

@@ -26,9 +26,9 @@ void choose_sparse(VariableStore& variables, std::int64_t batch_size, double bel
 class SparseGradients final : public SparseTotals {
  public:
   /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples. `place` is where
-  /// the layers and the optimizer work.
+  /// the layers and the optimizer work. `compress`: as in SparseSum; on the host alone.
   SparseGradients(DeviceSparseSum::Place place, Communicator& communicator, ThreadPool& pool,
-                  const VariableStore& variables, int shards, std::int64_t max_samples);
+                  const VariableStore& variables, int shards, std::int64_t max_samples, bool compress);
 
   /// Sets the number of touched rows of all microshards to 0.
   void clear();

@@ -13,13 +13,11 @@ namespace lockstep {
 
 namespace {
 
-GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context) {
+GradientReducerOptions on_device(GradientReducerOptions options, const ExecutorContext& context,
+                                 const NodeArithmetic& arithmetic) {
   options.device = &context.device;
   options.stream = context.lanes.front().stream;
-  options.add = [&kernels = context.kernels](void* stream, float* into, const float* from,
-                                             std::int64_t count) {
-    kernels.elementwise.accumulate({.stream = stream}, count, into, from);
-  };
+  options.arithmetic = &arithmetic;
   return options;
 }
 
@@ -39,6 +37,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
                  const Dataset& dataset, const StepPlan& plan, Optimizer& optimizer,
                  const TrainerOptions& options)
     : context_(context),
+      arithmetic_(context.kernels.elementwise),
       control_(control),
       plan_(plan),
       optimizer_(optimizer),
@@ -49,7 +48,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       source_(dataset, plan, context.pool.size(), executor_.num_slots()),
       fed_(source_),
       reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
-               buckets_of(context.variables, options), on_device(options.reducer, context)),
+               buckets_of(context.variables, options), on_device(options.reducer, context, arithmetic_)),
       regularizer_(options.regularization, context.variables, context.device),
       report_(context.heads, !regularizer_.empty()),
       noise_(options.clip.noise_scale
@@ -64,7 +63,8 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
     sparse_ = std::make_unique<SparseGradients>(
         DeviceSparseSum::Place{context.kernels, context.device, context.lanes.front().stream}, control,
-        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()));
+        context.pool, context.variables, context.shards, *std::max_element(sizes.begin(), sizes.end()),
+        options.reducer.compress);
   }
   executor_.measure(noise_.get());
   if (options.clip.clips() || options.clip.measures())

@@ -28,6 +28,7 @@
 #include "train/executor.h"
 #include "train/fed_batch_source.h"
 #include "train/gradients.h"
+#include "train/kernel_arithmetic.h"
 #include "train/loss_report.h"
 #include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
@@ -194,6 +195,7 @@ class Trainer {
   void declare_metrics();
 
   ExecutorContext context_;
+  const KernelArithmetic arithmetic_;
   Communicator& control_;
   const StepPlan& plan_;
   Optimizer& optimizer_;

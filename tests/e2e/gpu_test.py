@@ -70,6 +70,16 @@ class GpuTest(GpuRunTest):
                 self.assertAlmostEqual(one, other, delta=1e-3 * other)
         self.assertNotEqual(self.digest("clip_norm1"), self.digest("clip_value1"))
 
+    def test_compressed_sums_same_bits(self):
+        sets = ["comm.compress=bfloat16"]
+        self.on_gpu("one", sets=sets)
+        for ranks, gpus in ((2, 1), (3, 1), *(((2, 4), (3, 4)) if EMULATED else ())):
+            self.on_gpu(f"ranks{ranks}-{gpus}", ranks=ranks, gpus=gpus, sets=sets)
+            self.assert_same_run("one", f"ranks{ranks}-{gpus}", f"{ranks} ranks, {gpus} GPUs")
+        self.on_gpu("plain", steps=2)
+        self.on_gpu("rounded", steps=2, sets=sets)
+        self.assertNotEqual(self.digest("plain"), self.digest("rounded"))
+
     def test_moving_average_same_bits_and_resumed(self):
         sets = ["average={swa: {start_step: 2, every_steps: 2}}"]
         self.on_gpu("one", sets=sets)

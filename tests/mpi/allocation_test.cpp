@@ -41,6 +41,8 @@ TEST(Allocation, StepDoesNotAllocate) {
     for (const bool overlap : {false, true}) {
       GradientReducer reducer(test_world(), nullptr, shards, count, {{0, 20000}, {20000, count}},
                               {.overlap = overlap});
+      GradientReducer compressed(test_world(), nullptr, shards, count, {{0, 20000}, {20000, count}},
+                                 {.compress = true});
       SmallSum sum(test_world(), shards, 0, 3,
                    [](double* into, const double* right) { into[0] += right[0]; });
       const auto step = [&](bool chunk) {
@@ -50,6 +52,9 @@ TEST(Allocation, StepDoesNotAllocate) {
         reducer.start(1);
         if (chunk) sum.reduce("small again");
         reducer.wait_all();
+        compressed.start(0);
+        compressed.start(1);
+        compressed.wait_all();
       };
       step(false);
       test_world().barrier("before");

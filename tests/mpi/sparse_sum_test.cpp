@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
+#include "core/half.h"
 #include "core/philox.h"
 #include "support/mpi_world.h"
 
@@ -40,26 +42,30 @@ Rows leaf_rows(int shard, int round) {
   return rows;
 }
 
-/// The dense sum along the tree.
-std::vector<float> expected(int first, int last, int round) {
+float kept(float value) { return to_float(from_float<BFloat16>(value)); }
+
+/// The dense sum along the tree; `compress` rounds every node.
+std::vector<float> expected(int first, int last, int round, bool compress) {
   std::vector<float> table(static_cast<std::size_t>(kRows * kWidth), 0.0F);
   if (last - first == 1) {
     for (const auto& [row, values] : leaf_rows(first, round))
       std::copy(values.begin(), values.end(), table.begin() + row * kWidth);
+    if (compress) std::ranges::transform(table, table.begin(), kept);
     return table;
   }
   const int middle = first + tree_left_size(last - first);
-  table = expected(first, middle, round);
-  const std::vector<float> right = expected(middle, last, round);
+  table = expected(first, middle, round, compress);
+  const std::vector<float> right = expected(middle, last, round, compress);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] += right[i];
+  if (compress) std::ranges::transform(table, table.begin(), kept);
   return table;
 }
 
-TEST(SparseSum, SameBitsAsTheDenseTree) {
+void check_sums(bool compress) {
   for (const int shards : {1, 2, 3, 5, 8, 13}) {
     for (const int threads : {1, 2}) {
       ThreadPool pool(threads);
-      SparseSum sum(test_world(), pool, shards, kRows, kWidth, kLeafRows);
+      SparseSum sum(test_world(), pool, shards, kRows, kWidth, kLeafRows, compress);
       const Range own = shards_of_rank(test_world().rank(), test_world().size(), shards);
       for (int round = 0; round < 3; ++round) {
         sum.clear();
@@ -83,11 +89,14 @@ TEST(SparseSum, SameBitsAsTheDenseTree) {
         for (int shard = 0; shard < shards; ++shard) all.merge(leaf_rows(shard, round));
         touched = all.size();
         EXPECT_EQ(static_cast<std::size_t>(*total.count), touched);
-        EXPECT_EQ(table, expected(0, shards, round)) << shards << " shards, round " << round;
+        EXPECT_EQ(table, expected(0, shards, round, compress)) << shards << " shards, round " << round;
       }
     }
   }
 }
+
+TEST(SparseSum, SameBitsAsTheDenseTree) { check_sums(false); }
+TEST(SparseSum, CompressedSameBitsAsTheCompressedDenseTree) { check_sums(true); }
 
 TEST(SparseSum, NoRowsGiveAnEmptyTotal) {
   ThreadPool pool(1);

@@ -120,7 +120,7 @@ struct Sizes {
   const Graph::Calls& calls;
   const std::optional<AverageOptions>& average;
   std::int64_t rounds;
-  bool on_device, shard, noise_scale;
+  bool on_device, shard, noise_scale, compress;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -149,7 +149,7 @@ void print_data(const Sizes& sizes) {
     fmt::print("warning           {}\n", one_value);
 }
 
-/// Returns the bytes of the sparse gradients of a step.
+/// Returns the bytes that a rank sends of the sparse gradients of a step.
 double print_variables(const Sizes& sizes) {
   const double parameters = 4.0 * static_cast<double>(sizes.variables().trainable_elements());
   const std::size_t slots = sizes.optimizer.slot_names().size();
@@ -172,7 +172,8 @@ double print_variables(const Sizes& sizes) {
         table.row_bound->per_sample * sizes.plan.spec().batch_size + table.row_bound->per_step;
     const double bytes = 4.0 * static_cast<double>(rows) *
                          (1 + static_cast<double>(table.shape.num_elements() / table.shape[0]));
-    sparse += bytes;
+    sparse += sizes.compress ? 4.0 * static_cast<double>(rows) + (bytes - 4.0 * static_cast<double>(rows)) / 2
+                             : bytes;
     fmt::print("sparse gradient   {}: at most {} of {} rows in a step, {:.2f} MB\n", table.name, rows,
                table.shape[0], bytes * kMegabytes);
   }
@@ -199,10 +200,12 @@ void print_memory(const Sizes& sizes) {
 }
 
 void print_messages(const Sizes& sizes, double sparse_bytes) {
+  // To the owner of a part as a sum, and from it as the total, or as variables where it updates them.
+  const double ways = !sizes.compress ? 2 : sizes.shard ? 1.5 : 1;
   for (std::int64_t ranks = 2; ranks <= sizes.shards(); ranks *= 2)
     fmt::print("sent per step     {:.2f} MB by each of {} ranks for the gradients\n",
                static_cast<double>(ranks - 1) / static_cast<double>(ranks) *
-                   (2 * sizes.dense_bytes() + sparse_bytes) * kMegabytes,
+                   (ways * sizes.dense_bytes() + sparse_bytes) * kMegabytes,
                ranks);
 }
 
@@ -246,6 +249,7 @@ int run_command(const CheckArguments& arguments) {
   if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
   const auto optimizer = config.optimizer.make();
   check_shard(config, *optimizer, device.is_gpu(), false);
+  check_compress(config, *model.variables, device.is_gpu());
   check_room(config, run_dir, *model.variables, *optimizer, device.device);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
   const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
@@ -277,7 +281,8 @@ int run_command(const CheckArguments& arguments) {
                     config.train.accumulate,
                     config.general.device != "cpu",
                     config.optimizer.shards(),
-                    config.gradients.noise_scale};
+                    config.gradients.noise_scale,
+                    config.comm.compress};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

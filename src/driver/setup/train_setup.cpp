@@ -60,6 +60,7 @@ TrainerOptions trainer_options(RunContext& context) {
   options.scales_loss = context.config().precision.loss_scale.used();
   options.reducer.mode =
       comm.fast_reduction ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
+  options.reducer.compress = comm.compress;
   const int ranks = context.world().size(), threads = context.workers().pool().size();
   const bool has_core = context.device().is_gpu() || context.cores_per_rank() > threads;
   const bool wanted = comm.overlap == Overlap::on || (comm.overlap == Overlap::automatic && has_core);
@@ -84,6 +85,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
     shared([&] {
       check_noise_scale(config, variables, context.shards());
       check_shard(config, *optimizer, context.device().is_gpu(), false);
+      check_compress(config, variables, context.device().is_gpu());
     });
   }
   TrainerOptions options = trainer_options(context);

@@ -153,6 +153,20 @@ void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, 
                         kWithout);
 }
 
+void check_compress(const Config& config, const VariableStore& variables, bool on_gpu) {
+  if (!config.comm.compress) return;
+  if (config.comm.fast_reduction)
+    throw config.error("comm", "compress",
+                       "nodes of the tree are rounded, and comm.reduction: fast does not sum along the tree",
+                       "Set comm.reduction=tree, or comm.compress=none.");
+  if (on_gpu && !variables.sparse().empty())
+    throw config.error(
+        "comm", "compress",
+        fmt::format("the gradient of {} is sparse, and rows on a GPU are not rounded",
+                    variables[variables.sparse().front()].name),
+        "Make it dense (comm.sparse_below: 0, and no lazy optimizer), or set comm.compress=none.");
+}
+
 void check_run_directory(const std::string& run_dir) {
   const std::string folder = existing_folder(run_dir);
   std::error_code ignored;

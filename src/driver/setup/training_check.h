@@ -49,6 +49,10 @@ void check_schedules(const Config& config, const RunSchedules& schedules, const 
 /// record of a step. Throws Error(config) with position.
 void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, bool records);
 
+/// What comm.compress does not go with: comm.reduction: fast, and sparse gradients on a GPU. Throws
+/// Error(config) with position.
+void check_compress(const Config& config, const VariableStore& variables, bool on_gpu);
+
 /// The folder, or the one above it that exists, may be written. Throws Error(config).
 void check_run_directory(const std::string& run_dir);
 /// The disk of the run directory has room for the checkpoints that will be kept. Creates the optimizer's

@@ -130,6 +130,29 @@ TEST(Tree, SameBitsForEveryNumberOfRanks) {
   EXPECT_GT(differs_from_left_to_right, 3 * kMost) << "the data must be able to reveal a wrong order";
 }
 
+// The last merge, whoever makes it, and no other.
+TEST(Tree, OneMergeIsTheRoot) {
+  for (int shards = 1; shards <= kMost; ++shards)
+    for (int ranks = 1; ranks <= kMost; ++ranks) {
+      int merges = 0, roots = 0;
+      const auto count = [&](std::span<const TreeStep> steps) {
+        for (const TreeStep& step : steps) {
+          ++merges;
+          roots += step.root ? 1 : 0;
+          EXPECT_TRUE(!step.root || merges == shards - 1) << shards << " shards, " << ranks << " ranks";
+        }
+      };
+      const std::vector<Range> ranges = shards_of_all_ranks(ranks, shards);
+      for (const Range& range : ranges) {
+        const CounterPlan counter(shards, range);
+        for (int i = 0; i < counter.num_leaves(); ++i) count(counter.merges_after(i));
+      }
+      count(TreePlan(shards, ranges).steps());
+      EXPECT_EQ(merges, shards - 1);
+      EXPECT_EQ(roots, shards > 1 ? 1 : 0) << shards << " shards, " << ranks << " ranks";
+    }
+}
+
 // The threads of a rank: ranges within a range, merged to the rank's partials.
 TEST(Tree, PlanWithinARange) {
   for (int shards = 1; shards <= kMost; ++shards)

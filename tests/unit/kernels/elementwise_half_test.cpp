@@ -188,5 +188,29 @@ TYPED_TEST(ElementwiseHalf, MixedTypesInACallAreABug) {
   }
 }
 
+/// Nodes of a compressed sum: rounded, added in float32, and rounded again if they are the total.
+TEST(ElementwiseRounded, SumsOfNodesAreRoundedElementByElement) {
+  const auto kept = [](float value) { return to_float(from_float<BFloat16>(value)); };
+  const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  for (const Level& level : levels())
+    for (std::int64_t count : {0, 1, 3, 15, 16, 17, 63, 64, 100, 1001}) {
+      const Floats a(special_values(count, 1)), b(special_values(count, 2)), rounded(a.values());
+      const Stored<BFloat16> half(b.values());
+      level.elementwise.round_to_bfloat16(TestLane(), count, rounded.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        ASSERT_TRUE(same(rounded.data()[i], kept(a.data()[i]))) << level.name << " " << i;
+      for (const bool total : {false, true}) {
+        const Floats floats(a.values()), halves(a.values());
+        level.elementwise.accumulate_rounded(TestLane(), count, floats.data(), b.data(), total);
+        level.elementwise.accumulate_rounded(TestLane(), count, halves.data(), half.data(), total);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const float sum = kept(a.data()[i]) + kept(b.data()[i]), expected = total ? kept(sum) : sum;
+          ASSERT_TRUE(same(floats.data()[i], expected)) << level.name << " " << i;
+          ASSERT_TRUE(same(halves.data()[i], expected)) << level.name << " " << i;
+        }
+      }
+    }
+}
+
 }  // namespace
 }  // namespace lockstep

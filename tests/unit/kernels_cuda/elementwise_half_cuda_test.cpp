@@ -128,5 +128,39 @@ TYPED_TEST(CudaElementwiseHalf, DropoutAndNoiseHaveTheBitsOfTheCpu) {
       }
 }
 
+/// Nodes of a compressed sum.
+class CudaElementwiseRounded : public GpuTest {};
+
+TEST_F(CudaElementwiseRounded, SumsOfNodesHaveTheBitsOfTheCpu) {
+  for (std::int64_t count : {0, 1, 3, 17, 256, 1023, 4100})
+    for (int shift : {0, 1}) {
+      const std::string what = fmt::format("{} shift {}", count, shift);
+      const Stored<float> a(special_values(count, 1)), b(special_values(count, 2));
+      const Stored<BFloat16> half(b.values());
+      const OnDevice<float> device_b = on_device(b, shift);
+      const OnDevice<BFloat16> device_half = on_device(half, shift);
+      const auto compare = [&](const std::string& name, const auto& cpu, const auto& device) {
+        const Stored<float> expected(a.values());
+        const OnDevice<float> actual = on_device(expected, shift);
+        cpu(expected.data());
+        device(actual.data());
+        expect_same(actual, expected, name + " " + what);
+      };
+      const ElementwiseKernels &on_cpu = cpu_kernels().elementwise, &on_gpu = gpu().elementwise;
+      const CudaLane lane;
+      compare(
+          "round", [&](float* y) { on_cpu.round_to_bfloat16(TestLane(), count, y); },
+          [&](float* y) { on_gpu.round_to_bfloat16(lane, count, y); });
+      for (const bool total : {false, true}) {
+        compare(
+            "floats", [&](float* y) { on_cpu.accumulate_rounded(TestLane(), count, y, b.data(), total); },
+            [&](float* y) { on_gpu.accumulate_rounded(lane, count, y, device_b.data(), total); });
+        compare(
+            "halves", [&](float* y) { on_cpu.accumulate_rounded(TestLane(), count, y, half.data(), total); },
+            [&](float* y) { on_gpu.accumulate_rounded(lane, count, y, device_half.data(), total); });
+      }
+    }
+}
+
 }  // namespace
 }  // namespace lockstep

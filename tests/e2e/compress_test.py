@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""comm.compress: bfloat16: other bits than none, and the same on any number of ranks and threads, with what cuts or moves the
+sums; runs that go on; training that converges; what it does not go with."""
+import unittest
+
+from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
+
+COMPRESS = "comm.compress=bfloat16"
+# Buckets of several sizes; a table whose gradient is sparse; batch norm over the whole batch.
+CONFIG = f"""
+seed: 3
+shards: 8
+data:
+  format: csv
+  path: {DIGITS_DATA}
+  label_column: -1
+  train: {{rows: [0, 1500]}}
+model:
+  layers:
+    - embedding: {{name: words, rows: 5000, units: 3}}
+    - flatten
+    - dense: {{name: hidden, units: 120}}
+    - batch_norm
+    - relu
+    - dense: {{name: logits, units: 10}}
+optimizer: {{adam: {{learning_rate: 0.002}}}}
+train: {{batch_size: 32, epochs: 2}}
+comm: {{bucket_first_mb: 0.05, bucket_mb: 0.1}}
+"""
+STEPS = 8
+
+
+class CompressTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.config = self.folder / "net.yaml"
+        self.config.write_text(CONFIG)
+
+    def case(self, name, sets, forms, more=()):
+        """Runs on other ranks and threads, with `more` that changes no bits, are the run on one rank."""
+        self.train(name, config=self.config, steps=STEPS, sets=[COMPRESS, *sets])
+        self.assertEqual(len(records(self.folder / name)), STEPS)
+        for ranks, threads in forms:
+            run = f"{name}-{ranks}-{threads}"
+            self.train(run, config=self.config, steps=STEPS, sets=[COMPRESS, *sets, *more], ranks=ranks, threads=threads)
+            self.assert_same_run(name, run, run)
+
+    def test_same_bits_on_any_ranks_and_threads(self):
+        self.case("eight", [], [(1, 2), (2, 1), (2, 2), (3, 1), (4, 2), (8, 1)])
+        self.train("plain", config=self.config, steps=STEPS)
+        self.assertNotEqual(self.digest("plain"), self.digest("eight"))
+
+    def test_shards_that_are_no_power_of_two(self):
+        self.case("six", ["shards=6"], [(1, 2), (2, 1), (4, 1)])
+
+    def test_with_what_moves_the_sums(self):
+        self.case("rounds", ["shards=4", "train.accumulate=2"], [(1, 2), (2, 1), (3, 2)])
+        self.train("shards", config=self.config, steps=STEPS, sets=[COMPRESS])
+        self.assert_same_run("shards", "rounds")
+        self.case("overlap", [], [(2, 1), (3, 1)], ["comm.overlap=on", "comm.bucket_mb=0.02"])
+        self.case("shared", [], [(2, 1), (3, 1), (4, 2)], ["optimizer.shard=true"])
+        self.case("dense", [], [(1, 1), (3, 1)], ["comm.sparse_below=0"])
+
+    def test_a_run_goes_on_and_keeps_its_rounding(self):
+        self.train("whole", config=self.config, steps=STEPS, sets=[COMPRESS])
+        for steps, ranks in ((3, 4), (5, 1), (STEPS, 3)):
+            self.train("parts", config=self.config, steps=steps, ranks=ranks, sets=[COMPRESS])
+        self.assertEqual(self.digest("whole"), self.digest("parts"))
+        job = self.start(*self.train_arguments("parts", config=self.config, steps=STEPS + 1), ranks=2)
+        self.assert_one_error(job.wait(), 2, r"would change the result:\n.*comm.compress: bfloat16\n.*comm.compress: none")
+
+    def test_it_trains_as_well(self):
+        """Two epochs of digits: the loss is that of float32 to a few percent."""
+        for run, sets in (("none", []), ("bfloat16", [COMPRESS])):
+            self.train(run, steps=40, sets=["shards=8", *sets])
+        plain, rounded = ([record["loss"] for record in records(self.folder / run)] for run in ("none", "bfloat16"))
+        self.assertNotEqual(plain, rounded)
+        self.assertEqual(plain[0], rounded[0])
+        self.assertLess(sum(plain[-10:]), 0.6 * sum(plain[:10]))
+        self.assertAlmostEqual(sum(plain[-10:]), sum(rounded[-10:]), delta=0.03 * sum(plain[-10:]))
+
+    def test_what_it_does_not_go_with(self):
+        result = self.lockstep("check", DIGITS, "--set", COMPRESS, "--set", "comm.reduction=fast", code=2)
+        self.assertRegex(result.err, "compress.*fast does not sum along the tree", str(result))
+        result = self.lockstep("check", DIGITS, "--set", "comm.compress=float16", code=2)
+        self.assertRegex(result.err, "bfloat16.*float16 is too small", str(result))
+        for name in ("compression", "gradient_compression", "comm_hook"):
+            result = self.lockstep("check", DIGITS, "--set", f"comm.{name}=bfloat16", code=2)
+            self.assertRegex(result.err, "It is called 'compress' here", str(result))
+
+    def test_check_says_what_is_sent(self):
+        plain, half = (self.lockstep("check", DIGITS, "--set", f"comm.compress={kind}").out for kind in ("none", "bfloat16"))
+
+        def sent(text):
+            return [float(line.split()[3]) for line in text.splitlines() if line.startswith("sent per step")]
+
+        self.assertGreater(len(sent(plain)), 0)
+        for one, other in zip(sent(plain), sent(half)):
+            self.assertAlmostEqual(one / 2, other, delta=0.011)
+
+
+if __name__ == "__main__":
+    main()
