@@ -42,6 +42,10 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.shard = true;
       continue;
     }
+    if (name == "--compress") {
+      arguments.compress = true;
+      continue;
+    }
     if (name == "--no-convolutions") {
       arguments.convolutions = false;
       continue;
@@ -73,16 +77,19 @@ StepArguments step_arguments(int argc, char** argv) {
     else if (name == "--repeat")
       arguments.repeat = number(value, 1);
     else
-      throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
-                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --clip, --shard-update, --no-convolutions, --json FILE, --device "
-                  "cpu|cuda, --tf32, "
-                  "--compute float32|bfloat16|float16");
+      throw Error(
+          ErrorKind::usage, fmt::format("unknown option {}", name), {},
+          "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
+          "--sparse-below, --clip, --shard-update, --compress, --no-convolutions, --json FILE, --device "
+          "cpu|cuda, --tf32, "
+          "--compute float32|bfloat16|float16");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
                    "--parts needs one thread, since the passes of several threads overlap");
   LOCKSTEP_REQUIRE(!arguments.parts || !arguments.shard, ErrorKind::usage,
                    "--parts times an update that every rank makes whole");
+  LOCKSTEP_REQUIRE(!arguments.parts || !arguments.compress, ErrorKind::usage,
+                   "--parts times sums that are not rounded");
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.compute != DType::f16, ErrorKind::usage,
                    "--parts does not support a loss scale, which float16 needs");
   return arguments;

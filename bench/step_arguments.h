@@ -21,6 +21,7 @@ struct StepArguments {
   double sparse_below = 0.5;  ///< as comm.sparse_below
   double clip = 0;            ///< as gradients.clip_global_norm; 0: none
   bool shard = false;         ///< as optimizer.shard
+  bool compress = false;      ///< as comm.compress: bfloat16
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
   DType compute = DType::f32;  ///< of activations: precision.compute

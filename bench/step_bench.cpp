@@ -8,7 +8,8 @@
 //                                           [--scale K] [--steps N] [--repeat N] [--parts]
 //                                           [--no-convolutions] [--sparse-below SHARE] [--json FILE]
 //                                           [--device cpu|cuda] [--tf32] [--clip LIMIT]
-//                                           [--compute float32|bfloat16|float16]
+//                                           [--compute float32|bfloat16|float16] [--shard-update]
+//                                           [--compress]
 //
 // --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
 // the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives
@@ -121,6 +122,7 @@ struct Result {
   std::int64_t batch, shards;
   int ranks, threads;
   bool shares_update;  ///< optimizer.shard
+  bool compresses;     ///< comm.compress: bfloat16
   DType compute;
   double loss_scale;    ///< at the end; 1: none
   std::size_t skipped;  ///< measured steps without an update, because their gradients overflowed
@@ -153,6 +155,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
                 .ranks = world.size(),
                 .threads = static_cast<int>(arguments.threads),
                 .shares_update = arguments.shard,
+                .compresses = arguments.compress,
                 .compute = arguments.compute};
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
@@ -175,6 +178,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   const std::unique_ptr<Optimizer> optimizer =
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   TrainerOptions options;
+  options.reducer.compress = arguments.compress;
   std::vector<Range> held;
   if (arguments.shard && world.size() > 1) {
     options.reducer.ownership = share_update(variables, world.size(), static_cast<int>(result.shards),
@@ -322,6 +326,7 @@ nlohmann::json to_json(const Result& r) {
                         {"variable_and_slot_bytes", r.variable_bytes},
                         {"slot_bytes", r.slot_bytes},
                         {"shares_update", r.shares_update},
+                        {"compresses", r.compresses},
                         {"peak_resident_bytes", r.peak_bytes}};
   if (r.convolutions.median > 0)
     row.update({{"convolutions_median_s", r.convolutions.median},
