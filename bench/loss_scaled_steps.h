@@ -21,7 +21,10 @@ class LossScaledSteps {
   }
   /// All ranks. Throws Error(numeric) if no scale makes the gradients finite.
   void step() {
-    if (!trainer_.scales_loss()) return void(trainer_.step());
+    if (!trainer_.scales_loss()) {
+      trainer_.compute();
+      return trainer_.apply(true);
+    }
     trainer_.set_loss_scale(state_.scale);
     const bool finite = trainer_.compute().finite_gradients;
     trainer_.apply(finite);
