@@ -16,6 +16,7 @@ packages=(
   libopenmpi-dev openmpi-bin            # MPI
   libhdf5-dev                           # checkpoints and data
   libdnnl-dev ocl-icd-opencl-dev        # oneDNN: matrix products, convolutions (its CMake files ask for OpenCL)
+  libeigen3-dev                         # eigenvectors (Shampoo)
   libyaml-cpp-dev libcli11-dev          # configuration, command line
   libspdlog-dev libfmt-dev              # log
   libprotobuf-dev protobuf-compiler     # event files
@@ -52,7 +53,7 @@ case "$system" in
     fail "this script knows Debian 12 and Ubuntu 22.04 and 24.04, not '$system'.
   Install these with your package manager, or load them as modules, then run scripts/build.sh:
   a C++20 compiler (GCC 11 or later), CMake 3.22 or later, Ninja, Open MPI, HDF5 (C interface), oneDNN 2.5 or later,
-  yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib; for the tests GoogleTest and Google Benchmark.
+  Eigen 3.4, yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib; for the tests GoogleTest and Google Benchmark.
   CMake finds them in CMAKE_PREFIX_PATH." ;;
 esac
 

@@ -70,6 +70,8 @@ constexpr Synonym kTable[] = {
     {"optimizer", "adafactor", "", kNoSuchRule},
     {"optimizer", "zeroredundancyoptimizer", "",
      "Name the rule, and set shard: true beside it: optimizer: {adam: {learning_rate: 0.001}, shard: true}."},
+    {"optimizer", "distributedshampoo", "shampoo"},
+    {"optimizer", "scalableshampoo", "shampoo"},
     {"optimizer", "lbfgs", "", kNoSuchRule},
     {"optimizer", "asgd", "", kNoSuchRule},
     {"optimizer", "rprop", "", kNoSuchRule},

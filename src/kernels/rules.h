@@ -20,6 +20,7 @@
 #include "kernels/rules/proximal_adagrad.h"
 #include "kernels/rules/proximal_gradient_descent.h"
 #include "kernels/rules/rmsprop.h"
+#include "kernels/rules/shampoo.h"
 #include "kernels/update.h"
 
 namespace lockstep {
@@ -70,7 +71,8 @@ using Rules = RuleList<
     Lion,
     Lars<false>, Lars<true>,
     LambDirection, LambMove,
-    MuonDirection<false>, MuonDirection<true>
+    MuonDirection<false>, MuonDirection<true>,
+    GraftDirection<false>, GraftDirection<true>, MeanDirection, GraftedNorm
     >;
 // clang-format on
 

@@ -8,12 +8,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/data.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lane.h"
+#include "model/variable_store.h"
 
 namespace lockstep {
 
@@ -29,9 +32,35 @@ class MatrixWork {
   virtual const std::vector<Matrix>& matrices() const = 0;
   /// On the device. What compute() reads and writes, and the ranks exchange.
   virtual float* directions() const = 0;
+  /// Called once, before the first step, with those that this rank computes.
+  virtual void own(std::span<const std::size_t> /*matrices*/) {}
   /// Computes a matrix in place. Threads may compute different matrices at the same time, each with its lane.
   virtual void compute(const Lane& lane, std::size_t matrix) = 0;
+  /// The same for every matrix on each rank, when the results are exchanged.
+  virtual void finish(const Lane& /*lane*/, std::size_t /*matrix*/) {}
+  /// In use now. What only the owner of a matrix has counts after own().
   virtual std::size_t memory_bytes() const = 0;
+
+  /// State of a variable's matrices that is not in a slot and that only their owners have. A checkpoint has
+  /// it as slots/<slot>/<variable>: a row per matrix, filled with zeros after the numbers that it has.
+  struct StateTensor {
+    std::string_view slot;
+    const Variable* variable;
+    Range matrices;  ///< of the variable
+    std::int64_t width = 0;
+  };
+  /// The same on all ranks.
+  virtual const std::vector<StateTensor>& state() const {
+    static const std::vector<StateTensor> none;
+    return none;
+  }
+  /// The row of a matrix that this rank owns, in host memory; at most StateTensor::width numbers.
+  virtual void read_state(std::size_t /*tensor*/, std::size_t /*matrix*/, float* /*to*/) const {}
+  virtual void write_state(std::size_t /*tensor*/, std::size_t /*matrix*/, const float* /*from*/) {}
+  /// Sets the state to its initial values.
+  virtual void reset() {}
+  /// Of the state of all matrices.
+  virtual std::size_t state_bytes() const { return 0; }
 };
 
 }  // namespace lockstep

@@ -28,6 +28,7 @@ OptimizerEntry nadam_optimizer();
 OptimizerEntry proximal_adagrad_optimizer();
 OptimizerEntry proximal_gradient_descent_optimizer();
 OptimizerEntry rmsprop_optimizer();
+OptimizerEntry shampoo_optimizer();
 
 namespace {
 std::vector<OptimizerEntry>& entries() {
@@ -49,6 +50,7 @@ std::vector<OptimizerEntry>& entries() {
       lars_optimizer(),
       lamb_optimizer(),
       muon_optimizer(),
+      shampoo_optimizer(),
       // clang-format on
   };
   return table;

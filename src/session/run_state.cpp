@@ -15,7 +15,7 @@ namespace lockstep {
 
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
                                             bool on_device, const MovingAverage* average,
-                                            ShardedSlots* sharded) {
+                                            DistributedState* distributed) {
   std::vector<CheckpointTensor> tensors;
   const auto there = [](float* values, const Variable& variable) {
     return Tensor(values, DType::f32, variable.shape);
@@ -32,12 +32,12 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
     for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
       for (const Variable& variable : variables.variables())
         if (variable.trainable && !optimizer->slot_name(slot, variable).empty() &&
-            (sharded == nullptr || variable.sparse_index >= 0))
+            (optimizer->held().empty() || variable.sparse_index >= 0))
           tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_name(slot, variable), variable.name),
                              on_device ? there(optimizer->slot(slot) + variable.offset, variable)
                                        : optimizer->slot_tensor(slot, variable),
                              on_device});
-  if (sharded != nullptr) std::ranges::move(sharded->tensors(), std::back_inserter(tensors));
+  if (distributed != nullptr) std::ranges::move(distributed->tensors(), std::back_inserter(tensors));
   if (average != nullptr)
     for (const Variable& variable : variables.variables())
       if (average->has(variable))
@@ -210,8 +210,9 @@ void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> t
 
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                    Optimizer* optimizer, MovingAverage* average, std::span<const CheckpointTensor> hook_state,
-                   ShardedSlots* sharded) {
-  const std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer, false, nullptr, sharded);
+                   DistributedState* distributed) {
+  const std::vector<CheckpointTensor> tensors =
+      state_tensors(variables, optimizer, false, nullptr, distributed);
   std::optional<CheckpointFile> opened;
   agree(
       world,
@@ -233,8 +234,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
       "reading the checkpoint");
   broadcast(world, tensors);
   broadcast(world, hook_state);
-  if (sharded != nullptr)
-    sharded->restore([&](const std::string& path, const Tensor& to) {
+  if (distributed != nullptr)
+    distributed->restore([&](const std::string& path, const Tensor& to) {
       if (!opened->has(path)) return false;  // the variable was frozen
       opened->read_into(path, to);
       return true;

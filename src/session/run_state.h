@@ -14,18 +14,18 @@
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
 #include "optim/optimizer.h"
-#include "session/sharded_slots.h"
+#include "session/distributed_state.h"
 
 namespace lockstep {
 
 /// Views of all tensors of the state, in a fixed order: variables, slots of the optimizer, averages.
 /// `optimizer` and `average` may be null. The tensors are in host memory and up to date. With `on_device`,
 /// where all of it is on a GPU, the tensors that the update changes stay there and are marked so; only
-/// running statistics are copied to the host. `sharded` (null: none) has the slots whose parts lie on
-/// different ranks: their bytes come in pieces.
+/// running statistics are copied to the host. `distributed` (null: none) is what lies on different
+/// ranks: its bytes come in pieces.
 std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, const Optimizer* optimizer,
                                             bool on_device = false, const MovingAverage* average = nullptr,
-                                            ShardedSlots* sharded = nullptr);
+                                            DistributedState* distributed = nullptr);
 
 /// The header of a run's checkpoint: the position of the run, and the configuration as run.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
@@ -49,7 +49,8 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 /// Likewise averages, which then begin with the variables.
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                    Optimizer* optimizer, MovingAverage* average = nullptr,
-                   std::span<const CheckpointTensor> hook_state = {}, ShardedSlots* sharded = nullptr);
+                   std::span<const CheckpointTensor> hook_state = {},
+                   DistributedState* distributed = nullptr);
 
 /// The same for the variables alone. With `averages`, each takes the moving average of it that the checkpoint
 /// has, if any. Returns whether any did.

@@ -34,8 +34,8 @@ bool Saver::busy() const { return writer_ && writer_->busy(); }
 
 bool Saver::save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
   if (busy()) return false;
-  if (sharded_ != nullptr)
-    sharded_->stream([&] { begin(header, tensors); });
+  if (distributed_ != nullptr)
+    distributed_->stream([&] { begin(header, tensors); });
   else if (is_chief_)
     begin(header, tensors);
   return true;
@@ -123,10 +123,10 @@ void Saver::finish(Communicator& world, const CheckpointHeader& header,
                    std::span<const CheckpointTensor> tensors, double sync_seconds) {
   wait_together(world, sync_seconds);
   collect();
-  if (sharded_ != nullptr) {
+  if (distributed_ != nullptr) {
     bool due = durable_step_ != header.global_step;
     world.broadcast(&due, sizeof due, 0, "is the last checkpoint due");
-    if (due) sharded_->stream([&] { begin(header, tensors); });
+    if (due) distributed_->stream([&] { begin(header, tensors); });
   } else {
     agree(
         world,

@@ -3,8 +3,8 @@
 //
 // Saves the state of a run in the background. A training step waits only for a copy in host memory; a thread
 // of the chief writes the file (io/checkpoint_writer.h). Only finish() communicates. On ranks other than the
-// chief all other calls do nothing. Slots that are distributed over the ranks are written in the foreground,
-// and then save() communicates as well (sharded_slots.h).
+// chief all other calls do nothing. State that is distributed over the ranks is written in the foreground,
+// and then save() communicates as well (distributed_state.h).
 //
 //   save()       begins a checkpoint, unless one is in flight
 //   poll()       returns what has become durable or failed since the last call
@@ -23,7 +23,7 @@
 #include "comm/communicator.h"
 #include "core/thread_pool.h"
 #include "io/checkpoint_writer.h"
-#include "session/sharded_slots.h"
+#include "session/distributed_state.h"
 
 namespace lockstep {
 
@@ -47,10 +47,10 @@ class Saver {
   /// Before prepare(): called before each file is written, maybe in the writer's thread. What a resumed run
   /// needs beside the checkpoint becomes durable here.
   void set_before_write(std::function<void()> function) { before_write_ = std::move(function); }
-  /// Before prepare(): slots whose parts lie on different ranks. Then save() and finish() write the file
+  /// Before prepare(): state whose parts lie on different ranks. Then save() and finish() write the file
   /// before they return, and all ranks call them at the same time. Null: none. It outlives the saver's use.
-  void set_sharded(ShardedSlots* slots) { sharded_ = slots; }
-  ShardedSlots* sharded() const { return sharded_; }
+  void set_distributed(DistributedState* state) { distributed_ = state; }
+  DistributedState* distributed() const { return distributed_; }
   /// Tensors may be on the device: after save() the next update must wait for copied().
   bool copies_from_device() const { return background(); }
   /// Happens when the last save has copied from the device; null: it copied nothing from there.
@@ -60,7 +60,7 @@ class Saver {
   bool busy() const;
   /// Begins the checkpoint of header.global_step. While one is in flight it does nothing and returns false:
   /// try again after a later step. After the call the tensors may change (those on a device: after copied()).
-  /// Always true on other ranks, which with sharded() take part; their arguments are not used.
+  /// Always true on other ranks, which with distributed() take part; their arguments are not used.
   bool save(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
   /// What has ended since the last call, in order. Logs each failure as a warning. For the thread of the
   /// loop.
@@ -89,7 +89,7 @@ class Saver {
   double longest_save_seconds() const { return longest_save_seconds_; }
 
  private:
-  bool background() const { return options_.background && sharded_ == nullptr; }
+  bool background() const { return options_.background && distributed_ == nullptr; }
   void collect();
   void add(CheckpointOutcome outcome);
   void begin(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
@@ -100,7 +100,7 @@ class Saver {
   std::shared_ptr<CheckpointStore> store_;  // the chief's
   std::unique_ptr<CheckpointWriter> writer_;
   std::function<void()> before_write_;
-  ShardedSlots* sharded_ = nullptr;
+  DistributedState* distributed_ = nullptr;
   std::vector<CheckpointOutcome> finished_;
   std::int64_t durable_step_ = -1;  // the newest
   bool measured_ = false;

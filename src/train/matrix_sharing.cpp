@@ -35,6 +35,7 @@ MatrixSharing::MatrixSharing(MatrixWork& work, const UpdateContext& context, Com
     own.push_back(i);
     own_costs.push_back(costs[i]);
   }
+  work.own(own);
   of_thread_.resize(static_cast<std::size_t>(context.pool.size()));
   const std::vector<int> thread_of = share_evenly(own_costs, context.pool.size());
   for (std::size_t i = 0; i < own.size(); ++i)
@@ -69,6 +70,11 @@ void MatrixSharing::run() {
     for (const std::size_t matrix : of_thread_[thread]) work_.compute(context_.lanes[thread], matrix);
   });
   if (communicator_.size() > 1 && !work_.matrices().empty()) exchange();
+  context_.pool.run([&](int t) {
+    const auto threads = static_cast<std::size_t>(context_.pool.size());
+    for (std::size_t i = static_cast<std::size_t>(t); i < work_.matrices().size(); i += threads)
+      work_.finish(context_.lanes[static_cast<std::size_t>(t)], i);
+  });
 }
 
 void MatrixSharing::exchange() {

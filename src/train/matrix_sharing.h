@@ -18,9 +18,12 @@ class MatrixSharing {
   /// All ranks. References outlive it.
   MatrixSharing(MatrixWork& work, const UpdateContext& context, Communicator& communicator);
 
-  /// Computes the matrices of this rank and exchanges the results, after MatrixWork::begin() for all
-  /// elements. All ranks. No allocation.
+  /// Computes the matrices of this rank and exchanges the results, after Optimizer::measure(). All ranks. No
+  /// allocation.
   void run();
+  MatrixWork& work() { return work_; }
+  /// The rank that computes a matrix.
+  int owner(std::size_t matrix) const { return owner_[matrix]; }
   /// Bytes that this rank sends in a step.
   std::int64_t bytes_sent() const { return bytes_sent_; }
   std::size_t memory_bytes() const { return work_.memory_bytes() + staging_.size_bytes(); }

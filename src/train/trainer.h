@@ -147,6 +147,9 @@ class Trainer {
   /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
 
+  /// Those of all rules that compute whole matrices.
+  std::span<const std::unique_ptr<MatrixSharing>> matrices() const { return matrices_; }
+
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   /// Ranks share the update: each has the sums of its parts.

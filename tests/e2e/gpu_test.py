@@ -93,7 +93,14 @@ class GpuTest(GpuRunTest):
         self.assertEqual(self.digest("one"), self.digest("resumed"))
 
     def test_muon_same_bits_and_close_to_the_cpu(self):
-        sets = ["optimizer={muon: {learning_rate: 0.002, adamw_for: ['logits/*']}}"]
+        self.matrices_same_bits_and_close_to_the_cpu("muon: {learning_rate: 0.002, adamw_for: ['logits/*']}")
+
+    def test_shampoo_same_bits_and_close_to_the_cpu(self):
+        self.matrices_same_bits_and_close_to_the_cpu(
+            "shampoo: {learning_rate: 0.002, block_size: 24, root_every: 3, adamw_for: ['logits/*']}")
+
+    def matrices_same_bits_and_close_to_the_cpu(self, rule):
+        sets = [f"optimizer={{{rule}}}"]
         self.on_gpu("one", sets=sets)
         for ranks, gpus in ((2, 1), *(((3, 4),) if EMULATED else ())):
             self.on_gpu(f"ranks{ranks}", ranks=ranks, gpus=gpus, sets=sets)
@@ -104,6 +111,9 @@ class GpuTest(GpuRunTest):
         self.on_gpu("cpu", sets=sets, device="cpu")
         for one, other in zip(records(self.folder / "one"), records(self.folder / "cpu")):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=2e-3)
+        self.on_gpu("resumed", sets=sets, steps=4, ranks=2)
+        self.on_gpu("resumed", sets=sets)
+        self.assertEqual(self.digest("one"), self.digest("resumed"))
 
     def test_rounds_noise_scale_and_watched_gradients(self):
         norms = [f"model.layers.{layer}.group=1" for layer in ("bn1", "bn2", "bn3")]

@@ -7,6 +7,8 @@ from lockstep_run import DIGITS, LockstepTest, main
 RULES = {
     "muon": "muon: {learning_rate: 0.002, adamw_for: ['logits/*']}",
     "muon-shape": "muon: {learning_rate: 0.02, scale: shape, nesterov: false, iterations: 4, adamw_rate_factor: 0.1}",
+    "shampoo": "shampoo: {learning_rate: 0.002, block_size: 24, root_every: 4, adamw_for: ['logits/*']}",
+    "shampoo-2018": "shampoo: {learning_rate: 0.05, root_every: 3, start_step: 2, grafting: none, statistics_decay: 1, beta1: 0}",
 }
 STEPS = 30
 SETS = ["eval.every_epochs=0", "gradients={clip_global_norm: 1}", "average={ema: {decay: 0.9}}"]

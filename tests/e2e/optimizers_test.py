@@ -29,6 +29,7 @@ RULES = {
     "lars": "{learning_rate: 3, weight_decay: 0.01}",
     "lamb": f"{{learning_rate: 0.01, beta1: {KEPT}}}",
     "muon": "{learning_rate: 0.01}",
+    "shampoo": "{learning_rate: 0.01, root_every: 3}",
 }
 DATA = f"""
 seed: 5

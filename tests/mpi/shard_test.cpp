@@ -152,8 +152,8 @@ class ShardedCheckpoints : public ::testing::Test {
     options.shard = true;
     return options;
   }
-  ShardedSlots slots_of(TinyRun& run) {
-    return {run.control(), run.optimizer(), run.variables(), *run.ownership(), 64};
+  static DistributedState slots_of(TinyRun& run) {
+    return {run.control(), distributed_slots(run.optimizer(), run.variables(), *run.ownership()), 64};
   }
   std::vector<CheckpointTensor> tensors() {
     return state_tensors(run_.variables(), &run_.optimizer(), false, nullptr, &slots_);
@@ -166,7 +166,7 @@ class ShardedCheckpoints : public ::testing::Test {
   SelfCommunicator self_;
   TinyRunOptions options_ = options_of("adam", kTable, 5);
   TinyRun one_, run_;
-  ShardedSlots slots_;
+  DistributedState slots_;
 };
 
 TEST_F(ShardedCheckpoints, AreTheFilesOfOneRank) {
@@ -208,7 +208,7 @@ TEST_F(ShardedCheckpoints, AreReadByAnyRun) {
   slots_.stream([&] { write_checkpoint(file, {.global_step = 3}, tensors()); });
   const FoundCheckpoint found{.path = file, .header = {}};
   TinyRun again(test_world(), shared(options_)), whole(test_world(), options_);
-  ShardedSlots slots = slots_of(again);
+  DistributedState slots = slots_of(again);
   restore_state(test_world(), found, again.variables(), &again.optimizer(), nullptr, {}, &slots);
   restore_state(test_world(), found, whole.variables(), &whole.optimizer());
   expect_same(again, one_, "with shared update");

@@ -83,13 +83,24 @@ FoundCheckpoint run_in(const std::string& run_dir, const Config& config) {
   return found;
 }
 
+/// What rules that compute whole matrices need beside slots, on one rank with one thread.
+struct MatrixMemory {
+  std::size_t work = 0, state = 0;  ///< bytes; the state is divided among the ranks
+
+  void add(const MatrixWork& matrices, bool owned) {
+    work += matrices.memory_bytes() - (owned ? matrices.state_bytes() : 0);
+    state += matrices.state_bytes();
+  }
+};
+
 /// Makes what training makes on one rank with one thread: an evaluation, and a trainer if `with_trainer` is
 /// set, so that the memory of a GPU is no guess.
-void make_parts(const ComputeDevice& device, const DataAndModel& parts, const Config& config,
-                const StepPlan& plan, Optimizer& optimizer, bool with_trainer) {
+MatrixMemory make_parts(const ComputeDevice& device, const DataAndModel& parts, const Config& config,
+                        const StepPlan& plan, Optimizer& optimizer, bool with_trainer) {
   SelfCommunicator self;
   Workers workers(1, device.device);
   const Model& model = parts.model;
+  MatrixMemory memory;
   const ExecutorContext context{*model.graph,
                                 *model.variables,
                                 *model.heads,
@@ -106,10 +117,16 @@ void make_parts(const ComputeDevice& device, const DataAndModel& parts, const Co
     if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
     const Trainer trainer(context, self, self, *parts.train, plan, optimizer, options);
     workers.grow_scratch(trainer.scratch_bytes());
+    for (const auto& matrices : trainer.matrices()) memory.add(matrices->work(), true);
+  } else {
+    for (const MatrixWork* const work : optimizer.all_matrix_work(
+             {*model.variables, device.kernels, device.device, workers.pool(), workers.lanes()}))
+      memory.add(*work, false);
   }
   if (parts.eval)
     const Evaluation evaluation(context, self, *parts.eval, config.evaluation_batch_size(),
                                 bind_metrics(config.eval.metrics, *model.heads, *model.graph, *parts.eval));
+  return memory;
 }
 
 /// What is printed of a run beside its layers. References outlive it.
@@ -121,6 +138,7 @@ struct Sizes {
   const std::optional<AverageOptions>& average;
   std::int64_t rounds;
   bool on_device, shard, noise_scale, compress;
+  MatrixMemory matrices;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -158,6 +176,14 @@ double print_variables(const Sizes& sizes) {
              parameters * kMegabytes * static_cast<double>(slots));
   if (sizes.shard && slots > 0)
     fmt::print("sharded           the update: of R ranks, each holds 1/R of the slots of dense variables\n");
+  if (const MatrixMemory& memory = sizes.matrices; memory.work > 0) {
+    const std::string state =
+        memory.state == 0 ? ""
+                          : fmt::format(", and {:.2f} MB of statistics and roots, divided among the ranks",
+                                        static_cast<double>(memory.state) * kMegabytes);
+    fmt::print("whole matrices    {:.2f} MB of work memory with one thread{}\n",
+               static_cast<double>(memory.work) * kMegabytes, state);
+  }
   for (const Optimizer::Described& part : sizes.optimizer.describe_all(sizes.variables())) {
     fmt::print("update            {}\n", part.rule);
     if (!part.variables.empty()) fmt::print("                  of {}\n", fmt::join(part.variables, ", "));
@@ -263,7 +289,7 @@ int run_command(const CheckArguments& arguments) {
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);
-  make_parts(device, parts, config, plan, *optimizer, device.is_gpu());
+  const MatrixMemory matrices = make_parts(device, parts, config, plan, *optimizer, device.is_gpu());
   const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,
@@ -282,7 +308,8 @@ int run_command(const CheckArguments& arguments) {
                     config.general.device != "cpu",
                     config.optimizer.shards(),
                     config.gradients.noise_scale,
-                    config.comm.compress};
+                    config.comm.compress,
+                    matrices};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

@@ -51,9 +51,10 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
   const TrainerSetup setup(context, nullptr);
   Trainer& trainer = *setup.trainer;
+  const std::unique_ptr<DistributedState> distributed = setup.distributed_state(context);
   shared([&] {
     restore_state(context.world(), state, *context.model().variables, setup.optimizer.get(), nullptr,
-                  ScheduleHook(*setup.schedules).tensors());
+                  ScheduleHook(*setup.schedules).tensors(), distributed.get());
   });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/train_setup.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "comm/shared_error.h"
@@ -109,6 +111,15 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
                                       context.train_data(), plan, *optimizer, options);
   context.workers().grow_scratch(trainer->scratch_bytes());
+}
+
+std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& context) const {
+  std::vector<DistributedTensor> tensors;
+  if (ownership != nullptr) tensors = distributed_slots(*optimizer, *context.model().variables, *ownership);
+  for (const auto& matrices : trainer->matrices())
+    std::ranges::move(distributed_matrices(*matrices), std::back_inserter(tensors));
+  if (tensors.empty()) return nullptr;
+  return std::make_unique<DistributedState>(context.control(), std::move(tensors));
 }
 
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context) {

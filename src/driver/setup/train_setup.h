@@ -8,6 +8,7 @@
 
 #include "data/step_plan.h"
 #include "driver/setup/run_context.h"
+#include "session/distributed_state.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -30,6 +31,9 @@ struct TrainerSetup {
   TrainerSetup(RunContext& context, const RunNames* names);
   TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
   TrainerSetup& operator=(const TrainerSetup&) = delete;
+
+  /// What of the optimizer's state only some ranks have, for checkpoints; null: each rank has all of it.
+  std::unique_ptr<DistributedState> distributed_state(RunContext& context) const;
 
   StepPlan plan;
   std::unique_ptr<Optimizer> optimizer;

@@ -40,10 +40,11 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
       found = find_checkpoint(context.world(), hooks.run_dir(), "");
       variables.initialize(context.seed());
       training.optimizer->reset_slots();
+      for (const auto& matrices : training.trainer->matrices()) matrices->work().reset();
     }
     if (found.exists())
       restore_state(context.world(), found, variables, training.optimizer.get(), training.trainer->average(),
-                    hooks.state(found.deferred), training.sharded.get());
+                    hooks.state(found.deferred), training.distributed.get());
     else if (config.warm_start)
       warm_start(context.world(), *config.warm_start, variables);
   });
@@ -77,7 +78,8 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
     session.add(std::make_unique<RecordHook>(
         context.executor_context(), RecordHook::Options{.steps = {start.record.begin(), start.record.end()},
                                                         .config_text = resolved_config_text(context.config()),
-                                                        .environment = context.environment()}));
+                                                        .environment = context.environment(),
+                                                        .distributed = training.distributed.get()}));
   add_train_hooks(session, context.config(),
                   {.plan = training.plan,
                    .evaluation = training.evaluation.get(),
@@ -114,11 +116,8 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   });
   auto training = std::make_unique<Training>(context, names, start);
   training->saver.set_before_write(training->reports.syncer());
-  if (training->ownership) {
-    training->sharded = std::make_unique<ShardedSlots>(context.control(), *training->optimizer,
-                                                       *context.model().variables, *training->ownership);
-    training->saver.set_sharded(training->sharded.get());
-  }
+  training->distributed = training->distributed_state(context);
+  training->saver.set_distributed(training->distributed.get());
   LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");

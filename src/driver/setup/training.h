@@ -39,8 +39,8 @@ struct Training : TrainerSetup {
   FoundCheckpoint found;  ///< what the present attempt began with
   Saver saver;
   RunReports reports;
-  std::unique_ptr<ShardedSlots> sharded = {};   ///< null: each rank has all slots
-  std::unique_ptr<Evaluation> evaluation = {};  ///< null: there is no evaluation set
+  std::unique_ptr<DistributedState> distributed = {};  ///< null: each rank has all of the state
+  std::unique_ptr<Evaluation> evaluation = {};         ///< null: there is no evaluation set
   std::unique_ptr<MonitoredSession> session = {};
 };
 

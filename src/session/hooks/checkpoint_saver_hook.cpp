@@ -69,7 +69,7 @@ CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) cons
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
                          options_.config_text),
-              state_tensors(parts.variables, &parts.optimizer, on_device, average, saver_.sharded())};
+              state_tensors(parts.variables, &parts.optimizer, on_device, average, saver_.distributed())};
   state.tensors.insert(state.tensors.end(), context.state().begin(), context.state().end());
   return state;
 }
@@ -158,7 +158,7 @@ void CheckpointSaverHook::check_variables(HookContext& context) {
 void CheckpointSaverHook::save(HookContext& context) {
   check_variables(context);
   if (!context.is_chief()) {
-    if (saver_.sharded() == nullptr) return;
+    if (saver_.distributed() == nullptr) return;
     set_long_phase("saving a checkpoint");
     saver_.save({}, {});
     return;

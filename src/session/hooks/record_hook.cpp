@@ -34,7 +34,10 @@ void RecordHook::before_run(HookContext& context) {
   recorder_->clear();
   variables_before_ = context.variables().hash();
   failed_ = false;
-  if (context.is_chief()) write_state(context, step);
+  if (options_.distributed != nullptr)
+    options_.distributed->stream([&] { write_state(context, step); });
+  else if (context.is_chief())
+    write_state(context, step);
 }
 
 /// Removes an older record and writes the state, so that no record lies beside the state of another step.
@@ -45,7 +48,8 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
   try {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     std::filesystem::remove(record_path(context.run_dir(), step));
-    std::vector<CheckpointTensor> tensors = state_tensors(parts.variables, &parts.optimizer);
+    std::vector<CheckpointTensor> tensors =
+        state_tensors(parts.variables, &parts.optimizer, false, nullptr, options_.distributed);
     tensors.insert(tensors.end(), context.state().begin(), context.state().end());
     write_checkpoint(path,
                      run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,

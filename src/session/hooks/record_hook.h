@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "session/distributed_state.h"
 #include "session/hook.h"
 #include "session/hook_context.h"
 #include "session/step_recorder.h"
@@ -22,6 +23,7 @@ class RecordHook : public Hook {
     std::set<std::int64_t> steps;  ///< counted from 1
     std::string config_text;       ///< as in checkpoints
     std::vector<std::pair<std::string, std::string>> environment;
+    DistributedState* distributed = nullptr;  ///< state that only some ranks have; null: none
   };
   RecordHook(const ExecutorContext& context, Options options);
   bool communicates() const override { return true; }

@@ -62,6 +62,10 @@ inline std::vector<TestedRule> rules_without_decay() {
       tested("lars, nesterov", Lars<true>{nullptr, nullptr, 0, 0.1F, 0.001F, 0, 0.9F}),
       tested("direction of muon", MuonDirection<false>{0.05F, 0.95F}),
       tested("direction of muon, nesterov", MuonDirection<true>{0.05F, 0.95F}),
+      tested("direction of adam", GraftDirection<false>{0.1F, 0.01F, 1.3F, 1.1F, 1e-8F}),
+      tested("direction of adagrad", GraftDirection<true>{0.1F, 0, 1.3F, 1, 1e-8F}),
+      tested("mean of gradients", MeanDirection{0.1F, 1.3F}),
+      tested("grafted norm", GraftedNorm{nullptr, nullptr, 0.7F}),
   };
 }
 

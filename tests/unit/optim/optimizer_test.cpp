@@ -114,7 +114,8 @@ constexpr const char* kAll[] = {
     "nadam: {beta1: {polynomial_decay: {initial: 0.95, last: 0.6, decay_steps: 9}}}",
     "rmsprop: {learning_rate: 0.1, momentum: {polynomial_decay: {initial: 0.95, "
     "last: 0.6, decay_steps: 9}}}",
-    "muon: {learning_rate: 0.1}"};
+    "muon: {learning_rate: 0.1}",
+    "shampoo: {learning_rate: 0.1}"};
 
 TEST(Optimizer, EveryOptimizerIsTested) {
   for (const OptimizerEntry& entry : optimizer_table()) {

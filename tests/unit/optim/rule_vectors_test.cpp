@@ -100,7 +100,8 @@ void expect_vectors(const char* name, const char* start_name, std::int64_t width
 TEST(RuleVectors, EveryRuleHasThem) {
   std::set<std::string> found;
   for (const std::string& yaml : vectors().lines("cases")) found.insert(yaml.substr(0, yaml.find(':')));
-  found.insert("muon");  // muon_test.cpp
+  found.insert("muon");     // muon_test.cpp
+  found.insert("shampoo");  // shampoo_test.cpp
   for (const OptimizerEntry& entry : optimizer_table())
     EXPECT_TRUE(found.contains(std::string(entry.name))) << entry.name;
 }

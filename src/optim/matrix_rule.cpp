@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "optim/matrix_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+
+MatrixRule::MatrixRule(const Params& p)
+    : Optimizer(p, p.boolean("lazy")),
+      decay_(scheduled(p, "weight_decay", kDecayRange)),
+      adamw_factor_(p.real("adamw_rate_factor")),
+      beta1_(share_below_one(p, "beta1")),
+      beta2_(share_below_one(p, "beta2")),
+      epsilon_(p.real("epsilon")) {
+  for (const std::string& text : p.strings("adamw_for")) adamw_for_.emplace_back(text);
+}
+
+std::string MatrixRule::formula() const {
+  return fmt::format("matrices: {}; others: AdamW with betas {} and {}, epsilon {}, weight decay {}{}",
+                     matrix_formula(), beta1_, beta2_, epsilon_, decay_.text(),
+                     adamw_factor_ == 1 ? "" : fmt::format(", lr times {}", adamw_factor_));
+}
+
+bool MatrixRule::is_for_adamw(const std::string& name) const {
+  return std::ranges::any_of(adamw_for_, [&](const NamePattern& p) { return p.matches(name); });
+}
+
+MatrixWork* MatrixRule::matrix_work(const UpdateContext& context) {
+  std::vector<const Variable*> order;
+  for (const Variable& variable : context.variables.variables())
+    if (owns(variable) && variable.shape.rank() >= 2 && !is_for_adamw(variable.name))
+      order.push_back(&variable);
+  std::ranges::sort(order, {}, &Variable::offset);
+  std::int64_t place = 0;
+  for (const Variable* variable : order) {
+    const std::int64_t count = variable->shape.num_elements(),
+                       units = variable->shape[variable->shape.rank() - 1];
+    pieces_.push_back({variable, count / units, units, place});
+    place += VariableStore::padded(count);
+  }
+  directions_ = Buffer(context.device, static_cast<std::size_t>(place) * sizeof(float));
+  plan(context, pieces_);
+  return this;
+}
+
+void MatrixRule::prepare(std::int64_t step) {
+  rate_ = learning_rate(step);
+  direction_now_ = direction_at(step);
+  kept_ = static_cast<float>(1 - rate_ * decay_.at(step));
+  const double rate = rate_ * adamw_factor_, t = static_cast<double>(step + 1);
+  const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
+  adamw_now_ = rule_step(
+      Adam<false>{static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t))),
+                  1.0F - beta1_, 1.0F - beta2_, static_cast<float>(epsilon_ * correction)});
+  adamw_now_.kept = static_cast<float>(1 - rate * decay_.at(step));
+}
+
+/// Calls of_matrix(piece, part) and of_rest(part) for the parts of a range, in order.
+template <typename OfMatrix, typename OfRest>
+void MatrixRule::for_each_piece(Range range, const OfMatrix& of_matrix, const OfRest& of_rest) const {
+  auto piece =
+      std::ranges::upper_bound(pieces_, range.first, {}, [](const Piece& p) { return p.range().last; });
+  for (std::int64_t at = range.first; at < range.last;) {
+    if (piece == pieces_.end() || range.last <= piece->range().first) return of_rest(Range{at, range.last});
+    const Range matrix = piece->range();
+    if (at < matrix.first) of_rest(Range{at, matrix.first});
+    const Range part{std::max(at, matrix.first), std::min(range.last, matrix.last)};
+    of_matrix(*piece, part);
+    at = part.last;
+    ++piece;
+  }
+}
+
+void MatrixRule::measure(const UpdateContext& context, const float* gradients) {
+  context.pool.run([&](int t) {
+    const auto directions_of = [&](const Piece& piece, Range part) {
+      context.kernels.update.apply(context.lanes[static_cast<std::size_t>(t)], direction_now_, part.size(),
+                                   direction_values() + piece.place + (part.first - piece.variable->offset),
+                                   gradients + part.first, {{slot(0) + part.first, slot(1) + part.first}});
+    };
+    for_each_piece(part_of(context.variables.dense_elements(), t, context.pool.size(), 1024), directions_of,
+                   [](Range) {});
+  });
+}
+
+void MatrixRule::update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                        const float* gradients, Range range) const {
+  float* const w = variables.trainable_address();
+  for_each_piece(
+      range,
+      [&](const Piece& piece, Range part) {
+        RuleStep step = rule_step(GradientDescent{static_cast<float>(rate_ * piece.factor)});
+        step.kept = kept_;
+        kernels.update.apply(lane, step, part.size(), w + part.first,
+                             direction_values() + piece.place + (part.first - piece.variable->offset), {});
+      },
+      [&](Range part) {
+        kernels.update.apply(lane, adamw_now_, part.size(), w + part.first,
+                             gradients + (part.first - range.first),
+                             {{slot(0) + part.first, slot(1) + part.first}});
+      });
+}
+
+void MatrixRule::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                             const Variable& table, const SparseRows& gradient, Range rows) const {
+  kernels.update.apply_rows(lane, adamw_now_,
+                            {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
+                             *gradient.count, gradient.rows, gradient.values, !lazy()},
+                            variables.trainable_address() + table.offset,
+                            {{slot(0) + table.offset, slot(1) + table.offset}});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Base of the rules that move a matrix by a direction computed from all of it (Muon, Shampoo), and all other
+// variables by AdamW (kernels/rules/adam.h).
+//
+// A matrix is a variable with two or more extents: rows x units for a dense layer; for a convolution all
+// extents but the last are the rows. In a step, measure() writes a direction per element from the gradient
+// and the slots; MatrixWork computes matrices from these; update() does w = kept w - rate direction.
+#pragma once
+
+#include "core/name_pattern.h"
+#include "kernels/rules.h"
+#include "optim/element_rule.h"
+
+namespace lockstep {
+
+inline constexpr ParamSpec kAdamwForOption = {
+    "adamw_for", ParamType::strings, "[*/embeddings]", "",
+    "patterns of names of matrices that AdamW updates, such as those of the last layer"};
+inline constexpr ParamSpec kAdamwRateOption = {"adamw_rate_factor", ParamType::real, "1", "(0, 1e6]",
+                                               "of the learning rate, where AdamW updates"};
+inline constexpr ParamSpec kMatrixDecayOption = {
+    "weight_decay", ParamType::node, "0.1", kDecayRange,
+    "variables are multiplied by 1 - learning rate * weight_decay before the update"};
+
+class MatrixRule : public Optimizer, protected MatrixWork {
+ public:
+  std::span<const std::string_view> slot_names() const final {
+    static constexpr std::string_view kNames[] = {"m", "v"};
+    return kNames;
+  }
+  std::string formula() const final;
+  bool updates_on_devices() const final { return true; }
+  bool takes_rows(std::string_view variable) const final { return is_for_adamw(std::string(variable)); }
+  MatrixWork* matrix_work(const UpdateContext& context) final;
+  bool measures() const final { return true; }
+  void measure(const UpdateContext& context, const float* gradients) override;
+  void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+              const float* gradients, Range range) const final;
+  void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                   const Variable& table, const SparseRows& gradient, Range rows) const final;
+
+ protected:
+  /// The options above, beta1, beta2, epsilon, learning_rate and lazy.
+  explicit MatrixRule(const Params& p);
+
+  /// A matrix in the flat range of the variables.
+  struct Piece {
+    const Variable* variable;
+    std::int64_t rows, units;
+    std::int64_t place;  ///< in direction_values()
+    double factor = 1;   ///< of the learning rate
+    Range range() const { return {variable->offset, variable->offset + rows * units}; }
+  };
+
+  /// What happens to matrices, where lr is the rate.
+  virtual std::string matrix_formula() const = 0;
+  /// The direction of an element: what `w` becomes. The slots are m and v.
+  virtual RuleStep direction_at(std::int64_t step) = 0;
+  /// Once, when the matrices are known; may set their factors.
+  virtual void plan(const UpdateContext& context, std::span<Piece> pieces) = 0;
+
+  const ScheduledNumber& decay() const { return decay_; }
+  float beta1() const { return beta1_; }
+  float beta2() const { return beta2_; }
+  double epsilon() const { return epsilon_; }
+  /// On the device: the directions of all matrices, each row-major from a multiple of 16 on.
+  float* direction_values() const { return static_cast<float*>(directions_.data()); }
+  std::size_t direction_bytes() const { return directions_.size_bytes(); }
+
+ private:
+  void prepare(std::int64_t step) final;
+  bool is_for_adamw(const std::string& name) const;
+  template <typename OfMatrix, typename OfRest>
+  void for_each_piece(Range range, const OfMatrix& of_matrix, const OfRest& of_rest) const;
+
+  const ScheduledNumber& decay_;
+  double adamw_factor_;
+  float beta1_, beta2_;
+  double epsilon_;
+  std::vector<NamePattern> adamw_for_;
+
+  std::vector<Piece> pieces_;  ///< by range
+  Buffer directions_;
+  RuleStep direction_now_, adamw_now_;
+  float kept_ = 1;
+  double rate_ = 0;
+};
+
+}  // namespace lockstep
