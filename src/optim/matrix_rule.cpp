@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/rules.h"
+
 namespace lockstep {
 
 MatrixRule::MatrixRule(const Params& p)

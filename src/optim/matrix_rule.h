@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/name_pattern.h"
-#include "kernels/rules.h"
+#include "kernels/update.h"
 #include "optim/element_rule.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/rules.h"
 #include "optim/matrix_rule.h"
 #include "optim/orthogonalizer.h"
 

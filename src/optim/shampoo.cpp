@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/log.h"
+#include "kernels/rules.h"
 #include "optim/block_preconditioner.h"
 #include "optim/matrix_rule.h"
 

@@ -276,7 +276,7 @@ int run_command(const CheckArguments& arguments) {
   const auto optimizer = config.optimizer.make();
   check_shard(config, *optimizer, device.is_gpu(), false);
   check_compress(config, *model.variables, device.is_gpu());
-  check_room(config, run_dir, *model.variables, *optimizer, device.device);
+  optimizer->create_slots(device.device, *model.variables);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
   const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
   check_noise_scale(config, *model.variables, shards);
@@ -290,6 +290,7 @@ int run_command(const CheckArguments& arguments) {
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);
   const MatrixMemory matrices = make_parts(device, parts, config, plan, *optimizer, device.is_gpu());
+  check_room(config, run_dir, *model.variables, *optimizer, matrices.state);
   const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,

@@ -181,8 +181,7 @@ void check_run_directory(const std::string& run_dir) {
 }
 
 void check_room(const Config& config, const std::string& run_dir, const VariableStore& variables,
-                Optimizer& optimizer, Device& device) {
-  optimizer.create_slots(device, variables);
+                const Optimizer& optimizer, std::size_t more_bytes) {
   const CheckpointHeader header = run_header(0, {}, 1, config.general.seed, resolved_config_text(config));
   std::vector<CheckpointTensor> tensors = state_tensors(variables, &optimizer);
   if (config.average)
@@ -192,7 +191,7 @@ void check_room(const Config& config, const std::string& run_dir, const Variable
         tensors.push_back({average_path(variables[id].name), variables.tensor(id)});  // of its size
     }
   CheckpointStore(run_dir, config.checkpoint.saver.retention)
-      .require_room(checkpoint_file_bytes(header, tensors));
+      .require_room(checkpoint_file_bytes(header, tensors) + more_bytes);
 }
 
 }  // namespace lockstep
