@@ -47,7 +47,11 @@ constexpr std::string_view kWholeBatch =
     "rounds.";
 constexpr std::string_view kRunDir = "The run directory is an option of the command line: --run-dir DIR.";
 constexpr std::string_view kWorkers =
-    "Remove it: data are in memory, and each compute thread gathers its samples.";
+    "Data in memory are gathered by the compute threads; an hdf5 set larger than data.memory_gb is read by "
+    "data.reader_threads threads.";
+constexpr std::string_view kBuffer =
+    "Nothing is buffered: train.shuffle: true permutes all samples; for sets larger than memory write "
+    "shuffle: blocks, with shuffle_window.";
 constexpr std::string_view kSplit =
     "Rows are divided in the section data: train: {rows: [0, 1500]} and eval: {rows: [1500, 1797]}.";
 
@@ -522,6 +526,9 @@ constexpr Synonym kTable[] = {
     {"key of section train", "earlystopping", "", kEarlyStopping},
     {"key of section train", "patience", "", kEarlyStopping},
     {"key of section train", "numworkers", "", kWorkers},
+    {"key of section train", "shufflebuffer", "", kBuffer},
+    {"key of section train", "shufflebuffersize", "", kBuffer},
+    {"key of section train", "buffersize", "", kBuffer},
     {"key of section train", "validationsplit", "", kSplit},
     {"key of section train", "callbacks", "", "They are hooks at the top level."},
     {"key of section train", "device", "", "It stands at the top level."},
@@ -640,6 +647,16 @@ constexpr Synonym kTable[] = {
     {"key of section data", "workers", "", kWorkers},
     {"key of section data", "prefetch", "", kWorkers},
     {"key of section data", "pinmemory", "", kWorkers},
+    {"key of section data", "shufflebuffer", "", kBuffer},
+    {"key of section data", "shufflebuffersize", "", kBuffer},
+    {"key of section data", "buffersize", "", kBuffer},
+    {"key of section data", "prefetchfactor", "", kWorkers},
+    {"key of section data", "cache", "memory_gb", "a set of up to so much is held in memory."},
+    {"key of section data", "cachesize", "memory_gb"},
+    {"key of section data", "memorylimit", "memory_gb"},
+    {"key of section data", "inmemory", "memory_gb", "a set of up to so much is held in memory."},
+    {"key of section data", "timeout", "timeout_seconds"},
+    {"key of section data", "chunksize", "block_samples"},
     {"key of section data", "validation", "eval"},
     {"key of section data", "val", "eval"},
     {"key of section data", "test", "eval"},

@@ -130,14 +130,16 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
               file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
 }
 
-std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory) {
+std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
+                                           const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  return open_dataset(options.format, options.train, base_directory);
+  return open_dataset(options.format, options.train, base_directory, use);
 }
 
-std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory) {
+std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
+                                             const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  return options.eval ? open_dataset(options.format, *options.eval, base_directory) : nullptr;
+  return options.eval ? open_dataset(options.format, *options.eval, base_directory, use) : nullptr;
 }
 
 }  // namespace lockstep

@@ -42,9 +42,11 @@ Node split_options(const Node& data, std::string_view split);
 void try_data_files(DataOptions& options, const std::string& base_directory,
                     std::span<const std::string> inputs = {});
 
-/// Reads the training set. Relative paths are relative to `base_directory`.
-std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory);
-/// Reads the evaluation set; returns null if there is none.
-std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory);
+/// Opens the training set. Relative paths are relative to `base_directory`.
+std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
+                                           const DatasetUse& use = {});
+/// Opens the evaluation set; returns null if there is none.
+std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
+                                             const DatasetUse& use = {});
 
 }  // namespace lockstep

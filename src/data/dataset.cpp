@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <limits>
 
+#include "core/cpu.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "data/sample_stream.h"
 #include "data/text_info.h"
 
 namespace lockstep {
@@ -16,6 +19,14 @@ namespace {
 
 /// Normalisation processes blocks of at least this many values.
 constexpr std::size_t kPatternLength = 64;
+/// Blocks have about so many bytes, unless one chunk has more.
+constexpr std::int64_t kBlockBytes = std::int64_t{1} << 18;
+/// Without regard to blocks, so much is read for one sample.
+constexpr std::int64_t kPageBytes = 4096;
+/// What is read at once into memory.
+constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
+/// The fingerprint of a larger set with a store is that of some of its blocks.
+constexpr std::int64_t kDigestBytes = std::int64_t{64} << 20;
 
 template <typename T>
 float as_float(T value) {
@@ -30,14 +41,6 @@ float as_float(BFloat16 value) {
   return to_float(value);
 }
 
-/// The index of the first value that is not finite as a float32, or -1.
-template <typename T>
-std::int64_t first_not_finite(std::span<const T> values) {
-  const auto bad =
-      std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(as_float(value)); });
-  return bad == values.end() ? -1 : bad - values.begin();
-}
-
 std::vector<float> repeated(const std::vector<float>& per_channel, std::size_t channels, std::size_t length) {
   std::vector<float> pattern(length);
   for (std::size_t i = 0; i < length; ++i)
@@ -48,55 +51,133 @@ std::vector<float> repeated(const std::vector<float>& per_channel, std::size_t c
 }  // namespace
 
 Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
+  origin_ = std::make_shared<const SampleOrigin>(std::move(static_cast<SampleOrigin&>(parts_)));
   elements_per_sample_ = parts_.feature_shape.num_elements();
   if (parts_.feature_step == 0) parts_.feature_step = elements_per_sample_;
   if (parts_.label_step == 0) parts_.label_step = parts_.num_label_columns;
-  const auto in_memory = [&](std::int64_t step, std::int64_t per_sample) {
-    return parts_.size == 0 ? 0 : (parts_.size - 1) * step + per_sample;
-  };
-  const std::int64_t elements = num_features_ = in_memory(parts_.feature_step, elements_per_sample_);
-  const auto labels = static_cast<std::size_t>(in_memory(parts_.label_step, parts_.num_label_columns));
-  LOCKSTEP_CHECK(parts_.features.size_bytes() >=
-                     static_cast<std::size_t>(elements) * size_in_bytes(parts_.feature_dtype),
-                 "{} features", elements);
-  if (parts_.num_label_columns > 0)
-    label_kind_ = parts_.label_rows.empty() ? LabelKind::indices : LabelKind::rows;
-  LOCKSTEP_CHECK(label_kind_ == LabelKind::indices ? parts_.label_indices.size() >= labels
-                                                   : parts_.label_indices.empty());
-  LOCKSTEP_CHECK(parts_.label_rows.size() == (label_kind_ == LabelKind::rows ? labels : 0));
   if (parts_.size == 0)
-    throw Error(ErrorKind::data, "holds no samples", parts_.source, "Check the path and the option rows.");
+    throw Error(ErrorKind::data, "holds no samples", origin_->source, "Check the path and the option rows.");
   if (elements_per_sample_ == 0)
     throw Error(ErrorKind::data,
                 fmt::format("its samples are empty (shape {})", parts_.feature_shape.to_string()),
-                parts_.source, "Every sample needs at least one feature value.");
-  check_finite();
+                origin_->source, "Every sample needs at least one feature value.");
+  num_features_ = (parts_.size - 1) * parts_.feature_step + elements_per_sample_;
+  checks_ = std::make_shared<SampleChecks>(SampleForm{.feature_type = parts_.feature_dtype,
+                                                      .features = elements_per_sample_,
+                                                      .label_columns = parts_.num_label_columns,
+                                                      .label_step = parts_.label_step},
+                                           origin_);
   prepare_normalisation();
+  if (has_store()) {
+    LOCKSTEP_CHECK(parts_.feature_step == elements_per_sample_ && parts_.features.size_bytes() == 0);
+    label_kind_ = parts_.label_kind;
+    return;
+  }
+  if (parts_.num_label_columns > 0)
+    label_kind_ = parts_.label_rows.empty() ? LabelKind::indices : LabelKind::rows;
+  check_values();
+}
+
+Dataset::~Dataset() = default;
+Dataset::Dataset(Dataset&&) noexcept = default;
+Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+
+void Dataset::check_values() {
+  const auto labels = static_cast<std::size_t>(
+      parts_.num_label_columns == 0 ? 0 : (parts_.size - 1) * parts_.label_step + parts_.num_label_columns);
+  LOCKSTEP_CHECK(parts_.features.size_bytes() >=
+                     static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype),
+                 "{} features", num_features_);
+  LOCKSTEP_CHECK(label_kind_ == LabelKind::indices ? parts_.label_indices.size() >= labels
+                                                   : parts_.label_indices.empty());
+  LOCKSTEP_CHECK(parts_.label_rows.size() == (label_kind_ == LabelKind::rows ? labels : 0));
+  // Overlapping samples are whole numbers.
+  if (parts_.feature_step == elements_per_sample_) checks_->check_finite(0, parts_.size, values_at(0));
   fingerprint_ = computed_fingerprint();
 }
 
-void Dataset::check_finite() const {
-  const auto elements = static_cast<std::size_t>(num_features_);
-  std::int64_t bad = -1;
-  if (parts_.feature_dtype == DType::f32)
-    bad = first_not_finite<float>(parts_.features.as<float>().first(elements));
-  if (parts_.feature_dtype == DType::f64)
-    bad = first_not_finite<double>(parts_.features.as<double>().first(elements));
-  if (parts_.feature_dtype == DType::f16)
-    bad = first_not_finite<Float16>(parts_.features.as<Float16>().first(elements));
-  if (parts_.feature_dtype == DType::bf16)
-    bad = first_not_finite<BFloat16>(parts_.features.as<BFloat16>().first(elements));
-  const char* const advice = "Remove or repair the record; NaN and Inf cannot be trained on.";
-  if (bad >= 0)
-    throw Error(
-        ErrorKind::data,
-        fmt::format("column {} of the features is not a finite number", bad % elements_per_sample_ + 1),
-        where(bad / elements_per_sample_), advice);
-  bad = first_not_finite<float>(parts_.label_rows);
-  if (bad >= 0)
-    throw Error(ErrorKind::data,
-                fmt::format("label column {} is not a finite number", bad % parts_.num_label_columns + 1),
-                where(bad / parts_.num_label_columns), advice);
+SampleValues Dataset::values_at(std::int64_t sample) const {
+  SampleValues values{.features = static_cast<const char*>(parts_.features.data()) +
+                                  static_cast<std::size_t>(sample * parts_.feature_step) *
+                                      size_in_bytes(parts_.feature_dtype)};
+  if (label_kind_ == LabelKind::indices)
+    values.label_indices = parts_.label_indices.data() + sample * parts_.label_step;
+  if (label_kind_ == LabelKind::rows)
+    values.label_rows = parts_.label_rows.data() + sample * parts_.label_step;
+  return values;
+}
+
+std::int64_t Dataset::sample_bytes() const {
+  return elements_per_sample_ * static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
+}
+
+std::int64_t Dataset::size_bytes() const {
+  constexpr std::int64_t kLabelBytes = 4;
+  const std::int64_t of_features =
+      num_features_ * static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
+  std::int64_t bytes = 0;  // damaged files may claim any extents
+  if (__builtin_add_overflow(of_features, parts_.size * parts_.label_step * kLabelBytes, &bytes))
+    return std::numeric_limits<std::int64_t>::max();
+  return bytes;
+}
+
+BlockGrid Dataset::grid(std::int64_t block_samples) const {
+  if (block_samples == 0) {
+    const std::int64_t chunk = has_store() ? parts_.store->samples_per_chunk() : 1;
+    const std::int64_t chunk_bytes = chunk * sample_bytes();
+    block_samples = chunk * std::max<std::int64_t>(1, kBlockBytes / chunk_bytes);
+  }
+  std::vector<BlockGrid::Piece> pieces;
+  for (const DatasetFile& file : origin_->files) pieces.push_back({file.first_sample, file.first_record});
+  if (pieces.empty()) pieces.push_back({0, origin_->records.empty() ? origin_->first_record : 0});
+  return {std::move(pieces), parts_.size, std::min(block_samples, parts_.size)};
+}
+
+void Dataset::prepare(const DatasetMemory& memory) {
+  LOCKSTEP_CHECK(has_store() && stream_ == nullptr && parts_.features.size_bytes() == 0);
+  block_samples_ = memory.block_samples;
+  if (size_bytes() <= memory.bytes) return load();
+  const std::int64_t chunk = parts_.store->samples_per_chunk();
+  const BlockGrid read_together = memory.random_order && memory.block_samples == 0
+                                      ? grid(std::max(chunk, kPageBytes / sample_bytes()))
+                                      : blocks();
+  const SampleSizes sizes{.feature_bytes = sample_bytes(),
+                          .label_indices = label_kind_ == LabelKind::indices ? parts_.num_label_columns : 0,
+                          .label_rows = label_kind_ == LabelKind::rows ? parts_.num_label_columns : 0};
+  fingerprint_ = computed_fingerprint();
+  stream_ = std::make_unique<SampleStream>(
+      parts_.store, read_together, sizes,
+      [checks = checks_](std::int64_t first, std::int64_t count, const SampleValues& values) {
+        checks->check_finite(first, count, values);
+        checks->check_labels(first, count, values);
+      },
+      [origin = origin_](std::int64_t sample) { return origin->where(sample); },
+      SampleStreamOptions{.memory_bytes = memory.bytes,
+                          .timeout_seconds = memory.timeout_seconds,
+                          .threads = memory.threads});
+}
+
+/// Reads all samples into memory, in slabs of whole blocks, so that each chunk is read once.
+void Dataset::load() {
+  check_memory(origin_->source, parts_.size,
+               static_cast<double>(size_bytes()) / static_cast<double>(parts_.size));
+  parts_.features = Buffer(cpu_device(), static_cast<std::size_t>(parts_.size * sample_bytes()));
+  const auto labels = static_cast<std::size_t>(parts_.size * parts_.num_label_columns);
+  if (label_kind_ == LabelKind::indices) parts_.label_indices.resize(labels);
+  if (label_kind_ == LabelKind::rows) parts_.label_rows.resize(labels);
+  const BlockGrid whole = grid(0);
+  const std::int64_t step = std::max<std::int64_t>(1, kSlabBytes / (whole.block_samples() * sample_bytes()));
+  for (std::int64_t block = 0; block < whole.num_blocks(); block += step) {
+    const std::int64_t first = whole.samples(block).first;
+    const std::int64_t last = whole.samples(std::min(block + step, whole.num_blocks()) - 1).last;
+    SampleRoom room{.features = static_cast<char*>(parts_.features.data()) + first * sample_bytes()};
+    if (!parts_.label_indices.empty())
+      room.label_indices = parts_.label_indices.data() + first * parts_.num_label_columns;
+    if (!parts_.label_rows.empty())
+      room.label_rows = parts_.label_rows.data() + first * parts_.num_label_columns;
+    parts_.store->read(first, last - first, room);
+  }
+  check_values();
 }
 
 void Dataset::prepare_normalisation() {
@@ -107,14 +188,15 @@ void Dataset::prepare_normalisation() {
       throw Error(ErrorKind::data,
                   fmt::format("option {} has {} values, but the data has {} channels (sample shape {})", name,
                               list->size(), channels, parts_.feature_shape.to_string()),
-                  parts_.source, "Give one value per channel, or one for all.");
+                  origin_->source, "Give one value per channel, or one for all.");
     for (float value : *list)
       if (!std::isfinite(value) || (list == &transform.std && !(value > 0)))
-        throw Error(ErrorKind::data, fmt::format("option {} contains {}", name, value), parts_.source,
+        throw Error(ErrorKind::data, fmt::format("option {} contains {}", name, value), origin_->source,
                     "mean must be finite, std finite and above 0.");
   }
   if (!std::isfinite(transform.scale) || !std::isfinite(transform.offset))
-    throw Error(ErrorKind::data, "scale and offset must be finite", parts_.source, "Correct these options.");
+    throw Error(ErrorKind::data, "scale and offset must be finite", origin_->source,
+                "Correct these options.");
   if (transform.mean.empty() && transform.std.empty()) return;
   if (transform.mean.empty()) transform.mean = {0.0F};
   if (transform.std.empty()) transform.std = {1.0F};
@@ -124,115 +206,141 @@ void Dataset::prepare_normalisation() {
 }
 
 template <typename T>
-void Dataset::gather(std::span<const std::int64_t> samples, float* out) const {
-  const T* const features = parts_.features.as<T>().data();
+void Dataset::convert(const void* sample, float* out) const {
+  const T* const in = static_cast<const T*>(sample);
   const float scale = parts_.transform.scale, offset = parts_.transform.offset;
   const std::int64_t count = elements_per_sample_;
   const auto period = static_cast<std::int64_t>(mean_pattern_.size());
-  for (const std::int64_t sample : samples) {
-    LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size);
-    const T* const in = features + sample * parts_.feature_step;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = as_float(in[i]) * scale + offset;
-    for (std::int64_t first = 0; period > 0 && first < count; first += period) {
-      const std::int64_t block = std::min(period, count - first);
-      float* const values = out + first;
-      for (std::int64_t i = 0; i < block; ++i)
-        values[i] = (values[i] - mean_pattern_[static_cast<std::size_t>(i)]) /
-                    std_pattern_[static_cast<std::size_t>(i)];
-    }
-    out += count;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = as_float(in[i]) * scale + offset;
+  for (std::int64_t first = 0; period > 0 && first < count; first += period) {
+    const std::int64_t block = std::min(period, count - first);
+    float* const values = out + first;
+    for (std::int64_t i = 0; i < block; ++i)
+      values[i] = (values[i] - mean_pattern_[static_cast<std::size_t>(i)]) /
+                  std_pattern_[static_cast<std::size_t>(i)];
   }
 }
 
-void Dataset::gather_features(std::span<const std::int64_t> samples, float* out) const {
+void Dataset::convert(const void* sample, float* out) const {
   switch (parts_.feature_dtype) {
     case DType::u8:
-      return gather<std::uint8_t>(samples, out);
+      return convert<std::uint8_t>(sample, out);
     case DType::i8:
-      return gather<std::int8_t>(samples, out);
+      return convert<std::int8_t>(sample, out);
     case DType::u16:
-      return gather<std::uint16_t>(samples, out);
+      return convert<std::uint16_t>(sample, out);
     case DType::i16:
-      return gather<std::int16_t>(samples, out);
+      return convert<std::int16_t>(sample, out);
     case DType::i32:
-      return gather<std::int32_t>(samples, out);
+      return convert<std::int32_t>(sample, out);
     case DType::i64:
-      return gather<std::int64_t>(samples, out);
+      return convert<std::int64_t>(sample, out);
     case DType::f32:
-      return gather<float>(samples, out);
+      return convert<float>(sample, out);
     case DType::f64:
-      return gather<double>(samples, out);
+      return convert<double>(sample, out);
     case DType::bf16:
-      return gather<BFloat16>(samples, out);
+      return convert<BFloat16>(sample, out);
     case DType::f16:
-      return gather<Float16>(samples, out);
+      return convert<Float16>(sample, out);
   }
   LOCKSTEP_CHECK(false, "features of type {}", name_of(parts_.feature_dtype));
 }
 
+template <typename Use>
+void Dataset::for_each(std::span<const std::int64_t> samples, Use use) const {
+  for (const std::int64_t sample : samples) {
+    LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size);
+    if (stream_ == nullptr)
+      use(values_at(sample));
+    else
+      stream_->with_sample(sample, use);
+  }
+}
+
+void Dataset::gather_features(std::span<const std::int64_t> samples, float* out) const {
+  for_each(samples, [&](const SampleValues& values) {
+    convert(values.features, out);
+    out += elements_per_sample_;
+  });
+}
+
 void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const {
-  LOCKSTEP_CHECK(label_kind_ == LabelKind::indices, "{} has no class indices", parts_.source);
-  const std::int64_t columns = parts_.num_label_columns;
-  for (const std::int64_t sample : samples)
-    out = std::copy_n(parts_.label_indices.data() + sample * parts_.label_step, columns, out);
+  LOCKSTEP_CHECK(label_kind_ == LabelKind::indices, "{} has no class indices", origin_->source);
+  for_each(samples, [&](const SampleValues& values) {
+    out = std::copy_n(values.label_indices, parts_.num_label_columns, out);
+  });
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) const {
-  LOCKSTEP_CHECK(label_kind_ != LabelKind::none, "{} has no labels", parts_.source);
-  const std::int64_t columns = parts_.num_label_columns;
-  for (const std::int64_t sample : samples) {
-    if (label_kind_ == LabelKind::rows) {
-      out = std::copy_n(parts_.label_rows.data() + sample * columns, columns, out);
-    } else {
-      const std::int32_t* const in = parts_.label_indices.data() + sample * parts_.label_step;
-      out =
-          std::transform(in, in + columns, out, [](std::int32_t label) { return static_cast<float>(label); });
-    }
-  }
+  LOCKSTEP_CHECK(label_kind_ != LabelKind::none, "{} has no labels", origin_->source);
+  for_each(samples, [&](const SampleValues& values) {
+    if (label_kind_ == LabelKind::rows)
+      out = std::copy_n(values.label_rows, parts_.num_label_columns, out);
+    else
+      out = std::transform(values.label_indices, values.label_indices + parts_.num_label_columns, out,
+                           [](std::int32_t label) { return static_cast<float>(label); });
+  });
 }
 
-std::string Dataset::where(std::int64_t sample) const {
-  if (!parts_.files.empty()) {
-    const auto next = std::upper_bound(
-        parts_.files.begin(), parts_.files.end(), sample,
-        [](std::int64_t wanted, const DatasetFile& file) { return wanted < file.first_sample; });
-    const DatasetFile& file = *std::prev(next);
-    return fmt::format("{}, {} {}", file.name, parts_.record_word,
-                       file.first_record + sample - file.first_sample);
-  }
-  const std::int64_t record = parts_.records.empty() ? parts_.first_record + sample
-                                                     : parts_.records[static_cast<std::size_t>(sample)];
-  return fmt::format("{}, {} {}", parts_.source, parts_.record_word, record);
-}
+std::string Dataset::where(std::int64_t sample) const { return origin_->where(sample); }
 
 void Dataset::check_labels(const LabelRule& rule, std::int64_t first, std::int64_t last) const {
   if (label_kind_ == LabelKind::none)
-    throw Error(ErrorKind::data, "has no labels", parts_.source, "Name the labels in the reader's options.");
-  LOCKSTEP_CHECK(first >= 0 && first < last && last <= parts_.num_label_columns);
-  for (std::int64_t sample = 0; sample < parts_.size; ++sample)
-    for (std::int64_t column = first; column < last; ++column) {
-      const auto index = static_cast<std::size_t>(sample * parts_.label_step + column);
-      const double label = label_kind_ == LabelKind::indices ? parts_.label_indices[index]
-                                                             : static_cast<double>(parts_.label_rows[index]);
-      if (rule.allows(label)) continue;
-      throw Error(ErrorKind::data,
-                  fmt::format("label {}{} is not {}{}", label,
-                              parts_.num_label_columns == 1 ? "" : fmt::format(" in label column {}", column),
-                              rule.wanted,
-                              rule.ignored ? fmt::format(" (or {}, which is ignored)", *rule.ignored) : ""),
-                  where(sample), "Check the label columns, the loss and the model's output size.");
+    throw Error(ErrorKind::data, "has no labels", origin_->source,
+                "Name the labels in the reader's options.");
+  checks_->demand(rule, first, last);
+  if (stream_ == nullptr) checks_->check_labels(0, parts_.size, values_at(0));
+}
+
+Digest& Dataset::add_form(Digest& digest) const {
+  return digest.add(std::string_view(name_of(parts_.feature_dtype)))
+      .add(std::string_view(parts_.feature_shape.to_string()))
+      .add(parts_.size)
+      .add(parts_.num_label_columns)
+      .add(static_cast<std::int64_t>(label_kind_));
+}
+
+/// Adds the values of blocks that are evenly spread over the set: all features, then all labels.
+void Dataset::add_blocks(Digest& digest) const {
+  const BlockGrid whole = grid(0);
+  std::int64_t count = whole.num_blocks();
+  if (size_bytes() > kDigestBytes)
+    count = std::clamp<std::int64_t>(kDigestBytes / (whole.block_samples() * sample_bytes()), 1, count);
+  Buffer features(cpu_device(), static_cast<std::size_t>(whole.block_samples() * sample_bytes()));
+  std::vector<std::int32_t> indices;
+  std::vector<float> rows;
+  const std::int64_t columns = parts_.num_label_columns;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Range samples = whole.samples(i * whole.num_blocks() / count);
+    SampleRoom room{.features = features.data()};
+    const auto values = static_cast<std::size_t>(samples.size() * columns);
+    if (label_kind_ == LabelKind::indices) {
+      indices.resize(indices.size() + values);
+      room.label_indices = indices.data() + indices.size() - values;
     }
+    if (label_kind_ == LabelKind::rows) {
+      rows.resize(rows.size() + values);
+      room.label_rows = rows.data() + rows.size() - values;
+    }
+    parts_.store->read(samples.first, samples.size(), room);
+    digest.add(features.data(), static_cast<std::size_t>(samples.size() * sample_bytes()));
+  }
+  digest.add(indices.data(), indices.size() * sizeof(std::int32_t));
+  digest.add(rows.data(), rows.size() * sizeof(float));
 }
 
 std::string Dataset::computed_fingerprint() const {
   Digest digest;
-  digest.add(std::string_view(name_of(parts_.feature_dtype)))
-      .add(std::string_view(parts_.feature_shape.to_string()));
-  digest.add(parts_.size).add(parts_.num_label_columns).add(static_cast<std::int64_t>(label_kind_));
-  digest.add(parts_.features.data(),
-             static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype));
-  digest.add(parts_.label_indices.data(), parts_.label_indices.size() * sizeof(std::int32_t));
-  digest.add(parts_.label_rows.data(), parts_.label_rows.size() * sizeof(float));
+  add_form(digest);
+  if (has_store() && (size_bytes() > kDigestBytes || parts_.features.size_bytes() == 0)) {
+    add_blocks(digest);
+  } else {
+    digest.add(parts_.features.data(),
+               static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype));
+    digest.add(parts_.label_indices.data(), parts_.label_indices.size() * sizeof(std::int32_t));
+    digest.add(parts_.label_rows.data(), parts_.label_rows.size() * sizeof(float));
+  }
   const FeatureTransform& transform = parts_.transform;
   digest.add(&transform.scale, sizeof(float)).add(&transform.offset, sizeof(float));
   for (const std::vector<float>* list : {&transform.mean, &transform.std}) {
@@ -245,6 +353,16 @@ std::string Dataset::computed_fingerprint() const {
     for (const std::string& name : parts_.text->class_names) digest.add(std::string_view(name));
   }
   return digest.hex().substr(0, 16);
+}
+
+void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
+  const double needed = static_cast<double>(rows) * bytes_per_row;
+  const auto available = static_cast<double>(physical_memory_bytes());
+  if (available > 0 && needed > available)
+    throw Error(ErrorKind::data,
+                fmt::format("{} records take {:.1f} GB of memory, but this host has {:.1f} GB", rows,
+                            needed * 1e-9, available * 1e-9),
+                source, "Read fewer with the option rows: [first, last].");
 }
 
 RowRange checked_rows(const std::optional<RowRange>& rows, std::int64_t available,

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A set of samples in memory. A reader (reader_table.h) creates it from files. Every rank holds all of it;
-// the step plan selects the samples of a step. Features keep the file's type (u8 stays u8) and are converted
-// to float32, scaled and normalised when they are gathered. Immutable, so all threads may read it
-// concurrently.
+// A set of samples, in memory or read from its files while it is used (sample_stream.h). A reader
+// (reader_table.h) creates it. Every rank has access to all of it; the step plan selects the samples of a
+// step. Features keep the file's type (u8 stays u8) and are converted to float32, scaled and normalised when
+// they are gathered. All threads may read it concurrently.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,14 @@
 #include "core/dtype.h"
 #include "core/label_rule.h"
 #include "core/shape.h"
+#include "data/block_grid.h"
+#include "data/sample_checks.h"
+#include "data/sample_store.h"
 
 namespace lockstep {
 
+class Digest;
+class SampleStream;
 struct TextInfo;
 
 /// The transformation of a feature value x of channel c: (x * scale + offset - mean[c]) / std[c], in float32,
@@ -39,18 +44,8 @@ struct RowRange {
 /// indices: int32 class numbers; rows: float32 targets.
 enum class LabelKind { none, indices, rows };
 
-/// One of several files: its samples begin at `first_sample`, with the record `first_record`.
-struct DatasetFile {
-  std::string name;
-  std::int64_t first_sample, first_record;
-};
-
-/// The result of a reader. Sample i is record `first_record + i` of `source`, or a record of one of `files`.
-struct DatasetParts {
-  std::string source;              ///< file name for messages
-  std::vector<DatasetFile> files;  ///< by first_sample; empty: all samples are of `source`
-  std::string record_word;         ///< "line" or "record"
-  std::int64_t first_record = 0;
+/// The result of a reader.
+struct DatasetParts : SampleOrigin {
   std::int64_t size = 0;
   Shape feature_shape;  ///< of one sample, channels last
   DType feature_dtype = DType::f32;
@@ -63,10 +58,31 @@ struct DatasetParts {
   std::vector<float> label_rows;            ///< size x num_label_columns, or empty
   /// The same for label_indices.
   std::int64_t label_step = 0;
-  /// The record of each sample if records are not consecutive; otherwise empty.
-  std::vector<std::int64_t> records;
-  std::shared_ptr<const TextInfo> text;  ///< text_info.h; null if the features are not text
+  /// Reads the values instead of `features`, `label_indices` and `label_rows`, which are empty. Samples do
+  /// not overlap.
+  std::shared_ptr<SampleStore> store;
+  LabelKind label_kind = LabelKind::none;  ///< with a store
+  std::shared_ptr<const TextInfo> text;    ///< text_info.h; null if the features are not text
   FeatureTransform transform;
+};
+
+/// Who uses a set, and how.
+struct DatasetUse {
+  int ranks_on_host = 1;
+  /// Samples are used in an order without regard to blocks.
+  bool random_order = false;
+};
+
+/// How a set is kept whose reader gives a store.
+struct DatasetMemory {
+  /// A larger set is not held in memory, but read while it is used, through places of so many bytes.
+  std::int64_t bytes = std::int64_t{1} << 60;
+  double timeout_seconds = 300;  ///< of a wait for data
+  int threads = 2;               ///< that read
+  /// Samples that are read together; 0: as their form suggests.
+  std::int64_t block_samples = 0;
+  /// Samples are used in an order without regard to blocks.
+  bool random_order = false;
 };
 
 class Dataset {
@@ -74,6 +90,15 @@ class Dataset {
   /// Checks that the parts are consistent, that float features and labels are finite, and that mean and std
   /// match the channels. Throws Error(data).
   explicit Dataset(DatasetParts parts);
+  ~Dataset();
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) noexcept;
+
+  /// The reader gave a store, and its options are kStoreOptions (reader_options.h), too.
+  bool has_store() const { return parts_.store != nullptr; }
+  /// Must be called before anything is gathered from a set with a store. Throws as the constructor, and what
+  /// the store throws.
+  void prepare(const DatasetMemory& memory);
 
   std::int64_t size() const { return parts_.size; }
   /// Shape of one sample.
@@ -93,25 +118,45 @@ class Dataset {
   /// The same for float targets; class indices are converted.
   void gather_labels(std::span<const std::int64_t> samples, float* out) const;
 
+  /// Bytes of all values, as they are kept.
+  std::int64_t size_bytes() const;
+  /// Samples that are read together. Does not depend on whether the set is in memory.
+  BlockGrid blocks() const { return grid(block_samples_); }
+  /// Reads the set while it is used; null if it is in memory.
+  SampleStream* stream() const { return stream_.get(); }
+
   /// The vocabulary and the class names; null if the data is not text.
   const TextInfo* text() const { return parts_.text.get(); }
 
   /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, but not file
-  /// names. Ranks compare it.
+  /// names. Ranks compare it. Of a set with a store of more than 64 MiB, over some blocks of the data, evenly
+  /// spread.
   const std::string& fingerprint() const { return fingerprint_; }
   /// The origin of a sample: "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;
   /// Throws Error(data) that names the first record with a label in columns [first, last) that the rule does
-  /// not allow.
+  /// not allow. A set that is not in memory checks each block when it is read.
   void check_labels(const LabelRule& rule, std::int64_t first, std::int64_t last) const;
   /// The same for all columns.
   void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
   template <typename T>
-  void gather(std::span<const std::int64_t> samples, float* out) const;
-  void check_finite() const;
+  void convert(const void* sample, float* out) const;
+  void convert(const void* sample, float* out) const;
+  /// Of a set in memory.
+  SampleValues values_at(std::int64_t sample) const;
+  /// Calls use(values) for the values of each sample.
+  template <typename Use>
+  void for_each(std::span<const std::int64_t> samples, Use use) const;
+  /// Blocks of so many samples; 0: as the form of the samples suggests.
+  BlockGrid grid(std::int64_t block_samples) const;
+  void load();
+  void check_values();
   void prepare_normalisation();
+  std::int64_t sample_bytes() const;
+  Digest& add_form(Digest& digest) const;
+  void add_blocks(Digest& digest) const;
   std::string computed_fingerprint() const;
 
   DatasetParts parts_;
@@ -121,7 +166,14 @@ class Dataset {
   /// mean and std, repeated over whole pixels to a length that vectorises; empty without normalisation.
   std::vector<float> mean_pattern_, std_pattern_;
   std::string fingerprint_;
+  std::int64_t block_samples_ = 0;
+  std::shared_ptr<const SampleOrigin> origin_;
+  std::shared_ptr<SampleChecks> checks_;
+  std::unique_ptr<SampleStream> stream_;
 };
+
+/// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.
+void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row);
 
 /// The rows that a reader delivers out of `available` rows. Throws Error(data) if `rows` is not within them.
 RowRange checked_rows(const std::optional<RowRange>& rows, std::int64_t available, const std::string& source);

@@ -6,10 +6,25 @@
 #include <filesystem>
 #include <limits>
 
+#include "core/cpu.h"
+
 namespace lockstep {
 
 std::string resolved_path(const std::string& path, const std::string& base_directory) {
   return (std::filesystem::path(base_directory) / path).lexically_normal().string();
+}
+
+DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
+  DatasetMemory memory{.timeout_seconds = params.real("timeout_seconds"),
+                       .threads = static_cast<int>(params.integer("reader_threads")),
+                       .block_samples = params.optional_integer("block_samples").value_or(0),
+                       .random_order = use.random_order};
+  const auto of_host = static_cast<double>(physical_memory_bytes());
+  if (const std::optional<double> gb = params.optional_real("memory_gb"))
+    memory.bytes = static_cast<std::int64_t>(*gb * 1e9);
+  else if (of_host > 0)
+    memory.bytes = static_cast<std::int64_t>(of_host / 4 / use.ranks_on_host);
+  return memory;
 }
 
 std::optional<RowRange> rows_option(const Params& params) {

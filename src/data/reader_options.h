@@ -26,6 +26,22 @@ inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"std", ParamType::reals, "null", "(0, 1e30]; one per channel, or one",
               "divisor, applied last"}};
 
+/// Options of readers that give a store.
+inline constexpr std::array kStoreOptions{
+    ParamSpec{
+        "memory_gb", ParamType::real, "null", "(0, 1e9] GB or null",
+        "a larger set is read while it is used, through so much memory of each rank; null: a quarter of "
+        "the host's memory, divided by its ranks",
+        Change::free},
+    ParamSpec{"timeout_seconds", ParamType::real, "300", "(0, 1e9] seconds",
+              "a longer wait for data of such a set is an error", Change::free},
+    ParamSpec{"reader_threads", ParamType::integer, "2", "[1, 256]",
+              "threads of each rank that read such a set", Change::free},
+    ParamSpec{
+        "block_samples", ParamType::integer, "null", "[1, 1e9] or null",
+        "samples that are read together; null: whole chunks of the file, of 256 KiB or more together; the "
+        "order of train.shuffle: blocks depends on it"}};
+
 /// The options of a reader followed by the common ones.
 template <std::size_t Count>
 constexpr std::array<ParamSpec, Count + kCommonReaderOptions.size()> with_common_options(
@@ -35,6 +51,18 @@ constexpr std::array<ParamSpec, Count + kCommonReaderOptions.size()> with_common
             std::copy(own.begin(), own.end(), all.begin()));
   return all;
 }
+
+/// The same for a reader that gives a store.
+template <std::size_t Count>
+constexpr std::array<ParamSpec, Count + kStoreOptions.size() + kCommonReaderOptions.size()>
+with_store_options(const std::array<ParamSpec, Count>& own) {
+  std::array<ParamSpec, Count + kStoreOptions.size()> all{};
+  std::copy(kStoreOptions.begin(), kStoreOptions.end(), std::copy(own.begin(), own.end(), all.begin()));
+  return with_common_options(all);
+}
+
+/// Reads the options of a reader that gives a store.
+DatasetMemory memory_options(const Params& params, const DatasetUse& use);
 
 /// `path` relative to `base_directory`, or unchanged if it is absolute.
 std::string resolved_path(const std::string& path, const std::string& base_directory);

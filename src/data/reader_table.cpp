@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/synonyms.h"
+#include "data/reader_options.h"
 
 namespace lockstep {
 
@@ -47,14 +48,18 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
-                                      const std::string& base_directory) {
-  return find_reader(format).make(params, base_directory);
+                                      const std::string& base_directory, const DatasetUse& use) {
+  std::unique_ptr<Dataset> dataset = find_reader(format).make(params, base_directory);
+  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
+  return dataset;
 }
 
 std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
-                                    const InputRequest& request) {
+                                    const InputRequest& request, const DatasetUse& use) {
   LOCKSTEP_CHECK(!request.paths.empty());
-  return find_reader(format).make_input(params, request);
+  std::unique_ptr<Dataset> dataset = find_reader(format).make_input(params, request);
+  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
+  return dataset;
 }
 
 }  // namespace lockstep

@@ -54,7 +54,7 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 /// Reads a data set. `params` must have been checked with find_reader(format).table. Relative paths are
 /// relative to `base_directory`, the folder of the configuration file ("": the current folder).
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
-                                      const std::string& base_directory);
+                                      const std::string& base_directory, const DatasetUse& use = {});
 
 /// Reads samples for prediction. `params` are those of the training data. csv: files with or without the
 /// label column, decided by the number of columns; idx: the images file, without labels; hdf5: files with the
@@ -62,6 +62,6 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
 /// other texts: no labels. csv and hdf5 take several files. Throws Error(data) if the samples have another
 /// shape, Error(config) for several files where one is allowed.
 std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
-                                    const InputRequest& request);
+                                    const InputRequest& request, const DatasetUse& use = {});
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 #include "data/step_plan.h"
 
 #include <algorithm>
-#include <bit>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/philox.h"
@@ -12,33 +12,32 @@ namespace lockstep {
 
 namespace {
 
-// Seeds determine the order of samples: do not change these constants.
-constexpr int kFeistelRounds = 6;
-/// With halves of one or two bits, some orders of few samples are much more frequent than others.
-constexpr int kMinIndexBits = 6;
+// Seeds determine the order of samples: do not change it.
 constexpr std::uint32_t kShufflePurpose = philox_purpose("step_plan/shuffle");
-
-constexpr std::uint64_t low_mask(int bits) { return (std::uint64_t{1} << bits) - 1; }
 
 }  // namespace
 
-StepPlan::StepPlan(StepPlanSpec spec) : spec_(spec) {
-  LOCKSTEP_REQUIRE(spec.num_samples >= 1, ErrorKind::config, "there are no samples to plan steps for");
-  LOCKSTEP_REQUIRE(spec.batch_size >= 1, ErrorKind::config, "the batch size is {}; it must be at least 1",
-                   spec.batch_size);
-  LOCKSTEP_REQUIRE(spec.shards >= 1, ErrorKind::config, "shards is {}; it must be at least 1", spec.shards);
-  LOCKSTEP_REQUIRE(spec.num_samples < std::int64_t{1} << 60, ErrorKind::config, "{} samples are too many",
-                   spec.num_samples);
+StepPlan::StepPlan(StepPlanSpec spec) : spec_(std::move(spec)) {
+  LOCKSTEP_REQUIRE(spec_.num_samples >= 1, ErrorKind::config, "there are no samples to plan steps for");
+  LOCKSTEP_REQUIRE(spec_.batch_size >= 1, ErrorKind::config, "the batch size is {}; it must be at least 1",
+                   spec_.batch_size);
+  LOCKSTEP_REQUIRE(spec_.shards >= 1, ErrorKind::config, "shards is {}; it must be at least 1", spec_.shards);
+  LOCKSTEP_REQUIRE(spec_.num_samples < std::int64_t{1} << 60, ErrorKind::config, "{} samples are too many",
+                   spec_.num_samples);
   samples_per_epoch_ =
-      spec.drop_remainder ? spec.num_samples - spec.num_samples % spec.batch_size : spec.num_samples;
+      spec_.drop_remainder ? spec_.num_samples - spec_.num_samples % spec_.batch_size : spec_.num_samples;
   LOCKSTEP_REQUIRE(samples_per_epoch_ > 0, ErrorKind::config,
                    "a batch of {} from {} samples with drop_remainder leaves no batch; use a smaller batch "
                    "or keep the remainder",
-                   spec.batch_size, spec.num_samples);
-  const int bits = std::max(
-      kMinIndexBits, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(spec.num_samples - 1))));
-  low_bits_ = bits / 2;
-  high_bits_ = bits - low_bits_;
+                   spec_.batch_size, spec_.num_samples);
+  if (spec_.shuffle != Shuffle::blocks) return;
+  LOCKSTEP_CHECK(spec_.blocks && spec_.blocks->num_samples() == spec_.num_samples);
+  block_order_ = std::make_shared<const BlockOrder>(*spec_.blocks,
+                                                    BlockOrder::Spec{.batch_size = spec_.batch_size,
+                                                                     .shards = spec_.shards,
+                                                                     .samples_per_epoch = samples_per_epoch_,
+                                                                     .window_blocks = spec_.window_blocks,
+                                                                     .seed = spec_.seed});
 }
 
 std::int64_t StepPlan::steps_per_epoch() const {
@@ -89,26 +88,21 @@ std::vector<std::int64_t> StepPlan::distinct_shard_sizes(Cursor start) const {
   return sizes;
 }
 
-// A Feistel network with alternating, possibly unequal halves over [0, 2^bits), the smallest such range (at
-// least 2^6) that contains all indices. An index outside the samples passes through the network again (cycle
-// walking: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). With 33 or more samples
-// this takes fewer than two passes on average.
-std::int64_t StepPlan::sample_at(std::int64_t epoch, std::int64_t position) const {
-  LOCKSTEP_DCHECK(position >= 0 && position < spec_.num_samples && epoch >= 0);
-  if (!spec_.shuffle) return position;
-  const auto step = static_cast<std::uint32_t>(epoch);
-  auto index = static_cast<std::uint64_t>(position);
-  do {
-    std::uint64_t low = index & low_mask(low_bits_), high = index >> low_bits_;
-    for (std::uint32_t round = 0; round < kFeistelRounds; round += 2) {
-      low ^= philox_words(spec_.seed, kShufflePurpose, step, static_cast<std::uint32_t>(high), round)[0] &
-             low_mask(low_bits_);
-      high ^= philox_words(spec_.seed, kShufflePurpose, step, static_cast<std::uint32_t>(low), round + 1)[0] &
-              low_mask(high_bits_);
+void StepPlan::samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
+  LOCKSTEP_DCHECK(epoch >= 0 && first >= 0 && first + std::ssize(out) <= spec_.num_samples);
+  switch (spec_.shuffle) {
+    case Shuffle::none:
+      std::iota(out.begin(), out.end(), first);
+      return;
+    case Shuffle::samples: {
+      const KeyedPermutation permutation(spec_.num_samples);
+      const KeyedPermutation::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(epoch)};
+      for (std::int64_t& sample : out) sample = permutation.at(key, first++);
+      return;
     }
-    index = high << low_bits_ | low;
-  } while (index >= static_cast<std::uint64_t>(spec_.num_samples));
-  return static_cast<std::int64_t>(index);
+    case Shuffle::blocks:
+      return block_order_->samples(epoch, first, out);
+  }
 }
 
 }  // namespace lockstep

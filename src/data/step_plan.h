@@ -10,19 +10,31 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "data/block_order.h"
+#include "data/permutation.h"
 
 namespace lockstep {
+
+/// samples: a permutation of all samples. blocks: of blocks and within windows of them (block_order.h). none:
+/// the file's order in every epoch.
+enum class Shuffle { none, samples, blocks };
 
 struct StepPlanSpec {
   std::int64_t num_samples = 0;
   std::int64_t batch_size = 0;  ///< samples of the whole global batch
   std::int64_t shards = 1;      ///< microshards G
   std::uint64_t seed = 0;
-  bool shuffle = true;          ///< false: the file's order in every epoch
+  Shuffle shuffle = Shuffle::samples;
   bool drop_remainder = false;  ///< skip the last, smaller batch of an epoch
+  /// For Shuffle::blocks.
+  std::optional<BlockGrid> blocks = std::nullopt;
+  std::int64_t window_blocks = 16;
 };
 
 /// The position of a run: the samples of `epoch` before position `samples_consumed` have been used. Stored in
@@ -63,15 +75,22 @@ class StepPlan {
   /// these.
   std::vector<std::int64_t> distinct_shard_sizes(Cursor start = {}) const;
 
-  /// The sample at a position of an epoch, 0 <= position < num_samples. Every sample occurs once per epoch.
-  std::int64_t sample_at(std::int64_t epoch, std::int64_t position) const;
+  /// out[i] = the sample at position first + i of an epoch. Every sample occurs at most once per epoch, and
+  /// exactly once without drop_remainder. Threads may call it concurrently.
+  void samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
+  /// The sample at one position.
+  std::int64_t sample_at(std::int64_t epoch, std::int64_t position) const {
+    std::int64_t sample = 0;
+    samples(epoch, position, {&sample, 1});
+    return sample;
+  }
 
  private:
   Cursor normalised(Cursor cursor) const;
 
   StepPlanSpec spec_;
   std::int64_t samples_per_epoch_ = 0;
-  int low_bits_ = 0, high_bits_ = 0;  ///< bits of the two halves of an index in the permutation
+  std::shared_ptr<const BlockOrder> block_order_;  ///< null unless blocks are shuffled
 };
 
 }  // namespace lockstep

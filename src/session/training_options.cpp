@@ -24,8 +24,13 @@ constexpr ParamSpec kTable[] = {
      "Number of passes over the training set. Give either epochs or steps.", Change::free},
     {"steps", integer, "null", "[1, 1e12] or null", "Number of global steps. Give either epochs or steps.",
      Change::free},
-    {"shuffle", boolean, "true", "",
-     "Permute the samples anew in each epoch. The order depends on the seed only."},
+    {"shuffle", string, "true", "true|false|blocks",
+     "Permute the samples anew in each epoch. The order depends on the seed only. blocks: permute blocks of "
+     "samples, and the samples within windows of blocks, so that a set which is not held in memory is read "
+     "in "
+     "whole blocks, each by one rank. This order depends also on the batch size, accumulate and shards."},
+    {"shuffle_window", integer, "null", "[1, 1e9] blocks or null",
+     "With shuffle: blocks, so many blocks of each microshard are mixed; null: 16."},
     {"drop_remainder", boolean, "false", "",
      "Drop the last batch of an epoch if it is smaller than the others."},
     {"on_nan", string, "error", "error|stop|skip|rollback|warn",
@@ -81,7 +86,15 @@ TrainingOptions training_options(const Params& section) {
         options.epochs || section.given("epochs") ? option_to_blame(section, {"steps", "epochs"}) : "steps",
         options.epochs ? "both epochs and steps are given" : "neither epochs nor steps is given",
         "Give one of them: it says when training ends.");
-  options.shuffle = section.boolean("shuffle");
+  const std::string& shuffle = section.string("shuffle");
+  options.shuffle = shuffle == "true"    ? Shuffle::samples
+                    : shuffle == "false" ? Shuffle::none
+                                         : Shuffle::blocks;
+  if (options.shuffle != Shuffle::blocks && section.has("shuffle_window"))
+    throw section.error("shuffle_window", fmt::format("shuffle is {}, which has no windows", shuffle),
+                        "Write shuffle: blocks, or leave it out.");
+  options.shuffle_window =
+      section.optional_integer("shuffle_window").value_or(TrainingOptions{}.shuffle_window);
   options.drop_remainder = section.boolean("drop_remainder");
   options.on_nan = guard_action(section.string("on_nan"));
   options.max_setbacks = static_cast<int>(section.integer("max_setbacks"));

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/params.h"
+#include "data/step_plan.h"
 #include "session/guard_action.h"
 
 namespace lockstep {
@@ -17,7 +18,8 @@ struct TrainingOptions {
   std::int64_t batch_size = 1;                          ///< samples per global step, over all ranks
   std::int64_t accumulate = 1;                          ///< rounds in which a global batch is computed
   std::optional<std::int64_t> epochs = {}, steps = {};  ///< length of the run: exactly one is set
-  bool shuffle = true;
+  Shuffle shuffle = Shuffle::samples;
+  std::int64_t shuffle_window = 16;  ///< blocks
   bool drop_remainder = false;
   GuardAction on_nan = GuardAction::error;
   int max_setbacks = 10;

@@ -35,6 +35,9 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
+  /// A batch begins, of which this rank computes the microshards `own`; it is done with all before. One
+  /// thread.
+  virtual void begin(const Batch& /*batch*/, Range /*own*/) {}
   /// The extent of any microshard, also of another rank's.
   virtual Microshard extent(const Batch& batch, int shard) const = 0;
   /// Writes the features of the n > 0 samples to host memory, and returns the labels. The labels are valid

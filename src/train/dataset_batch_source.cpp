@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/timer.h"
+#include "data/sample_stream.h"
 
 namespace lockstep {
 
@@ -29,11 +30,18 @@ Microshard DatasetBatchSource::extent(const Batch& batch, int shard) const {
 
 std::span<const std::int64_t> DatasetBatchSource::chosen(const Batch& batch, const Microshard& microshard,
                                                          int worker) {
-  std::vector<std::int64_t>& samples = samples_[static_cast<std::size_t>(worker)];
-  for (std::int64_t i = 0; i < microshard.n; ++i)
-    samples[static_cast<std::size_t>(i)] =
-        plan_.sample_at(batch.epoch, batch.first + microshard.first_sample + i);
-  return {samples.data(), static_cast<std::size_t>(microshard.n)};
+  const std::span samples(samples_[static_cast<std::size_t>(worker)].data(),
+                          static_cast<std::size_t>(microshard.n));
+  plan_.samples(batch.epoch, batch.first + microshard.first_sample, samples);
+  return samples;
+}
+
+void DatasetBatchSource::begin(const Batch& batch, Range own) {
+  if (SampleStream* const stream = dataset_.stream(); stream != nullptr) stream->begin(plan_, batch, own);
+}
+
+DatasetBatchSource::~DatasetBatchSource() {
+  if (SampleStream* const stream = dataset_.stream(); stream != nullptr) stream->leave(plan_);
 }
 
 Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {

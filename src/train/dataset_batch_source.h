@@ -16,7 +16,9 @@ class DatasetBatchSource final : public BatchSource {
  public:
   /// For `workers` concurrent callers and `slots` microshards in flight. References outlive the source.
   DatasetBatchSource(const Dataset& dataset, const StepPlan& plan, int workers, int slots);
+  ~DatasetBatchSource() override;
 
+  void begin(const Batch& batch, Range own) override;
   Microshard extent(const Batch& batch, int shard) const override;
   Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override;
   Labels fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,

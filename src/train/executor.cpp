@@ -164,6 +164,7 @@ void Executor::wait_for_losses() {
 
 void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                           GradientReducer* reducer) {
+  run.source.begin(run.batch, plan_.own());
   loss_.begin(run.batch.count);
   if (stage_ != nullptr) stage_->use(run.source, run.batch, context_.stream());
   step_number_.set(context_.stream(), run.step);

@@ -25,6 +25,7 @@ class FedBatchSource final : public BatchSource {
   /// The global step of the batches that are fetched next.
   void set_step(std::int64_t step) { step_ = step; }
 
+  void begin(const Batch& batch, Range own) override { source_.begin(batch, own); }
   Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
   /// Labels are fetched with the features: the feed may look at both.
   Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {

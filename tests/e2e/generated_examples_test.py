@@ -4,23 +4,11 @@
 any number of ranks. Skipped where no Python has numpy and h5py, which the scripts want."""
 import math
 import subprocess
-import sys
 import unittest
 
-from lockstep_run import SOURCE, LockstepTest, main, records
+from lockstep_run import SOURCE, LockstepTest, main, python_with_h5py, records
 
 EXAMPLES = SOURCE / "examples"
-
-
-def python_with_h5py():
-    for candidate in (sys.executable, "/usr/bin/python3"):
-        try:
-            if subprocess.run([candidate, "-c", "import h5py, numpy"], capture_output=True, timeout=60).returncode == 0:
-                return candidate
-        except OSError:
-            pass
-    return None
-
 
 PYTHON = python_with_h5py()
 

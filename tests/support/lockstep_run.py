@@ -162,6 +162,17 @@ def checkpoints(run_dir):
     return sorted((pathlib.Path(run_dir) / "checkpoints").glob("step-*.h5"))
 
 
+def python_with_h5py():
+    """A Python with numpy and h5py; None without one."""
+    for candidate in (sys.executable, "/usr/bin/python3"):
+        try:
+            if subprocess.run([candidate, "-c", "import h5py, numpy"], capture_output=True, timeout=60).returncode == 0:
+                return candidate
+        except OSError:
+            pass
+    return None
+
+
 class LockstepTest(unittest.TestCase):
     """A test with a temporary folder, and the commands of the program."""
 
@@ -199,6 +210,19 @@ class LockstepTest(unittest.TestCase):
                 return ast.literal_eval(subprocess.run([python, "-c", script, path], check=True, capture_output=True,
                                                        text=True).stdout)
         self.skipTest("no Python has h5py")
+
+    def peak_memory(self, job):
+        """Waits for a job without launcher. Returns its peak resident memory in bytes."""
+        peak = 0
+        while job.running():
+            try:
+                status = pathlib.Path(f"/proc/{job.process.pid}/status").read_text(encoding="utf-8")
+                peak = max([peak, *(int(kb) * 1024 for kb in re.findall(r"VmHWM:\s+(\d+) kB", status))])
+            except OSError:
+                pass
+            time.sleep(0.001)
+        self.assertEqual(job.wait().code, 0)
+        return peak
 
     def train_arguments(self, run_dir, config=DIGITS, steps=None, threads=1, sets=(), more=()):
         arguments = ["train", config, "--run-dir", self.folder / run_dir, *more]

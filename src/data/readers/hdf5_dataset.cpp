@@ -8,8 +8,6 @@
 #include <array>
 #include <limits>
 
-#include "core/cpu.h"
-
 namespace lockstep {
 
 namespace {
@@ -110,6 +108,10 @@ std::int64_t Hdf5Dataset::values_per_row() const {
   return product;
 }
 
+Hdf5Context hdf5_data_context(const std::string& path) {
+  return {ErrorKind::data, path, "Check that it is an HDF5 file and was copied completely."};
+}
+
 Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name) {
   Hdf5Dataset data;
   data.name = name;
@@ -137,6 +139,10 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
     std::vector<hsize_t> chunk(data.extents.size());
     hdf5_checked(H5Pget_chunk(creation.get(), rank, chunk.data()), context, "read the chunk size");
     data.rows_per_chunk = std::max<hsize_t>(1, chunk[0]);
+    if (std::equal(chunk.begin() + 1, chunk.end(), data.extents.begin() + 1)) {
+      data.filters = ChunkFilters::of(creation.get(), context);
+      if (data.filters && !data.filters->decodes()) data.filters.reset();
+    }
   }
   return data;
 }
@@ -151,16 +157,6 @@ bool has_hdf5_link(hid_t file, const std::string& name) {
     return false;
   }
   return true;
-}
-
-void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
-  const double needed = static_cast<double>(rows) * bytes_per_row;
-  const auto available = static_cast<double>(physical_memory_bytes());
-  if (available > 0 && needed > available)
-    throw Error(ErrorKind::data,
-                fmt::format("{} records take {:.1f} GB of memory, but this host has {:.1f} GB", rows,
-                            needed * 1e-9, available * 1e-9),
-                source, "Read fewer with the option rows: [first, last].");
 }
 
 void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type,

@@ -7,19 +7,26 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/dataset.h"
+#include "io/hdf5_chunk.h"
 #include "io/hdf5_handle.h"
 
 namespace lockstep {
+
+/// For errors about a whole file.
+Hdf5Context hdf5_data_context(const std::string& path);
 
 struct Hdf5Dataset {
   Hdf5Handle id;
   std::string name, where;  ///< "image"; "FILE, dataset image"
   std::vector<hsize_t> extents;
   hsize_t rows_per_chunk = 1;
+  /// If chunks are compressed by filters that are known, and each holds whole rows.
+  std::optional<ChunkFilters> filters;
   hid_t file_class = H5T_NO_CLASS;
   Hdf5Handle file_type;
 
@@ -37,9 +44,6 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
 
 /// True if `file` has a link of this name, wherever it leads.
 bool has_hdf5_link(hid_t file, const std::string& name);
-
-/// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.
-void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row);
 
 /// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end at
 /// chunk boundaries, each about 8 MiB.

@@ -1,27 +1,24 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads datasets of HDF5 files, whose first axis counts samples. Reads once, in slabs of whole chunks, so
-// that every chunk is decompressed once. Channels-first samples are converted slab by slab. Opens the file
-// read-only without file locks.
+// Reads datasets of HDF5 files, whose first axis counts samples: opens and checks all files. hdf5_store.cpp
+// reads the values. Files are opened read-only without file locks.
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <vector>
 
-#include "core/device.h"
 #include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_common_options(std::array{
+constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
               "file's folder",
@@ -33,32 +30,6 @@ constexpr std::array kOptions = with_common_options(std::array{
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
     ParamSpec{"allow_fill", ParamType::boolean, "false", "",
               "read the fill value (usually 0) where no value was ever written; false: that is an error"}});
-
-/// to[sample][position][channel] = from[sample][channel][position]
-template <typename T>
-void channels_to_last(const void* from, void* to, std::int64_t samples, std::int64_t channels,
-                      std::int64_t positions) {
-  const T* in = static_cast<const T*>(from);
-  T* out = static_cast<T*>(to);
-  for (std::int64_t sample = 0; sample < samples; ++sample, in += channels * positions)
-    for (std::int64_t position = 0; position < positions; ++position)
-      for (std::int64_t channel = 0; channel < channels; ++channel)
-        *out++ = in[channel * positions + position];
-}
-
-void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::int64_t samples,
-                      std::int64_t channels, std::int64_t positions) {
-  switch (value_bytes) {
-    case 1:
-      return channels_to_last<std::uint8_t>(from, to, samples, channels, positions);
-    case 2:
-      return channels_to_last<std::uint16_t>(from, to, samples, channels, positions);
-    case 4:
-      return channels_to_last<std::uint32_t>(from, to, samples, channels, positions);
-    default:
-      return channels_to_last<std::uint64_t>(from, to, samples, channels, positions);
-  }
-}
 
 /// The shape of a sample in memory: channels last, at least one axis.
 Shape sample_shape(const Hdf5Dataset& data, bool channels_first) {
@@ -74,35 +45,7 @@ Shape sample_shape(const Hdf5Dataset& data, bool channels_first) {
 /// How much a trial reads of the values: enough to meet the file's filters; in memory.
 constexpr std::int64_t kTrialBytes = std::int64_t{64} << 20;
 
-Hdf5Context file_context(const std::string& path) {
-  return {ErrorKind::data, path, "Check that it is an HDF5 file and was copied completely."};
-}
-
-/// The datasets of one file.
-struct Hdf5Part {
-  Hdf5Handle file;
-  Hdf5Dataset features;
-  std::optional<Hdf5Dataset> labels;
-
-  /// Only features if `labels_name` is null.
-  Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name)
-      : file(hdf5_open_file(path, file_context(path))),
-        features(open_hdf5_dataset(file.get(), path, features_name)) {
-    if (labels_name == nullptr) return;
-    labels = open_hdf5_dataset(file.get(), path, *labels_name);
-    if (labels->rows() != features.rows())
-      throw Error(ErrorKind::data,
-                  fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
-                              features.rows()),
-                  labels->where, "Name the labels of the same samples.");
-    if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
-      throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", labels->where,
-                  "Store them as int32.");
-  }
-};
-
-/// Reads datasets of one or several files as if the files were one. All files are opened and checked before
-/// the values of the first are read.
+/// Reads datasets of one or several files as if the files were one.
 class Hdf5Files {
  public:
   /// if_there: only if the first file has them.
@@ -120,7 +63,7 @@ class Hdf5Files {
     parts_.transform = transform_options(params);
   }
 
-  /// Opens and checks all files as read() does, and reads only a few values of each. An action in a child
+  /// Opens and checks all files as open_all() does, and reads only a few values of each. An action in a child
   /// process: errors and values do not matter, only that it ends.
   void try_all(const std::optional<RowRange>& rows, FunctionRef<void(const std::string&)> opening) {
     std::int64_t bytes_left = kTrialBytes;
@@ -132,19 +75,24 @@ class Hdf5Files {
     }
   }
 
-  DatasetParts read(const std::optional<RowRange>& rows, const Shape* feature_shape) && {
+  /// Opens and checks all files. The values are left to the store.
+  DatasetParts open_all(const std::optional<RowRange>& rows, const Shape* feature_shape) && {
     for (const std::string& path : paths_) open(path, rows, feature_shape);
     checked_rows(rows, total_rows_, dataset_name());
-    allocate();
-    for (std::size_t i = 0; i < paths_.size(); ++i) {
-      if (ranges_[i].first == ranges_[i].last) continue;
-      if (paths_.size() > 1) part_.emplace(paths_[i], features_name_, labels_name_);
-      if (part_->features.rows() < ranges_[i].last)
-        throw Error(ErrorKind::data, "became shorter while it was read", part_->features.where,
-                    "Start when the file is complete.");
-      if (part_->labels) read_labels(*part_->labels, ranges_[i]);
-      read_features(part_->features, ranges_[i]);
-    }
+    std::vector<Hdf5Store::File> files;
+    for (std::size_t i = 0; i < paths_.size(); ++i)
+      if (ranges_[i].first < ranges_[i].last) files.push_back({paths_[i], ranges_[i]});
+    if (parts_.num_label_columns > 0)
+      parts_.label_kind = float_labels_ ? LabelKind::rows : LabelKind::indices;
+    Hdf5Form form{.features_name = features_name_,
+                  .labels_name = std::nullopt,
+                  .channels_first = channels_first_,
+                  .float_labels = float_labels_,
+                  .feature_dtype = parts_.feature_dtype,
+                  .feature_shape = parts_.feature_shape,
+                  .label_columns = parts_.num_label_columns};
+    if (labels_name_ != nullptr) form.labels_name = *labels_name_;
+    parts_.store = std::make_shared<Hdf5Store>(std::move(form), std::move(files), rows_per_chunk_);
     return std::move(parts_);
   }
 
@@ -152,7 +100,7 @@ class Hdf5Files {
   /// Opens and checks a file, and adds its rows.
   void open(const std::string& path, const std::optional<RowRange>& rows, const Shape* feature_shape) {
     if (&path == &paths_.front() && labels_may_miss_ && labels_name_ != nullptr &&
-        !has_hdf5_link(hdf5_open_file(path, file_context(path)).get(), *labels_name_))
+        !has_hdf5_link(hdf5_open_file(path, hdf5_data_context(path)).get(), *labels_name_))
       labels_name_ = nullptr;
     part_.emplace(path, features_name_, labels_name_);
     if (&path == &paths_.front())
@@ -196,6 +144,7 @@ class Hdf5Files {
     if (feature_shape != nullptr)
       check_feature_shape(parts_.feature_shape, *feature_shape, part_->features.where);
     parts_.feature_dtype = feature_type();
+    rows_per_chunk_ = static_cast<std::int64_t>(part_->features.rows_per_chunk);
     if (!part_->labels) return;
     parts_.num_label_columns = part_->labels->values_per_row();
     float_labels_ = float_labels();
@@ -244,70 +193,6 @@ class Hdf5Files {
     check_stored(part_->features, range, allow_fill_);
   }
 
-  std::int64_t row_bytes() const {
-    return parts_.feature_shape.num_elements() *
-           static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
-  }
-
-  void allocate() {
-    const double label_bytes = float_labels_ ? 4 : 12;  // integers are int64 before they are int32
-    check_memory(
-        dataset_name(), parts_.size,
-        static_cast<double>(row_bytes()) + label_bytes * static_cast<double>(parts_.num_label_columns));
-    parts_.features = Buffer(cpu_device(), static_cast<std::size_t>(parts_.size * row_bytes()));
-    const auto labels = static_cast<std::size_t>(parts_.size * parts_.num_label_columns);
-    if (float_labels_)
-      parts_.label_rows.reserve(labels);
-    else
-      parts_.label_indices.reserve(labels);
-    next_ = static_cast<char*>(parts_.features.data());
-  }
-
-  void read_features(const Hdf5Dataset& data, const RowRange& rows) {
-    if (row_bytes() == 0) return;  // Dataset rejects samples without values
-    const std::int64_t bytes = row_bytes();
-    Hdf5Handle half;
-    if (parts_.feature_dtype == DType::f16 || parts_.feature_dtype == DType::bf16)
-      half = hdf5_half_type(parts_.feature_dtype, data.context());
-    const hid_t memory_type = half.get() >= 0 ? half.get() : hdf5_memory_type(parts_.feature_dtype);
-    std::vector<char> scratch;
-    for_each_slab(data, rows, bytes, [&](std::int64_t first, std::int64_t count) {
-      if (channels_first_) {
-        scratch.resize(static_cast<std::size_t>(count * bytes));
-        read_slab(data, first, count, memory_type, scratch.data());
-        const auto channels = static_cast<std::int64_t>(data.extents[1]);
-        channels_to_last(size_in_bytes(parts_.feature_dtype), scratch.data(), next_, count, channels,
-                         data.values_per_row() / channels);
-      } else {
-        read_slab(data, first, count, memory_type, next_);
-      }
-      next_ += count * bytes;
-    });
-  }
-
-  void read_labels(const Hdf5Dataset& data, const RowRange& rows) {
-    const auto values = static_cast<std::size_t>((rows.last - rows.first) * parts_.num_label_columns);
-    if (values == 0) return;
-    if (float_labels_) {
-      parts_.label_rows.resize(parts_.label_rows.size() + values);
-      read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_FLOAT,
-                parts_.label_rows.data() + parts_.label_rows.size() - values);
-      return;
-    }
-    std::vector<std::int64_t> wide(values);
-    read_slab(data, rows.first, rows.last - rows.first, H5T_NATIVE_INT64, wide.data());
-    const auto bad = std::find_if(wide.begin(), wide.end(), [](std::int64_t label) {
-      return label < std::numeric_limits<std::int32_t>::min() ||
-             label > std::numeric_limits<std::int32_t>::max();
-    });
-    if (bad != wide.end())
-      throw Error(ErrorKind::data, fmt::format("label {} does not fit into 32 bits", *bad),
-                  fmt::format("{}, record {}", data.where,
-                              rows.first + (bad - wide.begin()) / parts_.num_label_columns),
-                  "Labels are class numbers from 0 on.");
-    parts_.label_indices.insert(parts_.label_indices.end(), wide.begin(), wide.end());
-  }
-
   std::vector<std::string> paths_;
   std::string features_name_;
   const std::string* labels_name_;  ///< null: none are read
@@ -316,21 +201,21 @@ class Hdf5Files {
   std::optional<Hdf5Part> part_;  ///< the open file
   std::vector<RowRange> ranges_;  ///< of each file
   std::int64_t total_rows_ = 0;
+  std::int64_t rows_per_chunk_ = 1;  ///< of the first file's features
   DatasetParts parts_;
-  char* next_ = nullptr;  ///< where the next features go
 };
 
 std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
   return std::make_unique<Dataset>(
       Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed)
-          .read(rows_option(params), nullptr));
+          .open_all(rows_option(params), nullptr));
 }
 
 std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   using Labels = Hdf5Files::Labels;
   return std::make_unique<Dataset>(
       Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none)
-          .read(std::nullopt, &request.feature_shape));
+          .open_all(std::nullopt, &request.feature_shape));
 }
 
 void trial(const Params& params, const std::string& base_directory, const std::vector<std::string>* inputs,

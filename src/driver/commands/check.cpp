@@ -284,7 +284,7 @@ int run_command(const CheckArguments& arguments) {
                        .batch_size = config.train.batch_size,
                        .shards = shards,
                        .seed = 0,
-                       .shuffle = false,
+                       .shuffle = Shuffle::none,
                        .drop_remainder = config.train.drop_remainder});
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);

@@ -60,6 +60,7 @@ PredictedHead describe(const Head& head, const TextInfo* text) {
 class FeaturesOnly final : public BatchSource {
  public:
   explicit FeaturesOnly(BatchSource& source) : source_(source) {}
+  void begin(const Batch& batch, Range own) override { source_.begin(batch, own); }
   Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
   Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
     source_.fetch(batch, microshard, place, features);
@@ -80,12 +81,14 @@ struct Writing {
 
 /// Reads the samples. If only their labels cannot be read, the error says so. Not collective.
 std::unique_ptr<Dataset> read_input(const Config& config, const Dataset& trained,
-                                    std::vector<std::string> paths, bool labels) {
+                                    std::vector<std::string> paths, bool labels, int ranks_on_host) {
   InputRequest request{.paths = std::move(paths),
                        .feature_shape = trained.feature_shape(),
                        .text = trained.text(),
                        .labels = labels};
-  const auto open = [&] { return open_input(config.data.format, config.data.train, request); };
+  const auto open = [&] {
+    return open_input(config.data.format, config.data.train, request, {.ranks_on_host = ranks_on_host});
+  };
   try {
     return open();
   } catch (const Error& error) {
@@ -121,8 +124,10 @@ void start_writing(RunContext& context, std::string_view ending, const FoundChec
 /// Predicts all samples. All ranks; rank 0 writes.
 void predict_all(RunContext& context, const Dataset& input, std::int64_t batch_size, Writing& to) {
   const ExecutorContext executor = context.executor_context();
-  const StepPlan plan(
-      {.num_samples = input.size(), .batch_size = batch_size, .shards = executor.shards, .shuffle = false});
+  const StepPlan plan({.num_samples = input.size(),
+                       .batch_size = batch_size,
+                       .shards = executor.shards,
+                       .shuffle = Shuffle::none});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   Predictor predictor(executor, {.max_samples = batch_size, .sample_counts = sizes});
   DatasetBatchSource samples(input, plan, executor.pool.size(), predictor.num_slots());
@@ -171,7 +176,7 @@ std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments&
             check_vocabulary(target.run_dir, context.train_data());
           }
           input = read_input(target.config, context.train_data(), paths,
-                             holds_labels(ending) && !arguments.ignore_labels);
+                             holds_labels(ending) && !arguments.ignore_labels, context.ranks_on_host());
           if (context.is_chief()) start_writing(context, ending, found, paths, *input, to);
         },
         "reading the input");

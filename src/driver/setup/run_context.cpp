@@ -49,8 +49,10 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     agree(
         world(),
         [&] {
+          RunNeeds mine = needs;
+          mine.ranks_on_host = ranks_on_host_;
           DataAndModel all =
-              read_data_and_model(config_, device_->device, needs, device_->memory_bytes(ranks_on_host_));
+              read_data_and_model(config_, device_->device, mine, device_->memory_bytes(ranks_on_host_));
           train_data_ = std::move(all.train);
           eval_data_ = std::move(all.eval);
           model_ = std::move(all.model);

@@ -27,13 +27,21 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
 }
 
 StepPlanSpec step_plan_spec(const RunContext& context) {
-  const TrainingOptions& train = context.config().train;
-  return {.num_samples = context.train_data().size(),
-          .batch_size = train.batch_size,
-          .shards = context.shards(),
-          .seed = context.seed(),
-          .shuffle = train.shuffle,
-          .drop_remainder = train.drop_remainder};
+  StepPlanSpec spec = order_of_samples(context.config(), context.train_data());
+  spec.shards = context.shards();
+  spec.seed = context.seed();
+  return spec;
+}
+
+StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
+  const TrainingOptions& train = config.train;
+  StepPlanSpec spec{.num_samples = data.size(),
+                    .batch_size = train.batch_size,
+                    .shuffle = train.shuffle,
+                    .drop_remainder = train.drop_remainder,
+                    .window_blocks = train.shuffle_window};
+  if (train.shuffle == Shuffle::blocks) spec.blocks = data.blocks();
+  return spec;
 }
 
 ScheduleRun schedule_run(const Config& config, const StepPlan& plan) {

@@ -16,6 +16,8 @@ namespace lockstep {
 /// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
 ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
 /// The plan of training.
+/// Without shards and seed.
+StepPlanSpec order_of_samples(const Config& config, const Dataset& data);
 StepPlanSpec step_plan_spec(const RunContext& context);
 TrainerOptions trainer_options(RunContext& context);
 /// What schedules may know of the run.

@@ -64,8 +64,13 @@ void check_hook(const Config& config, const HookSpec& hook, const RunNames& name
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
                                  double memory_bytes) {
   DataAndModel all;
-  if (needs.train) all.train = open_training_set(config.data, config.base_directory);
-  if (needs.eval) all.eval = open_evaluation_set(config.data, config.base_directory);
+  const bool random_order = config.train.shuffle == Shuffle::samples;
+  if (needs.train)
+    all.train = open_training_set(config.data, config.base_directory,
+                                  {.ranks_on_host = needs.ranks_on_host, .random_order = random_order});
+  if (needs.eval)
+    all.eval =
+        open_evaluation_set(config.data, config.base_directory, {.ranks_on_host = needs.ranks_on_host});
   LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
                    "section data has no evaluation set: add `eval:` with its options");
   const Dataset& first = all.train ? *all.train : *all.eval;

@@ -20,6 +20,7 @@ struct RunNeeds {
   bool train = false, eval = false;  ///< data sets
   bool updates = false;              ///< the variables are updated: gradients and slots take memory
   int ranks = 1;                     ///< that share the slots with optimizer.shard
+  int ranks_on_host = 1;             ///< that share the memory for data
 };
 
 /// The data sets of a run and the model for them.

@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/version.h"
+#include "data/sample_stream.h"
 #include "driver/launch.h"
 #include "driver/setup/gpu_module.h"
 #include "driver/setup/widened_products.h"
@@ -39,6 +40,23 @@ void log_machine(RunContext& context, const Trainer& trainer) {
   if (!device.is_gpu() && host_has_gpus()) log_info("this host has GPUs, which are not used: device is cpu");
 }
 
+/// How a set is read that is not held in memory.
+void log_stream(std::string_view name, const Dataset& data) {
+  const SampleStream* const stream = data.stream();
+  if (stream == nullptr) return;
+  log_info("{} data: {} samples, read while they are used, {} at a time; {:.3g} of {:.3g} MB are in memory",
+           name, data.size(), stream->grid().block_samples(),
+           static_cast<double>(stream->memory_bytes()) * 1e-6, static_cast<double>(data.size_bytes()) * 1e-6);
+}
+
+/// A block is more than what a file system reads for one sample.
+bool reads_much(const Dataset& data) {
+  constexpr std::int64_t kLittle = 16384;
+  const std::int64_t sample_bytes = data.size_bytes() / data.size();
+  return data.stream() != nullptr && data.stream()->grid().block_samples() > 1 &&
+         data.stream()->grid().block_samples() * sample_bytes > kLittle;
+}
+
 void log_run(RunContext& context, const Training& training) {
   const Trainer& trainer = *training.trainer;
   const std::int64_t frozen = context.model().variables->num_frozen_parameters();
@@ -47,6 +65,14 @@ void log_run(RunContext& context, const Training& training) {
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().size(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
+  log_stream("training", context.train_data());
+  if (context.eval_data() != nullptr) log_stream("evaluation", *context.eval_data());
+  if (context.config().train.shuffle == Shuffle::samples && reads_much(context.train_data()))
+    log_warning(
+        "train.shuffle: true takes samples from all over the files, and for each of them {} samples are "
+        "read, "
+        "which are stored together: write shuffle: blocks, or raise data.memory_gb",
+        context.train_data().stream()->grid().block_samples());
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
     log_warning("{}", warning);

@@ -24,7 +24,7 @@ StepPlan plan_of(std::int64_t samples, std::int64_t batch, std::int64_t shards =
                    .batch_size = batch,
                    .shards = shards,
                    .seed = seed,
-                   .shuffle = true,
+                   .shuffle = Shuffle::samples,
                    .drop_remainder = drop});
 }
 
@@ -86,7 +86,7 @@ TEST(StepPlan, OrderIsPinned) {
 }
 
 TEST(StepPlan, WithoutShuffleInFileOrder) {
-  const StepPlan plan({.num_samples = 50, .batch_size = 7, .shuffle = false});
+  const StepPlan plan({.num_samples = 50, .batch_size = 7, .shuffle = Shuffle::none});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch)
     for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(plan.sample_at(epoch, i), i);
 }

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/hdf5_store.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep {
+
+namespace {
+
+/// Files that are kept open.
+constexpr std::size_t kMostOpen = 32;
+
+/// to[sample][position][channel] = from[sample][channel][position]
+template <typename T>
+void channels_to_last(const void* from, void* to, std::int64_t samples, std::int64_t channels,
+                      std::int64_t positions) {
+  const T* in = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (std::int64_t sample = 0; sample < samples; ++sample, in += channels * positions)
+    for (std::int64_t position = 0; position < positions; ++position)
+      for (std::int64_t channel = 0; channel < channels; ++channel)
+        *out++ = in[channel * positions + position];
+}
+
+void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::int64_t samples,
+                      std::int64_t channels, std::int64_t positions) {
+  switch (value_bytes) {
+    case 1:
+      return channels_to_last<std::uint8_t>(from, to, samples, channels, positions);
+    case 2:
+      return channels_to_last<std::uint16_t>(from, to, samples, channels, positions);
+    case 4:
+      return channels_to_last<std::uint32_t>(from, to, samples, channels, positions);
+    default:
+      return channels_to_last<std::uint64_t>(from, to, samples, channels, positions);
+  }
+}
+
+/// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
+bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
+                       unsigned& skipped) {
+  const Hdf5Lock lock;
+  Hdf5Context context = data.context();
+  context.where = fmt::format("{}, record {}", data.where, start);
+  std::vector<hsize_t> offset(data.extents.size(), 0);
+  offset[0] = static_cast<hsize_t>(start);
+  hsize_t size = 0;
+  hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &size), context, "find the chunk");
+  if (size == 0) return false;
+  bytes.resize(size);
+  hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, bytes.data()), context,
+               "read the chunk");
+  return true;
+}
+
+}  // namespace
+
+Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name)
+    : file(hdf5_open_file(path, hdf5_data_context(path))),
+      features(open_hdf5_dataset(file.get(), path, features_name)) {
+  if (labels_name == nullptr) return;
+  labels = open_hdf5_dataset(file.get(), path, *labels_name);
+  if (labels->rows() != features.rows())
+    throw Error(ErrorKind::data,
+                fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
+                            features.rows()),
+                labels->where, "Name the labels of the same samples.");
+  if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
+    throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", labels->where,
+                "Store them as int32.");
+}
+
+Hdf5Store::Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_per_chunk)
+    : form_(std::move(form)),
+      files_(std::move(files)),
+      rows_per_chunk_(rows_per_chunk),
+      parts_(files_.size()) {
+  std::int64_t samples = 0;
+  for (const File& file : files_) {
+    first_sample_.push_back(samples);
+    samples += file.rows.last - file.rows.first;
+  }
+}
+
+Hdf5Store::~Hdf5Store() {
+  const Hdf5Lock lock;
+  parts_.clear();
+}
+
+std::shared_ptr<Hdf5Part> Hdf5Store::open(std::size_t file) {
+  if (parts_[file] == nullptr) {
+    if (opened_.size() == kMostOpen) {
+      parts_[opened_.front()] = nullptr;
+      opened_.erase(opened_.begin());
+    }
+    parts_[file] = std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
+                                              form_.labels_name ? &*form_.labels_name : nullptr);
+    if (parts_[file]->features.rows() < files_[file].rows.last)
+      throw Error(ErrorKind::data, "became shorter while it was read", parts_[file]->features.where,
+                  "Start when the file is complete.");
+  } else {
+    opened_.erase(std::ranges::find(opened_, file));
+  }
+  opened_.push_back(file);
+  return parts_[file];
+}
+
+void Hdf5Store::read(std::int64_t first, std::int64_t count, const SampleRoom& to) {
+  auto file =
+      static_cast<std::size_t>(std::ranges::upper_bound(first_sample_, first) - first_sample_.begin()) - 1;
+  const std::int64_t row_bytes =
+      form_.feature_shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(form_.feature_dtype));
+  for (std::int64_t done = 0; done < count; ++file) {
+    const std::int64_t row = files_[file].rows.first + first + done - first_sample_[file];
+    const RowRange rows{row, std::min(files_[file].rows.last, row + count - done)};
+    SampleRoom here = to;
+    here.features = static_cast<char*>(to.features) + done * row_bytes;
+    if (here.label_indices != nullptr) here.label_indices += done * form_.label_columns;
+    if (here.label_rows != nullptr) here.label_rows += done * form_.label_columns;
+    // The last owner of a part must hold the lock.
+    std::optional<Hdf5Lock> lock(std::in_place);
+    const std::shared_ptr<Hdf5Part> part = open(file);
+    if (part->labels) read_labels(*part->labels, rows, here);
+    lock.reset();
+    try {
+      read_features(part->features, rows, here.features);
+    } catch (...) {
+      lock.emplace();
+      throw;
+    }
+    lock.emplace();
+    done += rows.last - rows.first;
+  }
+}
+
+void Hdf5Store::read_features(const Hdf5Dataset& data, const RowRange& rows, void* to) const {
+  if (!form_.channels_first) return read_rows(data, rows, to);
+  const std::size_t value_bytes = size_in_bytes(form_.feature_dtype);
+  const std::int64_t count = rows.last - rows.first;
+  std::vector<char> scratch(static_cast<std::size_t>(count * form_.feature_shape.num_elements()) *
+                            value_bytes);
+  read_rows(data, rows, scratch.data());
+  const auto channels = static_cast<std::int64_t>(data.extents[1]);
+  channels_to_last(value_bytes, scratch.data(), to, count, channels, data.values_per_row() / channels);
+}
+
+/// Reads rows by HDF5, which has its lock. False: they can be read chunk by chunk instead.
+bool Hdf5Store::read_by_hdf5(const Hdf5Dataset& data, const RowRange& rows, void* to, bool any_way) const {
+  const Hdf5Lock lock;
+  Hdf5Handle half;
+  if (form_.feature_dtype == DType::f16 || form_.feature_dtype == DType::bf16)
+    half = hdf5_half_type(form_.feature_dtype, data.context());
+  const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(form_.feature_dtype);
+  if (!any_way && data.filters && H5Tequal(data.file_type.get(), type) > 0) return false;
+  read_slab(data, rows.first, rows.last - rows.first, type, to);
+  return true;
+}
+
+/// Reads rows as they are in the file, in the type of the store. Compressed chunks are decompressed outside
+/// HDF5's lock.
+void Hdf5Store::read_rows(const Hdf5Dataset& data, const RowRange& rows, void* to) const {
+  if (read_by_hdf5(data, rows, to, false)) return;
+  const std::int64_t row_bytes =
+      form_.feature_shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(form_.feature_dtype));
+  const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
+  std::vector<std::byte> stored, scratch, whole;
+  for (std::int64_t start = rows.first / chunk * chunk; start < rows.last; start += chunk) {
+    const RowRange wanted{std::max(start, rows.first), std::min(start + chunk, rows.last)};
+    std::byte* const place = static_cast<std::byte*>(to) + (wanted.first - rows.first) * row_bytes;
+    unsigned skipped = 0;
+    if (!read_stored_chunk(data, start, stored, skipped)) {  // never written: fill values
+      read_by_hdf5(data, wanted, place, true);
+      continue;
+    }
+    const auto bytes = static_cast<std::size_t>(chunk * row_bytes);
+    const std::string where = fmt::format("{}, record {}", data.where, start);
+    if (wanted.last - wanted.first == chunk) {
+      data.filters->decode(stored, skipped, {place, bytes}, scratch, where);
+      continue;
+    }
+    whole.resize(bytes);
+    data.filters->decode(stored, skipped, whole, scratch, where);
+    std::copy_n(whole.data() + (wanted.first - start) * row_bytes, (wanted.last - wanted.first) * row_bytes,
+                place);
+  }
+}
+
+void Hdf5Store::read_labels(const Hdf5Dataset& data, const RowRange& rows, const SampleRoom& to) const {
+  const std::int64_t count = rows.last - rows.first;
+  if (form_.label_columns == 0) return;
+  if (form_.float_labels) return read_slab(data, rows.first, count, H5T_NATIVE_FLOAT, to.label_rows);
+  std::vector<std::int64_t> wide(static_cast<std::size_t>(count * form_.label_columns));
+  read_slab(data, rows.first, count, H5T_NATIVE_INT64, wide.data());
+  const auto bad = std::ranges::find_if(wide, [](std::int64_t label) {
+    return label < std::numeric_limits<std::int32_t>::min() ||
+           label > std::numeric_limits<std::int32_t>::max();
+  });
+  if (bad != wide.end())
+    throw Error(
+        ErrorKind::data, fmt::format("label {} does not fit into 32 bits", *bad),
+        fmt::format("{}, record {}", data.where, rows.first + (bad - wide.begin()) / form_.label_columns),
+        "Labels are class numbers from 0 on.");
+  std::ranges::transform(wide, to.label_indices,
+                         [](std::int64_t label) { return static_cast<std::int32_t>(label); });
+}
+
+}  // namespace lockstep

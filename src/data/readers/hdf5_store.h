@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the HDF5 reader: reads any samples of datasets in one or several files, which were opened and
+// checked before.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+#include "data/readers/hdf5_dataset.h"
+#include "data/sample_store.h"
+
+namespace lockstep {
+
+/// The datasets of one file.
+struct Hdf5Part {
+  Hdf5Handle file;
+  Hdf5Dataset features;
+  std::optional<Hdf5Dataset> labels;
+
+  /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
+  Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name);
+};
+
+/// What the store delivers.
+struct Hdf5Form {
+  std::string features_name;
+  std::optional<std::string> labels_name;
+  bool channels_first = false;  ///< in the files
+  bool float_labels = false;
+  DType feature_dtype = DType::f32;
+  Shape feature_shape;  ///< channels last
+  std::int64_t label_columns = 0;
+};
+
+class Hdf5Store final : public SampleStore {
+ public:
+  /// Rows of a file, in the order of the samples.
+  struct File {
+    std::string path;
+    RowRange rows;
+  };
+  /// `rows_per_chunk`: of the features of the first file.
+  Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_per_chunk);
+  ~Hdf5Store() override;
+
+  void read(std::int64_t first, std::int64_t count, const SampleRoom& to) override;
+  std::int64_t samples_per_chunk() const override { return rows_per_chunk_; }
+
+ private:
+  std::shared_ptr<Hdf5Part> open(std::size_t file);
+  void read_features(const Hdf5Dataset& data, const RowRange& rows, void* to) const;
+  bool read_by_hdf5(const Hdf5Dataset& data, const RowRange& rows, void* to, bool any_way) const;
+  void read_rows(const Hdf5Dataset& data, const RowRange& rows, void* to) const;
+  void read_labels(const Hdf5Dataset& data, const RowRange& rows, const SampleRoom& to) const;
+
+  const Hdf5Form form_;
+  const std::vector<File> files_;
+  const std::int64_t rows_per_chunk_;
+  std::vector<std::int64_t> first_sample_;  ///< of each file
+  // Under the Hdf5Lock.
+  std::vector<std::shared_ptr<Hdf5Part>> parts_;  ///< null: not open
+  std::vector<std::size_t> opened_;               ///< those that are open, the one used last at the end
+};
+
+}  // namespace lockstep

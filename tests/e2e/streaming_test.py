@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets that are larger than data.memory_gb: the bits of the same set in memory, bounded memory, clear errors."""
+import subprocess
+import unittest
+
+from lockstep_run import DIGITS_DATA, LockstepTest, main, python_with_h5py, records
+
+PYTHON = python_with_h5py()
+
+# The digits in three files with different numbers of rows, compressed chunks of 16 samples, pixels as bytes.
+MAKE_DIGITS = """
+import gzip, sys, h5py, numpy
+rows = numpy.loadtxt(gzip.open(sys.argv[1], "rt"), delimiter=",")
+cuts = [0, 600, 1107, 1500, len(rows)]
+for i, (first, last) in enumerate(zip(cuts, cuts[1:])):
+    with h5py.File(f"{sys.argv[2]}/part{i}.h5", "w") as file:
+        images = rows[first:last, :-1].astype(numpy.uint8).reshape(-1, 1, 8, 8)
+        file.create_dataset("x", data=images, chunks=(16, 1, 8, 8), compression="gzip", shuffle=True, fletcher32=True)
+        file.create_dataset("y", data=rows[first:last, -1].astype(numpy.int32), chunks=(64,))
+"""
+
+MAKE_LARGE = """
+import sys, h5py, numpy
+values = numpy.random.default_rng(1).integers(0, 255, (16384, 4096), dtype=numpy.uint8)
+with h5py.File(sys.argv[1], "w") as file:
+    file.create_dataset("x", data=values, chunks=(32, 4096))
+    file.create_dataset("y", data=(values[:, 0] > 127).astype(numpy.int32))
+"""
+
+CONFIG = """
+seed: 3
+shards: 4
+data:
+  format: hdf5
+  path: ["part[0-2].h5"]
+  features: x
+  labels: y
+  layout: channels_first
+  scale: 0.0625
+  block_samples: 16
+  eval: {path: part3.h5}
+model:
+  layers: [flatten, {dense: {units: 32}}, batch_norm, relu, {dense: {units: 10}}]
+  loss: softmax_cross_entropy
+optimizer:
+  adam: {learning_rate: 0.003}
+train: {batch_size: 64, epochs: 2, %s}
+"""
+# The set has 97 kB of pixels and labels; a block has 1,088 bytes.
+SMALL = "data.memory_gb=0.0000125"
+
+
+@unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
+class StreamingTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        subprocess.run([PYTHON, "-c", MAKE_DIGITS, DIGITS_DATA, self.folder], check=True, timeout=60)
+        self.config = self.folder / "digits.yaml"
+        self.write_config("shuffle: blocks, shuffle_window: 3")
+
+    def write_config(self, order):
+        self.config.write_text(CONFIG % order, encoding="utf-8")
+
+    def run_it(self, name, ranks=None, threads=1, steps=None, sets=(), **more):
+        return self.train(name, ranks=ranks, threads=threads, steps=steps, config=self.config, sets=["eval.every_epochs=1", *sets], **more)
+
+    def test_a_stream_has_the_bits_of_the_set_in_memory(self):
+        """Each order, on several ranks and threads, with memory for an eighth of the set."""
+        for shuffle in ("blocks", "true", "false"):
+            if shuffle != "blocks":
+                self.write_config(f"shuffle: {shuffle}")
+            self.run_it(f"memory-{shuffle}")
+            for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)) if shuffle == "blocks" else ((2, 2),):
+                with self.subTest(shuffle=shuffle, ranks=ranks, threads=threads):
+                    run = f"stream-{shuffle}-{ranks}-{threads}"
+                    result = self.run_it(run, ranks=ranks, threads=threads, sets=[SMALL])
+                    self.assertRegex(result.err, "training data: 1500 samples, read while they are used")
+                    self.assert_same_run(f"memory-{shuffle}", run)
+                    self.assertEqual(records(self.folder / run, "eval"), records(self.folder / f"memory-{shuffle}", "eval"))
+
+    def test_a_killed_stream_goes_on_inside_the_epoch_on_other_ranks(self):
+        self.run_it("whole")
+        for steps, ranks, sets in ((9, 3, [SMALL]), (31, 2, [SMALL]), (None, 4, [])):
+            self.run_it("parts", ranks=ranks, steps=steps, sets=sets)
+        self.assertEqual(self.digest("whole"), self.digest("parts"))
+
+    def test_memory_is_bounded(self):
+        """64 MiB of samples through 8 MiB."""
+        subprocess.run([PYTHON, "-c", MAKE_LARGE, self.folder / "large.h5"], check=True, timeout=60)
+        self.config.write_text("""
+shards: 2
+data: {format: hdf5, path: large.h5, features: x, labels: y}
+model: {layers: [{dense: {units: 2}}], loss: softmax_cross_entropy}
+optimizer: {momentum: {learning_rate: 1.0e-7}}
+train: {batch_size: 256, epochs: 1, shuffle: blocks, shuffle_window: 4}
+""", encoding="utf-8")
+        peak = {}
+        for name, sets in (("memory", []), ("stream", ["data.memory_gb=0.008388608"])):
+            job = self.start(*self.train_arguments(name, config=self.config, sets=sets))
+            peak[name] = self.peak_memory(job)
+        self.assert_same_run("memory", "stream")
+        self.assertLess(peak["stream"], peak["memory"] - 48e6, peak)
+
+    def test_bad_values_are_named_when_they_are_read(self):
+        for what, change, pattern in (
+                ("label", "f['y'][303] = 17", r"part1.h5, record 303: label 17 is not one of 10 classes"),
+                ("nan", "x = f['x'][:].astype('f4'); del f['x']; x[303, 0, 1, 1] = float('nan'); f.create_dataset('x', data=x, chunks=(16, 1, 8, 8))",
+                 r"part1.h5, record 303: column 10 of the features is not a finite number")):
+            with self.subTest(what):
+                files = range(3) if what == "nan" else [1]
+                for i in files:
+                    code = change if i == 1 else change.replace("float('nan')", "0")
+                    subprocess.run([PYTHON, "-c", f"import h5py\nwith h5py.File('{self.folder}/part{i}.h5', 'a') as f:\n  {code}"], check=True, timeout=60)
+                memory = "data.memory_gb=0.00005" if what == "nan" else SMALL
+                result = self.start(*self.train_arguments("bad", config=self.config, sets=["data.eval=null", memory]), ranks=2).wait()
+                self.assert_one_error(result, 3, pattern)
+                self.setUp()
+
+    def test_a_chunk_that_is_damaged_ends_the_run(self):
+        path = self.folder / "part1.h5"
+        where = subprocess.run([PYTHON, "-c", f"import h5py\nwith h5py.File('{path}') as f: c = f['x'].id.get_chunk_info(20); print(c.byte_offset)"],
+                               check=True, capture_output=True, text=True, timeout=60).stdout
+        with open(path, "r+b") as file:
+            file.seek(int(where) + 12)
+            file.write(b"\xff\x00\xff\x00")
+        result = self.start(*self.train_arguments("bad", config=self.config, sets=[SMALL]), ranks=2).wait()
+        self.assert_one_error(result, 3, r"part1.h5, dataset x, record 320: a chunk is damaged: (gzip cannot decompress it|its checksum is wrong)")
+
+    def test_too_little_memory(self):
+        arguments = self.train_arguments("bad", config=self.config, sets=["data.memory_gb=0.000001"])
+        self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"blocks of 16 samples take .* GB, and 6 of them are needed(.|\n)*Set memory_gb higher")
+
+    def test_bad_options(self):
+        for sets, pattern in (
+                (["data.memory_gb=0"], r"memory_gb: must be \(0, 1e9\] GB"),
+                (["train.shuffle=chunks"], r"shuffle: 'chunks' is not one of true, false, blocks"),
+                (["train.shuffle=true"], "shuffle is true, which has no windows")):
+            self.assert_one_error(self.start(*self.train_arguments("bad", config=self.config, sets=sets)).wait(), 2, pattern)
+
+
+if __name__ == "__main__":
+    main()
