@@ -121,6 +121,10 @@ std::int64_t Dataset::size_bytes() const {
   return bytes;
 }
 
+std::int64_t Dataset::memory_bytes() const {
+  return stream_ != nullptr ? stream_->memory_bytes() : size_bytes();
+}
+
 BlockGrid Dataset::grid(std::int64_t block_samples) const {
   if (block_samples == 0) {
     const std::int64_t chunk = has_store() ? parts_.store->samples_per_chunk() : 1;

@@ -120,6 +120,8 @@ class Dataset {
 
   /// Bytes of all values, as they are kept.
   std::int64_t size_bytes() const;
+  /// What is in memory of them; of a set that is read while it is used: what may be.
+  std::int64_t memory_bytes() const;
   /// Samples that are read together. Does not depend on whether the set is in memory.
   BlockGrid blocks() const { return grid(block_samples_); }
   /// Reads the set while it is used; null if it is in memory.

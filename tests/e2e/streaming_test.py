@@ -131,6 +131,17 @@ train: {batch_size: 256, epochs: 1, shuffle: blocks, shuffle_window: 4}
         arguments = self.train_arguments("bad", config=self.config, sets=["data.memory_gb=0.000001"])
         self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"blocks of 16 samples take .* GB, and 6 of them are needed(.|\n)*Set memory_gb higher")
 
+    def test_check_says_what_is_in_memory(self):
+        self.assertRegex(self.lockstep("check", self.config).out, r"data in memory    0\.12 MB on every rank\n")
+        self.assertRegex(self.lockstep("check", self.config, "--set", SMALL).out,
+                         r"data in memory    0\.02 MB on every rank of 0\.12 MB; the rest is read while it is used\n")
+
+    def test_a_run_is_continued_from_its_own_folder_with_more_memory(self):
+        self.run_it("whole")
+        self.run_it("parts", steps=9, sets=[SMALL])
+        self.lockstep("train", self.folder / "parts", "--set", "data.memory_gb=1", "--set", "train.steps=null", "--set", "train.epochs=2", "--threads", 1)
+        self.assertEqual(self.digest("whole"), self.digest("parts"))
+
     def test_bad_options(self):
         for sets, pattern in (
                 (["data.memory_gb=0"], r"memory_gb: must be \(0, 1e9\] GB"),

@@ -217,12 +217,16 @@ void print_memory(const Sizes& sizes) {
     fmt::print("warning           {}\n", warning);
   if (const std::string warning = noise_scale_warning(sizes.calls); sizes.noise_scale && !warning.empty())
     fmt::print("warning           {}\n", warning);
-  const Dataset& train = *sizes.parts.train;
-  const std::int64_t samples = train.size() + (sizes.parts.eval ? sizes.parts.eval->size() : 0);
-  fmt::print("data in memory    {:.2f} MB on every rank\n",
-             static_cast<double>(samples) * kMegabytes *
-                 static_cast<double>(train.feature_shape().num_elements()) *
-                 static_cast<double>(size_in_bytes(train.feature_dtype())));
+  std::int64_t all = 0, in_memory = 0;
+  for (const Dataset* const data : {sizes.parts.train.get(), sizes.parts.eval.get()}) {
+    if (data == nullptr) continue;
+    all += data->size_bytes();
+    in_memory += data->memory_bytes();
+  }
+  fmt::print("data in memory    {:.2f} MB on every rank{}\n", static_cast<double>(in_memory) * kMegabytes,
+             in_memory < all ? fmt::format(" of {:.2f} MB; the rest is read while it is used",
+                                           static_cast<double>(all) * kMegabytes)
+                             : "");
 }
 
 void print_messages(const Sizes& sizes, double sparse_bytes) {
