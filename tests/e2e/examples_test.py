@@ -39,6 +39,12 @@ class ExamplesTest(LockstepTest):
         losses = [record["loss"] for record in records(self.folder / "run-1")]
         self.assertTrue(all(0 < loss < 20 for loss in losses), losses)
 
+    @unittest.skipUnless(CIFAR.is_file(), "no file cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA")
+    def test_cifar10_large_batch_same_bits_on_1_to_4_ranks(self):
+        losses = self.short_runs("cifar10_large_batch.yaml", CIFAR,
+                                 ["train.batch_size=64", "data.train.rows=[0, 256]", "data.eval.rows=[0, 100]"], steps=6)
+        self.assertTrue(all(0 < loss < 20 for loss in losses), losses)
+
     def short_runs(self, example, data, sets, steps=3):
         """A few steps on 1 to 4 ranks give the same bits; returns the losses."""
         for ranks in (1, 2, 3, 4):
