@@ -111,7 +111,7 @@ struct SampleStream::State {
   std::condition_variable work;  ///< for reader threads: there may be something to read, or room for it
   std::condition_variable done;  ///< for users: a block was read; and for the end of threads
   std::atomic<bool> stopped = false;
-  int running = 0;
+  int started = 0, ended = 0;  ///< reader threads
   std::vector<Slot> slots;
   int hand = 0;  ///< where the search for a place begins
   std::unordered_map<std::int64_t, int> slot_of;
@@ -268,7 +268,7 @@ void SampleStream::State::run() {
     if (stopped) break;
     work.wait(lock);
   }
-  --running;
+  ++ended;
   done.notify_all();
 }
 
@@ -276,29 +276,32 @@ SampleStream::SampleStream(std::shared_ptr<SampleStore> store, BlockGrid grid, c
                            Check check, Where where, const SampleStreamOptions& options)
     : state_(std::make_shared<State>(std::move(store), std::move(grid), sizes, std::move(check),
                                      std::move(where), options)) {
-  for (int thread = 0; thread < options.threads; ++thread) {
-    {
+  try {
+    for (int thread = 0; thread < options.threads; ++thread) {
+      threads_.push_back(start_thread("reader thread", [state = state_] { state->run(); }));
       const std::lock_guard lock(state_->mutex);
-      ++state_->running;
+      ++state_->started;
     }
-    try {
-      start_thread("reader thread", [state = state_] { state->run(); }).detach();
-    } catch (...) {
-      const std::lock_guard lock(state_->mutex);
-      --state_->running;
-      state_->stopped = true;
-      state_->work.notify_all();
-      throw;
-    }
+  } catch (...) {
+    end_threads();
+    throw;
   }
 }
 
-SampleStream::~SampleStream() {
-  std::unique_lock lock(state_->mutex);
-  state_->stopped = true;
-  state_->work.notify_all();
-  state_->done.wait_until(lock, deadline_after(std::min(state_->options.timeout_seconds, kEndSeconds)),
-                          [&] { return state_->running == 0; });
+SampleStream::~SampleStream() { end_threads(); }
+
+void SampleStream::end_threads() {
+  bool ended = false;
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->stopped = true;
+    state_->work.notify_all();
+    ended =
+        state_->done.wait_until(lock, deadline_after(std::min(state_->options.timeout_seconds, kEndSeconds)),
+                                [&] { return state_->ended == state_->started; });
+  }
+  // After join() this is the last owner of the store, and closes its files.
+  for (std::thread& thread : threads_) ended ? thread.join() : thread.detach();
 }
 
 SampleStream::Place SampleStream::acquire(std::int64_t sample) {

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "data/block_grid.h"
 #include "data/sample_store.h"
@@ -86,8 +88,10 @@ class SampleStream {
   struct State;
   Place acquire(std::int64_t sample);
   void release(int place);
+  void end_threads();
 
   std::shared_ptr<State> state_;  ///< shared with the reader threads
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace lockstep
