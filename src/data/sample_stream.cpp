@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -74,8 +73,7 @@ struct SampleStream::State {
                               static_cast<double>(options.memory_bytes) * 1e-9, most,
                               static_cast<double>(slot_bytes) * 1e-9, least),
                   where(0),
-                  "Set memory_gb higher, or block_samples lower, or store the data in smaller "
-                  "chunks.");
+                  "Set memory_gb higher, or block_samples lower, or store the data in smaller chunks.");
     const auto count = static_cast<std::size_t>(std::min({fit, grid.num_blocks(), kMostPlaces}));
     slots.resize(count);
     slot_of.reserve(count);
