@@ -90,9 +90,33 @@ std::vector<std::string> regex_matches(const std::string& pattern, const std::st
   return paths;
 }
 
-/// What an item means: a file, or those of a pattern.
+/// The files of a folder but hidden ones and those that other programs put beside data (_SUCCESS).
+std::vector<std::string> files_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<std::string> paths;
+  fs::directory_iterator at(folder, failed), end;
+  for (; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.') || name.starts_with('_') || !at->is_regular_file(ignored)) continue;
+    paths.push_back(at->path().lexically_normal().string());
+  }
+  if (failed)
+    throw Error(ErrorKind::data, fmt::format("the folder cannot be read: {}", failed.message()), folder,
+                "Check its permissions.");
+  if (paths.empty())
+    throw Error(ErrorKind::data, "the folder has no files", folder,
+                "A folder means the files in it, without those of folders below it.");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// What an item means: a file, or those of a folder or a pattern.
 std::vector<std::string> files_of(const std::string& item, const std::string& base_directory) {
   const std::string path = resolved_path(item, base_directory);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return files_in(path);
   if (exists(path)) return {path};
   if (item.starts_with(kRegex)) return regex_matches(item, base_directory);
   if (item.find_first_of("*?[") != std::string::npos) return matches(item, base_directory);
@@ -139,6 +163,35 @@ std::string name_of_files(const std::vector<std::string>& paths) {
 
 void begin_file(DatasetParts& parts, const std::string& path, std::int64_t first_record) {
   parts.files.push_back({path, parts.size, first_record});
+}
+
+std::int64_t total_records(std::span<const std::int64_t> counts, const std::string& source) {
+  std::int64_t total = 0;
+  for (const std::int64_t count : counts)
+    if (__builtin_add_overflow(total, count, &total))
+      throw Error(ErrorKind::data, "the files have more rows than 63 bits count", source, "Check the files.");
+  return total;
+}
+
+std::vector<RowRange> rows_of_files(std::span<const std::int64_t> counts, const RowRange& chosen) {
+  std::vector<RowRange> ranges;
+  std::int64_t passed = 0;
+  for (const std::int64_t count : counts) {
+    ranges.push_back({std::clamp<std::int64_t>(chosen.first - passed, 0, count),
+                      std::clamp<std::int64_t>(chosen.last - passed, 0, count)});
+    passed += count;
+  }
+  return ranges;
+}
+
+void add_files(DatasetParts& parts, const std::vector<std::string>& names,
+               const std::vector<RowRange>& ranges) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (ranges[i].first == ranges[i].last) continue;
+    if (parts.size == 0) parts.first_record = ranges[i].first;
+    if (names.size() > 1) begin_file(parts, names[i], ranges[i].first);
+    parts.size += ranges[i].last - ranges[i].first;
+  }
 }
 
 }  // namespace lockstep

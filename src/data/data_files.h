@@ -16,10 +16,10 @@ namespace lockstep {
 
 /// The files that option `name` (a list of texts) means, in the order in which their rows are numbered: the
 /// items in their order; those of a pattern (*, ?, [...]; or a folder and a regular expression for names:
-/// re:data/part-[0-9]+) sorted by the bytes of their paths, on every machine and in every locale. An item
-/// that is the name of a file is no pattern. Throws Error(config) if
-/// nothing is named, Error(data) if a pattern matches no file, a folder cannot be read, or one file is named
-/// twice.
+/// re:data/part-[0-9]+), and those of a folder but names that begin with "." or "_", sorted by the bytes of
+/// their paths, on every machine and in every locale. An item that is the name of a file is no pattern.
+/// Throws Error(config) if nothing is named, Error(data) if a pattern matches no file, a folder cannot be
+/// read, or one file is named twice.
 std::vector<std::string> data_files(const Params& params, std::string_view name,
                                     const std::string& base_directory);
 
@@ -31,5 +31,15 @@ std::string name_of_files(const std::vector<std::string>& paths);
 
 /// Adds to `parts` that the samples from here on are the records from `first_record` on of `path`.
 void begin_file(DatasetParts& parts, const std::string& path, std::int64_t first_record);
+
+/// The sum of `counts`. Throws Error(data) about `source` if it does not fit into 63 bits.
+std::int64_t total_records(std::span<const std::int64_t> counts, const std::string& source);
+
+/// Of files with `counts` records each: which of each are among the records `chosen` of all.
+std::vector<RowRange> rows_of_files(std::span<const std::int64_t> counts, const RowRange& chosen);
+
+/// Adds these records of the files `names` to the samples of `parts`.
+void add_files(DatasetParts& parts, const std::vector<std::string>& names,
+               const std::vector<RowRange>& ranges);
 
 }  // namespace lockstep

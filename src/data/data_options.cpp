@@ -35,7 +35,7 @@ std::string data_format(const Node& data) {
   const Node* format = data.find("format");
   if (format == nullptr || format->kind != Node::Kind::scalar)
     throw Error(ErrorKind::config, "section data has no format", data.where,
-                "Name a reader: format: csv, idx or hdf5.");
+                "Name a reader: format: csv, hdf5 or npy.");
   return format->text;
 }
 

@@ -141,6 +141,13 @@ void Dataset::prepare(const DatasetMemory& memory) {
   LOCKSTEP_CHECK(has_store() && stream_ == nullptr && parts_.features.size_bytes() == 0);
   block_samples_ = memory.block_samples;
   if (size_bytes() <= memory.bytes) return load();
+  if (!parts_.store->has_random_access())
+    throw Error(
+        ErrorKind::config,
+        fmt::format("takes {:.3g} GB, but memory_gb gives this process {:.3g} GB, and a file that is "
+                    "compressed as a whole cannot be read while it is used",
+                    static_cast<double>(size_bytes()) * 1e-9, static_cast<double>(memory.bytes) * 1e-9),
+        origin_->source, "Uncompress the file, or set memory_gb higher.");
   const std::int64_t chunk = parts_.store->samples_per_chunk();
   const BlockGrid read_together = memory.random_order && memory.block_samples == 0
                                       ? grid(std::max(chunk, kPageBytes / sample_bytes()))
@@ -311,14 +318,24 @@ void Dataset::add_blocks(Digest& digest) const {
   std::int64_t count = whole.num_blocks();
   if (size_bytes() > kDigestBytes)
     count = std::clamp<std::int64_t>(kDigestBytes / (whole.block_samples() * sample_bytes()), 1, count);
-  Buffer features(cpu_device(), static_cast<std::size_t>(whole.block_samples() * sample_bytes()));
+  const bool in_memory = parts_.features.size_bytes() > 0;
+  Buffer features(cpu_device(),
+                  in_memory ? 0 : static_cast<std::size_t>(whole.block_samples() * sample_bytes()));
   std::vector<std::int32_t> indices;
   std::vector<float> rows;
   const std::int64_t columns = parts_.num_label_columns;
   for (std::int64_t i = 0; i < count; ++i) {
     const Range samples = whole.samples(i * whole.num_blocks() / count);
-    SampleRoom room{.features = features.data()};
     const auto values = static_cast<std::size_t>(samples.size() * columns);
+    if (in_memory) {
+      const SampleValues here = values_at(samples.first);
+      digest.add(here.features, static_cast<std::size_t>(samples.size() * sample_bytes()));
+      if (here.label_indices != nullptr)
+        indices.insert(indices.end(), here.label_indices, here.label_indices + values);
+      if (here.label_rows != nullptr) rows.insert(rows.end(), here.label_rows, here.label_rows + values);
+      continue;
+    }
+    SampleRoom room{.features = features.data()};
     if (label_kind_ == LabelKind::indices) {
       indices.resize(indices.size() + values);
       room.label_indices = indices.data() + indices.size() - values;

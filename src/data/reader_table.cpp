@@ -13,15 +13,18 @@ namespace lockstep {
 ReaderEntry csv_reader();
 ReaderEntry hdf5_reader();
 ReaderEntry idx_reader();
+ReaderEntry npy_reader();
 ReaderEntry skip_gram_reader();
 ReaderEntry text_tsv_reader();
 ReaderEntry text_windows_reader();
+ReaderEntry tfrecord_reader();
 
 namespace {
 std::vector<ReaderEntry>& entries() {
   static std::vector<ReaderEntry> table = {
       // clang-format off: one per line
-      csv_reader(), hdf5_reader(), idx_reader(), skip_gram_reader(), text_tsv_reader(), text_windows_reader(),
+      csv_reader(),       hdf5_reader(),     idx_reader(),          npy_reader(),
+      skip_gram_reader(), text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
       // clang-format on
   };
   return table;

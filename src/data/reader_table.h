@@ -58,9 +58,10 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
 
 /// Reads samples for prediction. `params` are those of the training data. csv: files with or without the
 /// label column, decided by the number of columns; idx: the images file, without labels; hdf5: files with the
-/// same `features` dataset, with or without `labels`; text_tsv: a line with the columns, or of text only;
-/// other texts: no labels. csv and hdf5 take several files. Throws Error(data) if the samples have another
-/// shape, Error(config) for several files where one is allowed.
+/// same `features` dataset, with or without `labels`; npy: npy files of features, without labels, or npz
+/// files; text_tsv: a line with the columns, or of text only; other texts: no labels. csv and hdf5 take
+/// several files. Throws Error(data) if the samples have another shape, Error(config) for several files where
+/// one is allowed.
 std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
                                     const InputRequest& request, const DatasetUse& use = {});
 

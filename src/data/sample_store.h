@@ -34,6 +34,9 @@ class SampleStore {
   /// Samples that are read as fast as one of them, because they are compressed together: the rows of an HDF5
   /// chunk. 1: none.
   virtual std::int64_t samples_per_chunk() const { return 1; }
+  /// False: the files are compressed as a whole, and samples are unpacked from the first one on. Such a set
+  /// must fit into memory.
+  virtual bool has_random_access() const { return true; }
 };
 
 }  // namespace lockstep

@@ -11,6 +11,8 @@
 namespace lockstep {
 
 std::uint32_t crc32c(const void* data, std::size_t bytes);
+/// The same on processors without an instruction for it.
+std::uint32_t crc32c_by_table(const void* data, std::size_t bytes);
 
 /// ((c >> 15) | (c << 17)) + 0xA282EAD8 for c = crc32c(data).
 std::uint32_t masked_crc32c(const void* data, std::size_t bytes);

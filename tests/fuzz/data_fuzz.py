@@ -84,6 +84,16 @@ def kinds(folder):
         Kind("idx_gzip", idx_data, {"images": gzip.compress(images, mtime=0), "labels": labels}, ["images"]),
         Kind("text", text_data, {"data.tsv": text}, ["data.tsv"], TEXT_MODEL),
     ]
+    vectors = pathlib.Path(__file__).parents[1] / "vectors/records"
+    npy_data = f"  format: npy\n  features: x.npy\n  labels: y.npy\n{SCALE}"
+    found.append(Kind("npy", npy_data, {"x.npy": (vectors / "version1.npy").read_bytes(), "y.npy": (vectors / "labels.npy").read_bytes()},
+                      ["x.npy", "y.npy"]))
+    for name in ("stored.npz", "deflated.npz"):
+        npz_data = f"  format: npy\n  path: {name}\n  features: x\n  labels: y\n{SCALE}"
+        found.append(Kind(name[:-4] + "_npz", npz_data, {name: (vectors / name).read_bytes()}, [name]))
+    for name in ("plain.tfrecord", "gzip.tfrecord"):
+        tfrecord_data = f"  format: tfrecord\n  path: {name}\n  features: floats\n  labels: label\n{SCALE}"
+        found.append(Kind(name.replace(".", "_"), tfrecord_data, {name: (vectors / name).read_bytes()}, [name]))
     seeds = {path.name: path.read_bytes() for path in sorted(folder.glob("*.h5"))}
     for name, content in seeds.items():
         files = dict(seeds) if name == "virtual.h5" else {name: content}

@@ -5,38 +5,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/readers/stored_numbers.h"
+
 namespace lockstep {
 
 namespace {
 
 /// Files that are kept open.
 constexpr std::size_t kMostOpen = 32;
-
-/// to[sample][position][channel] = from[sample][channel][position]
-template <typename T>
-void channels_to_last(const void* from, void* to, std::int64_t samples, std::int64_t channels,
-                      std::int64_t positions) {
-  const T* in = static_cast<const T*>(from);
-  T* out = static_cast<T*>(to);
-  for (std::int64_t sample = 0; sample < samples; ++sample, in += channels * positions)
-    for (std::int64_t position = 0; position < positions; ++position)
-      for (std::int64_t channel = 0; channel < channels; ++channel)
-        *out++ = in[channel * positions + position];
-}
-
-void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::int64_t samples,
-                      std::int64_t channels, std::int64_t positions) {
-  switch (value_bytes) {
-    case 1:
-      return channels_to_last<std::uint8_t>(from, to, samples, channels, positions);
-    case 2:
-      return channels_to_last<std::uint16_t>(from, to, samples, channels, positions);
-    case 4:
-      return channels_to_last<std::uint32_t>(from, to, samples, channels, positions);
-    default:
-      return channels_to_last<std::uint64_t>(from, to, samples, channels, positions);
-  }
-}
 
 /// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
 bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,

@@ -180,7 +180,7 @@ TEST_F(CsvReaderTest, EmptyFiles) {
   std::filesystem::remove(path("data.csv"));
   expect_data_error([&] { open(); }, path("data.csv"), "No such file");
   std::filesystem::create_directory(path("data.csv"));
-  expect_data_error([&] { open(); }, path("data.csv"), "not a regular file");
+  expect_data_error([&] { open(); }, path("data.csv"), "the folder has no files");
 }
 
 TEST_F(CsvReaderTest, DetectsTruncatedGzipAtEveryLength) {

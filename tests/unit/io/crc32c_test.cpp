@@ -31,6 +31,15 @@ TEST(Crc32c, VectorsOfRfc3720) {
   EXPECT_EQ(crc32c(nullptr, 0), 0U);
 }
 
+TEST(Crc32c, TheInstructionAndTheTableAgreeAtEachLength) {
+  std::array<unsigned char, 67> data{};
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<unsigned char>(i * 37 + 11);
+  for (std::size_t first = 0; first < 3; ++first)
+    for (std::size_t bytes = 0; bytes <= data.size() - first; ++bytes)
+      EXPECT_EQ(crc32c(data.data() + first, bytes), crc32c_by_table(data.data() + first, bytes))
+          << first << ' ' << bytes;
+}
+
 // The bytes of TFRecords with "", "a" and "hello", read as little-endian numbers.
 TEST(Crc32c, MaskedVectorsOfTfRecords) {
   EXPECT_EQ(masked_crc32c("", 0), 0xA282EAD8U);

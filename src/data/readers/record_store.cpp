@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/record_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "core/error.h"
+#include "core/start_thread.h"
+#include "data/data_files.h"
+#include "data/readers/stored_numbers.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Records are read in pieces of about so many bytes.
+constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
+
+}  // namespace
+
+std::string RecordFile::where(std::int64_t record) const {
+  return fmt::format("{}, record {}", source->where(), record);
+}
+
+RecordStore::RecordStore(std::vector<RecordFile> files, const std::vector<RowRange>& rows,
+                         std::int64_t feature_bytes, std::int64_t label_columns)
+    : feature_bytes_(feature_bytes), label_columns_(label_columns) {
+  std::int64_t samples = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (rows[i].first == rows[i].last) continue;
+    first_sample_.push_back(samples);
+    samples += rows[i].last - rows[i].first;
+    parts_.push_back({std::move(files[i]), rows[i]});
+  }
+}
+
+bool RecordStore::has_random_access() const {
+  return std::ranges::all_of(parts_, [](const Part& part) { return part.file.source->has_random_access(); });
+}
+
+void RecordStore::read(std::int64_t first, std::int64_t count, const SampleRoom& to) {
+  auto part =
+      static_cast<std::size_t>(std::ranges::upper_bound(first_sample_, first) - first_sample_.begin()) - 1;
+  for (std::int64_t done = 0; done < count; ++part) {
+    const std::int64_t record = parts_[part].rows.first + first + done - first_sample_[part];
+    const std::int64_t here = std::min(count - done, parts_[part].rows.last - record);
+    read_part(parts_[part], record, here, room_after(to, done, feature_bytes_, label_columns_));
+    done += here;
+  }
+}
+
+void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t count,
+                            const SampleRoom& to) const {
+  const RecordFile& file = part.file;
+  std::unique_ptr<char[]> bytes;
+  std::int64_t room = 0;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t begin = file.begin(record + done);
+    std::int64_t last = done + 1;
+    while (last < count && file.end(record + last) - begin <= kPieceBytes) ++last;
+    const std::int64_t piece = file.end(record + last - 1) - begin;
+    if (piece > room) {
+      bytes = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(piece));
+      room = piece;
+    }
+    file.source->read(begin, bytes.get(), static_cast<std::size_t>(piece));
+    for (; done < last; ++done) {
+      const std::int64_t at = file.begin(record + done) - begin;
+      const auto size = static_cast<std::size_t>(file.end(record + done) - begin - at);
+      try {
+        decode({bytes.get() + at, size}, room_after(to, done, feature_bytes_, label_columns_));
+      } catch (const Error& error) {
+        const std::string within = error.where().empty() ? "" : ", " + error.where();
+        throw Error(error.kind(), error.what_happened(), file.where(record + done) + within, error.advice());
+      }
+    }
+  }
+}
+
+void for_each_in_parallel(std::size_t count, int threads, FunctionRef<void(std::size_t)> use) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::exception_ptr> errors(count);
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        use(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> helpers;
+  const std::size_t most = std::min(count, static_cast<std::size_t>(threads));
+  try {
+    while (helpers.size() + 1 < most) helpers.push_back(start_thread("thread that looks for records", work));
+  } catch (const Error&) {
+    // With fewer threads it takes longer.
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+std::vector<RowRange> chosen_rows(DatasetParts& parts, const std::vector<std::string>& paths,
+                                  const std::vector<RecordFile>& files, const std::optional<RowRange>& rows) {
+  std::vector<std::int64_t> counts;
+  for (const RecordFile& file : files) counts.push_back(file.count);
+  const RowRange chosen = checked_rows(rows, total_records(counts, parts.source), parts.source);
+  std::vector<RowRange> ranges = rows_of_files(counts, chosen);
+  add_files(parts, paths, ranges);
+  return ranges;
+}
+
+}  // namespace lockstep

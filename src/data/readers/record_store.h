@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the readers: samples that are records of files, one each, at places that are known. A reader
+// says how the bytes of a record become a sample.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/function_ref.h"
+#include "data/dataset.h"
+#include "data/sample_store.h"
+#include "io/byte_source.h"
+
+namespace lockstep {
+
+/// Where the records of a file lie.
+struct RecordFile {
+  std::shared_ptr<ByteSource> source;
+  std::int64_t count = 0;
+  /// The first byte of each record, and the end of the last one; empty: record i has the `record_bytes` from
+  /// first_byte + i * hop_bytes on.
+  std::vector<std::int64_t> begins;
+  std::int64_t first_byte = 0, hop_bytes = 0, record_bytes = 0;
+
+  std::int64_t begin(std::int64_t record) const {
+    return begins.empty() ? first_byte + record * hop_bytes : begins[static_cast<std::size_t>(record)];
+  }
+  std::int64_t end(std::int64_t record) const {
+    return begins.empty() ? begin(record) + record_bytes : begins[static_cast<std::size_t>(record) + 1];
+  }
+  /// "x.tfrecord, record 17"
+  std::string where(std::int64_t record) const;
+};
+
+class RecordStore : public SampleStore {
+ public:
+  void read(std::int64_t first, std::int64_t count, const SampleRoom& to) final;
+  bool has_random_access() const final;
+
+ protected:
+  /// `rows`: of each file, those that are samples.
+  RecordStore(std::vector<RecordFile> files, const std::vector<RowRange>& rows, std::int64_t feature_bytes,
+              std::int64_t label_columns);
+
+  /// Turns a record into a sample. Any thread. Throws Error(data) whose place is where within the record, or
+  /// empty; the file and the record are put in front of it.
+  virtual void decode(std::string_view record, const SampleRoom& to) const = 0;
+
+ private:
+  struct Part {
+    RecordFile file;
+    RowRange rows;
+  };
+  void read_part(const Part& part, std::int64_t record, std::int64_t count, const SampleRoom& to) const;
+
+  std::vector<Part> parts_;
+  std::vector<std::int64_t> first_sample_;  ///< of each part
+  const std::int64_t feature_bytes_, label_columns_;
+};
+
+/// Calls use(i) for each i of [0, count) on up to `threads` threads, and waits for all. Of several exceptions
+/// the one of the lowest i is thrown.
+void for_each_in_parallel(std::size_t count, int threads, FunctionRef<void(std::size_t)> use);
+
+/// The rows of each of several files that are among `rows` of all of them (null: all), and the samples and
+/// their origin in `parts`, whose source and record_word are there. Throws Error(data).
+std::vector<RowRange> chosen_rows(DatasetParts& parts, const std::vector<std::string>& paths,
+                                  const std::vector<RecordFile>& files, const std::optional<RowRange>& rows);
+
+}  // namespace lockstep

@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// TFRecord files of tf.Example: one record is one sample. Lengths are followed once to find all records;
+// data are checked and decoded where they are used.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/sizes.h"
+#include "data/data_files.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/readers/record_store.h"
+#include "data/readers/stored_numbers.h"
+#include "io/example.h"
+#include "io/tfrecord_file.h"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = ExampleFeature::Kind;
+
+constexpr std::array kOptions = with_store_options(std::array{
+    ParamSpec{"path", ParamType::strings, kRequired, "",
+              "the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
+              "the config file's folder",
+              Change::place},
+    ParamSpec{"features", ParamType::string, kRequired, "", "name of a feature: image/raw"},
+    ParamSpec{"labels", ParamType::string, "null", "",
+              "name of a feature: int64 are class indices, float targets; null: none"},
+    ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
+              "shape of a sample; null: one axis"},
+    ParamSpec{"dtype", ParamType::string, "null", kStoredTypes,
+              "type of the numbers that lie in features of bytes (null: uint8), or as which int64 is kept"},
+    ParamSpec{"byte_order", ParamType::string, "little", "little|big", "of the numbers in features of bytes"},
+    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
+    ParamSpec{"compression", ParamType::string, "auto", "auto|none|gzip|zlib",
+              "of the files; auto: the first bytes decide"}});
+
+/// How the named features of an example become a sample.
+struct ExampleForm {
+  std::string features_name;
+  std::optional<std::string> labels_name;
+  Kind kind = Kind::floats;         ///< of the features
+  StoredType type;                  ///< in memory, and of numbers in bytes
+  std::int64_t values = 0;          ///< of the features
+  std::int64_t channels_first = 0;  ///< number of channels if they are first in the file, else 0
+  Kind label_kind = Kind::empty;
+  std::int64_t label_columns = 0;
+
+  void check(const ExampleFeature& feature, Kind wanted, std::int64_t count, const std::string& name) const;
+};
+
+[[noreturn]] void fail(std::string what, std::string advice) {
+  throw Error(ErrorKind::data, std::move(what), {}, std::move(advice));
+}
+
+ExampleFeature needed_feature(std::string_view example, const std::string& name) {
+  const auto feature = find_feature(example, name);
+  if (!feature)
+    fail(fmt::format("has no feature '{}'", name),
+         fmt::format("It has: {}.", fmt::join(feature_names(example), ", ")));
+  return *feature;
+}
+
+void ExampleForm::check(const ExampleFeature& feature, Kind wanted, std::int64_t count,
+                        const std::string& name) const {
+  if (feature.kind != wanted)
+    fail(fmt::format("feature '{}' is a list of {}, but of {} in the first record", name,
+                     name_of(feature.kind), name_of(wanted)),
+         "All records of a data set need the same form.");
+  const std::int64_t found = feature.count();
+  if (found != count)
+    fail(fmt::format("feature '{}' has {} values, but {} are needed", name, found, count),
+         "All samples of a data set have the same shape.");
+}
+
+/// The only value of a list of bytes.
+std::string_view only_bytes(const ExampleFeature& feature, const std::string& name) {
+  const std::vector<std::string_view> values = feature.bytes();
+  if (values.size() != 1)
+    fail(fmt::format("feature '{}' has {} values of bytes, but 1 is needed", name, values.size()),
+         "All values of a sample lie in one value of bytes.");
+  return values.front();
+}
+
+template <typename T>
+void narrow(std::span<const std::int64_t> from, void* to, const std::string& name) {
+  T* out = static_cast<T*>(to);
+  for (const std::int64_t value : from) {
+    if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max())
+      fail(fmt::format("feature '{}': {} does not fit into {}", name, value, name_of(dtype_of<T>)),
+           "Set the option dtype to int64.");
+    *out++ = static_cast<T>(value);
+  }
+}
+
+void narrow(std::span<const std::int64_t> from, DType type, void* to, const std::string& name) {
+  switch (type) {
+    case DType::u8:
+      return narrow<std::uint8_t>(from, to, name);
+    case DType::i8:
+      return narrow<std::int8_t>(from, to, name);
+    case DType::u16:
+      return narrow<std::uint16_t>(from, to, name);
+    case DType::i16:
+      return narrow<std::int16_t>(from, to, name);
+    case DType::i32:
+      return narrow<std::int32_t>(from, to, name);
+    default:
+      std::memcpy(to, from.data(), from.size_bytes());
+  }
+}
+
+class TfrecordStore final : public RecordStore {
+ public:
+  TfrecordStore(ExampleForm form, std::vector<RecordFile> files, const std::vector<RowRange>& rows)
+      : RecordStore(std::move(files), rows,
+                    form.values * static_cast<std::int64_t>(size_in_bytes(form.type.type)),
+                    form.label_columns),
+        form_(std::move(form)) {}
+
+ protected:
+  void decode(std::string_view record, const SampleRoom& to) const override {
+    const std::string_view example = tfrecord_data(record);
+    const ExampleFeature features = needed_feature(example, form_.features_name);
+    if (form_.channels_first == 0) {
+      read_features(features, to.features);
+    } else {
+      const std::size_t value_bytes = size_in_bytes(form_.type.type);
+      std::vector<char> scratch(static_cast<std::size_t>(form_.values) * value_bytes);
+      read_features(features, scratch.data());
+      channels_to_last(value_bytes, scratch.data(), to.features, 1, form_.channels_first,
+                       form_.values / form_.channels_first);
+    }
+    if (form_.labels_name) read_labels(needed_feature(example, *form_.labels_name), to);
+  }
+
+ private:
+  /// Formats of images would be decoded here.
+  void read_features(const ExampleFeature& feature, void* to) const {
+    const std::string& name = form_.features_name;
+    form_.check(feature, form_.kind, form_.kind == Kind::bytes ? 1 : form_.values, name);
+    const auto values = static_cast<std::size_t>(form_.values);
+    if (form_.kind == Kind::floats) {
+      feature.read(std::span(static_cast<float*>(to), values));
+    } else if (form_.kind == Kind::integers) {
+      std::vector<std::int64_t> wide(values);
+      feature.read(wide);
+      narrow(wide, form_.type.type, to, name);
+    } else {
+      const std::string_view bytes = only_bytes(feature, name);
+      const std::size_t wanted = values * size_in_bytes(form_.type.type);
+      if (bytes.size() != wanted)
+        fail(fmt::format("feature '{}' has {} bytes, but {} are needed", name, bytes.size(), wanted),
+             "All samples of a data set have the same shape and type.");
+      std::memcpy(to, bytes.data(), wanted);
+      to_native(to, form_.values, form_.type);
+    }
+  }
+
+  void read_labels(const ExampleFeature& feature, const SampleRoom& to) const {
+    form_.check(feature, form_.label_kind, form_.label_columns, *form_.labels_name);
+    const auto columns = static_cast<std::size_t>(form_.label_columns);
+    if (form_.label_kind == Kind::floats) return feature.read(std::span(to.label_rows, columns));
+    std::vector<std::int64_t> wide(columns);
+    feature.read(wide);
+    convert_labels(wide.data(), DType::i64, form_.label_columns, to, [](std::int64_t) { return ""; });
+  }
+
+  const ExampleForm form_;
+};
+
+/// Finds the records of all files, and makes the form of samples from the first record.
+class TfrecordFiles {
+ public:
+  TfrecordFiles(const Params& params, std::vector<std::string> paths)
+      : params_(params), paths_(std::move(paths)), files_(paths_.size()) {
+    parts_.source = name_of_files(paths_);
+    parts_.record_word = "record";
+    parts_.transform = transform_options(params);
+    form_.features_name = params.string("features");
+    for_each_in_parallel(paths_.size(), static_cast<int>(params.integer("reader_threads")),
+                         [&](std::size_t i) { files_[i] = find_records(paths_[i]); });
+  }
+
+  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
+    const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
+    if (labels && params_.has("labels")) form_.labels_name = params_.string("labels");
+    const auto first = std::ranges::find_if(files_, [](const RecordFile& file) { return file.count > 0; });
+    if (first == files_.end())
+      throw Error(ErrorKind::data, "holds no records", parts_.source, "Check the path.");
+    begin(*first, labels_may_miss);
+    parts_.store = std::make_shared<TfrecordStore>(form_, std::move(files_), ranges);
+    return std::move(parts_);
+  }
+
+ private:
+  RecordFile find_records(const std::string& path) const {
+    const std::string& name = params_.string("compression");
+    using enum TfrecordCompression;
+    RecordFile file;
+    file.source = open_tfrecord_file(path, name == "none"   ? none
+                                           : name == "gzip" ? gzip
+                                           : name == "zlib" ? zlib
+                                                            : automatic);
+    file.begins = find_tfrecords(*file.source);
+    file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
+    return file;
+  }
+
+  void begin(const RecordFile& file, bool labels_may_miss) {
+    std::string frame(static_cast<std::size_t>(file.end(0)), '\0');
+    file.source->read(0, frame.data(), frame.size());
+    try {
+      const std::string_view example = tfrecord_data(frame);
+      if (labels_may_miss && form_.labels_name && !find_feature(example, *form_.labels_name))
+        form_.labels_name.reset();
+      set_features(needed_feature(example, form_.features_name));
+      if (form_.labels_name) set_labels(needed_feature(example, *form_.labels_name));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      const std::string within = error.where().empty() ? "" : ", " + error.where();
+      throw Error(error.kind(), error.what_happened(), file.where(0) + within, error.advice());
+    }
+  }
+
+  void set_features(const ExampleFeature& feature) {
+    form_.kind = feature.kind;
+    const std::optional<DType> dtype = stored_type_option(params_, "dtype");
+    if (feature.kind == Kind::empty)
+      fail(fmt::format("feature '{}' is empty", form_.features_name), "Every sample needs a value.");
+    std::int64_t values = feature.count();
+    form_.type.type = DType::f32;
+    if (feature.kind == Kind::bytes) {
+      form_.type = {dtype.value_or(DType::u8), params_.string("byte_order") == "big"};
+      const std::string_view bytes = only_bytes(feature, form_.features_name);
+      const std::size_t value_bytes = size_in_bytes(form_.type.type);
+      if (bytes.size() % value_bytes != 0)
+        fail(fmt::format("feature '{}' has {} bytes, which are no whole number of {}", form_.features_name,
+                         bytes.size(), name_of(form_.type.type)),
+             "Check the option dtype.");
+      values = static_cast<std::int64_t>(bytes.size() / value_bytes);
+    } else if (feature.kind == Kind::integers) {
+      form_.type.type = dtype.value_or(DType::i64);
+      if (label_kind_of(form_.type.type) != LabelKind::indices)
+        throw params_.error("dtype", "is a floating-point type, but the feature holds int64",
+                            "Features become float32 when a batch is made; choose an integer type.");
+    } else if (dtype.value_or(DType::f32) != DType::f32) {
+      throw params_.error("dtype", "must be float32 or null: the feature holds floats");
+    }
+    set_shape(values);
+  }
+
+  void set_shape(std::int64_t values) {
+    std::vector<std::int64_t> extents{values};
+    if (params_.has("shape")) extents = params_.integers("shape");
+    if (const auto needed = product_up_to(kMaxExtentProduct, extents); needed != values)
+      fail(fmt::format("feature '{}' has {} values, but the shape {} needs {}", form_.features_name, values,
+                       fmt::join(extents, "x"), needed ? std::to_string(*needed) : "more than 2^59"),
+           "Correct the option shape or dtype. An encoded image (JPEG, PNG) is not decoded by this reader.");
+    const bool channels_first = params_.string("layout") == "channels_first";
+    parts_.feature_shape = sample_shape(extents, channels_first, "");
+    parts_.feature_dtype = form_.type.type;
+    form_.values = values;
+    form_.channels_first = channels_first ? extents[0] : 0;
+  }
+
+  void set_labels(const ExampleFeature& feature) {
+    form_.label_kind = feature.kind;
+    form_.label_columns = feature.count();
+    if (feature.kind != Kind::integers && feature.kind != Kind::floats)
+      fail(fmt::format("feature '{}' is a list of {}", *form_.labels_name, name_of(feature.kind)),
+           "Labels are int64 (class indices) or float (targets).");
+    if (form_.label_columns == 0)
+      fail(fmt::format("feature '{}' is empty", *form_.labels_name), "Every sample needs a label.");
+    parts_.num_label_columns = form_.label_columns;
+    parts_.label_kind = feature.kind == Kind::integers ? LabelKind::indices : LabelKind::rows;
+  }
+
+  const Params& params_;
+  const std::vector<std::string> paths_;
+  std::vector<RecordFile> files_;
+  ExampleForm form_;
+  DatasetParts parts_;
+};
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  return std::make_unique<Dataset>(TfrecordFiles(params, data_files(params, "path", base_directory))
+                                       .parts(rows_option(params), true, false));
+}
+
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  DatasetParts parts = TfrecordFiles(params, request.paths).parts(std::nullopt, request.labels, true);
+  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+}  // namespace
+
+ReaderEntry tfrecord_reader() {
+  return {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib", kOptions, make, make_input};
+}
+
+}  // namespace lockstep

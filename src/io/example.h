@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// tf.Example, TensorFlow's message of named features (tensorflow/core/example/example.proto, feature.proto):
+// read where it lies, without an object per feature, and built.
+//
+//     Example  { Features features = 1; }
+//     Features { map<string, Feature> feature = 1; }    // entry: key = 1, value = 2
+//     Feature  { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }
+//     each list: repeated value = 1; floats (fixed32) and integers (varint) packed or not
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// A feature of a serialized example, which must outlive it.
+struct ExampleFeature {
+  enum class Kind { empty, bytes, floats, integers };
+  Kind kind = Kind::empty;
+  std::string_view list;    ///< the serialized list
+  std::int64_t offset = 0;  ///< of `list` in the example, for messages
+
+  /// The number of values. This and what follows throws Error(data) whose place is "byte N" of the example.
+  std::int64_t count() const;
+  /// Needs kind bytes.
+  std::vector<std::string_view> bytes() const;
+  /// Needs kind floats and to.size() == count().
+  void read(std::span<float> to) const;
+  /// Needs kind integers and to.size() == count().
+  void read(std::span<std::int64_t> to) const;
+};
+
+/// The feature `name`; nothing if the example has none. Of several entries with this name the last one
+/// counts. Checks the structure of the example down to the named feature; its list is checked when it is
+/// read.
+std::optional<ExampleFeature> find_feature(std::string_view example, std::string_view name);
+/// The names of all features, sorted.
+std::vector<std::string> feature_names(std::string_view example);
+
+/// "bytes", "float" or "int64", as in TensorFlow's names of the lists.
+std::string_view name_of(ExampleFeature::Kind kind);
+
+/// Builds an example. Features are written sorted by name, so that equal examples have equal bytes.
+class ExampleBuilder {
+ public:
+  ExampleBuilder& add_bytes(std::string_view name, std::span<const std::string_view> values);
+  ExampleBuilder& add_bytes(std::string_view name, std::string_view value) {
+    return add_bytes(name, std::span(&value, 1));
+  }
+  ExampleBuilder& add_floats(std::string_view name, std::span<const float> values);
+  ExampleBuilder& add_integers(std::string_view name, std::span<const std::int64_t> values);
+  ExampleBuilder& add_integer(std::string_view name, std::int64_t value) {
+    return add_integers(name, std::span(&value, 1));
+  }
+  std::string serialized() const;
+  void clear() { features_.clear(); }
+
+ private:
+  std::map<std::string, std::string, std::less<>> features_;  ///< serialized Feature by name
+};
+
+}  // namespace lockstep
