@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin with a layer that learns, a function for inputs that has no backward pass, and a schedule:
+// A plugin with a layer that learns, a function for inputs that has no backward pass, a schedule, and a
+// transform:
 //
 //   plugins: [build/libswish.so]
+//   data: {..., transforms: [channel_gain: {amount: 0.1}]}
 //   model: {layers: [log1p, dense: {units: 64}, swish, dense: {units: 10}]}
 //   optimizer: {adam: {learning_rate: {inverse_root: {peak: 0.01, warmup_steps: 40}}}}
 #include "session/plugin.h"
@@ -41,6 +43,32 @@ constexpr lockstep::ParamSpec kInverseRoot[] = {
     {"warmup_steps", lockstep::ParamType::real, lockstep::kRequired, "> 0", "time until the largest value"},
 };
 
+/// Multiplies each channel by a random factor.
+class ChannelGain final : public lockstep::Transform {
+ public:
+  explicit ChannelGain(const lockstep::Params& p) : amount_(static_cast<float>(p.real("amount"))) {}
+  lockstep::Shape prepare(const lockstep::Shape& shape) override {
+    count_ = shape.num_elements();
+    channels_ = shape.last();
+    return shape;
+  }
+  bool in_place() const override { return true; }
+  void apply(const float* in, float* out, lockstep::SampleRandom* random, float*) const override {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const float gain = random == nullptr ? 1.0F : random->uniform(1 - amount_, 1 + amount_);
+      for (std::int64_t i = c; i < count_; i += channels_) out[i] = in[i] * gain;
+    }
+  }
+
+ private:
+  float amount_;
+  std::int64_t count_ = 0, channels_ = 1;
+};
+
+constexpr lockstep::ParamSpec kChannelGain[] = {
+    {"amount", lockstep::ParamType::real, "0.1", "[0, 1]", "factors are uniform in [1 - amount, 1 + amount]"},
+};
+
 }  // namespace
 
 LOCKSTEP_PLUGIN {
@@ -51,4 +79,8 @@ LOCKSTEP_PLUGIN {
                                [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Schedule> {
                                  return std::make_unique<InverseRoot>(p);
                                }});
+  lockstep::register_transform({"channel_gain", "a random factor per channel; fixed form: none", kChannelGain,
+                                [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Transform> {
+                                  return std::make_unique<ChannelGain>(p);
+                                }});
 }

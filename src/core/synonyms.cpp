@@ -33,11 +33,15 @@ struct Suggestion {
   std::string text;
 };
 
+std::span<const Synonym> table_of(const std::string& place) {
+  if (place.starts_with("key of ") || place.starts_with("value of ")) return synonyms_of_keys();
+  return place == "transform" ? synonyms_of_transforms() : synonyms_of_names();
+}
+
 /// What the table says; nothing if it says nothing, or names something that is not known here.
 Suggestion from_table(const std::string& place, const std::string& word,
                       std::span<const std::string_view> known) {
-  const bool is_name = !place.starts_with("key of ") && !place.starts_with("value of ");
-  for (const Synonym& synonym : is_name ? synonyms_of_names() : synonyms_of_keys()) {
+  for (const Synonym& synonym : table_of(place)) {
     if (synonym.word != word || !place.starts_with(synonym.place)) continue;
     if (synonym.name.empty()) return {{}, std::string(synonym.advice)};
     if (!is_known(synonym.name, known)) continue;

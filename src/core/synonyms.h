@@ -3,7 +3,7 @@
 //
 // Advice for a word that is not known here: the word's name in Lockstep, where people bring it from Keras,
 // PyTorch, TensorFlow or YAML 1.1, or what to do instead where Lockstep has no such thing. To add a word: a
-// line in synonyms_of_names.cpp or synonyms_of_keys.cpp.
+// line in synonyms_of_names.cpp, synonyms_of_transforms.cpp or synonyms_of_keys.cpp.
 #pragma once
 
 #include <span>
@@ -25,6 +25,7 @@ struct Synonym {
 };
 /// The first line that fits is used: special places come before general ones.
 std::span<const Synonym> synonyms_of_names();
+std::span<const Synonym> synonyms_of_transforms();
 std::span<const Synonym> synonyms_of_keys();
 
 /// Advice for an unknown key of `subject` ("layer dense", "section train"), whose keys are `known`.

@@ -44,8 +44,12 @@ std::string subject_of(std::string_view split, std::string_view format) {
 }
 
 Params reader_options(const Node& section, const std::string& format, std::string_view split) {
-  return Params(split_options(section, split), find_reader(format, section.find("format")->where).table,
-                subject_of(split, format));
+  const std::span<const ParamSpec> own = find_reader(format, section.find("format")->where).table;
+  std::vector<ParamSpec> table(own.begin(), own.end());
+  table.insert(table.end(), transforms_table().begin(), transforms_table().end());
+  Params params(split_options(section, split), table, subject_of(split, format));
+  TransformList{params};  // throws what is wrong with it
+  return params;
 }
 
 /// Adds the mistakes of the evaluation set but those that are in the options common to both sets: they are
@@ -133,13 +137,18 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
                                            const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  return open_dataset(options.format, options.train, base_directory, use);
+  std::unique_ptr<Dataset> data = open_dataset(options.format, options.train, base_directory, use);
+  data->set_transforms(TransformList(options.train), true);
+  return data;
 }
 
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
                                              const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  return options.eval ? open_dataset(options.format, *options.eval, base_directory, use) : nullptr;
+  if (!options.eval) return nullptr;
+  std::unique_ptr<Dataset> data = open_dataset(options.format, *options.eval, base_directory, use);
+  data->set_transforms(TransformList(*options.eval), false);
+  return data;
 }
 
 }  // namespace lockstep

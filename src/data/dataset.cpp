@@ -17,8 +17,6 @@ namespace lockstep {
 
 namespace {
 
-/// Normalisation processes blocks of at least this many values.
-constexpr std::size_t kPatternLength = 64;
 /// Blocks have about so many bytes, unless one chunk has more.
 constexpr std::int64_t kBlockBytes = std::int64_t{1} << 18;
 /// Without regard to blocks, so much is read for one sample.
@@ -39,13 +37,6 @@ float as_float(Float16 value) {
 template <>
 float as_float(BFloat16 value) {
   return to_float(value);
-}
-
-std::vector<float> repeated(const std::vector<float>& per_channel, std::size_t channels, std::size_t length) {
-  std::vector<float> pattern(length);
-  for (std::size_t i = 0; i < length; ++i)
-    pattern[i] = per_channel.size() == 1 ? per_channel[0] : per_channel[i % channels];
-  return pattern;
 }
 
 }  // namespace
@@ -211,9 +202,7 @@ void Dataset::prepare_normalisation() {
   if (transform.mean.empty() && transform.std.empty()) return;
   if (transform.mean.empty()) transform.mean = {0.0F};
   if (transform.std.empty()) transform.std = {1.0F};
-  const std::size_t pixels = (kPatternLength + channels - 1) / channels;
-  mean_pattern_ = repeated(transform.mean, channels, pixels * channels);
-  std_pattern_ = repeated(transform.std, channels, pixels * channels);
+  normalizer_ = ChannelNormalizer(transform.mean, transform.std, parts_.feature_shape.last());
 }
 
 template <typename T>
@@ -221,15 +210,8 @@ void Dataset::convert(const void* sample, float* out) const {
   const T* const in = static_cast<const T*>(sample);
   const float scale = parts_.transform.scale, offset = parts_.transform.offset;
   const std::int64_t count = elements_per_sample_;
-  const auto period = static_cast<std::int64_t>(mean_pattern_.size());
   for (std::int64_t i = 0; i < count; ++i) out[i] = as_float(in[i]) * scale + offset;
-  for (std::int64_t first = 0; period > 0 && first < count; first += period) {
-    const std::int64_t block = std::min(period, count - first);
-    float* const values = out + first;
-    for (std::int64_t i = 0; i < block; ++i)
-      values[i] = (values[i] - mean_pattern_[static_cast<std::size_t>(i)]) /
-                  std_pattern_[static_cast<std::size_t>(i)];
-  }
+  if (!normalizer_.empty()) normalizer_.apply(out, out, count);
 }
 
 void Dataset::convert(const void* sample, float* out) const {
@@ -269,10 +251,25 @@ void Dataset::for_each(std::span<const std::int64_t> samples, Use use) const {
   }
 }
 
-void Dataset::gather_features(std::span<const std::int64_t> samples, float* out) const {
+void Dataset::set_transforms(TransformList transforms, bool training) {
+  transforms_ = std::move(transforms);
+  transforms_.prepare(parts_.feature_shape);
+  training_ = training;
+}
+
+void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                              float* scratch) const {
+  const std::int64_t values_per_sample = feature_shape().num_elements();
+  const std::int64_t* sample = samples.data();
   for_each(samples, [&](const SampleValues& values) {
-    convert(values.features, out);
-    out += elements_per_sample_;
+    float* const converted = transforms_.in_place() ? out : scratch;
+    convert(values.features, converted);
+    if (!transforms_.empty()) {
+      const SampleKey own{key.seed, key.epoch, *sample};
+      transforms_.apply(converted, out, training_ ? &own : nullptr, scratch);
+    }
+    ++sample;
+    out += values_per_sample;
   });
 }
 

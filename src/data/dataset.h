@@ -19,8 +19,10 @@
 #include "core/label_rule.h"
 #include "core/shape.h"
 #include "data/block_grid.h"
+#include "data/channel_normalizer.h"
 #include "data/sample_checks.h"
 #include "data/sample_store.h"
+#include "data/transform_list.h"
 
 namespace lockstep {
 
@@ -100,18 +102,28 @@ class Dataset {
   /// the store throws.
   void prepare(const DatasetMemory& memory);
 
+  /// Transforms the features from now on. `training`: random transforms act, otherwise their fixed form.
+  /// Throws Error(config) if a transform cannot take the samples.
+  void set_transforms(TransformList transforms, bool training);
+
   std::int64_t size() const { return parts_.size; }
-  /// Shape of one sample.
-  const Shape& feature_shape() const { return parts_.feature_shape; }
+  /// Shape of one sample, transformed.
+  const Shape& feature_shape() const {
+    return transforms_.empty() ? parts_.feature_shape : transforms_.shape();
+  }
+  /// Shape of one sample before the transforms.
+  const Shape& stored_shape() const { return parts_.feature_shape; }
   /// The type in memory; gathered features are always float32.
   DType feature_dtype() const { return parts_.feature_dtype; }
   LabelKind label_kind() const { return label_kind_; }
   /// The number of labels per sample: usually 1 for class indices, 0 without labels.
   std::int64_t num_label_columns() const { return parts_.num_label_columns; }
 
-  /// out[i] = the transformed features of samples[i]. `out` has samples.size() x feature_shape() values. Does
-  /// not allocate.
-  void gather_features(std::span<const std::int64_t> samples, float* out) const;
+  /// out[i] = the transformed features of samples[i]. `out` has samples.size() x feature_shape() values,
+  /// `scratch` has scratch_values(). Random transforms use the seed and the epoch of `key`. Does not allocate.
+  void gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                       float* scratch) const;
+  std::int64_t scratch_values() const { return transforms_.in_place() ? 0 : transforms_.scratch_values(); }
   /// out[i] = the labels of samples[i]. `out` has samples.size() x num_label_columns() values. Needs
   /// LabelKind::indices.
   void gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const;
@@ -165,13 +177,14 @@ class Dataset {
   LabelKind label_kind_ = LabelKind::none;
   std::int64_t elements_per_sample_ = 0;
   std::int64_t num_features_ = 0;  ///< values in memory
-  /// mean and std, repeated over whole pixels to a length that vectorises; empty without normalisation.
-  std::vector<float> mean_pattern_, std_pattern_;
+  ChannelNormalizer normalizer_;
   std::string fingerprint_;
   std::int64_t block_samples_ = 0;
   std::shared_ptr<const SampleOrigin> origin_;
   std::shared_ptr<SampleChecks> checks_;
   std::unique_ptr<SampleStream> stream_;
+  TransformList transforms_;
+  bool training_ = false;
 };
 
 /// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.

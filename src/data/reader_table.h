@@ -23,7 +23,7 @@ namespace lockstep {
 /// data.
 struct InputRequest {
   std::vector<std::string> paths;  ///< at least one; several are read as one
-  Shape feature_shape;             ///< the model's, of one sample
+  Shape feature_shape;             ///< of one sample, before transforms
   const TextInfo* text = nullptr;  ///< the training data's Dataset::text(), for readers of text
   bool labels = false;             ///< read the labels, too, if the first file has them
 };

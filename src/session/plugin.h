@@ -15,6 +15,7 @@
 //     lockstep::register_function("log1p", infer, forward);                   // model/function_layer.h
 //     lockstep::register_loss({...});                                         // model/loss.h
 //     lockstep::register_reader({...});                                       // data/reader_table.h
+//     lockstep::register_transform({...});                                    // data/transform.h
 //     lockstep::register_optimizer({...});                                    // optim/optimizer.h
 //     lockstep::register_schedule({...});                                     // optim/schedule.h
 //   }
@@ -27,6 +28,7 @@
 #include <string>
 
 #include "data/reader_table.h"
+#include "data/transform.h"
 #include "model/function_layer.h"
 #include "model/layer_table.h"
 #include "model/loss.h"

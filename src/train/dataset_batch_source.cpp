@@ -13,11 +13,13 @@ DatasetBatchSource::DatasetBatchSource(const Dataset& dataset, const StepPlan& p
     : dataset_(dataset),
       plan_(plan),
       samples_(static_cast<std::size_t>(workers)),
+      scratch_(static_cast<std::size_t>(workers)),
       indices_(static_cast<std::size_t>(slots)),
       rows_(static_cast<std::size_t>(slots)) {
   const auto sizes = plan.distinct_shard_sizes();
   const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   for (auto& samples : samples_) samples.resize(most);
+  for (auto& scratch : scratch_) scratch.resize(static_cast<std::size_t>(dataset.scratch_values()));
   const std::size_t labels = most * static_cast<std::size_t>(dataset.num_label_columns());
   for (auto& rows : rows_) rows.resize(dataset.label_kind() == LabelKind::rows ? labels : 0);
   for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);
@@ -60,7 +62,8 @@ Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshar
                                  float* features) {
   const Timer timer;
   const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
-  dataset_.gather_features(samples, features);
+  dataset_.gather_features(samples, {.seed = plan_.spec().seed, .epoch = batch.epoch}, features,
+                           scratch_[static_cast<std::size_t>(place.worker)].data());
   const Labels labels = gather_labels(samples, place.slot);
   if (place.worker == 0) seconds_ += timer.seconds();
   return labels;

@@ -35,6 +35,7 @@ class DatasetBatchSource final : public BatchSource {
   const Dataset& dataset_;
   const StepPlan& plan_;
   std::vector<std::vector<std::int64_t>> samples_;  ///< by worker
+  std::vector<std::vector<float>> scratch_;         ///< by worker
   std::vector<std::vector<std::int32_t>> indices_;  ///< by slot
   std::vector<std::vector<float>> rows_;            ///< by slot
   double seconds_ = 0;

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/layer_plugin: a layer and a function from a shared object, on every command that makes a model."""
+"""examples/layer_plugin: a layer, a function and a transform from a shared object, on every command that makes a model."""
 import os
 
 from lockstep_run import SOURCE, LockstepTest, main, records
@@ -13,8 +13,9 @@ class PluginTest(LockstepTest):
     SETS = [f"plugins={PLUGIN}"]
 
     def test_plugin_layer_same_bits_on_1_2_and_3_ranks(self):
+        sets = [*self.SETS, "data.transforms=[channel_gain: {amount: 0.2}]"]
         for ranks in (1, 2, 3):
-            self.train(f"run-{ranks}", ranks=ranks, config=CONFIG, steps=6, sets=self.SETS)
+            self.train(f"run-{ranks}", ranks=ranks, config=CONFIG, steps=6, sets=sets)
             self.assert_same_run("run-1", f"run-{ranks}")
         losses = [record["loss"] for record in records(self.folder / "run-1")]
         self.assertLess(losses[-1], losses[0])

@@ -83,11 +83,13 @@ struct Writing {
 std::unique_ptr<Dataset> read_input(const Config& config, const Dataset& trained,
                                     std::vector<std::string> paths, bool labels, int ranks_on_host) {
   InputRequest request{.paths = std::move(paths),
-                       .feature_shape = trained.feature_shape(),
+                       .feature_shape = trained.stored_shape(),
                        .text = trained.text(),
                        .labels = labels};
   const auto open = [&] {
-    return open_input(config.data.format, config.data.train, request, {.ranks_on_host = ranks_on_host});
+    auto input = open_input(config.data.format, config.data.train, request, {.ranks_on_host = ranks_on_host});
+    input->set_transforms(TransformList(config.data.eval.value_or(config.data.train)), false);
+    return input;
   };
   try {
     return open();

@@ -4,6 +4,7 @@
 
 #include "data/data_options.h"
 #include "data/reader_table.h"
+#include "data/transform_list.h"
 #include "driver/config/config_reference.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
@@ -31,7 +32,10 @@ std::vector<ReferenceSection> reference_sections() {
   sections.push_back({"Section data",
                       "What to read. Beside these keys stand the options of the reader that `format` names.",
                       data_table()});
+  sections.push_back({"Every data set", "Options of data, data.train and data.eval beside the reader's.",
+                      transforms_table()});
   add_entries(sections, "Reader", reader_table());
+  add_entries(sections, "Transform", transform_table());
   sections.push_back({"Section model", "What to learn.", model_table()});
   sections.push_back(
       {"Every layer",

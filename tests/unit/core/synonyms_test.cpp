@@ -93,7 +93,7 @@ TEST(Synonyms, ANameIsUsedOnlyWhereItExists) {
 }
 
 TEST(Synonyms, TheTableIsInPlainForm) {
-  for (const auto table : {synonyms_of_names(), synonyms_of_keys()})
+  for (const auto table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys()})
     for (const Synonym& synonym : table) {
       EXPECT_EQ(synonym.word.find_first_of("_-. ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string_view::npos)
           << synonym.word;

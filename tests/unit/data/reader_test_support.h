@@ -107,7 +107,8 @@ inline std::vector<std::int64_t> all_samples(const Dataset& dataset) {
 inline std::vector<float> features_of(const Dataset& dataset, const std::vector<std::int64_t>& samples) {
   std::vector<float> values(samples.size() *
                             static_cast<std::size_t>(dataset.feature_shape().num_elements()));
-  dataset.gather_features(samples, values.data());
+  std::vector<float> scratch(static_cast<std::size_t>(dataset.scratch_values()));
+  dataset.gather_features(samples, {}, values.data(), scratch.data());
   return values;
 }
 inline std::vector<float> features_of(const Dataset& dataset) {

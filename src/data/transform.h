@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transforms: what changes a sample between the data set and the model, such as crops, flips and noise. A
+// transform is one file in transforms/: a class, its table of options, and an entry that transform_table.cpp
+// lists.
+//
+// A sample is an array of float32 with its channels last: height x width x channels (an image), depth x
+// height x width x channels (a volume), or a list of values.
+//
+// Random transforms act in training. Evaluation and prediction get their fixed form: a random crop becomes
+// the crop of the centre, a flip leaves the sample as it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/params.h"
+#include "core/philox.h"
+#include "core/shape.h"
+
+namespace lockstep {
+
+/// What the random numbers of a sample depend on.
+struct SampleKey {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;
+};
+
+/// The random numbers of one transform for one sample.
+class SampleRandom {
+ public:
+  SampleRandom(const SampleKey& key, std::uint32_t purpose)
+      : seed_(key.seed),
+        purpose_(purpose ^ (static_cast<std::uint32_t>(key.sample >> 32) * 0x9E3779B9U)),
+        epoch_(static_cast<std::uint32_t>(key.epoch)),
+        sample_(static_cast<std::uint32_t>(key.sample)) {}
+
+  std::uint32_t word() {
+    if (next_ % 4 == 0) block_ = philox_words(seed_, purpose_, epoch_, sample_, next_ / 4);
+    return block_[next_++ % 4];
+  }
+  /// In [0, 1), a multiple of 2^-24.
+  float uniform() { return philox_uniform(word()); }
+  float uniform(float low, float high) { return low + (high - low) * uniform(); }
+  bool chance(double probability) { return static_cast<double>(uniform()) < probability; }
+  /// 0 .. count-1; count < 2^32. The bias is below count / 2^32.
+  std::int64_t below(std::int64_t count) {
+    return static_cast<std::int64_t>((std::uint64_t{word()} * static_cast<std::uint64_t>(count)) >> 32);
+  }
+  double normal() {
+    const std::uint32_t first = word();
+    return philox_normal(first, word())[0];
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t purpose_, epoch_, sample_;
+  std::uint32_t next_ = 0;
+  PhiloxBlock block_{};
+};
+
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  /// Announces the shape of the samples; returns their shape afterwards. Called once, before the rest. Throws
+  /// Error(config) about an option that does not fit.
+  virtual Shape prepare(const Shape& shape) = 0;
+  /// apply() may have in == out.
+  virtual bool in_place() const { return false; }
+  /// Values that apply() may use in `scratch`.
+  virtual std::int64_t scratch_values() const { return 0; }
+  /// Transforms one sample. `random` is null outside training. Many threads call it, each with its own
+  /// arrays; allocates nothing.
+  virtual void apply(const float* in, float* out, SampleRandom* random, float* scratch) const = 0;
+};
+
+struct TransformEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  std::unique_ptr<Transform> (*make)(const Params&);
+};
+
+/// Lockstep's own transforms, then those that register_transform() added.
+std::span<const TransformEntry> transform_table();
+/// For plugins and programs. The entry's texts and table live as long as the program. Throws Error(config) if
+/// the name is taken.
+void register_transform(const TransformEntry& entry);
+
+}  // namespace lockstep

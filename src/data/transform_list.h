@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The option `transforms`: transforms that are applied one after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/params.h"
+#include "data/transform.h"
+
+namespace lockstep {
+
+/// The option `transforms` of a data set.
+std::span<const ParamSpec> transforms_table();
+
+class TransformList {
+ public:
+  TransformList() = default;
+  /// Reads the option: a list of names, each alone or with its options, or null. Throws Error(config) with
+  /// all mistakes.
+  explicit TransformList(const Params& params);
+
+  /// Announces the shape of the samples. Throws Error(config) if a transform cannot take its input.
+  void prepare(const Shape& shape);
+  bool empty() const { return steps_.empty(); }
+  /// Of a sample after all transforms.
+  const Shape& shape() const { return shape_; }
+  /// All samples leave with the shape they came with, and are changed where they are.
+  bool in_place() const { return in_place_; }
+  /// Values that apply() uses in `scratch`; 0 if the list is empty.
+  std::int64_t scratch_values() const { return scratch_values_; }
+  /// Transforms one sample. `values` lies in the first scratch_values() values of `scratch`, at its start,
+  /// or, if in_place(), in `out`. `key` null: the fixed form of random transforms. Many threads call it, each
+  /// with its own arrays.
+  void apply(float* values, float* out, const SampleKey* key, float* scratch) const;
+
+ private:
+  struct Step {
+    std::unique_ptr<Transform> transform;
+    std::string name, where;
+    std::uint32_t purpose;
+  };
+  std::vector<Step> steps_;
+  Shape shape_;
+  bool in_place_ = true;
+  std::int64_t largest_ = 0;  ///< values of the largest sample between two transforms
+  std::int64_t scratch_values_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// random_erasing, cutout: a part of the image is overwritten.
+#include <algorithm>
+#include <cmath>
+
+#include "data/transforms/family.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Rows [top, bottom) and columns [left, right).
+struct Box {
+  std::int64_t top, bottom, left, right;
+};
+
+class Erasing : public Transform {
+ public:
+  Shape prepare(const Shape& shape) override {
+    image_ = image_of(shape);
+    return shape;
+  }
+  bool in_place() const override { return true; }
+
+ protected:
+  void copy(const float* in, float* out) const {
+    if (in != out) std::copy_n(in, image_.num_elements(), out);
+  }
+  template <typename Value>
+  void fill(float* out, const Box& box, Value value) const {
+    for (std::int64_t y = box.top; y < box.bottom; ++y)
+      std::generate_n(out + (y * image_.width + box.left) * image_.channels,
+                      (box.right - box.left) * image_.channels, value);
+  }
+
+  Grid image_;
+};
+
+/// Zhong et al. 2017, arXiv:1708.04896, with the number of tries of torchvision's RandomErasing.
+class RandomErasing final : public Erasing {
+ public:
+  explicit RandomErasing(const Params& p)
+      : probability_(p.real("probability")),
+        area_(low_and_high(p, "area")),
+        aspect_(low_and_high(p, "aspect")),
+        noise_(p.boolean("noise")),
+        fill_(static_cast<float>(p.real("fill"))) {}
+  void apply(const float* in, float* out, SampleRandom* random, float*) const override {
+    copy(in, out);
+    if (random == nullptr || !random->chance(probability_)) return;
+    constexpr int kTries = 10;
+    const float low = std::log(aspect_[0]), high = std::log(aspect_[1]);
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+      const double area = static_cast<double>(random->uniform(area_[0], area_[1])) *
+                          static_cast<double>(image_.height * image_.width);
+      const double aspect = std::exp(static_cast<double>(random->uniform(low, high)));
+      const auto height = static_cast<std::int64_t>(std::round(std::sqrt(area * aspect)));
+      const auto width = static_cast<std::int64_t>(std::round(std::sqrt(area / aspect)));
+      if (height < 1 || width < 1 || height >= image_.height || width >= image_.width) continue;
+      const std::int64_t top = random->below(image_.height - height + 1);
+      const std::int64_t left = random->below(image_.width - width + 1);
+      const Box box{top, top + height, left, left + width};
+      if (noise_)
+        fill(out, box, [&] { return static_cast<float>(random->normal()); });
+      else
+        fill(out, box, [&] { return fill_; });
+      return;
+    }
+  }
+
+ private:
+  double probability_;
+  std::array<float, 2> area_, aspect_;
+  bool noise_;
+  float fill_;
+};
+
+/// DeVries and Taylor 2017, arXiv:1708.04552: the centre is any pixel, so that parts of the square may lie
+/// outside.
+class Cutout final : public Erasing {
+ public:
+  explicit Cutout(const Params& p)
+      : size_(p.integer("size")),
+        probability_(p.real("probability")),
+        fill_(static_cast<float>(p.real("fill"))) {}
+  void apply(const float* in, float* out, SampleRandom* random, float*) const override {
+    copy(in, out);
+    if (random == nullptr || !random->chance(probability_)) return;
+    const std::int64_t top = random->below(image_.height) - size_ / 2;
+    const std::int64_t left = random->below(image_.width) - size_ / 2;
+    const auto within = [](std::int64_t at, std::int64_t size) {
+      return std::clamp<std::int64_t>(at, 0, size);
+    };
+    const Box box{within(top, image_.height), within(top + size_, image_.height), within(left, image_.width),
+                  within(left + size_, image_.width)};
+    fill(out, box, [&] { return fill_; });
+  }
+
+ private:
+  std::int64_t size_;
+  double probability_;
+  float fill_;
+};
+
+constexpr ParamSpec kFill = {"fill", ParamType::real, "0", "[-1e30, 1e30]", "the value that is written"};
+constexpr ParamSpec kErasing[] = {
+    {"probability", ParamType::real, "0.5", "[0, 1]", "of a change"},
+    {"area", ParamType::reals, "[0.02, 0.33]", "(0, 1]; two", "least and most share of the image's area"},
+    {"aspect", ParamType::reals, "[0.3, 3.3]", "[0.001, 1000]; two",
+     "least and most height / width; its logarithm is uniform"},
+    {"noise", ParamType::boolean, "false", "", "standard normal noise instead of fill"},
+    kFill};
+constexpr ParamSpec kCutout[] = {
+    {"size", ParamType::integer, kRequired, "[1, 65536] pixels", "side of the square"},
+    {"probability", ParamType::real, "1", "[0, 1]", "of a change"},
+    kFill};
+
+}  // namespace
+
+extern const TransformEntry kRandomErasingTransform = {
+    "random_erasing", "a rectangle of random area, aspect and place is overwritten; fixed form: none",
+    kErasing, make_transform<RandomErasing>};
+extern const TransformEntry kCutoutTransform = {
+    "cutout", "a square around a random pixel is overwritten; fixed form: none", kCutout,
+    make_transform<Cutout>};
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// normalize, scale, clip, log, standardize: fixed transforms of values.
+#include <algorithm>
+#include <cmath>
+
+#include "data/channel_normalizer.h"
+#include "data/transforms/family.h"
+
+namespace lockstep {
+
+namespace {
+
+class Normalize final : public ValueTransform {
+ public:
+  explicit Normalize(const Params& p) : mean_(floats(p.reals("mean"))), std_(floats(p.reals("std"))) {
+    for (const auto* option : {"mean", "std"})
+      if (p.reals(option).empty()) throw p.error(option, "is an empty list", "Give one value per channel.");
+  }
+  Shape prepare(const Shape& shape) override {
+    for (const auto& [name, list] : {std::pair{"mean", &mean_}, std::pair{"std", &std_}})
+      if (list->size() > 1 && static_cast<std::int64_t>(list->size()) != shape.last())
+        throw Error(ErrorKind::config,
+                    fmt::format("{} has {} values, but the samples have {} channels ({})", name, list->size(),
+                                shape.last(), shape.to_string()),
+                    "", "Give one value per channel, or one for all.");
+    normalizer_ = ChannelNormalizer(mean_, std_, shape.last());
+    return ValueTransform::prepare(shape);
+  }
+  void apply(const float* in, float* out, SampleRandom*, float*) const override {
+    normalizer_.apply(in, out, count_);
+  }
+
+ private:
+  std::vector<float> mean_, std_;
+  ChannelNormalizer normalizer_;
+};
+
+class Scale final : public ValueTransform {
+ public:
+  explicit Scale(const Params& p)
+      : factor_(static_cast<float>(p.real("factor"))), offset_(static_cast<float>(p.real("offset"))) {}
+  void apply(const float* in, float* out, SampleRandom*, float*) const override {
+    for (std::int64_t i = 0; i < count_; ++i) out[i] = in[i] * factor_ + offset_;
+  }
+
+ private:
+  float factor_, offset_;
+};
+
+class Clip final : public ValueTransform {
+ public:
+  explicit Clip(const Params& p)
+      : min_(static_cast<float>(p.real("min"))), max_(static_cast<float>(p.real("max"))) {
+    if (min_ > max_) throw p.error("max", "is below min");
+  }
+  void apply(const float* in, float* out, SampleRandom*, float*) const override {
+    for (std::int64_t i = 0; i < count_; ++i) out[i] = std::min(std::max(in[i], min_), max_);
+  }
+
+ private:
+  float min_, max_;
+};
+
+class Log final : public ValueTransform {
+ public:
+  explicit Log(const Params& p) : offset_(static_cast<float>(p.real("offset"))) {}
+  void apply(const float* in, float* out, SampleRandom*, float*) const override {
+    for (std::int64_t i = 0; i < count_; ++i) out[i] = std::log(std::max(in[i], 0.0F) + offset_);
+  }
+
+ private:
+  float offset_;
+};
+
+/// TensorFlow's tf.image.per_image_standardization.
+class Standardize final : public ValueTransform {
+ public:
+  explicit Standardize(const Params&) {}
+  void apply(const float* in, float* out, SampleRandom*, float*) const override {
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < count_; ++i) sum += in[i];
+    const double mean = sum / static_cast<double>(count_);
+    for (std::int64_t i = 0; i < count_; ++i) squares += (in[i] - mean) * (in[i] - mean);
+    const double std = std::max(std::sqrt(squares / static_cast<double>(count_)),
+                                1 / std::sqrt(static_cast<double>(count_)));
+    const auto shift = static_cast<float>(mean), factor = static_cast<float>(1 / std);
+    for (std::int64_t i = 0; i < count_; ++i) out[i] = (in[i] - shift) * factor;
+  }
+};
+
+constexpr ParamSpec kNormalize[] = {
+    {"mean", ParamType::reals, kRequired, "[-1e30, 1e30]; one per channel, or one", "subtracted first"},
+    {"std", ParamType::reals, "1", "(0, 1e30]; one per channel, or one", "divisor"}};
+constexpr ParamSpec kScale[] = {{"factor", ParamType::real, "1", "[-1e30, 1e30]", "factor, applied first"},
+                                {"offset", ParamType::real, "0", "[-1e30, 1e30]", "added after it"}};
+constexpr ParamSpec kClip[] = {{"min", ParamType::real, "0", "[-1e30, 1e30]", "smallest value"},
+                               {"max", ParamType::real, "1", "[-1e30, 1e30]", "largest value"}};
+constexpr ParamSpec kLog[] = {{"offset", ParamType::real, "1", "(0, 1e30]", "added before the logarithm"}};
+
+}  // namespace
+
+extern const TransformEntry kNormalizeTransform = {"normalize", "(x - mean) / std per channel, the last axis",
+                                                   kNormalize, make_transform<Normalize>};
+extern const TransformEntry kScaleTransform = {"scale", "x * factor + offset", kScale, make_transform<Scale>};
+extern const TransformEntry kClipTransform = {"clip", "min(max(x, min), max)", kClip, make_transform<Clip>};
+extern const TransformEntry kLogTransform = {"log", "natural logarithm of max(x, 0) + offset", kLog,
+                                             make_transform<Log>};
+extern const TransformEntry kStandardizeTransform = {
+    "standardize",
+    "(x - m) / max(s, 1 / sqrt(n)) with mean m and standard deviation s of the sample's n values",
+    {},
+    make_transform<Standardize>};
+
+}  // namespace lockstep

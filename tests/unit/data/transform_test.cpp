@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transforms: against the values of tests/reference/transforms.json (made by transforms.py beside it), and
+// the distributions of the random ones.
+#include "data/transform.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "core/hash.h"
+#include "core/named_options.h"
+#include "data/transform_list.h"
+#include "data/transforms/color_math.h"
+#include "driver/config/yaml_node.h"
+#include "support/error_support.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::message_of;
+using Json = nlohmann::json;
+using Values = std::vector<float>;
+
+TransformList list_of(const std::string& items) {
+  return TransformList(
+      Params(parse_yaml("{transforms: [" + items + "]}", "test"), transforms_table(), "data"));
+}
+
+/// The transforms for samples of one shape.
+class Prepared {
+ public:
+  Prepared(const std::string& items, const Shape& shape) : list_(list_of(items)), shape_(shape) {
+    list_.prepare(shape);
+    scratch_.resize(static_cast<std::size_t>(std::max(list_.scratch_values(), shape.num_elements())));
+  }
+  Values operator()(const Values& x, const SampleKey* key) {
+    Values out(static_cast<std::size_t>(list_.shape().num_elements()));
+    float* const at = list_.in_place() ? out.data() : scratch_.data();
+    std::copy(x.begin(), x.end(), at);
+    list_.apply(at, out.data(), key, scratch_.data());
+    return out;
+  }
+  Values operator()(const Values& x, std::int64_t sample, std::int64_t epoch = 0) {
+    const SampleKey key{.seed = 7, .epoch = epoch, .sample = sample};
+    return (*this)(x, &key);
+  }
+  const Shape& shape() const { return list_.shape(); }
+
+ private:
+  TransformList list_;
+  Shape shape_;
+  Values scratch_;
+};
+
+Shape shape_from(const Json& extents) {
+  const auto sizes = extents.get<std::vector<std::int64_t>>();
+  return Shape(std::span<const std::int64_t>(sizes));
+}
+
+Values counted(const Shape& shape) {
+  Values values(static_cast<std::size_t>(shape.num_elements()));
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+/// A change of color_math.h by itself: color_jitter draws its factor.
+Values color(const std::string& yaml, const Values& x, const Shape& shape) {
+  const Node node = parse_yaml("{" + yaml + "}", "test");
+  const float factor = std::stof(node.entries[0].second.text);
+  const ColorImage image{shape[0] * shape[1], shape[2], 1};
+  Values out(x.size());
+  const std::map<std::string, decltype(&change_hue)> changes{{"brightness", change_brightness},
+                                                             {"contrast", change_contrast},
+                                                             {"saturation", change_saturation},
+                                                             {"hue", change_hue}};
+  changes.at(node.entries[0].first)(x.data(), image, factor, out.data());
+  return out;
+}
+
+TEST(Transform, EqualsItsReference) {
+  std::ifstream file(LOCKSTEP_REFERENCE "/transforms.json");
+  const Json all = Json::parse(file);
+  ASSERT_GE(all["cases"].size(), 30U);
+  const std::set<std::string> colors{"brightness", "contrast", "saturation", "hue"};
+  for (const Json& entry : all["cases"]) {
+    const std::string yaml = entry["yaml"];
+    const Values x = entry["x"], expected = entry["y"];
+    const Shape shape = shape_from(entry["shape"]);
+    Values found;
+    if (colors.contains(yaml.substr(0, yaml.find(':')))) {
+      found = color(yaml, x, shape);
+    } else {
+      Prepared transform(yaml, shape);
+      EXPECT_EQ(transform.shape(), shape_from(entry["result"])) << yaml;
+      // Ranges of one value leave nothing to chance.
+      const bool random = yaml.starts_with("random_affine") || yaml.starts_with("random_grayscale");
+      found = random ? transform(x, 3) : transform(x, nullptr);
+    }
+    ASSERT_EQ(found.size(), expected.size()) << yaml;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_LE(std::abs(found[i] - expected[i]), entry["tolerance"].get<float>())
+          << yaml << ", value " << i << ": " << found[i] << ", not " << expected[i];
+  }
+}
+
+TEST(Transform, FixedFormOfRandomOnesIsTheSampleItself) {
+  const Shape shape{6, 6, 3};
+  for (const char* items :
+       {"random_flip: {axes: [horizontal, vertical]}", "random_crop: {padding: 2}", "random_symmetry",
+        "random_affine: {degrees: [-90, 90]}", "color_jitter: {brightness: 0.5, hue: 0.2}",
+        "random_grayscale: {probability: 1}", "random_erasing: {probability: 1}", "cutout: {size: 3}",
+        "random_noise: {stddev: 1}"}) {
+    const Values x = counted(shape);
+    EXPECT_EQ(Prepared(items, shape)(x, nullptr), x) << items;
+    EXPECT_NE(Prepared(items, shape)(x, 3), x) << items;
+  }
+}
+
+TEST(Transform, DrawsDependOnSeedEpochAndSampleAlone) {
+  const Shape shape{6, 6, 1};
+  const Values x = counted(shape);
+  Prepared first("random_noise: {stddev: 1}", shape), second("random_noise: {stddev: 1}", shape);
+  second(x, 99);
+  EXPECT_EQ(first(x, 5, 2), second(x, 5, 2));
+  EXPECT_NE(first(x, 5, 2), first(x, 6, 2));
+  EXPECT_NE(first(x, 5, 2), first(x, 5, 3));
+  EXPECT_NE(first(x, 5), first(x, 5 + (std::int64_t{1} << 32)));
+  const SampleKey other_seed{.seed = 8, .epoch = 2, .sample = 5};
+  EXPECT_NE(first(x, 5, 2), first(x, &other_seed));
+}
+
+TEST(Transform, TwoOfAKindDrawDifferentNumbers) {
+  const Shape shape{1, 2, 1};
+  Prepared twice("random_flip, random_flip", shape);
+  int flipped = 0;
+  for (int sample = 0; sample < 1000; ++sample) flipped += twice({1, 2}, sample) == Values{2, 1} ? 1 : 0;
+  EXPECT_NEAR(flipped, 500, 80);
+}
+
+TEST(Transform, RandomCropTakesEveryPlaceEquallyOften) {
+  const Shape shape{4, 4, 1};
+  Prepared crop("random_crop: {padding: 1}", shape);
+  std::map<Values, int> seen;
+  constexpr int kDraws = 9000;
+  for (int sample = 0; sample < kDraws; ++sample) ++seen[crop(counted(shape), sample)];
+  ASSERT_EQ(seen.size(), 9U);
+  for (const auto& [window, times] : seen) EXPECT_NEAR(times, kDraws / 9, 5 * std::sqrt(kDraws / 9));
+}
+
+TEST(Transform, RandomFlipHasItsProbabilityPerAxis) {
+  const Shape shape{2, 2, 2, 1};
+  Prepared flip("random_flip: {axes: [depth, vertical, horizontal], probability: 0.25}", shape);
+  std::map<Values, int> seen;
+  for (int sample = 0; sample < 6400; ++sample) ++seen[flip({1, 2, 3, 4, 5, 6, 7, 8}, sample)];
+  ASSERT_EQ(seen.size(), 8U);
+  EXPECT_NEAR((seen[{1, 2, 3, 4, 5, 6, 7, 8}]), 2700, 200);  // 0.75^3
+  EXPECT_NEAR((seen[{2, 1, 4, 3, 6, 5, 8, 7}]), 900, 120);
+  EXPECT_NEAR((seen[{8, 7, 6, 5, 4, 3, 2, 1}]), 100, 40);
+}
+
+TEST(Transform, RandomSymmetryDrawsAll48OfACubeAndAll8OfASquare) {
+  const auto seen = [](const std::string& items, const Shape& shape) {
+    Prepared symmetry(items, shape);
+    std::map<Values, int> all;
+    for (int sample = 0; sample < 4800; ++sample) ++all[symmetry(counted(shape), sample)];
+    for (const auto& [picture, times] : all)
+      EXPECT_NEAR(times, 4800.0 / static_cast<double>(all.size()), 6 * std::sqrt(4800.0 / all.size()));
+    return all;
+  };
+  EXPECT_EQ(seen("random_symmetry", {2, 2, 2, 1}).size(), 48U);
+  EXPECT_EQ(seen("random_symmetry: {rotations_only: true}", {2, 2, 2, 1}).size(), 24U);
+  EXPECT_EQ(seen("random_symmetry", {2, 2, 1}).size(), 8U);
+  const auto turned = seen("random_symmetry: {rotations_only: true}", {2, 2, 1});
+  EXPECT_EQ(turned.size(), 4U);
+  EXPECT_TRUE(turned.contains({2, 4, 1, 3})) << "a quarter turn";
+  EXPECT_FALSE(turned.contains({2, 1, 4, 3})) << "a mirror image";
+}
+
+TEST(Transform, ErasedAreasLieInTheirRange) {
+  const Shape shape{40, 40, 1};
+  Prepared erase("random_erasing: {probability: 1, area: [0.1, 0.2], fill: 0}", shape);
+  double mean = 0;
+  for (int sample = 0; sample < 500; ++sample) {
+    const Values y = erase(counted(shape), sample);
+    const double share = static_cast<double>(std::count(y.begin(), y.end(), 0.0F)) / 1600;
+    EXPECT_GT(share, 0.08);
+    EXPECT_LT(share, 0.22);
+    mean += share / 500;
+  }
+  EXPECT_NEAR(mean, 0.15, 0.01);
+}
+
+TEST(Transform, NoiseIsNormal) {
+  const Shape shape{100, 101, 1};
+  const Values y = Prepared("random_noise: {stddev: 2}", shape)(Values(10100, 0.0F), 1);
+  double mean = 0, squares = 0;
+  for (const float v : y) mean += v / 10100.0, squares += v * v / 10100.0;
+  EXPECT_NEAR(mean, 0, 0.1);
+  EXPECT_NEAR(std::sqrt(squares), 2, 0.1);
+}
+
+/// The random numbers are part of what a run's bits depend on.
+TEST(Transform, BitsOfRandomOnesArePinned) {
+  const Shape shape{6, 6, 3};
+  Values x = counted(shape);
+  for (float& v : x) v /= 128;
+  const std::map<std::string, std::string> pinned{
+      {"random_crop: {padding: 2}", "aaad48925cf9467e"},
+      {"random_flip: {axes: [horizontal, vertical]}", "72ba0c3cef11ca50"},
+      {"random_symmetry", "f05c9025f930d41f"},
+      {"random_resized_crop: {size: 5}", "82bd518d86e4d79a"},
+      {"random_affine: {degrees: [-30, 30], scale: [0.8, 1.2], translate: 0.2, shear: [-10, 10]}",
+       "d09b1da89c71ced3"},
+      {"color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}", "f210fe46fb178343"},
+      {"random_grayscale: {probability: 0.5}", "6373f4862d6683ef"},
+      {"random_erasing: {noise: true}", "96a63a6b3d1c56cd"},
+      {"cutout: {size: 3}", "ff40ca074b78d794"},
+      {"random_noise: {stddev: 0.1}", "a504063567e29076"}};
+  for (const auto& [items, expected] : pinned) {
+    Prepared transform(items, shape);
+    Digest digest;
+    for (int sample = 0; sample < 20; ++sample) {
+      const Values y = transform(x, sample, 3);
+      digest.add(y.data(), y.size() * sizeof(float));
+    }
+    EXPECT_EQ(digest.hex().substr(0, 16), expected) << items;
+  }
+  for (const TransformEntry& entry : transform_table()) {
+    const bool random = entry.help.find("fixed form") != std::string_view::npos;
+    EXPECT_EQ(random, std::any_of(pinned.begin(), pinned.end(),
+                                  [&](const auto& known) { return known.first.starts_with(entry.name); }))
+        << entry.name;
+  }
+}
+
+std::string refused(const std::string& items, const Shape& shape) {
+  return message_of([&] { Prepared(items, shape); });
+}
+
+TEST(Transform, WhatDoesNotFitIsRefusedWithItsPlace) {
+  EXPECT_THAT(refused("random_flp", {4, 4, 1}), HasSubstr("random_flip"));
+  EXPECT_THAT(refused("crop: {size: 5}", {4, 4, 1}), HasSubstr("does not fit into samples of 4x4x1"));
+  EXPECT_THAT(refused("crop: {size: 3, offset: 2}", {4, 4, 1}), HasSubstr("at offset 2"));
+  EXPECT_THAT(refused("crop: {size: [1, 2, 3]}", {4, 4, 1}), HasSubstr("2 axes beside the channels"));
+  EXPECT_THAT(refused("random_crop", {4, 4, 1}), HasSubstr("nothing to choose"));
+  EXPECT_THAT(refused("random_flip", {64}), HasSubstr("takes images or volumes"));
+  EXPECT_THAT(refused("random_flip: {axes: [depth]}", {4, 4, 1}), HasSubstr("Only volumes"));
+  EXPECT_THAT(refused("random_flip: {axes: [left]}", {4, 4, 1}), HasSubstr("unknown axis 'left'"));
+  EXPECT_THAT(refused("random_symmetry", {4, 5, 1}), HasSubstr("squares and cubes"));
+  EXPECT_THAT(refused("pad: {amount: 4, padding_mode: reflect}", {4, 4, 1}), HasSubstr("cannot be mirrored"));
+  EXPECT_THAT(refused("normalize: {mean: [1, 2]}", {4, 4, 3}), HasSubstr("mean has 2 values"));
+  EXPECT_THAT(refused("resize: {size: 8}, resize: {size: 4}", {4, 4, 4, 1}), HasSubstr("transform resize"));
+  EXPECT_THAT(refused("random_affine: {scale: [2, 1]}", {4, 4, 1}), HasSubstr("the smaller first"));
+  EXPECT_THAT(refused("grayscale", {4, 4, 1}), HasSubstr("takes 3 channels"));
+}
+
+TEST(Transform, AListChangesShapesFromOneToTheNext) {
+  Prepared chain("pad: {amount: 1}, scale: {factor: 2}, crop: {size: [3, 2], offset: 0}, clip: {max: 4}",
+                 {2, 2, 1});
+  EXPECT_EQ(chain.shape(), (Shape{3, 2, 1}));
+  EXPECT_EQ(chain({1, 2, 3, 4}, nullptr), (Values{0, 0, 0, 2, 0, 4}));
+}
+
+}  // namespace
+}  // namespace lockstep
