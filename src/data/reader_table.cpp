@@ -10,11 +10,14 @@
 namespace lockstep {
 
 // Each reader has its own file, <name>_reader.cpp.
+ReaderEntry binary_reader();
 ReaderEntry csv_reader();
 ReaderEntry hdf5_reader();
 ReaderEntry idx_reader();
+ReaderEntry jsonl_reader();
 ReaderEntry npy_reader();
 ReaderEntry skip_gram_reader();
+ReaderEntry synthetic_reader();
 ReaderEntry text_tsv_reader();
 ReaderEntry text_windows_reader();
 ReaderEntry tfrecord_reader();
@@ -23,8 +26,9 @@ namespace {
 std::vector<ReaderEntry>& entries() {
   static std::vector<ReaderEntry> table = {
       // clang-format off: one per line
-      csv_reader(),       hdf5_reader(),     idx_reader(),          npy_reader(),
-      skip_gram_reader(), text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
+      binary_reader(),   csv_reader(),          hdf5_reader(),      idx_reader(),
+      jsonl_reader(),    npy_reader(),          skip_gram_reader(), synthetic_reader(),
+      text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
       // clang-format on
   };
   return table;

@@ -135,6 +135,17 @@ void ByteSource::read(std::int64_t offset, void* to, std::size_t bytes) {
                 "Copy or make the file again; start when it is complete.");
 }
 
+std::int64_t exact_bytes(ByteSource& source) {
+  if (source.has_random_access()) return source.max_bytes();
+  std::vector<char> block(std::size_t{1} << 18);
+  std::int64_t bytes = 0;
+  for (;;) {
+    const std::size_t got = source.read_some(bytes, block.data(), block.size());
+    bytes += static_cast<std::int64_t>(got);
+    if (got < block.size()) return bytes;
+  }
+}
+
 std::shared_ptr<ByteSource> file_bytes(const std::string& path) { return std::make_shared<FileBytes>(path); }
 
 std::shared_ptr<ByteSource> part_of_bytes(std::shared_ptr<ByteSource> source, std::int64_t offset,

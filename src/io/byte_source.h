@@ -29,6 +29,9 @@ class ByteSource {
   virtual const std::string& where() const = 0;
 };
 
+/// The number of bytes; packed ones are unpacked to count them.
+std::int64_t exact_bytes(ByteSource& source);
+
 /// A regular file. At most 64 files are kept open at a time in this process; the others are opened again when
 /// they are needed. Throws Error(data).
 std::shared_ptr<ByteSource> file_bytes(const std::string& path);

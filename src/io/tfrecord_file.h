@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "io/byte_source.h"
+#include "io/tfrecord_writer.h"
 
 namespace lockstep {
 
 inline constexpr std::int64_t kTfrecordHeaderBytes = 12, kTfrecordFooterBytes = 4;
-
-enum class TfrecordCompression { automatic, none, gzip, zlib };
 
 /// The frames of a file, unpacked. automatic: the first bytes decide. Throws Error(data).
 std::shared_ptr<ByteSource> open_tfrecord_file(const std::string& path, TfrecordCompression compression);

@@ -94,6 +94,12 @@ def kinds(folder):
     for name in ("plain.tfrecord", "gzip.tfrecord"):
         tfrecord_data = f"  format: tfrecord\n  path: {name}\n  features: floats\n  labels: label\n{SCALE}"
         found.append(Kind(name.replace(".", "_"), tfrecord_data, {name: (vectors / name).read_bytes()}, [name]))
+    binary_data = (f"  format: binary\n  path: cifar.bin\n  shape: [3, 2, 2]\n  layout: channels_first\n  features_offset: 1\n"
+                   f"  labels_offset: 0\n{SCALE}")
+    for name in ("cifar.bin", "cifar.bin.gz"):
+        found.append(Kind("binary", binary_data, {"cifar.bin": (vectors / name).read_bytes()}, ["cifar.bin"]))
+    jsonl_data = f"  format: jsonl\n  path: lines.jsonl\n  features: x\n  labels: y\n{SCALE}"
+    found.append(Kind("jsonl", jsonl_data, {"lines.jsonl": (vectors / "lines.jsonl").read_bytes()}, ["lines.jsonl"]))
     seeds = {path.name: path.read_bytes() for path in sorted(folder.glob("*.h5"))}
     for name, content in seeds.items():
         files = dict(seeds) if name == "virtual.h5" else {name: content}

@@ -8,6 +8,7 @@
 Every array holds 0, 1, 2, ... (bool: of these, the lowest bit), so that tests know what to expect.
 """
 import gzip
+import json
 import pathlib
 import struct
 import sys
@@ -107,11 +108,29 @@ def tfrecord_files(folder):
     (folder / "other.tfrecord").write_bytes(framed(example(floats=float_list([12, 13, 14, 15]), label=int64_list([2]))))
 
 
+def binary_files(folder):
+    """As CIFAR-10's binary version: a byte for the class, then the image, channels first. And 16-bit numbers with gaps."""
+    records = b"".join(bytes([(2, 0, 1)[i], *range(12 * i, 12 * i + 12)]) for i in range(3))
+    (folder / "cifar.bin").write_bytes(records)
+    (folder / "cifar.bin.gz").write_bytes(gzip.compress(records, mtime=0))
+    (folder / "framed.bin").write_bytes(b"head" + b"".join(struct.pack(">2hfxx", 2 * i, 2 * i + 1, i / 2) for i in range(3)) + b"end")
+
+
+def json_files(folder):
+    lines = [{"id": f"a{i}", "x": [[4 * i, 4 * i + 1], [4 * i + 2.0, 4 * i + 3]], "y": (2, 0, 1)[i], "name": ("c", "a", "b")[i],
+              "target": [i / 2, -i], "other": {"x": [None, {"x": 7}]}, "flag": i == 1} for i in range(3)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "lines.jsonl").write_text(text, encoding="utf-8")
+    (folder / "lines.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "records")
     folder.mkdir(parents=True, exist_ok=True)
     numpy_files(folder)
     tfrecord_files(folder)
+    binary_files(folder)
+    json_files(folder)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
 }  // namespace
 
 std::string RecordFile::where(std::int64_t record) const {
-  return fmt::format("{}, record {}", source->where(), record);
+  return fmt::format("{}, {} {}", source->where(), word, first_number + record);
 }
 
 RecordStore::RecordStore(std::vector<RecordFile> files, const std::vector<RowRange>& rows,

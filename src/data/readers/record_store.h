@@ -27,6 +27,8 @@ struct RecordFile {
   /// first_byte + i * hop_bytes on.
   std::vector<std::int64_t> begins;
   std::int64_t first_byte = 0, hop_bytes = 0, record_bytes = 0;
+  const char* word = "record";    ///< for messages
+  std::int64_t first_number = 0;  ///< of the first record, in messages
 
   std::int64_t begin(std::int64_t record) const {
     return begins.empty() ? first_byte + record * hop_bytes : begins[static_cast<std::size_t>(record)];

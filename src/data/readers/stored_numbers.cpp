@@ -32,12 +32,13 @@ void swap_bytes(void* values, std::int64_t count) {
 template <typename T>
 void to_last(const void* from, void* to, std::int64_t samples, std::int64_t channels,
              std::int64_t positions) {
-  const T* in = static_cast<const T*>(from);
+  const char* in = static_cast<const char*>(from);
   T* out = static_cast<T*>(to);
-  for (std::int64_t sample = 0; sample < samples; ++sample, in += channels * positions)
+  const auto step = static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t sample = 0; sample < samples; ++sample, in += channels * positions * step)
     for (std::int64_t position = 0; position < positions; ++position)
       for (std::int64_t channel = 0; channel < channels; ++channel)
-        *out++ = in[channel * positions + position];
+        std::memcpy(out++, in + (channel * positions + position) * step, sizeof(T));
 }
 
 template <typename T>
@@ -102,6 +103,16 @@ void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::
     default:
       return to_last<std::uint64_t>(from, to, samples, channels, positions);
   }
+}
+
+void convert_features(const void* bytes, const StoredType& type, std::int64_t values,
+                      std::int64_t channels_first, void* to) {
+  const std::size_t value_bytes = size_in_bytes(type.type);
+  if (channels_first == 0)
+    std::memcpy(to, bytes, static_cast<std::size_t>(values) * value_bytes);
+  else
+    channels_to_last(value_bytes, bytes, to, 1, channels_first, values / channels_first);
+  to_native(to, values, type);
 }
 
 Shape sample_shape(std::vector<std::int64_t> extents, bool channels_first, const std::string& where) {

@@ -36,9 +36,14 @@ inline void to_native(void* values, std::int64_t count, const StoredType& type) 
   to_native(values, count, size_in_bytes(type.type), type.big_endian);
 }
 
-/// to[sample][position][channel] = from[sample][channel][position]
+/// to[sample][position][channel] = from[sample][channel][position]; `from` may have any alignment.
 void channels_to_last(std::size_t value_bytes, const void* from, void* to, std::int64_t samples,
                       std::int64_t channels, std::int64_t positions);
+
+/// The features of one sample from `bytes` as a file stores them: in the machine's byte order, channels last
+/// if there are `channels_first` (0: they are last already). `bytes` may have any alignment.
+void convert_features(const void* bytes, const StoredType& type, std::int64_t values,
+                      std::int64_t channels_first, void* to);
 
 /// The shape in memory of samples with these extents in a file: channels last, at least one axis. Throws
 /// Error(data) at `where` if there are no channels to convert, too many axes, or an extent that is 0.

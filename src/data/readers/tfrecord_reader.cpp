@@ -129,15 +129,7 @@ class TfrecordStore final : public RecordStore {
   void decode(std::string_view record, const SampleRoom& to) const override {
     const std::string_view example = tfrecord_data(record);
     const ExampleFeature features = needed_feature(example, form_.features_name);
-    if (form_.channels_first == 0) {
-      read_features(features, to.features);
-    } else {
-      const std::size_t value_bytes = size_in_bytes(form_.type.type);
-      std::vector<char> scratch(static_cast<std::size_t>(form_.values) * value_bytes);
-      read_features(features, scratch.data());
-      channels_to_last(value_bytes, scratch.data(), to.features, 1, form_.channels_first,
-                       form_.values / form_.channels_first);
-    }
+    read_features(features, to.features);
     if (form_.labels_name) read_labels(needed_feature(example, *form_.labels_name), to);
   }
 
@@ -147,21 +139,26 @@ class TfrecordStore final : public RecordStore {
     const std::string& name = form_.features_name;
     form_.check(feature, form_.kind, form_.kind == Kind::bytes ? 1 : form_.values, name);
     const auto values = static_cast<std::size_t>(form_.values);
-    if (form_.kind == Kind::floats) {
-      feature.read(std::span(static_cast<float*>(to), values));
-    } else if (form_.kind == Kind::integers) {
-      std::vector<std::int64_t> wide(values);
-      feature.read(wide);
-      narrow(wide, form_.type.type, to, name);
-    } else {
+    if (form_.kind == Kind::bytes) {
       const std::string_view bytes = only_bytes(feature, name);
       const std::size_t wanted = values * size_in_bytes(form_.type.type);
       if (bytes.size() != wanted)
         fail(fmt::format("feature '{}' has {} bytes, but {} are needed", name, bytes.size(), wanted),
              "All samples of a data set have the same shape and type.");
-      std::memcpy(to, bytes.data(), wanted);
-      to_native(to, form_.values, form_.type);
+      return convert_features(bytes.data(), form_.type, form_.values, form_.channels_first, to);
     }
+    if (form_.channels_first == 0) return read_numbers(feature, to);
+    std::vector<char> scratch(values * size_in_bytes(form_.type.type));
+    read_numbers(feature, scratch.data());
+    convert_features(scratch.data(), form_.type, form_.values, form_.channels_first, to);
+  }
+
+  void read_numbers(const ExampleFeature& feature, void* to) const {
+    const auto values = static_cast<std::size_t>(form_.values);
+    if (form_.kind == Kind::floats) return feature.read(std::span(static_cast<float*>(to), values));
+    std::vector<std::int64_t> wide(values);
+    feature.read(wide);
+    narrow(wide, form_.type.type, to, form_.features_name);
   }
 
   void read_labels(const ExampleFeature& feature, const SampleRoom& to) const {

@@ -11,15 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Files that NumPy wrote (tests/vectors/make_record_vectors.py).
-std::string vector_path(const std::string& name) { return LOCKSTEP_VECTORS "/records/" + name; }
-
-std::vector<float> counted(int count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  std::iota(values.begin(), values.end(), 0.0F);
-  return values;
-}
-
 class NpyReaderTest : public FolderTest {
  protected:
   std::unique_ptr<Dataset> open(const Options& options) const {
@@ -30,10 +21,6 @@ class NpyReaderTest : public FolderTest {
   void write_npy(const std::string& name, const std::string& header, const std::string& data) const {
     const std::string length = {static_cast<char>(header.size()), 0};
     write(name, std::string("\x93NUMPY\x01\x00", 8) + length + header + data);
-  }
-  static std::string bytes_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
 };
 
@@ -47,25 +34,27 @@ TEST_F(NpyReaderTest, ReadsEveryTypeInBothByteOrders) {
       {"float64_big", DType::f64}};
   for (const auto& [name, type] : types) {
     SCOPED_TRACE(name);
-    const auto data = open(vector_path(std::string(name) + ".npy"));
+    const auto data = open(record_vector(std::string(name) + ".npy"));
     EXPECT_EQ(data->feature_dtype(), type);
     EXPECT_EQ(data->feature_shape(), Shape({2, 2}));
     EXPECT_EQ(features_of(*data), counted(12));
     EXPECT_EQ(data->label_kind(), LabelKind::none);
   }
-  EXPECT_THAT(features_of(*open(vector_path("bool.npy")), {0}), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(features_of(*open(record_vector("bool.npy")), {0}), ElementsAre(0, 1, 0, 1));
 }
 
 TEST_F(NpyReaderTest, ReadsVersionsOneToThree) {
   for (const char* name : {"version1.npy", "version2.npy", "version3.npy"})
-    EXPECT_EQ(features_of(*open(vector_path(name))), counted(12)) << name;
+    EXPECT_EQ(features_of(*open(record_vector(name))), counted(12)) << name;
 }
 
 TEST_F(NpyReaderTest, LabelsAreIndicesIfTheyAreIntegers) {
-  const auto data = open({{"features", vector_path("version1.npy")}, {"labels", vector_path("labels.npy")}});
+  const auto data =
+      open({{"features", record_vector("version1.npy")}, {"labels", record_vector("labels.npy")}});
   EXPECT_EQ(data->label_kind(), LabelKind::indices);
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(2, 0, 1));
-  const auto rows = open({{"features", vector_path("labels.npy")}, {"labels", vector_path("float16.npy")}});
+  const auto rows =
+      open({{"features", record_vector("labels.npy")}, {"labels", record_vector("float16.npy")}});
   EXPECT_EQ(rows->label_kind(), LabelKind::rows);
   EXPECT_EQ(rows->num_label_columns(), 4);
   EXPECT_EQ(labels_of<float>(*rows), counted(12));
@@ -73,22 +62,22 @@ TEST_F(NpyReaderTest, LabelsAreIndicesIfTheyAreIntegers) {
 
 TEST_F(NpyReaderTest, ReadsMembersOfNpzStoredAndDeflated) {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
-    const auto data = open({{"path", vector_path(name)}, {"features", "x"}, {"labels", "y"}});
+    const auto data = open({{"path", record_vector(name)}, {"features", "x"}, {"labels", "y"}});
     EXPECT_EQ(features_of(*data), counted(12)) << name;
     EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(2, 0, 1));
-    EXPECT_EQ(data->where(1), vector_path(name) + ", record 1");
+    EXPECT_EQ(data->where(1), record_vector(name) + ", record 1");
   }
 }
 
 TEST_F(NpyReaderTest, ChannelsFirstBecomeLast) {
-  const auto data = open({{"features", vector_path("uint8.npy")}, {"layout", "channels_first"}});
+  const auto data = open({{"features", record_vector("uint8.npy")}, {"layout", "channels_first"}});
   EXPECT_THAT(features_of(*data, {1}), ElementsAre(4, 6, 5, 7));
 }
 
 TEST_F(NpyReaderTest, SeveralFilesAreReadAsOneFromAFolderOrAPattern) {
   std::filesystem::create_directory(path("parts"));
-  std::filesystem::copy_file(vector_path("version1.npy"), path("parts/a.npy"));
-  std::filesystem::copy_file(vector_path("float32_big.npy"), path("_ignored"));
+  std::filesystem::copy_file(record_vector("version1.npy"), path("parts/a.npy"));
+  std::filesystem::copy_file(record_vector("float32_big.npy"), path("_ignored"));
   write_npy("parts/b.npy", "{'descr': '>f4', 'fortran_order': False, 'shape': (1, 4)}",
             std::string("\x41\x40\0\0\x41\x50\0\0\x41\x60\0\0\x41\x70\0\0", 16));
   write("parts/_SUCCESS", "");
@@ -125,25 +114,25 @@ TEST_F(NpyReaderTest, AStreamHasTheValuesAndTheFingerprintOfMemory) {
 
 TEST_F(NpyReaderTest, PredictionTakesFilesOfTheSameSamples) {
   const Params params = params_for("npy", {{"features", "x"}, {"path", "train.npz"}, {"labels", "y"}});
-  const auto data =
-      open_input("npy", params, {.paths = {vector_path("stored.npz")}, .feature_shape = {4}, .labels = true});
+  const auto data = open_input(
+      "npy", params, {.paths = {record_vector("stored.npz")}, .feature_shape = {4}, .labels = true});
   EXPECT_EQ(data->size(), 3);
   EXPECT_EQ(data->num_label_columns(), 1);
   expect_data_error(
-      [&] { open_input("npy", params, {.paths = {vector_path("stored.npz")}, .feature_shape = {5}}); },
-      vector_path("stored.npz") + ", member x.npy", "its samples have the shape 4, but the model takes 5");
+      [&] { open_input("npy", params, {.paths = {record_vector("stored.npz")}, .feature_shape = {5}}); },
+      record_vector("stored.npz") + ", member x.npy", "its samples have the shape 4, but the model takes 5");
 }
 
 TEST_F(NpyReaderTest, WhatCannotBeReadIsRefused) {
   const auto refused = [&](const std::string& name, const std::string& what, const std::string& place = "") {
-    expect_data_error([&] { open(vector_path(name)); }, vector_path(name) + place, what);
+    expect_data_error([&] { open(record_vector(name)); }, record_vector(name) + place, what);
   };
   refused("fortran.npy", "is stored in Fortran order");
   refused("scalar.npy", "holds one number");
   refused("structure.npy", "is an array of structures");
   refused("text.npy", "values of type '<U1'", ", byte 20");
   refused("stored.npz", "is not a .npy file");
-  EXPECT_EQ(features_of(*open(vector_path("fortran_column.npy"))), counted(4));
+  EXPECT_EQ(features_of(*open(record_vector("fortran_column.npy"))), counted(4));
 }
 
 TEST_F(NpyReaderTest, DamagedHeadersAreRefusedWithTheByte) {
@@ -174,7 +163,7 @@ TEST_F(NpyReaderTest, DamagedHeadersAreRefusedWithTheByte) {
 }
 
 TEST_F(NpyReaderTest, TruncatedAndLongerFilesAreRefused) {
-  const std::string whole = bytes_of(vector_path("version1.npy"));
+  const std::string whole = bytes_of(record_vector("version1.npy"));
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     write("cut.npy", whole.substr(0, bytes));
     const Error error = error_of([&] { open("cut.npy"); });
@@ -189,7 +178,7 @@ TEST_F(NpyReaderTest, TruncatedAndLongerFilesAreRefused) {
 
 TEST_F(NpyReaderTest, DamagedZipFilesAreRefused) {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
-    const std::string whole = bytes_of(vector_path(name));
+    const std::string whole = bytes_of(record_vector(name));
     const auto read = [&] { open({{"path", "cut.npz"}, {"features", "x"}, {"labels", "y"}}); };
     for (std::size_t bytes = 0; bytes < whole.size(); bytes += 7) {
       write("cut.npz", whole.substr(0, bytes));
@@ -210,7 +199,7 @@ TEST_F(NpyReaderTest, DamagedZipFilesAreRefused) {
       }
     }
   }
-  const std::string whole = bytes_of(vector_path("deflated.npz"));
+  const std::string whole = bytes_of(record_vector("deflated.npz"));
   std::string changed = whole;
   changed[whole.find("PK\x01\x02") + 16] ^= 1;  // the checksum of x
   write("crc.npz", changed);
@@ -219,13 +208,13 @@ TEST_F(NpyReaderTest, DamagedZipFilesAreRefused) {
               }).what(),
               HasSubstr("the checksum of the unpacked data is wrong"));
   EXPECT_THAT(error_of([&] {
-                open({{"path", vector_path("stored.npz")}, {"features", "z"}});
+                open({{"path", record_vector("stored.npz")}, {"features", "z"}});
               }).what(),
               HasSubstr("has no member z.npy\n  It has: x.npy, y.npy"));
 }
 
 TEST_F(NpyReaderTest, AFileThatShrinksWhileItIsReadIsAnError) {
-  write("x.npy", bytes_of(vector_path("version1.npy")));
+  write("x.npy", bytes_of(record_vector("version1.npy")));
   const auto source = file_bytes(path("x.npy"));
   const NpyHeader header = read_npy_header(*source);
   std::filesystem::resize_file(path("x.npy"), static_cast<std::uintmax_t>(header.data_offset + 20));
@@ -236,24 +225,24 @@ TEST_F(NpyReaderTest, AFileThatShrinksWhileItIsReadIsAnError) {
 
 TEST_F(NpyReaderTest, FilesThatDifferAreRefused) {
   const auto both = [](const std::string& a, const std::string& b) {
-    return "[" + vector_path(a) + ", " + vector_path(b) + "]";
+    return "[" + record_vector(a) + ", " + record_vector(b) + "]";
   };
-  expect_data_error([&] { open(both("uint8.npy", "int8.npy")); }, vector_path("int8.npy"),
-                    "its values are int8, but those of " + vector_path("uint8.npy") + " are uint8");
-  expect_data_error([&] { open(both("float32.npy", "version1.npy")); }, vector_path("version1.npy"),
+  expect_data_error([&] { open(both("uint8.npy", "int8.npy")); }, record_vector("int8.npy"),
+                    "its values are int8, but those of " + record_vector("uint8.npy") + " are uint8");
+  expect_data_error([&] { open(both("float32.npy", "version1.npy")); }, record_vector("version1.npy"),
                     "its samples have the shape 4, but those of");
   expect_data_error(
       [&] {
-        open({{"features", vector_path("fortran_column.npy")}, {"labels", vector_path("labels.npy")}});
+        open({{"features", record_vector("fortran_column.npy")}, {"labels", record_vector("labels.npy")}});
       },
-      vector_path("labels.npy"), "holds 3 labels, but");
+      record_vector("labels.npy"), "holds 3 labels, but");
   expect_data_error(
       [&] {
-        open({{"features", vector_path("labels.npy")}, {"layout", "channels_first"}});
+        open({{"features", record_vector("labels.npy")}, {"layout", "channels_first"}});
       },
-      vector_path("labels.npy"), "needs samples of at least two axes");
+      record_vector("labels.npy"), "needs samples of at least two axes");
   EXPECT_EQ(error_of([&] {
-              open({{"path", vector_path("deflated.npz")}, {"features", "x"}, {"memory_gb", "1e-8"}});
+              open({{"path", record_vector("deflated.npz")}, {"features", "x"}, {"memory_gb", "1e-8"}});
             }).kind(),
             ErrorKind::config);
 }

@@ -54,13 +54,26 @@ class FolderTest : public ::testing::Test {
     ASSERT_EQ(gzclose(file), Z_OK);
   }
 
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
+  std::string read(const std::string& name) const { return bytes_of(path(name)); }
+  static std::string bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
   std::string folder_;
 };
+
+#ifdef LOCKSTEP_VECTORS
+/// A small file that the format's own tool wrote (tests/vectors/make_record_vectors.py).
+inline std::string record_vector(const std::string& name) { return LOCKSTEP_VECTORS "/records/" + name; }
+#endif
+
+/// 0, 1, 2, ...
+inline std::vector<float> counted(int count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
 
 /// Options as written in YAML, flat lists included: {"rows", "[0, 10]"}.
 using Options = std::vector<std::pair<std::string, std::string>>;

@@ -10,20 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Files of a byte-exact writer (tests/vectors/make_record_vectors.py).
-std::string vector_path(const std::string& name) { return LOCKSTEP_VECTORS "/records/" + name; }
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<float> counted(int count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  std::iota(values.begin(), values.end(), 0.0F);
-  return values;
-}
-
 class TfrecordReaderTest : public FolderTest {
  protected:
   std::unique_ptr<Dataset> open(const std::string& file, Options options) const {
@@ -31,28 +17,28 @@ class TfrecordReaderTest : public FolderTest {
     return open_dataset("tfrecord", params_for("tfrecord", options), folder_);
   }
   void expect_error(const Options& options, const std::string& place, const std::string& what) const {
-    expect_data_error([&] { open(vector_path("plain.tfrecord"), options); },
-                      vector_path("plain.tfrecord") + place, what);
+    expect_data_error([&] { open(record_vector("plain.tfrecord"), options); },
+                      record_vector("plain.tfrecord") + place, what);
   }
 };
 
 TEST_F(TfrecordReaderTest, ReadsFloatsIntegersAndBytesPackedOrNot) {
   for (const char* name : {"plain.tfrecord", "gzip.tfrecord", "zlib.tfrecord"}) {
     SCOPED_TRACE(name);
-    const auto floats = open(vector_path(name), {{"features", "floats"}, {"labels", "label"}});
+    const auto floats = open(record_vector(name), {{"features", "floats"}, {"labels", "label"}});
     EXPECT_EQ(floats->feature_dtype(), DType::f32);
     EXPECT_EQ(features_of(*floats), counted(12));
     EXPECT_EQ(floats->label_kind(), LabelKind::indices);
     EXPECT_THAT(labels_of<std::int32_t>(*floats), ElementsAre(2, 0, 1));
-    const auto integers = open(vector_path(name), {{"features", "integers"}, {"labels", "target"}});
+    const auto integers = open(record_vector(name), {{"features", "integers"}, {"labels", "target"}});
     EXPECT_EQ(integers->feature_dtype(), DType::i64);
     EXPECT_EQ(features_of(*integers), counted(12));
     EXPECT_EQ(integers->label_kind(), LabelKind::rows);
     EXPECT_THAT(labels_of<float>(*integers), ElementsAre(0, 0, 0.5, -1, 1, -2));
-    const auto narrow = open(vector_path(name), {{"features", "integers"}, {"dtype", "uint8"}});
+    const auto narrow = open(record_vector(name), {{"features", "integers"}, {"dtype", "uint8"}});
     EXPECT_EQ(narrow->feature_dtype(), DType::u8);
     EXPECT_EQ(features_of(*narrow), counted(12));
-    const auto raw = open(vector_path(name), {{"features", "raw"}, {"shape", "[2, 2]"}});
+    const auto raw = open(record_vector(name), {{"features", "raw"}, {"shape", "[2, 2]"}});
     EXPECT_EQ(raw->feature_dtype(), DType::u8);
     EXPECT_EQ(raw->feature_shape(), Shape({2, 2}));
     EXPECT_EQ(features_of(*raw), counted(12));
@@ -60,31 +46,32 @@ TEST_F(TfrecordReaderTest, ReadsFloatsIntegersAndBytesPackedOrNot) {
 }
 
 TEST_F(TfrecordReaderTest, NumbersInBytesHaveATypeAnOrderAndALayout) {
-  const auto big = open(vector_path("plain.tfrecord"), {{"features", "big"},
-                                                        {"dtype", "int16"},
-                                                        {"byte_order", "big"},
-                                                        {"shape", "[2, 2]"},
-                                                        {"layout", "channels_first"}});
+  const auto big = open(record_vector("plain.tfrecord"), {{"features", "big"},
+                                                          {"dtype", "int16"},
+                                                          {"byte_order", "big"},
+                                                          {"shape", "[2, 2]"},
+                                                          {"layout", "channels_first"}});
   EXPECT_EQ(big->feature_dtype(), DType::i16);
   EXPECT_THAT(features_of(*big, {1}), ElementsAre(4, 6, 5, 7));
 }
 
 TEST_F(TfrecordReaderTest, FilesAreReadAsOneAndRowsChooseRecords) {
-  const std::string both = "[" + vector_path("plain.tfrecord") + ", " + vector_path("other.tfrecord") + "]";
+  const std::string both =
+      "[" + record_vector("plain.tfrecord") + ", " + record_vector("other.tfrecord") + "]";
   const auto data = open(both, {{"features", "floats"}, {"labels", "label"}, {"rows", "[1, 4]"}});
   EXPECT_THAT(features_of(*data), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-  EXPECT_EQ(data->where(0), vector_path("plain.tfrecord") + ", record 1");
-  EXPECT_EQ(data->where(2), vector_path("other.tfrecord") + ", record 0");
+  EXPECT_EQ(data->where(0), record_vector("plain.tfrecord") + ", record 1");
+  EXPECT_EQ(data->where(2), record_vector("other.tfrecord") + ", record 0");
   const Params params = params_for("tfrecord", {{"path", both}, {"features", "floats"}, {"labels", "name"}});
   EXPECT_EQ(open_input("tfrecord", params,
-                       {.paths = {vector_path("other.tfrecord")}, .feature_shape = {4}, .labels = true})
+                       {.paths = {record_vector("other.tfrecord")}, .feature_shape = {4}, .labels = true})
                 ->num_label_columns(),
             0);
 }
 
 TEST_F(TfrecordReaderTest, AStreamHasTheValuesAndTheFingerprintOfMemory) {
   std::string records;
-  for (int i = 0; i < 40; ++i) records += bytes_of(vector_path("plain.tfrecord"));
+  for (int i = 0; i < 40; ++i) records += bytes_of(record_vector("plain.tfrecord"));
   write("long.tfrecord", records);
   const Options options{{"features", "integers"}, {"labels", "label"}, {"block_samples", "2"}};
   auto small = options;
@@ -114,21 +101,22 @@ TEST_F(TfrecordReaderTest, WhatCannotBeReadIsNamed) {
   expect_error({{"features", "raw"}, {"rows", "[2, 4]"}}, "", "there are 3 rows");
   expect_data_error(
       [&] {
-        open(vector_path("version1.npy"), {{"features", "x"}});
+        open(record_vector("version1.npy"), {{"features", "x"}});
       },
-      vector_path("version1.npy") + ", record 0, byte 0", "no TFRecord file");
-  const std::string both = "[" + vector_path("plain.tfrecord") + ", " + vector_path("other.tfrecord") + "]";
+      record_vector("version1.npy") + ", record 0, byte 0", "no TFRecord file");
+  const std::string both =
+      "[" + record_vector("plain.tfrecord") + ", " + record_vector("other.tfrecord") + "]";
   expect_data_error(
       [&] {
         open(both, {{"features", "raw"}});
       },
-      vector_path("other.tfrecord") + ", record 0", "has no feature 'raw'");
+      record_vector("other.tfrecord") + ", record 0", "has no feature 'raw'");
 }
 
 TEST_F(TfrecordReaderTest, EveryTruncationAndEveryChangedByteIsFound) {
   for (const char* name : {"plain.tfrecord", "gzip.tfrecord", "zlib.tfrecord"}) {
-    const std::string whole = bytes_of(vector_path(name));
-    const std::string plain = bytes_of(vector_path("plain.tfrecord"));
+    const std::string whole = bytes_of(record_vector(name));
+    const std::string plain = bytes_of(record_vector("plain.tfrecord"));
     const auto expect_found = [&](const std::string& bytes, const std::string& what) {
       write("bad", bytes);
       try {
@@ -149,8 +137,9 @@ TEST_F(TfrecordReaderTest, EveryTruncationAndEveryChangedByteIsFound) {
       expect_found(changed, fmt::format(" changed at {}", at));
     }
   }
-  std::string changed = bytes_of(vector_path("plain.tfrecord"));
-  const auto second = static_cast<std::size_t>(find_tfrecords(*file_bytes(vector_path("plain.tfrecord")))[1]);
+  std::string changed = bytes_of(record_vector("plain.tfrecord"));
+  const auto second =
+      static_cast<std::size_t>(find_tfrecords(*file_bytes(record_vector("plain.tfrecord")))[1]);
   changed[second + 30] ^= 1;
   write("bad", changed);
   expect_data_error(

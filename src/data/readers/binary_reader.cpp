@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of fixed-length records, plain or gzip, for example CIFAR-10's binary version: a header, records of
+// numbers at fixed places, a footer.
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/sizes.h"
+#include "data/data_files.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/readers/record_store.h"
+#include "data/readers/stored_numbers.h"
+#include "io/fixed_length_records.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOptions = with_store_options(std::array{
+    ParamSpec{"path", ParamType::strings, kRequired, "",
+              "the file, plain or gzip; a list, a pattern (part*.bin) or a folder of files is read as one; "
+              "relative to the config file's folder",
+              Change::place},
+    ParamSpec{"header_bytes", ParamType::integer, "0", "[0, 1e12] bytes", "before the first record"},
+    ParamSpec{"record_bytes", ParamType::integer, "null", "[1, 1e12] bytes or null",
+              "length of a record; null: up to the end of its last field"},
+    ParamSpec{"hop_bytes", ParamType::integer, "null", "[1, 1e12] bytes or null",
+              "from the start of a record to that of the next one; null: record_bytes"},
+    ParamSpec{"footer_bytes", ParamType::integer, "0", "[0, 1e12] bytes", "after the last record"},
+    ParamSpec{"features_offset", ParamType::integer, "0", "[0, 1e12] bytes",
+              "from the start of the record to the features"},
+    ParamSpec{"shape", ParamType::integers, kRequired, "[1, 1e12]; as in the file", "shape of a sample"},
+    ParamSpec{"dtype", ParamType::string, "uint8", kStoredTypes, "type of the features"},
+    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
+    ParamSpec{"labels_offset", ParamType::integer, "null", "[0, 1e12] bytes or null",
+              "from the start of the record to the labels; null: no labels"},
+    ParamSpec{"labels_dtype", ParamType::string, "uint8", kStoredTypes,
+              "integers are class indices, floats targets"},
+    ParamSpec{"labels_count", ParamType::integer, "1", "[1, 1e9]", "labels per sample"},
+    ParamSpec{"byte_order", ParamType::string, "little", "little|big", "of features and labels"}});
+
+/// What lies where in a record.
+struct RecordForm {
+  StoredType type, label_type;
+  std::int64_t features_offset = 0, values = 0, channels_first = 0;
+  std::int64_t labels_offset = -1, label_columns = 0;  ///< -1: no labels
+};
+
+class BinaryStore final : public RecordStore {
+ public:
+  BinaryStore(const RecordForm& form, std::vector<RecordFile> files, const std::vector<RowRange>& rows)
+      : RecordStore(std::move(files), rows,
+                    form.values * static_cast<std::int64_t>(size_in_bytes(form.type.type)),
+                    form.label_columns),
+        form_(form) {}
+
+ protected:
+  void decode(std::string_view record, const SampleRoom& to) const override {
+    convert_features(record.data() + form_.features_offset, form_.type, form_.values, form_.channels_first,
+                     to.features);
+    if (form_.label_columns == 0) return;
+    std::vector<std::int64_t> aligned(static_cast<std::size_t>(form_.label_columns));
+    convert_features(record.data() + form_.labels_offset, form_.label_type, form_.label_columns, 0,
+                     aligned.data());
+    convert_labels(aligned.data(), form_.label_type.type, form_.label_columns, to,
+                   [](std::int64_t) { return std::string(); });
+  }
+
+ private:
+  const RecordForm form_;
+};
+
+/// Adds the field [offset, offset + count values) to the end of the record.
+std::int64_t end_of_field(const Params& params, std::string_view option, std::int64_t offset,
+                          std::int64_t count, DType type) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const auto bytes = product_up_to(kMost, {count, static_cast<std::int64_t>(size_in_bytes(type))});
+  if (!bytes) throw params.error(option, "makes records of more than 2^40 bytes");
+  return offset + *bytes;
+}
+
+class BinaryFiles {
+ public:
+  BinaryFiles(const Params& params, std::vector<std::string> paths, bool labels)
+      : params_(params), paths_(std::move(paths)) {
+    parts_.source = name_of_files(paths_);
+    parts_.record_word = "record";
+    parts_.transform = transform_options(params);
+    const bool big = params.string("byte_order") == "big",
+               first = params.string("layout") == "channels_first";
+    form_.type = {*stored_type_option(params, "dtype"), big};
+    form_.label_type = {*stored_type_option(params, "labels_dtype"), big};
+    form_.features_offset = params.integer("features_offset");
+    const std::vector<std::int64_t>& extents = params.integers("shape");
+    parts_.feature_shape = sample_shape(extents, first, params.where("shape"));
+    parts_.feature_dtype = form_.type.type;
+    form_.values = parts_.feature_shape.num_elements();
+    form_.channels_first = first ? extents.front() : 0;
+    std::int64_t end = end_of_field(params, "shape", form_.features_offset, form_.values, form_.type.type);
+    if (labels && params.has("labels_offset")) {
+      form_.labels_offset = params.integer("labels_offset");
+      form_.label_columns = parts_.num_label_columns = params.integer("labels_count");
+      parts_.label_kind = label_kind_of(form_.label_type.type);
+    }
+    if (params.has("labels_offset"))
+      end = std::max(end, end_of_field(params, "labels_count", params.integer("labels_offset"),
+                                       params.integer("labels_count"), form_.label_type.type));
+    records_ = {.record_bytes = params.optional_integer("record_bytes").value_or(end),
+                .header_bytes = params.integer("header_bytes"),
+                .footer_bytes = params.integer("footer_bytes"),
+                .hop_bytes = params.optional_integer("hop_bytes").value_or(0)};
+    if (records_.record_bytes < end)
+      throw params.error(
+          "record_bytes",
+          fmt::format("is {}, but the fields of a record end at byte {}", records_.record_bytes, end),
+          "Check shape, dtype and the offsets.");
+  }
+
+  DatasetParts parts(const std::optional<RowRange>& rows) && {
+    std::vector<RecordFile> files;
+    for (const std::string& path : paths_) files.push_back(open(path));
+    const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files, rows);
+    parts_.store = std::make_shared<BinaryStore>(form_, std::move(files), ranges);
+    return std::move(parts_);
+  }
+
+ private:
+  RecordFile open(const std::string& path) const {
+    RecordFile file{.source = plain_or_gzip_bytes(path)};
+    file.count = count_records(*file.source, records_);
+    file.first_byte = records_.header_bytes;
+    file.hop_bytes = records_.hop();
+    file.record_bytes = records_.record_bytes;
+    return file;
+  }
+
+  const Params& params_;
+  const std::vector<std::string> paths_;
+  FixedLengthRecords records_;
+  RecordForm form_;
+  DatasetParts parts_;
+};
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  return std::make_unique<Dataset>(
+      BinaryFiles(params, data_files(params, "path", base_directory), true).parts(rows_option(params)));
+}
+
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  DatasetParts parts = BinaryFiles(params, request.paths, request.labels).parts(std::nullopt);
+  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+}  // namespace
+
+ReaderEntry binary_reader() {
+  return {"binary", "fixed-length records of numbers, plain or gzip", kOptions, make, make_input};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON lines (jsonlines.org), plain or gzip: each line is an object, one sample. Lines are found once; they
+// are parsed where they are used.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "core/error.h"
+#include "core/sizes.h"
+#include "data/data_files.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+#include "data/readers/record_store.h"
+#include "data/readers/stored_numbers.h"
+#include "io/json_fields.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOptions = with_store_options(std::array{
+    ParamSpec{"path", ParamType::strings, kRequired, "",
+              "the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; "
+              "relative to the config file's folder",
+              Change::place},
+    ParamSpec{"features", ParamType::strings, kRequired, "",
+              "field: a number, or numbers in nested arrays; of several fields the numbers are joined"},
+    ParamSpec{
+        "labels", ParamType::string, "null", "",
+        "field: integers are class indices, other numbers targets, a text the name of a class; null: none"},
+    ParamSpec{"classes", ParamType::strings, "null", "",
+              "names of the classes, in the order of their indices, if labels are texts"},
+    ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
+              "shape of a sample; null: that of the nested arrays"},
+    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
+
+constexpr std::size_t kSearchBytes = std::size_t{1} << 18;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+[[noreturn]] void fail(std::string what, std::string advice) {
+  throw Error(ErrorKind::data, std::move(what), {}, std::move(advice));
+}
+
+std::string_view without_line_end(std::string_view line) {
+  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// The first byte of each line, and the end of the last one; without blank lines at the end.
+std::vector<std::int64_t> find_lines(ByteSource& source) {
+  std::vector<char> block(kSearchBytes);
+  std::vector<std::int64_t> begins{0};
+  std::int64_t at = 0, last_text = -1;  // the last byte that is not blank
+  for (;;) {
+    const std::size_t got = source.read_some(at, block.data(), block.size());
+    const char *next = block.data(), *const end = next + got;
+    if (at == 0 && std::string_view(next, got).starts_with(kByteOrderMark)) begins[0] = 3;
+    while (next < end) {
+      const void* const found = std::memchr(next, '\n', static_cast<std::size_t>(end - next));
+      if (found == nullptr) break;
+      next = static_cast<const char*>(found) + 1;
+      begins.push_back(at + (next - block.data()));
+    }
+    for (std::int64_t i = static_cast<std::int64_t>(got) - 1; i >= 0; --i)
+      if (std::strchr(" \t\r\n", block[static_cast<std::size_t>(i)]) == nullptr ||
+          block[static_cast<std::size_t>(i)] == '\0') {
+        last_text = at + i;
+        break;
+      }
+    at += static_cast<std::int64_t>(got);
+    if (got < block.size()) break;
+  }
+  if (begins.back() < at) begins.push_back(at);  // without "\n" at the end
+  while (begins.size() > 1 && begins[begins.size() - 2] > last_text) begins.pop_back();
+  if (last_text < begins.front()) begins.resize(1);
+  return begins;
+}
+
+struct JsonForm {
+  std::vector<std::string> features;
+  std::optional<std::string> labels;
+  std::vector<std::string> classes;
+  std::vector<std::vector<std::int64_t>> extents;  ///< of the nested arrays of each field of features
+  std::int64_t values = 0, channels_first = 0, label_columns = 0;
+  LabelKind label_kind = LabelKind::none;
+
+  std::vector<JsonField> fields() const {
+    std::vector<JsonField> fields(features.size() + (labels ? 1 : 0));
+    for (std::size_t i = 0; i < features.size(); ++i) fields[i].name = features[i];
+    if (labels) fields.back().name = *labels;
+    return fields;
+  }
+};
+
+void need_numbers(const JsonField& field) {
+  if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs all fields.");
+  if (field.is_text)
+    fail(fmt::format("field '{}' is a text", field.name), "Features are numbers; see the reader text_tsv.");
+}
+
+float as_float(double value, std::string_view name) {
+  const auto converted = static_cast<float>(value);
+  if (!std::isfinite(converted))
+    fail(fmt::format("field '{}': {:g} is beyond float32", name, value), "Remove or repair the line.");
+  return converted;
+}
+
+class JsonlStore final : public RecordStore {
+ public:
+  JsonlStore(JsonForm form, std::vector<RecordFile> files, const std::vector<RowRange>& rows)
+      : RecordStore(std::move(files), rows, form.values * 4, form.label_columns), form_(std::move(form)) {}
+
+ protected:
+  void decode(std::string_view record, const SampleRoom& to) const override {
+    thread_local std::vector<JsonField> fields;  // keep their memory
+    if (fields.size() != form_.features.size() + (form_.labels ? 1U : 0U)) fields = form_.fields();
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      fields[i].name = i < form_.features.size() ? form_.features[i] : *form_.labels;
+    read_json_fields(without_line_end(record), fields);
+    thread_local std::vector<float> values;
+    values.clear();
+    for (std::size_t i = 0; i < form_.features.size(); ++i) {
+      need_numbers(fields[i]);
+      if (fields[i].extents != form_.extents[i])
+        fail(fmt::format("field '{}' has the shape [{}], but [{}] in the first line", fields[i].name,
+                         fmt::join(fields[i].extents, ", "), fmt::join(form_.extents[i], ", ")),
+             "All samples of a data set have the same shape.");
+      for (const double value : fields[i].numbers) values.push_back(as_float(value, fields[i].name));
+    }
+    convert_features(values.data(), {DType::f32, std::endian::native == std::endian::big}, form_.values,
+                     form_.channels_first, to.features);
+    if (form_.labels) read_label(fields.back(), to);
+  }
+
+ private:
+  void read_label(const JsonField& field, const SampleRoom& to) const {
+    if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs a label.");
+    if (field.is_text != !form_.classes.empty())
+      fail(fmt::format("field '{}' is {}", field.name, field.is_text ? "a text" : "no text"),
+           "Labels of a data set are all names of classes, or all numbers; names need the option classes.");
+    if (field.is_text) {
+      const auto known = std::ranges::find(form_.classes, field.text);
+      if (known == form_.classes.end())
+        fail(fmt::format("field '{}': '{}' is none of the {} classes", field.name, field.text.substr(0, 60),
+                         form_.classes.size()),
+             "Add it to the option classes.");
+      *to.label_indices = static_cast<std::int32_t>(known - form_.classes.begin());
+      return;
+    }
+    if (static_cast<std::int64_t>(field.numbers.size()) != form_.label_columns)
+      fail(fmt::format("field '{}' has {} numbers, but {} in the first line", field.name,
+                       field.numbers.size(), form_.label_columns),
+           "All samples of a data set have as many labels.");
+    for (std::size_t i = 0; i < field.numbers.size(); ++i) {
+      const double label = field.numbers[i];
+      if (form_.label_kind == LabelKind::rows) {
+        to.label_rows[i] = as_float(label, field.name);
+        continue;
+      }
+      if (!field.is_whole || std::abs(label) > std::numeric_limits<std::int32_t>::max())
+        fail(fmt::format("label {:g} is no class index, as those of the first line", label),
+             "Write targets with a decimal point in all lines: 3.0.");
+      to.label_indices[i] = static_cast<std::int32_t>(label);
+    }
+  }
+
+  const JsonForm form_;
+};
+
+class JsonlFiles {
+ public:
+  JsonlFiles(const Params& params, std::vector<std::string> paths)
+      : params_(params), paths_(std::move(paths)), files_(paths_.size()) {
+    parts_.source = name_of_files(paths_);
+    parts_.record_word = "line";
+    parts_.transform = transform_options(params);
+    form_.features = params.strings("features");
+    if (form_.features.empty()) throw params.error("features", "names no field", "Name at least one.");
+    if (params.has("classes")) form_.classes = params.strings("classes");
+    if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
+      throw params.error("classes", "names a class twice", "Name each once.");
+    for_each_in_parallel(paths_.size(), static_cast<int>(params.integer("reader_threads")),
+                         [&](std::size_t i) {
+                           RecordFile& file = files_[i];
+                           file.source = plain_or_gzip_bytes(paths_[i]);
+                           file.begins = find_lines(*file.source);
+                           file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
+                           file.word = "line";
+                           file.first_number = 1;
+                           if (file.count == 0)
+                             throw Error(ErrorKind::data, "holds no lines", paths_[i],
+                                         "Check the path; an empty file may be a failed download.");
+                         });
+  }
+
+  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
+    const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
+    ++parts_.first_record;  // lines count from 1
+    for (DatasetFile& file : parts_.files) ++file.first_record;
+    if (labels && params_.has("labels")) form_.labels = params_.string("labels");
+    begin(labels_may_miss);
+    parts_.store = std::make_shared<JsonlStore>(form_, std::move(files_), ranges);
+    return std::move(parts_);
+  }
+
+ private:
+  /// The first line says what a sample is.
+  void begin(bool labels_may_miss) {
+    const RecordFile& file = files_.front();
+    std::string line(static_cast<std::size_t>(file.end(0) - file.begin(0)), '\0');
+    file.source->read(file.begin(0), line.data(), line.size());
+    std::vector<JsonField> fields = form_.fields();
+    try {
+      read_json_fields(without_line_end(line), fields);
+      if (labels_may_miss && form_.labels && !fields.back().found) form_.labels.reset();
+      for (std::size_t i = 0; i < form_.features.size(); ++i) {
+        need_numbers(fields[i]);
+        form_.values += static_cast<std::int64_t>(fields[i].numbers.size());
+        form_.extents.push_back(fields[i].extents);
+      }
+      set_shape(form_.features.size() > 1 ? std::vector{form_.values} : form_.extents.front());
+      if (form_.labels) set_labels(fields.back());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      const std::string within = error.where().empty() ? "" : ", " + error.where();
+      throw Error(error.kind(), error.what_happened(), file.where(0) + within, error.advice());
+    }
+  }
+
+  void set_shape(std::vector<std::int64_t> extents) {
+    if (params_.has("shape")) extents = params_.integers("shape");
+    if (const auto needed = product_up_to(kMaxExtentProduct, extents); needed != form_.values)
+      fail(fmt::format("has {} feature values, but the shape {} needs {}", form_.values,
+                       fmt::join(extents, "x"), needed ? std::to_string(*needed) : "more than 2^59"),
+           "Correct the option shape.");
+    const bool channels_first = params_.string("layout") == "channels_first";
+    form_.channels_first = channels_first && !extents.empty() ? extents[0] : 0;
+    parts_.feature_shape = sample_shape(std::move(extents), channels_first, "");
+    parts_.feature_dtype = DType::f32;
+  }
+
+  void set_labels(const JsonField& field) {
+    if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Check the option labels.");
+    if (field.is_text && form_.classes.empty())
+      fail(fmt::format("field '{}' is a text", field.name),
+           "Name all classes in the option classes, in the order of their indices.");
+    form_.label_columns = field.is_text ? 1 : static_cast<std::int64_t>(field.numbers.size());
+    if (form_.label_columns == 0)
+      fail(fmt::format("field '{}' is empty", field.name), "Every line needs a label.");
+    form_.label_kind = field.is_text || field.is_whole ? LabelKind::indices : LabelKind::rows;
+    parts_.num_label_columns = form_.label_columns;
+    parts_.label_kind = form_.label_kind;
+  }
+
+  const Params& params_;
+  const std::vector<std::string> paths_;
+  std::vector<RecordFile> files_;
+  JsonForm form_;
+  DatasetParts parts_;
+};
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  return std::make_unique<Dataset>(
+      JsonlFiles(params, data_files(params, "path", base_directory)).parts(rows_option(params), true, false));
+}
+
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+  DatasetParts parts = JsonlFiles(params, request.paths).parts(std::nullopt, request.labels, true);
+  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+}  // namespace
+
+ReaderEntry jsonl_reader() {
+  return {"jsonl", "JSON lines: an object per line, plain or gzip", kOptions, make, make_input};
+}
+
+}  // namespace lockstep

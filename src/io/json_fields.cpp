@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "io/json_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kForm = "Each line is an object: {\"x\": [1, 2], \"y\": 0}.";
+
+[[noreturn]] void fail(std::string what, std::string where, std::string advice) {
+  throw Error(ErrorKind::data, std::move(what), std::move(where), std::move(advice));
+}
+
+/// The parser calls these functions for one token after the other.
+class Reader final : public nlohmann::json_sax<json> {
+ public:
+  explicit Reader(std::span<JsonField> fields) : fields_(fields) {}
+
+  bool null() override {
+    if (field_ != nullptr) fail_field("is null");
+    return at_value();
+  }
+  bool boolean(bool value) override { return number(value ? 1 : 0, true); }
+  bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), true); }
+  bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), true); }
+  bool number_float(number_float_t value, const string_t&) override { return number(value, false); }
+  bool string(string_t& value) override {
+    if (field_ != nullptr) {
+      if (arrays_ > 0) fail_field("has a text in an array");
+      field_->is_text = true;
+      field_->text = value;
+    }
+    return at_value();
+  }
+  bool binary(binary_t&) override { return at_value(); }
+  bool start_object(std::size_t) override {
+    if (field_ != nullptr) fail_field("is an object");
+    ++depth_;
+    saw_object_ = true;
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    return at_value();
+  }
+  bool key(string_t& name) override {
+    if (depth_ != 1) return true;
+    const auto known = std::ranges::find(fields_, std::string_view(name), &JsonField::name);
+    field_ = known == fields_.end() ? nullptr : &*known;
+    if (field_ == nullptr) return true;
+    if (field_->found) fail_field("is there twice");
+    field_->found = true;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0) fail("is an array, not an object", {}, kForm);
+    if (field_ != nullptr) {
+      if (arrays_ == kMostArrays) fail_field("has too many nested arrays");
+      if (static_cast<std::size_t>(arrays_) == field_->extents.size()) {
+        if (values_began_) fail_field("has arrays beside numbers");
+        field_->extents.push_back(-1);
+      }
+      counts_[arrays_++] = 0;
+    }
+    return true;
+  }
+  bool end_array() override {
+    if (field_ == nullptr) return true;
+    --arrays_;
+    std::int64_t& extent = field_->extents[static_cast<std::size_t>(arrays_)];
+    if (extent >= 0 && extent != counts_[arrays_]) fail_field("has arrays of different lengths");
+    extent = counts_[arrays_];
+    return at_value();
+  }
+  bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing ..."
+    const std::string_view text = error.what();
+    const auto start = text.find(": ");
+    fail(fmt::format("is not JSON: {}", start == std::string_view::npos ? text : text.substr(start + 2)),
+         fmt::format("column {}", position), kForm);
+  }
+  void finish() const {
+    if (!saw_object_) fail("is not an object", {}, kForm);
+  }
+
+ private:
+  static constexpr int kMostArrays = 8;
+
+  [[noreturn]] void fail_field(std::string_view what) const {
+    fail(fmt::format("field '{}' {}", field_->name, what), {},
+         "A field holds a number, numbers in nested arrays of equal lengths, or a text.");
+  }
+
+  bool number(double value, bool whole) {
+    if (field_ != nullptr) {
+      if (static_cast<std::size_t>(arrays_) != field_->extents.size())
+        fail_field("has numbers beside arrays");
+      field_->numbers.push_back(value);
+      field_->is_whole = field_->is_whole && whole;
+      values_began_ = true;
+    }
+    return at_value();
+  }
+
+  /// After each value.
+  bool at_value() {
+    if (field_ == nullptr) return true;
+    if (arrays_ > 0) {
+      ++counts_[arrays_ - 1];
+      return true;
+    }
+    field_ = nullptr;
+    values_began_ = false;
+    return true;
+  }
+
+  const std::span<JsonField> fields_;
+  JsonField* field_ = nullptr;  ///< whose value is read
+  int depth_ = 0;               ///< of objects
+  int arrays_ = 0;              ///< that are open in the field
+  bool values_began_ = false, saw_object_ = false;
+  std::int64_t counts_[kMostArrays] = {};  ///< values of the open arrays
+};
+
+}  // namespace
+
+void read_json_fields(std::string_view line, std::span<JsonField> fields) {
+  for (JsonField& field : fields) {
+    field.found = field.is_text = false;
+    field.is_whole = true;
+    field.numbers.clear();
+    field.extents.clear();
+    field.text.clear();
+  }
+  Reader reader(fields);
+  json::sax_parse(line, &reader);
+  reader.finish();
+}
+
+}  // namespace lockstep
