@@ -26,6 +26,8 @@ lockstep_find(fmt fmt_FOUND "fmt" "libfmt-dev" CONFIG)
 lockstep_find(spdlog spdlog_FOUND "spdlog" "libspdlog-dev" CONFIG)
 lockstep_find(Protobuf Protobuf_FOUND "protobuf with its compiler" "libprotobuf-dev protobuf-compiler")
 lockstep_find(ZLIB ZLIB_FOUND "zlib" "zlib1g-dev")
+lockstep_find(JPEG JPEG_FOUND "libjpeg-turbo" "libjpeg-dev")
+lockstep_find(PNG PNG_FOUND "libpng" "libpng-dev")
 lockstep_find(nlohmann_json nlohmann_json_FOUND "JSON for Modern C++" "nlohmann-json3-dev" CONFIG)
 
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp)

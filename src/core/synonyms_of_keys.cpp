@@ -47,7 +47,7 @@ constexpr std::string_view kWholeBatch =
     "rounds.";
 constexpr std::string_view kRunDir = "The run directory is an option of the command line: --run-dir DIR.";
 constexpr std::string_view kWorkers =
-    "Data in memory are gathered by the compute threads; an hdf5 set larger than data.memory_gb is read by "
+    "Data in memory are gathered by the compute threads; a larger set of hdf5 or images is read by "
     "data.reader_threads threads.";
 constexpr std::string_view kBuffer =
     "Nothing is buffered: train.shuffle: true permutes all samples; for sets larger than memory write "
@@ -652,6 +652,16 @@ constexpr Synonym kTable[] = {
     {"key of section data", "normalize", "", "Give mean and std, or scale and offset."},
     {"key of section data", "stddev", "std"},
     {"key of section data", "variance", "std", "the square root of it."},
+    {"key of section data", "imagesize", "size"},
+    {"key of section data", "targetsize", "size"},
+    {"key of section data", "directory", "path"},
+    {"key of section data", "root", "path"},
+    {"key of section data", "folder", "path"},
+    {"key of section data", "path", "folder"},
+    {"key of section data", "interpolation", "resize"},
+    {"key of section data", "classnames", "classes"},
+    {"key of section data", "colormode", "channels", "1 for grey, 3 for colour."},
+    {"key of section data", "croptoaspectratio", "fit", "crop."},
     {"key of section data", "batchsize", "", "It stands in the section train."},
     {"key of section data", "shuffle", "", "It stands in the section train."},
     {"key of section data", "split", "", kSplit},

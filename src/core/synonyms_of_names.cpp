@@ -447,9 +447,16 @@ constexpr Synonym kTable[] = {
     {"data format", "zarr", "", "Write the samples to an HDF5 file, or as CSV."},
     {"data format", "cifar10", "binary", "for the binary version of CIFAR-10."},
     {"data format", "cifar", "binary", "for the binary version of CIFAR-10."},
-    {"data format", "imagefolder", "",
-     "Write the images to an HDF5 file: samples x height x width x channels."},
-    {"data format", "images", "", "Write the images to an HDF5 file: samples x height x width x channels."},
+    {"data format", "imagefolder", "images"},
+    {"data format", "imagedatasetfromdirectory", "images"},
+    {"data format", "imagedatagenerator", "images"},
+    {"data format", "flowfromdirectory", "images"},
+    {"data format", "image", "images"},
+    {"data format", "jpeg", "images"},
+    {"data format", "jpg", "images"},
+    {"data format", "png", "images"},
+    {"data format", "folder", "images"},
+    {"data format", "imagenet", "images", "with a folder per class."},
 };
 // clang-format on
 

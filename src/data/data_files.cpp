@@ -156,6 +156,28 @@ std::vector<std::string> data_files(std::span<const std::string> items, const st
   return paths;
 }
 
+std::vector<std::string> files_and_folders(std::span<const std::string> items,
+                                           const std::string& base_directory) {
+  std::vector<std::string> paths, files;  // files: the items between two folders
+  const auto add_files = [&] {
+    const std::vector<std::string> found = data_files(files, base_directory);
+    paths.insert(paths.end(), found.begin(), found.end());
+    files.clear();
+  };
+  for (const std::string& item : items) {
+    const std::string path = resolved_path(item, base_directory);
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) {
+      files.push_back(item);
+      continue;
+    }
+    add_files();
+    paths.push_back(path);
+  }
+  add_files();
+  return paths;
+}
+
 std::string name_of_files(const std::vector<std::string>& paths) {
   if (paths.size() == 1) return paths.front();
   return fmt::format("{} to {} ({} files)", paths.front(), paths.back(), paths.size());

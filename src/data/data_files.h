@@ -26,6 +26,10 @@ std::vector<std::string> data_files(const Params& params, std::string_view name,
 /// The same for items that are not an option: `lockstep predict --input`. Not empty.
 std::vector<std::string> data_files(std::span<const std::string> items, const std::string& base_directory);
 
+/// The same, but folders are kept as they are: for readers that look into them.
+std::vector<std::string> files_and_folders(std::span<const std::string> items,
+                                           const std::string& base_directory);
+
 /// How messages about all of them call files: "a.csv", or "a.csv to f.csv (6 files)".
 std::string name_of_files(const std::vector<std::string>& paths);
 

@@ -9,9 +9,8 @@
 #include "core/cpu.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/hash.h"
+#include "core/in_parallel.h"
 #include "data/sample_stream.h"
-#include "data/text_info.h"
 
 namespace lockstep {
 
@@ -23,8 +22,7 @@ constexpr std::int64_t kBlockBytes = std::int64_t{1} << 18;
 constexpr std::int64_t kPageBytes = 4096;
 /// What is read at once into memory.
 constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
-/// The fingerprint of a larger set with a store is that of some of its blocks.
-constexpr std::int64_t kDigestBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kSlabsPerThread = 8;  ///< at least, if there are enough blocks
 
 template <typename T>
 float as_float(T value) {
@@ -73,7 +71,7 @@ Dataset::~Dataset() = default;
 Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 
-void Dataset::check_values() {
+void Dataset::check_values(int threads) {
   const auto labels = static_cast<std::size_t>(
       parts_.num_label_columns == 0 ? 0 : (parts_.size - 1) * parts_.label_step + parts_.num_label_columns);
   LOCKSTEP_CHECK(parts_.features.size_bytes() >=
@@ -84,7 +82,7 @@ void Dataset::check_values() {
   LOCKSTEP_CHECK(parts_.label_rows.size() == (label_kind_ == LabelKind::rows ? labels : 0));
   // Overlapping samples are whole numbers.
   if (parts_.feature_step == elements_per_sample_) checks_->check_finite(0, parts_.size, values_at(0));
-  fingerprint_ = computed_fingerprint();
+  fingerprint_ = computed_fingerprint(threads);
 }
 
 SampleValues Dataset::values_at(std::int64_t sample) const {
@@ -131,7 +129,7 @@ BlockGrid Dataset::grid(std::int64_t block_samples) const {
 void Dataset::prepare(const DatasetMemory& memory) {
   LOCKSTEP_CHECK(has_store() && stream_ == nullptr && parts_.features.size_bytes() == 0);
   block_samples_ = memory.block_samples;
-  if (size_bytes() <= memory.bytes) return load();
+  if (size_bytes() <= memory.bytes) return load(parts_.store->has_random_access() ? memory.threads : 1);
   if (!parts_.store->has_random_access())
     throw Error(
         ErrorKind::config,
@@ -139,14 +137,14 @@ void Dataset::prepare(const DatasetMemory& memory) {
                     "compressed as a whole cannot be read while it is used",
                     static_cast<double>(size_bytes()) * 1e-9, static_cast<double>(memory.bytes) * 1e-9),
         origin_->source, "Uncompress the file, or set memory_gb higher.");
-  const std::int64_t chunk = parts_.store->samples_per_chunk();
-  const BlockGrid read_together = memory.random_order && memory.block_samples == 0
-                                      ? grid(std::max(chunk, kPageBytes / sample_bytes()))
-                                      : blocks();
+  const std::int64_t least = parts_.store->decodes_samples()
+                                 ? 1
+                                 : std::max(parts_.store->samples_per_chunk(), kPageBytes / sample_bytes());
+  const BlockGrid read_together = memory.random_order && memory.block_samples == 0 ? grid(least) : blocks();
   const SampleSizes sizes{.feature_bytes = sample_bytes(),
                           .label_indices = label_kind_ == LabelKind::indices ? parts_.num_label_columns : 0,
                           .label_rows = label_kind_ == LabelKind::rows ? parts_.num_label_columns : 0};
-  fingerprint_ = computed_fingerprint();
+  fingerprint_ = computed_fingerprint(memory.threads);
   stream_ = std::make_unique<SampleStream>(
       parts_.store, read_together, sizes,
       [checks = checks_](std::int64_t first, std::int64_t count, const SampleValues& values) {
@@ -160,7 +158,7 @@ void Dataset::prepare(const DatasetMemory& memory) {
 }
 
 /// Reads all samples into memory, in slabs of whole blocks, so that each chunk is read once.
-void Dataset::load() {
+void Dataset::load(int threads) {
   check_memory(origin_->source, parts_.size,
                static_cast<double>(size_bytes()) / static_cast<double>(parts_.size));
   parts_.features = Buffer(cpu_device(), static_cast<std::size_t>(parts_.size * sample_bytes()));
@@ -168,18 +166,20 @@ void Dataset::load() {
   if (label_kind_ == LabelKind::indices) parts_.label_indices.resize(labels);
   if (label_kind_ == LabelKind::rows) parts_.label_rows.resize(labels);
   const BlockGrid whole = grid(0);
-  const std::int64_t step = std::max<std::int64_t>(1, kSlabBytes / (whole.block_samples() * sample_bytes()));
-  for (std::int64_t block = 0; block < whole.num_blocks(); block += step) {
-    const std::int64_t first = whole.samples(block).first;
-    const std::int64_t last = whole.samples(std::min(block + step, whole.num_blocks()) - 1).last;
+  const std::int64_t step =
+      std::max<std::int64_t>(1, std::min(kSlabBytes / (whole.block_samples() * sample_bytes()),
+                                         whole.num_blocks() / (threads * kSlabsPerThread)));
+  in_parallel(threads, (whole.num_blocks() + step - 1) / step, [&](std::int64_t slab) {
+    const std::int64_t first = whole.samples(slab * step).first;
+    const std::int64_t last = whole.samples(std::min((slab + 1) * step, whole.num_blocks()) - 1).last;
     SampleRoom room{.features = static_cast<char*>(parts_.features.data()) + first * sample_bytes()};
     if (!parts_.label_indices.empty())
       room.label_indices = parts_.label_indices.data() + first * parts_.num_label_columns;
     if (!parts_.label_rows.empty())
       room.label_rows = parts_.label_rows.data() + first * parts_.num_label_columns;
     parts_.store->read(first, last - first, room);
-  }
-  check_values();
+  });
+  check_values(threads);
 }
 
 void Dataset::prepare_normalisation() {
@@ -299,78 +299,6 @@ void Dataset::check_labels(const LabelRule& rule, std::int64_t first, std::int64
                 "Name the labels in the reader's options.");
   checks_->demand(rule, first, last);
   if (stream_ == nullptr) checks_->check_labels(0, parts_.size, values_at(0));
-}
-
-Digest& Dataset::add_form(Digest& digest) const {
-  return digest.add(std::string_view(name_of(parts_.feature_dtype)))
-      .add(std::string_view(parts_.feature_shape.to_string()))
-      .add(parts_.size)
-      .add(parts_.num_label_columns)
-      .add(static_cast<std::int64_t>(label_kind_));
-}
-
-/// Adds the values of blocks that are evenly spread over the set: all features, then all labels.
-void Dataset::add_blocks(Digest& digest) const {
-  const BlockGrid whole = grid(0);
-  std::int64_t count = whole.num_blocks();
-  if (size_bytes() > kDigestBytes)
-    count = std::clamp<std::int64_t>(kDigestBytes / (whole.block_samples() * sample_bytes()), 1, count);
-  const bool in_memory = parts_.features.size_bytes() > 0;
-  Buffer features(cpu_device(),
-                  in_memory ? 0 : static_cast<std::size_t>(whole.block_samples() * sample_bytes()));
-  std::vector<std::int32_t> indices;
-  std::vector<float> rows;
-  const std::int64_t columns = parts_.num_label_columns;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Range samples = whole.samples(i * whole.num_blocks() / count);
-    const auto values = static_cast<std::size_t>(samples.size() * columns);
-    if (in_memory) {
-      const SampleValues here = values_at(samples.first);
-      digest.add(here.features, static_cast<std::size_t>(samples.size() * sample_bytes()));
-      if (here.label_indices != nullptr)
-        indices.insert(indices.end(), here.label_indices, here.label_indices + values);
-      if (here.label_rows != nullptr) rows.insert(rows.end(), here.label_rows, here.label_rows + values);
-      continue;
-    }
-    SampleRoom room{.features = features.data()};
-    if (label_kind_ == LabelKind::indices) {
-      indices.resize(indices.size() + values);
-      room.label_indices = indices.data() + indices.size() - values;
-    }
-    if (label_kind_ == LabelKind::rows) {
-      rows.resize(rows.size() + values);
-      room.label_rows = rows.data() + rows.size() - values;
-    }
-    parts_.store->read(samples.first, samples.size(), room);
-    digest.add(features.data(), static_cast<std::size_t>(samples.size() * sample_bytes()));
-  }
-  digest.add(indices.data(), indices.size() * sizeof(std::int32_t));
-  digest.add(rows.data(), rows.size() * sizeof(float));
-}
-
-std::string Dataset::computed_fingerprint() const {
-  Digest digest;
-  add_form(digest);
-  if (has_store() && (size_bytes() > kDigestBytes || parts_.features.size_bytes() == 0)) {
-    add_blocks(digest);
-  } else {
-    digest.add(parts_.features.data(),
-               static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype));
-    digest.add(parts_.label_indices.data(), parts_.label_indices.size() * sizeof(std::int32_t));
-    digest.add(parts_.label_rows.data(), parts_.label_rows.size() * sizeof(float));
-  }
-  const FeatureTransform& transform = parts_.transform;
-  digest.add(&transform.scale, sizeof(float)).add(&transform.offset, sizeof(float));
-  for (const std::vector<float>* list : {&transform.mean, &transform.std}) {
-    digest.add(static_cast<std::int64_t>(list->size()));
-    digest.add(list->data(), list->size() * sizeof(float));
-  }
-  if (parts_.feature_step != elements_per_sample_) digest.add(parts_.feature_step).add(parts_.label_step);
-  if (parts_.text) {
-    digest.add(std::string_view(parts_.text->vocabulary.digest()));
-    for (const std::string& name : parts_.text->class_names) digest.add(std::string_view(name));
-  }
-  return digest.hex().substr(0, 16);
 }
 
 void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {

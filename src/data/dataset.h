@@ -64,6 +64,7 @@ struct DatasetParts : SampleOrigin {
   /// not overlap.
   std::shared_ptr<SampleStore> store;
   LabelKind label_kind = LabelKind::none;  ///< with a store
+  std::vector<std::string> class_names;    ///< by class index or label column; empty: unknown
   std::shared_ptr<const TextInfo> text;    ///< text_info.h; null if the features are not text
   FeatureTransform transform;
 };
@@ -139,12 +140,14 @@ class Dataset {
   /// Reads the set while it is used; null if it is in memory.
   SampleStream* stream() const { return stream_.get(); }
 
-  /// The vocabulary and the class names; null if the data is not text.
+  /// The vocabulary; null if the data is not text.
   const TextInfo* text() const { return parts_.text.get(); }
+  /// By class index or label column; empty if unknown.
+  const std::vector<std::string>& class_names() const { return parts_.class_names; }
 
   /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, but not file
-  /// names. Ranks compare it. Of a set with a store of more than 64 MiB, over some blocks of the data, evenly
-  /// spread.
+  /// names. Ranks compare it. Of a set with a store of more than 64 MiB, or more than 4096 decoded samples,
+  /// over some blocks of the data, evenly spread.
   const std::string& fingerprint() const { return fingerprint_; }
   /// The origin of a sample: "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;
@@ -165,13 +168,14 @@ class Dataset {
   void for_each(std::span<const std::int64_t> samples, Use use) const;
   /// Blocks of so many samples; 0: as the form of the samples suggests.
   BlockGrid grid(std::int64_t block_samples) const;
-  void load();
-  void check_values();
+  void load(int threads);
+  void check_values(int threads = 1);
   void prepare_normalisation();
   std::int64_t sample_bytes() const;
   Digest& add_form(Digest& digest) const;
-  void add_blocks(Digest& digest) const;
-  std::string computed_fingerprint() const;
+  std::vector<Range> blocks_of_fingerprint() const;
+  void add_blocks(Digest& digest, int threads) const;
+  std::string computed_fingerprint(int threads = 1) const;
 
   DatasetParts parts_;
   LabelKind label_kind_ = LabelKind::none;

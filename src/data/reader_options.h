@@ -37,10 +37,10 @@ inline constexpr std::array kStoreOptions{
               "a longer wait for data of such a set is an error", Change::free},
     ParamSpec{"reader_threads", ParamType::integer, "2", "[1, 256]",
               "threads of each rank that read such a set", Change::free},
-    ParamSpec{
-        "block_samples", ParamType::integer, "null", "[1, 1e9] or null",
-        "samples that are read together; null: whole chunks of the file, of 256 KiB or more together; the "
-        "order of train.shuffle: blocks depends on it"}};
+    ParamSpec{"block_samples", ParamType::integer, "null", "[1, 1e9] or null",
+              "samples that are read together; null: whole chunks of the file, of about 256 KiB or more "
+              "together; the "
+              "order of train.shuffle: blocks depends on it"}};
 
 /// The options of a reader followed by the common ones.
 template <std::size_t Count>

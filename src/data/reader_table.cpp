@@ -14,6 +14,7 @@ ReaderEntry binary_reader();
 ReaderEntry csv_reader();
 ReaderEntry hdf5_reader();
 ReaderEntry idx_reader();
+ReaderEntry image_folder_reader();
 ReaderEntry jsonl_reader();
 ReaderEntry npy_reader();
 ReaderEntry skip_gram_reader();
@@ -26,9 +27,9 @@ namespace {
 std::vector<ReaderEntry>& entries() {
   static std::vector<ReaderEntry> table = {
       // clang-format off: one per line
-      binary_reader(),   csv_reader(),          hdf5_reader(),      idx_reader(),
-      jsonl_reader(),    npy_reader(),          skip_gram_reader(), synthetic_reader(),
-      text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
+      binary_reader(),       csv_reader(),      hdf5_reader(),         idx_reader(),
+      image_folder_reader(), jsonl_reader(),    npy_reader(),          skip_gram_reader(),
+      synthetic_reader(),    text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
       // clang-format on
   };
   return table;

@@ -22,10 +22,11 @@ namespace lockstep {
 /// The samples that `lockstep predict` asks a reader for: all rows of files of the same form as the training
 /// data.
 struct InputRequest {
-  std::vector<std::string> paths;  ///< at least one; several are read as one
-  Shape feature_shape;             ///< of one sample, before transforms
-  const TextInfo* text = nullptr;  ///< the training data's Dataset::text(), for readers of text
-  bool labels = false;             ///< read the labels, too, if the first file has them
+  std::vector<std::string> paths;        ///< at least one; several are read as one
+  Shape feature_shape;                   ///< of one sample, before transforms
+  const TextInfo* text = nullptr;        ///< the training data's Dataset::text(), for readers of text
+  std::vector<std::string> class_names;  ///< the training data's Dataset::class_names()
+  bool labels = false;                   ///< read the labels, too, if the first file has them
 };
 
 struct ReaderEntry {
@@ -42,6 +43,8 @@ struct ReaderEntry {
   void (*trial)(const Params& params, const std::string& base_directory,
                 const std::vector<std::string>* inputs,
                 FunctionRef<void(const std::string&)> opening) = nullptr;
+  /// An input may be a folder: the reader looks into it. Otherwise a folder means the files in it.
+  bool reads_folders = false;
 };
 
 /// All readers: the built-in ones and those added by register_reader().

@@ -52,6 +52,7 @@ std::int64_t first_not_finite(DType type, const void* values, std::int64_t count
 }  // namespace
 
 std::string SampleOrigin::where(std::int64_t sample) const {
+  if (name) return name(sample);
   if (!files.empty()) {
     const auto next = std::upper_bound(
         files.begin(), files.end(), sample,

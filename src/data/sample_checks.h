@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,6 +31,8 @@ struct SampleOrigin {
   std::int64_t first_record = 0;
   /// The record of each sample if records are not consecutive; otherwise empty.
   std::vector<std::int64_t> records;
+  /// The name of a sample that is a file of its own, instead of the above. Any thread.
+  std::function<std::string(std::int64_t sample)> name;
 
   /// "digits.csv.gz, line 17".
   std::string where(std::int64_t sample) const;

@@ -37,6 +37,8 @@ class SampleStore {
   /// False: the files are compressed as a whole, and samples are unpacked from the first one on. Such a set
   /// must fit into memory.
   virtual bool has_random_access() const { return true; }
+  /// Each sample takes far longer to read than its bytes, as an image that is decoded.
+  virtual bool decodes_samples() const { return false; }
 };
 
 }  // namespace lockstep

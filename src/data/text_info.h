@@ -1,12 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text-specific part of a data set: the tokenizer, the vocabulary and the class names. The same for the
+// The text-specific part of a data set: the tokenizer and the vocabulary. The same for the
 // training and the evaluation set; part of the data set's fingerprint.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "data/tokenizer.h"
 #include "data/vocabulary.h"
@@ -16,8 +13,7 @@ namespace lockstep {
 struct TextInfo {
   Tokenizer tokenizer;
   Vocabulary vocabulary;
-  std::vector<std::string> class_names;  ///< by class index or label column; empty without classes
-  bool next_token_labels = false;        ///< features are windows of text, labels the token after each
+  bool next_token_labels = false;  ///< features are windows of text, labels the token after each
 };
 
 }  // namespace lockstep

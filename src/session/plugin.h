@@ -39,7 +39,7 @@ namespace lockstep {
 
 /// What a plugin was compiled with. A program loads only plugins with its own value. The number grows with
 /// every change of a class or table that plugins use, because an older plugin would call wrong functions.
-inline constexpr const char* kPluginBuild = "lockstep plugin 6, compiler " __VERSION__;
+inline constexpr const char* kPluginBuild = "lockstep plugin 7, compiler " __VERSION__;
 
 /// Loads the shared object at `path` unless it is loaded already; it stays loaded. Each rank loads its own.
 /// `where` is the position in the configuration. Throws Error(config) that names the file. One thread, before

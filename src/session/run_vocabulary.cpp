@@ -15,13 +15,13 @@ namespace {
 
 std::string classes_path(const std::string& run_dir) { return run_dir + "/classes.txt"; }
 
-std::string classes_text(const TextInfo& text) {
+std::string classes_text(const std::vector<std::string>& names) {
   std::string lines;
-  for (const std::string& name : text.class_names) lines += escaped_word(name) + "\n";
+  for (const std::string& name : names) lines += escaped_word(name) + "\n";
   return lines;
 }
 
-void check_same(const std::string& path, const std::string& of_data, const char* what) {
+void check_same(const std::string& path, const std::string& of_data, const char* what, const char* advice) {
   std::error_code code;
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found) return;
   const std::string kept = read_whole_file(path, ErrorKind::data);
@@ -37,8 +37,7 @@ void check_same(const std::string& path, const std::string& of_data, const char*
   throw Error(
       ErrorKind::data,
       fmt::format("the {} of the data is not that of the run: '{}' where the run has '{}'", what, is, was),
-      fmt::format("{}, line {}", path, line),
-      "Use the text and the tokenizer's options that the run began with, or begin a new run.");
+      fmt::format("{}, line {}", path, line), advice);
 }
 
 }  // namespace
@@ -46,17 +45,19 @@ void check_same(const std::string& path, const std::string& of_data, const char*
 std::string vocabulary_path(const std::string& run_dir) { return run_dir + "/vocabulary.txt"; }
 
 void keep_vocabulary(const std::string& run_dir, const Dataset& data) {
-  const TextInfo* text = data.text();
-  if (text == nullptr) return;
-  write_file_atomically(vocabulary_path(run_dir), text->vocabulary.file_text());
-  if (!text->class_names.empty()) write_file_atomically(classes_path(run_dir), classes_text(*text));
+  if (const TextInfo* text = data.text(); text != nullptr)
+    write_file_atomically(vocabulary_path(run_dir), text->vocabulary.file_text());
+  if (!data.class_names().empty())
+    write_file_atomically(classes_path(run_dir), classes_text(data.class_names()));
 }
 
 void check_vocabulary(const std::string& run_dir, const Dataset& data) {
-  const TextInfo* text = data.text();
-  if (text == nullptr) return;
-  check_same(vocabulary_path(run_dir), text->vocabulary.file_text(), "vocabulary");
-  if (!text->class_names.empty()) check_same(classes_path(run_dir), classes_text(*text), "list of classes");
+  if (const TextInfo* text = data.text(); text != nullptr)
+    check_same(vocabulary_path(run_dir), text->vocabulary.file_text(), "vocabulary",
+               "Use the text and the tokenizer's options that the run began with, or begin a new run.");
+  if (!data.class_names().empty())
+    check_same(classes_path(run_dir), classes_text(data.class_names()), "list of classes",
+               "Use the classes that the run began with, or begin a new run.");
 }
 
 }  // namespace lockstep

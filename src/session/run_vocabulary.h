@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The files that a run directory keeps of a data set of text: vocabulary.txt (a line per id: word <tab>
-// count) and classes.txt (a line per class). A run is continued, evaluated and used only with the same files,
-// because the id of a token is the row of an embedding.
+// count); and of one whose classes have names: classes.txt (a line per class). A run is continued, evaluated
+// and used only with the same files, because the id of a token is the row of an embedding.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Writes the files; does nothing for data that is no text. The chief.
+/// Writes the files that there are for the data. The chief.
 void keep_vocabulary(const std::string& run_dir, const Dataset& data);
 /// Throws Error(data), which names the first difference, if the directory has other words or classes than the
 /// data. The chief.

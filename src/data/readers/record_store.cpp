@@ -3,12 +3,8 @@
 #include "data/readers/record_store.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <thread>
 
 #include "core/error.h"
-#include "core/start_thread.h"
 #include "data/data_files.h"
 #include "data/readers/stored_numbers.h"
 
@@ -78,31 +74,6 @@ void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t 
       }
     }
   }
-}
-
-void for_each_in_parallel(std::size_t count, int threads, FunctionRef<void(std::size_t)> use) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::exception_ptr> errors(count);
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        use(i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  const std::size_t most = std::min(count, static_cast<std::size_t>(threads));
-  try {
-    while (helpers.size() + 1 < most) helpers.push_back(start_thread("thread that looks for records", work));
-  } catch (const Error&) {
-    // With fewer threads it takes longer.
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
 }
 
 std::vector<RowRange> chosen_rows(DatasetParts& parts, const std::vector<std::string>& paths,

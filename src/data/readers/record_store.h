@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/function_ref.h"
 #include "data/dataset.h"
 #include "data/sample_store.h"
 #include "io/byte_source.h"
@@ -65,10 +64,6 @@ class RecordStore : public SampleStore {
   std::vector<std::int64_t> first_sample_;  ///< of each part
   const std::int64_t feature_bytes_, label_columns_;
 };
-
-/// Calls use(i) for each i of [0, count) on up to `threads` threads, and waits for all. Of several exceptions
-/// the one of the lowest i is thrown.
-void for_each_in_parallel(std::size_t count, int threads, FunctionRef<void(std::size_t)> use);
 
 /// The rows of each of several files that are among `rows` of all of them (null: all), and the samples and
 /// their origin in `parts`, whose source and record_word are there. Throws Error(data).

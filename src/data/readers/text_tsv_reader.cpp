@@ -157,9 +157,13 @@ std::vector<std::string_view> names_of(const TsvFormat& format, const Line& line
   return line.labels.empty() ? std::vector<std::string_view>{} : std::vector{line.labels};
 }
 
-/// Reads the vocabulary and the classes.
-std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::string& path,
-                                          const std::string& base_directory) {
+struct VocabularyAndClasses {
+  std::shared_ptr<const TextInfo> text;
+  std::vector<std::string> class_names;
+};
+
+VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const std::string& path,
+                                                 const std::string& base_directory) {
   const Params& params = format.params;
   const Tokenizer tokenizer = tokenizer_option(params);
   const std::vector<std::int64_t>* rows =
@@ -184,26 +188,26 @@ std::shared_ptr<const TextInfo> read_info(const TsvFormat& format, const std::st
                          : std::string("holds no lines"),
                 path, "Check the path and the option vocabulary_split.");
   TextInfo info{tokenizer,
-                vocabulary_option(params, base_directory, true, [&](WordCounts& all) { all = counts; }),
-                {classes.begin(), classes.end()}};
-  if (format.with_labels() && info.class_names.empty())
+                vocabulary_option(params, base_directory, true, [&](WordCounts& all) { all = counts; })};
+  if (format.with_labels() && classes.empty())
     throw Error(ErrorKind::data, "no line that the classes come from has a label", path,
                 "Check label_column.");
-  return std::make_shared<TextInfo>(std::move(info));
+  return {std::make_shared<TextInfo>(std::move(info)), {classes.begin(), classes.end()}};
 }
 
 /// Collects the samples.
 class Samples {
  public:
-  Samples(const TsvFormat& format, std::string path, std::shared_ptr<const TextInfo> info)
+  Samples(const TsvFormat& format, std::string path, VocabularyAndClasses from)
       : format_(format),
         max_length_(static_cast<std::size_t>(format.params.integer("max_length"))),
         keep_end_(format.params.string("truncate") == "front") {
     parts_.source = std::move(path);
     parts_.record_word = "line";
     parts_.feature_shape = {static_cast<std::int64_t>(max_length_)};
-    parts_.text = std::move(info);
-    if (format.with_labels()) classes_.emplace(parts_.text->class_names);
+    parts_.text = std::move(from.text);
+    parts_.class_names = std::move(from.class_names);
+    if (format.with_labels()) classes_.emplace(parts_.class_names);
   }
 
   void add(const Line& line, bool labelled) {
@@ -255,7 +259,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   const std::string path = resolved_path(params.string("path"), base_directory);
   const TsvFormat format(params);
   const std::optional<RowRange> rows = rows_option(params);
-  Samples samples(format, path, read_info(format, path, base_directory));
+  Samples samples(format, path, read_vocabulary_and_classes(format, path, base_directory));
   const bool by_split = params.has("split");
   std::int64_t row = 0;
   for_each_line(format, path, false, [&](const Line& line) {
@@ -278,7 +282,7 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
   const TsvFormat format(params);
   const std::string& path = only_file(request, "text_tsv");
   check_feature_shape(Shape{params.integer("max_length")}, request.feature_shape, path);
-  Samples samples(format, path, std::make_shared<TextInfo>(*request.text));
+  Samples samples(format, path, {std::make_shared<TextInfo>(*request.text), request.class_names});
   std::optional<bool> labelled;
   for_each_line(format, path, true, [&](const Line& line) {
     if (!labelled)

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/in_parallel.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/reader_options.h"
@@ -182,8 +183,11 @@ class TfrecordFiles {
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
     form_.features_name = params.string("features");
-    for_each_in_parallel(paths_.size(), static_cast<int>(params.integer("reader_threads")),
-                         [&](std::size_t i) { files_[i] = find_records(paths_[i]); });
+    in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
+                [&](std::int64_t i) {
+                  const auto file = static_cast<std::size_t>(i);
+                  files_[file] = find_records(paths_[file]);
+                });
   }
 
   DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {

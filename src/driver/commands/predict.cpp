@@ -14,7 +14,6 @@
 #include "core/log.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
-#include "data/text_info.h"
 #include "driver/commands/print_result.h"
 #include "driver/commands/true_labels.h"
 #include "driver/launch.h"
@@ -43,16 +42,16 @@ std::string_view quantity_of(PredictionKind kind) {
   return "value";
 }
 
-PredictedHead describe(const Head& head, const TextInfo* text) {
+PredictedHead describe(const Head& head, const std::vector<std::string>& class_names) {
   const PredictionKind kind = head.loss->predictions();
   PredictedHead described{.name = head.name,
                           .shape = head.shape,
                           .quantity = quantity_of(kind),
                           .has_classes = kind == PredictionKind::classes};
   // The names belong to the data's labels: a head with a table has other ones.
-  if (text != nullptr && kind != PredictionKind::values && head.table.empty() &&
-      static_cast<std::int64_t>(text->class_names.size()) == described.classes())
-    described.class_names = text->class_names;
+  if (kind != PredictionKind::values && head.table.empty() &&
+      static_cast<std::int64_t>(class_names.size()) == described.classes())
+    described.class_names = class_names;
   return described;
 }
 
@@ -85,6 +84,7 @@ std::unique_ptr<Dataset> read_input(const Config& config, const Dataset& trained
   InputRequest request{.paths = std::move(paths),
                        .feature_shape = trained.stored_shape(),
                        .text = trained.text(),
+                       .class_names = trained.class_names(),
                        .labels = labels};
   const auto open = [&] {
     auto input = open_input(config.data.format, config.data.train, request, {.ranks_on_host = ranks_on_host});
@@ -117,7 +117,7 @@ void start_writing(RunContext& context, std::string_view ending, const FoundChec
                       .input = fmt::format("{}", fmt::join(paths, "\n"))};
   to.labels.emplace(input, context.train_data(), heads);
   for (int head = 0; head < heads.size(); ++head) {
-    info.heads.push_back(describe(heads[head], context.train_data().text()));
+    info.heads.push_back(describe(heads[head], context.train_data().class_names()));
     to.labels->describe(head, info.heads.back());
   }
   to.writer = make_prediction_writer(ending, *to.file, std::move(info));
@@ -170,7 +170,9 @@ std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments&
     agree(
         context.world(),
         [&] {
-          const std::vector<std::string> paths = data_files(arguments.inputs, "");
+          const std::vector<std::string> paths = find_reader(target.config.data.format).reads_folders
+                                                     ? files_and_folders(arguments.inputs, "")
+                                                     : data_files(arguments.inputs, "");
           if (context.is_chief()) {
             std::vector<std::string> inputs = paths;
             inputs.insert(inputs.end(), {found.path, target.run_dir + "/config.yaml"});

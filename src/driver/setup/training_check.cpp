@@ -59,6 +59,23 @@ void check_hook(const Config& config, const HookSpec& hook, const RunNames& name
   }
 }
 
+/// Class numbers must mean the same in both sets.
+void check_same_classes(const Dataset& train, const Dataset& eval) {
+  const std::vector<std::string>&of_train = train.class_names(), &of_eval = eval.class_names();
+  if (of_train.empty() || of_eval.empty() || of_train == of_eval) return;
+  const auto at = std::ranges::mismatch(of_train, of_eval);
+  const auto name = [](auto place, const std::vector<std::string>& names) {
+    return place == names.end() ? "nothing" : fmt::format("'{}'", *place);
+  };
+  throw Error(
+      ErrorKind::data,
+      fmt::format("the classes of the evaluation set are not those of the training set: class {} is {} "
+                  "there, and {} in the training set",
+                  at.in1 - of_train.begin(), name(at.in2, of_eval), name(at.in1, of_train)),
+      eval.where(0),
+      "Both sets need the same classes: folders of the same names, or the same option classes.");
+}
+
 }  // namespace
 
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
@@ -83,6 +100,7 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
     throw Error(ErrorKind::data,
                 fmt::format("training samples are {}, evaluation samples {}",
                             all.train->feature_shape().to_string(), all.eval->feature_shape().to_string()));
+  if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
   return all;
 }
 

@@ -25,8 +25,9 @@ TEST(Readers, EveryTableIsComplete) {
     for (const char* common : {"scale", "offset", "mean", "std"})
       EXPECT_EQ(options.contains(common), !text) << entry.name << " " << common;
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"binary", "csv", "hdf5", "idx", "jsonl", "npy", "skip_gram",
-                                               "synthetic", "text_tsv", "text_windows", "tfrecord"}));
+  EXPECT_EQ(names,
+            (std::set<std::string_view>{"binary", "csv", "hdf5", "idx", "images", "jsonl", "npy", "skip_gram",
+                                        "synthetic", "text_tsv", "text_windows", "tfrecord"}));
 }
 
 TEST(Readers, FindsARegisteredReader) {

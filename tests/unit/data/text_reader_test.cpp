@@ -44,7 +44,7 @@ TEST_F(TextTsvTest, IdsFollowTrainingFrequency) {
   EXPECT_EQ(train->feature_dtype(), DType::u8);
   // Truncated at the end, padded at the end. A text without words is one unknown word.
   EXPECT_THAT(features_of(*train), ElementsAre(3, 5, 3, 4, 2, 0, 1, 0, 0));
-  EXPECT_THAT(train->text()->class_names, ElementsAre("corn", "grain", "wheat"));
+  EXPECT_THAT(train->class_names(), ElementsAre("corn", "grain", "wheat"));
   EXPECT_EQ(train->label_kind(), LabelKind::rows);
   EXPECT_THAT(labels_of<float>(*train), ElementsAre(0, 1, 1, 1, 0, 0, 0, 0, 0));
   EXPECT_EQ(train->where(1), line(3));
@@ -78,7 +78,7 @@ TEST_F(TextTsvTest, ColumnsByNameGzipAndOneClassPerLine) {
                           {"text_column", "body"}},
                          "class");
   EXPECT_EQ(data->label_kind(), LabelKind::indices);
-  EXPECT_THAT(data->text()->class_names, ElementsAre("ham", "spam"));
+  EXPECT_THAT(data->class_names(), ElementsAre("ham", "spam"));
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(1, 0, 1));
   EXPECT_EQ(data->where(0), line(2));
   expect_data_error(
@@ -131,7 +131,10 @@ TEST_F(TextTsvTest, PredictionAcceptsLinesOfTextOnly) {
   const auto data = open_dataset("text_tsv", params, folder_);
   write("new.txt", "down\nx\ty\tdown down\n");
   const auto features = open_input("text_tsv", params,
-                                   {.paths = {path("new.txt")}, .feature_shape = {3}, .text = data->text()});
+                                   {.paths = {path("new.txt")},
+                                    .feature_shape = {3},
+                                    .text = data->text(),
+                                    .class_names = data->class_names()});
   const auto down = static_cast<float>(data->text()->vocabulary.id("down"));
   EXPECT_THAT(features_of(*features), ElementsAre(down, 0, 0, down, down, 0));
   EXPECT_EQ(features->label_kind(), LabelKind::none);
@@ -147,9 +150,12 @@ TEST_F(TextTsvTest, InputWithItsLabels) {
   const auto data = open_dataset("text_tsv", params, folder_);
   const auto read = [&](const std::string& text, bool labels) {
     write("new.tsv", text);
-    return open_input(
-        "text_tsv", params,
-        {.paths = {path("new.tsv")}, .feature_shape = {2}, .text = data->text(), .labels = labels});
+    return open_input("text_tsv", params,
+                      {.paths = {path("new.tsv")},
+                       .feature_shape = {2},
+                       .text = data->text(),
+                       .class_names = data->class_names(),
+                       .labels = labels});
   };
   EXPECT_THAT(labels_of<std::int32_t>(*read("t\tb\ty\nt\ta\tx\n", true)), ElementsAre(1, 0));
   for (const char* const text : {"x\ny\n", "x\nt\tb\ty\n", "t\t\tx\nt\tb\ty\n"})

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decodes JPEG and PNG files in memory to 8-bit pixels. The first bytes decide the format, not the name.
+//
+//  JPEG   baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK; libjpeg-turbo's accurate integer inverse
+//         DCT and its interpolating ("fancy") upsampling of chroma, which are its defaults and Pillow's.
+//  PNG    all types: grey, colour, palette, 1 to 16 bits, interlaced. 16 bits become round(v * 255 / 65535).
+//         Alpha and a transparent colour are dropped; gamma and colour profiles are ignored.
+//
+// 3 channels of a grey image are equal. 1 channel of a JPEG file with luminance is its luminance as stored;
+// of other images (19595 R + 38470 G + 7471 B + 32768) / 65536, rounded down (ITU-R 601, as Pillow's mode L).
+// CMYK, stored as its complement (Adobe's convention), becomes R = K' - (255 - C') K' / 255, rounded, and so
+// on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/function_ref.h"
+
+namespace lockstep {
+
+/// The name of an image, for messages: called when it is needed.
+using ImageName = FunctionRef<std::string()>;
+
+/// Rows from the top, pixels from the left, channels side by side.
+struct ImageView {
+  const std::uint8_t* pixels = nullptr;
+  std::int64_t height = 0, width = 0, channels = 0;
+};
+
+/// Reused from image to image, by one thread at a time: its memory grows to that of the largest image.
+class ImageDecoder {
+ public:
+  ImageDecoder();
+  ~ImageDecoder();
+  ImageDecoder(const ImageDecoder&) = delete;
+  ImageDecoder& operator=(const ImageDecoder&) = delete;
+
+  /// Decodes a whole file to `channels` (1 or 3) channels. With `upright` the image is turned as its EXIF
+  /// orientation says. The result is valid until the next call. Throws Error(data) at "<name>, byte N" for a
+  /// damaged or truncated file, and for one that is neither JPEG nor PNG.
+  ImageView decode(std::span<const std::byte> file, int channels, bool upright, ImageName name);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep

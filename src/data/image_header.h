@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to image_decode.h: what the decoders of JPEG and PNG have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace lockstep {
+
+/// What a decoder found in the header of an image.
+struct ImageHeader {
+  std::int64_t height = 0, width = 0;
+  std::int64_t channels = 0;  ///< of the pixels that the decoder delivers: 1, 3, or 4 for CMYK
+  int orientation = 1;        ///< EXIF: 1 (as it is) to 8
+};
+
+/// A damaged file: what is wrong, and where in the file.
+struct ImageDamage {
+  std::string what;
+  std::int64_t byte = 0;
+};
+
+/// The orientation, 1 to 8, of EXIF data (with or without "Exif\0\0" before it); 0: none, or damaged, as
+/// viewers take it.
+int exif_orientation(std::span<const std::byte> exif);
+
+}  // namespace lockstep

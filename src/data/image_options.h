@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the readers of images: the options that they share, and how a file becomes a sample: bytes,
+// height x width x channels.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/params.h"
+#include "core/shape.h"
+#include "data/image_decode.h"
+#include "data/image_resize.h"
+
+namespace lockstep {
+
+inline constexpr std::array kImageOptions{
+    ParamSpec{"size", ParamType::integers, "null", "[1, 65535]; height, width; one number for both",
+              "pixels of a sample; null: those of the first image, which all must have"},
+    ParamSpec{"channels", ParamType::integer, "3", "1 (grey) or 3 (red, green, blue)",
+              "of a sample; images are converted"},
+    ParamSpec{"resize", ParamType::string, "bilinear", "bilinear|bicubic|nearest|none",
+              "how images get this size; none: an image of another size is an error"},
+    ParamSpec{
+        "fit", ParamType::string, "stretch", "stretch|crop",
+        "stretch: height and width are resized independently; crop: the image is resized until it covers "
+        "the size, and its middle is cut out"},
+    ParamSpec{
+        "exif_orientation", ParamType::boolean, "true", "",
+        "turn images as their EXIF data say, as viewers do; false: take the pixels as they are stored"}};
+
+/// A reader's own options, followed by these.
+template <std::size_t Count>
+constexpr std::array<ParamSpec, Count + kImageOptions.size()> with_image_options(
+    const std::array<ParamSpec, Count>& own) {
+  std::array<ParamSpec, Count + kImageOptions.size()> all{};
+  std::copy(kImageOptions.begin(), kImageOptions.end(), std::copy(own.begin(), own.end(), all.begin()));
+  return all;
+}
+
+/// What samples look like.
+struct ImageForm {
+  Shape shape;  ///< height, width, channels; without axes: that of the first image
+  int channels = 3;
+  std::optional<ResizeFilter> resize;  ///< empty: images must have the size
+  bool crop = false, upright = true;
+};
+
+/// Reads the options. Throws Error(config).
+ImageForm image_form(const Params& params);
+
+/// Turns files into samples, on one thread at a time.
+class ImageWork {
+ public:
+  /// The shape that an image gives without an option `size`.
+  Shape shape_of(const ImageForm& form, std::span<const std::byte> file, ImageName name);
+  /// Writes a sample of form.shape. Throws Error(data).
+  void read(const ImageForm& form, std::span<const std::byte> file, ImageName name, std::uint8_t* sample);
+
+  std::vector<std::byte> file;  ///< room for the caller
+
+ private:
+  ImageDecoder decoder_;
+  std::optional<ImageResizer> resizer_;
+};
+
+/// One ImageWork per thread that reads, kept from read to read.
+class ImageWorks {
+ public:
+  class Loan {
+   public:
+    explicit Loan(ImageWorks& from);
+    ~Loan();
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    ImageWork& operator*() { return *work_; }
+    ImageWork* operator->() { return work_.get(); }
+
+   private:
+    ImageWorks& from_;
+    std::unique_ptr<ImageWork> work_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ImageWork>> free_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the reader of image files: which files there are, and their classes. Holds about 30 bytes per
+// file, so that a million files are a small list. Opens none of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Replaces `bytes` by those of a whole regular file. Throws Error(data) with its name.
+void read_file(const std::string& path, std::vector<std::byte>& bytes);
+
+class ImageFiles {
+ public:
+  /// Adds a file. Its class is the name of its folder.
+  void add_file(const std::string& path);
+  /// Adds all images in a folder and the folders in it, in the order of the bytes of their names. The class
+  /// of an image is the folder in `path` in which it lies, at any depth; of an image in `path` itself that is
+  /// `path`'s own name. Names that begin with a dot are left out, and so are files that are no images by
+  /// their names; an image of a format that is not read is an error. Throws Error(data).
+  void add_folder(const std::string& path);
+  /// The same for a folder of folders of classes: an image that lies in none of these is an error. `only`:
+  /// the folders in `path` that are read; null: all.
+  void add_classes(const std::string& path, const std::vector<std::string>* only);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(ends_.size()); }
+  std::string path(std::int64_t file) const;
+  const std::string& class_of(std::int64_t file) const { return classes_[run_of(file).class_index]; }
+  /// Its place in classes().
+  std::int32_t class_index(std::int64_t file) const {
+    return static_cast<std::int32_t>(run_of(file).class_index);
+  }
+  /// All names, with those of folders without images.
+  const std::vector<std::string>& classes() const { return classes_; }
+  /// Sorts classes() by their bytes.
+  void sort_classes();
+  /// Makes `names` the classes. Throws Error(data) that names a file of another class, with `advice`.
+  void set_classes(const std::vector<std::string>& names, const std::string& advice);
+
+ private:
+  /// Files one after the other in one folder.
+  struct Run {
+    std::int64_t first;
+    std::string folder;
+    std::size_t class_index;
+  };
+  const Run& run_of(std::int64_t file) const;
+  void add(const std::string& folder, std::string_view name, std::size_t class_index);
+  void walk(const std::string& folder, std::size_t class_index, int depth);
+  std::size_t index_of(const std::string& class_name);
+
+  std::vector<Run> runs_;
+  std::string names_;                ///< of all files, one after the other
+  std::vector<std::uint64_t> ends_;  ///< of each file's name in names_
+  std::vector<std::string> classes_;
+  std::map<std::string, std::size_t, std::less<>> place_;  ///< of each class
+};
+
+}  // namespace lockstep
