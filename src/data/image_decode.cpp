@@ -89,13 +89,21 @@ struct ImageDecoder::State {
 
   template <typename Decoder>
   ImageView decode(std::optional<Decoder>& decoder, std::span<const std::byte> file, int channels,
-                   bool upright) {
+                   bool upright, const Room& room) {
     if (!decoder) decoder.emplace();
     const ImageHeader header = decoder->begin(file, channels);
     if (header.height < 1 || header.width < 1 || header.width > kMostPixels / header.height)
       throw ImageDamage{fmt::format("its header claims {} x {} pixels", header.height, header.width)};
     const std::int64_t count = header.height * header.width;
+    const bool is_turned = upright && header.orientation != 1;
+    const bool fits = header.height == room.height && header.width == room.width;
+    ImageView view{room.pixels, header.height, header.width, channels};
+    if (fits && !is_turned && header.channels == channels) {
+      decoder->read(room.pixels);
+      return view;
+    }
     pixels.resize(static_cast<std::size_t>(count * header.channels));
+    view.pixels = pixels.data();
     decoder->read(pixels.data());
     std::int64_t found = header.channels;
     if (found == 4) {
@@ -103,8 +111,7 @@ struct ImageDecoder::State {
       found = 3;
     }
     if (found == 3 && channels == 1) rgb_to_grey(pixels.data(), count);
-    ImageView view{pixels.data(), header.height, header.width, channels};
-    if (!upright || header.orientation == 1) return view;
+    if (!is_turned) return view;
     turned.resize(static_cast<std::size_t>(count * channels));
     turn(view, header.orientation, turned.data());
     if (is_transposed(header.orientation)) std::swap(view.height, view.width);
@@ -117,10 +124,11 @@ ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) {}
 
 ImageDecoder::~ImageDecoder() = default;
 
-ImageView ImageDecoder::decode(std::span<const std::byte> file, int channels, bool upright, ImageName name) {
+ImageView ImageDecoder::decode(std::span<const std::byte> file, int channels, bool upright, ImageName name,
+                               const Room& room) {
   try {
-    if (begins_with(file, kJpegStart)) return state_->decode(state_->jpeg, file, channels, upright);
-    if (begins_with(file, kPngStart)) return state_->decode(state_->png, file, channels, upright);
+    if (begins_with(file, kJpegStart)) return state_->decode(state_->jpeg, file, channels, upright, room);
+    if (begins_with(file, kPngStart)) return state_->decode(state_->png, file, channels, upright, room);
   } catch (const ImageDamage& damage) {
     throw Error(ErrorKind::data, fmt::format("cannot be decoded: {}", damage.what),
                 fmt::format("{}, byte {}", name(), damage.byte), kDamageAdvice);

@@ -42,10 +42,18 @@ class ImageDecoder {
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
+  /// Room for an image of a known size.
+  struct Room {
+    std::uint8_t* pixels = nullptr;
+    std::int64_t height = 0, width = 0;
+  };
+
   /// Decodes a whole file to `channels` (1 or 3) channels. With `upright` the image is turned as its EXIF
-  /// orientation says. The result is valid until the next call. Throws Error(data) at "<name>, byte N" for a
-  /// damaged or truncated file, and for one that is neither JPEG nor PNG.
-  ImageView decode(std::span<const std::byte> file, int channels, bool upright, ImageName name);
+  /// orientation says. The result is valid until the next call; an image of the size of `room` is written
+  /// there, unless it must be turned. Throws Error(data) at "<name>, byte N" for a damaged or truncated file,
+  /// and for one that is neither JPEG nor PNG.
+  ImageView decode(std::span<const std::byte> file, int channels, bool upright, ImageName name,
+                   const Room& room);
 
  private:
   struct State;

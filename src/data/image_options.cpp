@@ -55,14 +55,15 @@ ImageForm image_form(const Params& params) {
 }
 
 Shape ImageWork::shape_of(const ImageForm& form, std::span<const std::byte> bytes, ImageName name) {
-  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name);
+  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name, {});
   return {image.height, image.width, image.channels};
 }
 
 void ImageWork::read(const ImageForm& form, std::span<const std::byte> bytes, ImageName name,
                      std::uint8_t* sample) {
-  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name);
   const std::int64_t height = form.shape[0], width = form.shape[1];
+  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name, {sample, height, width});
+  if (image.pixels == sample) return;
   if (image.height == height && image.width == width) {
     std::copy_n(image.pixels, height * width * image.channels, sample);
     return;

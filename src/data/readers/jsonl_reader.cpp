@@ -13,6 +13,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/in_parallel.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/reader_options.h"
@@ -187,18 +188,19 @@ class JsonlFiles {
     if (params.has("classes")) form_.classes = params.strings("classes");
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
-    for_each_in_parallel(paths_.size(), static_cast<int>(params.integer("reader_threads")),
-                         [&](std::size_t i) {
-                           RecordFile& file = files_[i];
-                           file.source = plain_or_gzip_bytes(paths_[i]);
-                           file.begins = find_lines(*file.source);
-                           file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
-                           file.word = "line";
-                           file.first_number = 1;
-                           if (file.count == 0)
-                             throw Error(ErrorKind::data, "holds no lines", paths_[i],
-                                         "Check the path; an empty file may be a failed download.");
-                         });
+    in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
+                [&](std::int64_t i) {
+                  const std::string& path = paths_[static_cast<std::size_t>(i)];
+                  RecordFile& file = files_[static_cast<std::size_t>(i)];
+                  file.source = plain_or_gzip_bytes(path);
+                  file.begins = find_lines(*file.source);
+                  file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
+                  file.word = "line";
+                  file.first_number = 1;
+                  if (file.count == 0)
+                    throw Error(ErrorKind::data, "holds no lines", path,
+                                "Check the path; an empty file may be a failed download.");
+                });
   }
 
   DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {

@@ -16,7 +16,7 @@ namespace {
 constexpr auto no_name = [] { return std::string("a/b"); };
 
 Bytes decoded(ImageDecoder& decoder, const Bytes& file, int channels, bool upright = true) {
-  const ImageView view = decoder.decode(std::as_bytes(std::span(file)), channels, upright, no_name);
+  const ImageView view = decoder.decode(std::as_bytes(std::span(file)), channels, upright, no_name, {});
   return {view.pixels, view.pixels + view.height * view.width * view.channels};
 }
 
@@ -33,7 +33,7 @@ TEST(ImageTest, PixelsAreThoseOfPillow) {
   int count = 0;
   for (const Picture& one : pictures()) {
     SCOPED_TRACE(one.name);
-    const ImageView view = decoder.decode(std::as_bytes(std::span(one.file)), 3, true, no_name);
+    const ImageView view = decoder.decode(std::as_bytes(std::span(one.file)), 3, true, no_name, {});
     ASSERT_EQ(view.height, one.height);
     ASSERT_EQ(view.width, one.width);
     ASSERT_EQ(view.channels, 3);
@@ -43,6 +43,22 @@ TEST(ImageTest, PixelsAreThoseOfPillow) {
     ++count;
   }
   EXPECT_EQ(count, 24);
+}
+
+TEST(ImageTest, AnImageThatFitsIsWrittenInPlace) {
+  ImageDecoder decoder, other;
+  for (const Picture& one : pictures()) {
+    SCOPED_TRACE(one.name);
+    for (const std::int64_t more : {0, 1}) {
+      Bytes room(one.pixels.size() + 3, 77);
+      const ImageView view = decoder.decode(std::as_bytes(std::span(one.file)), 3, true, no_name,
+                                            {room.data(), one.height + more, one.width});
+      const bool is_turned = one.name.starts_with("turned") && one.name != "turned1.jpg";
+      EXPECT_EQ(view.pixels == room.data(), more == 0 && !is_turned && one.name != "cmyk.jpg");
+      EXPECT_EQ(Bytes(view.pixels, view.pixels + one.pixels.size()), decoded(other, one.file, 3));
+      EXPECT_EQ(Bytes(room.end() - 3, room.end()), Bytes(3, 77));
+    }
+  }
 }
 
 TEST(ImageTest, GreyIsTheLuminance) {
@@ -72,7 +88,7 @@ TEST(ImageTest, OrientationIsThatOfViewersOrNone) {
   for (std::size_t i = 0; i < turned.size(); ++i)
     for (std::size_t k = 0; k < i; ++k) EXPECT_NE(turned[i], turned[k]);
   const Picture colour = picture("turned.png");
-  const ImageView view = decoder.decode(std::as_bytes(std::span(colour.file)), 3, false, no_name);
+  const ImageView view = decoder.decode(std::as_bytes(std::span(colour.file)), 3, false, no_name, {});
   EXPECT_EQ(view.height, 3);
 }
 
