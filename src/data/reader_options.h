@@ -36,7 +36,7 @@ inline constexpr std::array kStoreOptions{
     ParamSpec{"timeout_seconds", ParamType::real, "300", "(0, 1e9] seconds",
               "a longer wait for data of such a set is an error", Change::free},
     ParamSpec{"reader_threads", ParamType::integer, "2", "[1, 256]",
-              "threads of each rank that read such a set", Change::free},
+              "threads of each rank that read a set, into memory or while it is used", Change::free},
     ParamSpec{"block_samples", ParamType::integer, "null", "[1, 1e9] or null",
               "samples that are read together; null: whole chunks of the file, of about 256 KiB or more "
               "together; the "

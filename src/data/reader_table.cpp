@@ -22,6 +22,7 @@ ReaderEntry synthetic_reader();
 ReaderEntry text_tsv_reader();
 ReaderEntry text_windows_reader();
 ReaderEntry tfrecord_reader();
+ReaderEntry webdataset_reader();
 
 namespace {
 std::vector<ReaderEntry>& entries() {
@@ -30,6 +31,7 @@ std::vector<ReaderEntry>& entries() {
       binary_reader(),       csv_reader(),      hdf5_reader(),         idx_reader(),
       image_folder_reader(), jsonl_reader(),    npy_reader(),          skip_gram_reader(),
       synthetic_reader(),    text_tsv_reader(), text_windows_reader(), tfrecord_reader(),
+      webdataset_reader(),
       // clang-format on
   };
   return table;

@@ -184,11 +184,14 @@ class TarReader {
     }
     const auto first = digits.find_first_not_of(' ');
     digits = digits.substr(first == std::string_view::npos ? digits.size() : first);
-    digits = digits.substr(0, digits.find_first_of(std::string_view(" \0", 2)));
+    constexpr std::string_view kEnds(" \0", 2);
+    const std::string_view rest = digits.substr(std::min(digits.find_first_of(kEnds), digits.size()));
+    digits.remove_suffix(rest.size());
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
-      fail("a number in a header has no octal digits");
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() ||
+        rest.find_first_not_of(kEnds) != std::string_view::npos)
+      fail("a number in a header is not made of octal digits");
     return value;
   }
 

@@ -10,6 +10,7 @@ CTest runs it for some seconds with a fixed seed. By hand, with the environment 
 import argparse
 import concurrent.futures
 import gzip
+import io
 import itertools
 import os
 import pathlib
@@ -18,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -100,6 +102,22 @@ def kinds(folder):
         found.append(Kind("binary", binary_data, {"cifar.bin": (vectors / name).read_bytes()}, ["cifar.bin"]))
     jsonl_data = f"  format: jsonl\n  path: lines.jsonl\n  features: x\n  labels: y\n{SCALE}"
     found.append(Kind("jsonl", jsonl_data, {"lines.jsonl": (vectors / "lines.jsonl").read_bytes()}, ["lines.jsonl"]))
+    vectors = vectors.parent
+    pictures = {name: (vectors / name).read_bytes() for name in ("rgb.png", "rgb.jpg")}
+    form = f"  size: [6, 5]\n{SCALE}"
+    for name, picture in pictures.items():
+        files = {f"set/{folder}/{i}{name[3:]}": picture for folder in "abc" for i in range(4)}
+        found.append(Kind(name.replace(".", "_"), f"  format: images\n  path: set\n{form}", files, [f"set/a/0{name[3:]}"]))
+    for kind in (tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        shard = io.BytesIO()
+        with tarfile.open(fileobj=shard, mode="w", format=kind) as out:
+            for i in range(12):
+                for name, content in (("jpg", pictures["rgb.jpg"]), ("cls", b"%d" % (i % 3))):
+                    info = tarfile.TarInfo(f"{'long/' * (30 * (i % 2))}{i}.{name}")
+                    info.size = len(content)
+                    out.addfile(info, io.BytesIO(content))
+        webdataset = f"  format: webdataset\n  path: a.tar\n{form}"
+        found.append(Kind(f"webdataset_{kind}", webdataset, {"a.tar": shard.getvalue()}, ["a.tar"]))
     seeds = {path.name: path.read_bytes() for path in sorted(folder.glob("*.h5"))}
     for name, content in seeds.items():
         files = dict(seeds) if name == "virtual.h5" else {name: content}
@@ -189,6 +207,7 @@ class Fuzzer:
         folder.mkdir()
         chosen = rng.choice(kind.mutated)
         for name, content in kind.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(mutate(content, rng) if mutated and name == chosen else content)
         (folder / "config.yaml").write_text(kind.config, encoding="ascii")
         begin = time.monotonic()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Makes images.h5, the vectors of tests/unit/data/image_test.cpp.
+"""Makes images.h5, the vectors of tests/unit/data/image_test.cpp, and two of its files, rgb.png and rgb.jpg.
 
     python3 tests/vectors/make_image_vectors.py             # needs numpy, h5py and Pillow before 13
 
@@ -118,6 +118,9 @@ def main():
             cases.append(f"{name} {old[0]} {old[1]} {new[0]} {new[1]} {channels}")
             before.append(noise.ravel())
             after.append(np.asarray(source.resize((new[1], new[0]), resample)).ravel())
+    for line, file in zip(names, data):  # for tests/fuzz/data_fuzz.py
+        if line.startswith(("rgb.png", "rgb.jpg")):
+            (path.parent / line.split()[0]).write_bytes(file.tobytes())
     with h5py.File(path, "w") as out:
         for name, values in (("files", data), ("pixels", pixels), ("before", before), ("after", after)):
             out.create_dataset(name, data=np.concatenate(values), compression="gzip", compression_opts=9)

@@ -26,7 +26,7 @@ constexpr std::array kOptions = with_store_options(with_image_options(std::array
     ParamSpec{"image", ParamType::strings, "[jpg, jpeg, png]", "",
               "extensions of the images: what follows the key and a dot in the name of a member"},
     ParamSpec{
-        "labels", ParamType::string, "cls", "",
+        "labels", ParamType::string, "cls", "an extension, or null",
         "extension of the labels: a member with a class number, or a JSON object (see label_field); null: "
         "none"},
     ParamSpec{"label_field", ParamType::string, "null", "",

@@ -7,12 +7,11 @@
 #include <charconv>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 #include "core/in_parallel.h"
 #include "data/readers/webdataset_index.h"
 #include "data/tar_index.h"
+#include "io/json_fields.h"
 
 namespace lockstep {
 
@@ -65,15 +64,19 @@ std::int32_t label_of_text(std::string_view text, const WebdatasetForm& form, co
 }
 
 std::int32_t label_of_json(std::string_view text, const WebdatasetForm& form, const std::string& where) {
-  const auto object = nlohmann::json::parse(text, nullptr, false);
-  if (object.is_discarded() || !object.is_object())
-    throw Error(ErrorKind::data, "is not a JSON object", where, "Correct the file, or the option labels.");
-  const auto found = object.find(*form.label_field);
-  if (found == object.end())
+  JsonField field{.name = *form.label_field};
+  try {
+    read_json_fields(text, {&field, 1});
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.what_happened(),
+                error.where().empty() ? where : fmt::format("{}, {}", where, error.where()), error.advice());
+  }
+  if (!field.found)
     throw Error(ErrorKind::data, fmt::format("has no field '{}'", *form.label_field), where,
                 "Correct the option label_field.");
-  if (found->is_string()) return label_of_text(found->get_ref<const std::string&>(), form, where);
-  if (found->is_number_integer()) return label_of_text(found->dump(), form, where);
+  if (field.is_text) return label_of_text(field.text, form, where);
+  if (field.is_whole && field.extents.empty())
+    return label_of_text(fmt::format("{}", field.numbers[0]), form, where);
   throw Error(ErrorKind::data,
               fmt::format("its field '{}' is neither a whole number nor text", *form.label_field), where,
               "Labels are class numbers from 0 on; the option classes gives them names.");

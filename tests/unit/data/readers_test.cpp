@@ -27,7 +27,7 @@ TEST(Readers, EveryTableIsComplete) {
   }
   EXPECT_EQ(names,
             (std::set<std::string_view>{"binary", "csv", "hdf5", "idx", "images", "jsonl", "npy", "skip_gram",
-                                        "synthetic", "text_tsv", "text_windows", "tfrecord"}));
+                                        "synthetic", "text_tsv", "text_windows", "tfrecord", "webdataset"}));
 }
 
 TEST(Readers, FindsARegisteredReader) {
