@@ -53,7 +53,8 @@ constexpr std::string_view kBuffer =
     "Nothing is buffered: train.shuffle: true permutes all samples; for sets larger than memory write "
     "shuffle: blocks, with shuffle_window.";
 constexpr std::string_view kSplit =
-    "Rows are divided in the section data: train: {rows: [0, 1500]} and eval: {rows: [1500, 1797]}.";
+    "A share is held out for evaluation by holdout: 0.1 beside format, with eval: {}; parts of your own are "
+    "random_split: [0, 0.9] under train and [0.9, 1] under eval, or rows.";
 
 constexpr std::string_view kShard =
     "Optimizer state is sharded (ZeRO stage 1) by optimizer: {adam: {learning_rate: 0.001}, shard: true}. "
@@ -496,7 +497,9 @@ constexpr Synonym kTable[] = {
     {"key of section", "batch", "batch_size"},
     {"key of section", "bs", "batch_size"},
     {"key of section", "globalbatchsize", "batch_size"},
-    {"key of section train", "droplast", "drop_remainder"},
+    {"key of section train", "droplast", "last_batch", "smaller, drop or fill."},
+    {"key of section train", "lastbatchpolicy", "last_batch"},
+    {"key of section train", "padlastbatch", "last_batch", "smaller, drop or fill."},
     {"key of section train", "perdevicebatchsize", "",
      "batch_size is the whole batch, over all ranks together."},
     {"key of section train", "microbatchsize", "",
@@ -665,8 +668,27 @@ constexpr Synonym kTable[] = {
     {"key of section data", "batchsize", "", "It stands in the section train."},
     {"key of section data", "shuffle", "", "It stands in the section train."},
     {"key of section data", "split", "", kSplit},
-    {"key of section data", "validationsplit", "", kSplit},
-    {"key of section data", "valsplit", "", kSplit},
+    {"key of section data", "validationsplit", "holdout"},
+    {"key of section data", "validationfraction", "holdout"},
+    {"key of section data", "valsplit", "holdout"},
+    {"key of section data", "testsize", "holdout"},
+    {"key of section data", "trainsize", "", kSplit},
+    {"key of section data", "trainsplit", "", kSplit},
+    {"key of section data", "traintestsplit", "", kSplit},
+    {"key of section data", "kfold", "folds"},
+    {"key of section data", "kfolds", "folds"},
+    {"key of section data", "nsplits", "folds"},
+    {"key of section data", "numfolds", "folds"},
+    {"key of section data", "crossvalidation", "folds"},
+    {"key of section data", "groupkfold", "folds", "split_unit keeps consecutive samples together."},
+    {"key of section data", "subset", "take", "The first samples; random ones are random_split."},
+    {"key of section data", "limit", "take"},
+    {"key of section data", "maxsamples", "take"},
+    {"key of section data", "numsamples", "take"},
+    {"key of section data", "samples", "take"},
+    {"key of section data", "splitrandomstate", "split_seed"},
+    {"key of section data", "randomstate", "split_seed"},
+    {"key of section data", "numrepeats", "repeat"},
     {"key of section data", "numworkers", "", kWorkers},
     {"key of section data", "workers", "", kWorkers},
     {"key of section data", "prefetch", "", kWorkers},

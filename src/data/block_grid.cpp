@@ -45,6 +45,16 @@ std::int64_t BlockGrid::block_of(std::int64_t sample) const {
   return part.first_block + (sample - part.first_sample + part.skipped) / block_samples_;
 }
 
+BlockGrid BlockGrid::part(Range samples) const {
+  std::vector<Piece> pieces;
+  for (const Part& part : parts_) {
+    const std::int64_t first = std::max(part.first_sample, samples.first);
+    if (first < std::min(end_of(part), samples.last))
+      pieces.push_back({first - samples.first, part.skipped + first - part.first_sample});
+  }
+  return {std::move(pieces), samples.size(), std::min(block_samples_, samples.size())};
+}
+
 std::vector<BlockGrid::Short> BlockGrid::short_blocks() const {
   std::vector<Short> all;
   for (const Part& part : parts_) {

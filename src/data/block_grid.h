@@ -34,6 +34,8 @@ class BlockGrid {
   /// The samples of a block.
   Range samples(std::int64_t block) const;
   std::int64_t block_of(std::int64_t sample) const;
+  /// The blocks of consecutive samples alone, which are counted from 0.
+  BlockGrid part(Range samples) const;
   /// Ascending; at most two per piece.
   std::vector<Short> short_blocks() const;
 

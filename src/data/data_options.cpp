@@ -47,6 +47,7 @@ Params reader_options(const Node& section, const std::string& format, std::strin
   const std::span<const ParamSpec> own = find_reader(format, section.find("format")->where).table;
   std::vector<ParamSpec> table(own.begin(), own.end());
   table.insert(table.end(), transforms_table().begin(), transforms_table().end());
+  table.insert(table.end(), choice_table().begin(), choice_table().end());
   Params params(split_options(section, split), table, subject_of(split, format));
   TransformList{params};  // throws what is wrong with it
   return params;
@@ -102,13 +103,19 @@ Node split_options(const Node& data, std::string_view split) {
 std::span<const ParamSpec> data_table() { return kDataKeys; }
 
 DataOptions data_options(const Node& section) {
-  DataOptions options{.format = data_format(section), .train = {}, .eval = {}, .failure = {}};
+  DataOptions options;
+  options.format = data_format(section);
   ErrorCollector mistakes;
-  mistakes.attempt([&] { options.train = reader_options(section, options.format, "train"); });
+  mistakes.attempt([&] {
+    options.train = reader_options(section, options.format, "train");
+    options.train_choice = choice_options(options.train, false);
+  });
   ErrorCollector of_eval;
   of_eval.attempt([&] {
-    if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own))
+    if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own)) {
       options.eval = reader_options(section, options.format, "eval");
+      options.eval_choice = choice_options(*options.eval, true);
+    }
   });
   add_own(mistakes, of_eval, options.format);
   mistakes.throw_if_any();
@@ -134,21 +141,29 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
               file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
 }
 
+namespace {
+std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation,
+                                     const std::string& base_directory, DatasetUse use) {
+  if (options.failure) throw Error(*options.failure);
+  const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
+  use.random_order = use.random_order || choice.scatters();
+  const Params& params = evaluation ? *options.eval : options.train;
+  std::unique_ptr<Dataset> data = open_dataset(options.format, params, base_directory, use);
+  data->set_transforms(TransformList(params), !evaluation);
+  data->choose(choose_samples(choice, evaluation, data->size()));
+  return data;
+}
+}  // namespace
+
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
                                            const DatasetUse& use) {
-  if (options.failure) throw Error(*options.failure);
-  std::unique_ptr<Dataset> data = open_dataset(options.format, options.train, base_directory, use);
-  data->set_transforms(TransformList(options.train), true);
-  return data;
+  return open_chosen(options, false, base_directory, use);
 }
 
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
                                              const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  if (!options.eval) return nullptr;
-  std::unique_ptr<Dataset> data = open_dataset(options.format, *options.eval, base_directory, use);
-  data->set_transforms(TransformList(*options.eval), false);
-  return data;
+  return options.eval ? open_chosen(options, true, base_directory, use) : nullptr;
 }
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/params.h"
+#include "data/choice_options.h"
 #include "data/dataset.h"
 
 namespace lockstep {
@@ -20,11 +21,12 @@ struct DataOptions {
   std::string format;          ///< name of the reader
   Params train;                ///< the reader's options for the training set
   std::optional<Params> eval;  ///< for the evaluation set; empty without one
+  ChoiceOptions train_choice, eval_choice;
   /// Why no file may be opened in this process (try_data_files()); the functions below throw it.
   std::optional<Error> failure;
 };
 
-/// The keys of the section besides the reader's options: format, train, eval.
+/// The keys of the section besides the reader's options and those of choice_table(): format, train, eval.
 std::span<const ParamSpec> data_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.

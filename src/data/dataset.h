@@ -21,6 +21,7 @@
 #include "data/block_grid.h"
 #include "data/channel_normalizer.h"
 #include "data/sample_checks.h"
+#include "data/sample_choice.h"
 #include "data/sample_store.h"
 #include "data/transform_list.h"
 
@@ -107,7 +108,15 @@ class Dataset {
   /// Throws Error(config) if a transform cannot take the samples.
   void set_transforms(TransformList transforms, bool training);
 
+  /// Of all samples, which the methods below count, chosen or not.
   std::int64_t size() const { return parts_.size; }
+  /// The samples that plans of this set use; null: all.
+  const std::shared_ptr<const SampleChoice>& choice() const { return choice_; }
+  void choose(std::shared_ptr<const SampleChoice> choice) { choice_ = std::move(choice); }
+  /// How many they are.
+  std::int64_t num_chosen() const { return choice_ != nullptr ? choice_->size() : size(); }
+  /// Their blocks; the indices of a choice are counted.
+  BlockGrid chosen_blocks() const { return choice_ != nullptr ? choice_->blocks(blocks()) : blocks(); }
   /// Shape of one sample, transformed.
   const Shape& feature_shape() const {
     return transforms_.empty() ? parts_.feature_shape : transforms_.shape();
@@ -189,6 +198,7 @@ class Dataset {
   std::unique_ptr<SampleStream> stream_;
   TransformList transforms_;
   bool training_ = false;
+  std::shared_ptr<const SampleChoice> choice_;
 };
 
 /// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.

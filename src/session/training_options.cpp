@@ -31,8 +31,11 @@ constexpr ParamSpec kTable[] = {
      "whole blocks, each by one rank. This order depends also on the batch size, accumulate and shards."},
     {"shuffle_window", integer, "null", "[1, 1e9] blocks or null",
      "With shuffle: blocks, so many blocks of each microshard are mixed; null: 16."},
-    {"drop_remainder", boolean, "false", "",
-     "Drop the last batch of an epoch if it is smaller than the others."},
+    {"last_batch", string, "smaller", "smaller|drop|fill",
+     "The last batch of an epoch, if too few samples are left for it. smaller: it has these. drop: it is "
+     "left "
+     "out. fill: it is completed with the first samples of the epoch's order."},
+    {"drop_remainder", boolean, "false", "", "true: the same as last_batch: drop."},
     {"on_nan", string, "error", "error|stop|skip|rollback|warn",
      "What to do when the loss or a gradient is NaN or infinite. error: exit code 1; the last checkpoint "
      "before it is kept. stop: end normally. skip: omit the update of this step. rollback: go back to the "
@@ -71,6 +74,16 @@ std::optional<double> time_limit(const Params& section) {
   return seconds;
 }
 
+LastBatch last_batch(const Params& section) {
+  const std::string& name = section.string("last_batch");
+  const bool drops = section.boolean("drop_remainder");
+  if (drops && section.given("last_batch") && name != "drop")
+    throw section.error("drop_remainder", fmt::format("is true, but last_batch is {}", name),
+                        "Leave drop_remainder out.");
+  if (drops || name == "drop") return LastBatch::drop;
+  return name == "fill" ? LastBatch::fill : LastBatch::smaller;
+}
+
 }  // namespace
 
 std::span<const ParamSpec> training_table() { return kTable; }
@@ -95,7 +108,7 @@ TrainingOptions training_options(const Params& section) {
                         "Write shuffle: blocks, or leave it out.");
   options.shuffle_window =
       section.optional_integer("shuffle_window").value_or(TrainingOptions{}.shuffle_window);
-  options.drop_remainder = section.boolean("drop_remainder");
+  options.last_batch = last_batch(section);
   options.on_nan = guard_action(section.string("on_nan"));
   options.max_setbacks = static_cast<int>(section.integer("max_setbacks"));
   options.max_recoveries = static_cast<int>(section.integer("max_recoveries"));

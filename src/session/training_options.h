@@ -20,7 +20,7 @@ struct TrainingOptions {
   std::optional<std::int64_t> epochs = {}, steps = {};  ///< length of the run: exactly one is set
   Shuffle shuffle = Shuffle::samples;
   std::int64_t shuffle_window = 16;  ///< blocks
-  bool drop_remainder = false;
+  LastBatch last_batch = LastBatch::smaller;
   GuardAction on_nan = GuardAction::error;
   int max_setbacks = 10;
   int max_recoveries = 3;

@@ -8,8 +8,11 @@ namespace lockstep {
 
 namespace {
 StepPlan evaluation_plan(const Dataset& dataset, std::int64_t batch_size, int shards) {
-  return StepPlan(
-      {.num_samples = dataset.size(), .batch_size = batch_size, .shards = shards, .shuffle = Shuffle::none});
+  return StepPlan({.num_samples = dataset.size(),
+                   .batch_size = batch_size,
+                   .shards = shards,
+                   .shuffle = Shuffle::none,
+                   .choice = dataset.choice()});
 }
 }  // namespace
 

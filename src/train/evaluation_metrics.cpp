@@ -37,7 +37,7 @@ MetricInput input_of(const Heads& heads, const Head& head, const Dataset& datase
   MetricInput input;
   input.output = head.shape;
   input.predictions = head.loss->predictions();
-  input.num_samples = dataset.size();
+  input.num_samples = dataset.num_chosen();
   const std::int64_t columns = dataset.num_label_columns();
   const LabelForm form = heads.form(head, columns);
   input.dense_labels = form == LabelForm::rows;

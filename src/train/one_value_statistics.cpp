@@ -51,21 +51,22 @@ std::string list_of(std::vector<std::string> names) {
 
 std::string one_value_statistics(const Graph& graph, const StepPlan& plan) {
   const StepPlanSpec& spec = plan.spec();
-  const std::int64_t full = std::min(spec.batch_size, spec.num_samples),
-                     rest = spec.num_samples % spec.batch_size;
+  const bool fills = spec.last_batch == LastBatch::fill;
+  const std::int64_t full = fills ? spec.batch_size : std::min(spec.batch_size, plan.order_size()),
+                     rest = plan.order_size() % spec.batch_size;
   if (const std::vector<std::string> layers = layers_with_one_value(graph, plan, full); !layers.empty())
     return fmt::format(
         "{}: batch norm of one value per channel in batches of {}: the result is beta and learns nothing. "
         "Give train.batch_size or the layer's group more samples, or use layer_norm",
         list_of(layers), full);
-  if (rest == 0 || spec.drop_remainder) return {};
+  if (rest == 0 || spec.last_batch != LastBatch::smaller) return {};
   const std::vector<std::string> layers = layers_with_one_value(graph, plan, rest);
   if (layers.empty()) return {};
   return fmt::format(
       "{}: batch norm of one value per channel in the last batch of each epoch, which has {} of {} samples: "
-      "the result is beta there, and learns nothing{}. train.drop_remainder: true, or another "
+      "the result is beta there, and learns nothing{}. train.last_batch: drop or fill, or another "
       "train.batch_size, avoids it",
-      list_of(layers), rest, spec.num_samples,
+      list_of(layers), rest, plan.order_size(),
       rest == 1 ? "; the moving statistics leave that step out" : "");
 }
 

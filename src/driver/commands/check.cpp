@@ -147,10 +147,15 @@ struct Sizes {
 
 constexpr double kMegabytes = 1e-6;  // per byte
 
+std::string chosen_text(const Dataset& data) {
+  return data.choice() == nullptr ? fmt::format("{}", data.size())
+                                  : fmt::format("{} of {}", data.num_chosen(), data.size());
+}
+
 void print_data(const Sizes& sizes) {
   const Dataset& train = *sizes.parts.train;
   const Dataset* eval = sizes.parts.eval.get();
-  fmt::print("training set      {} samples of {} {}\n", train.size(), train.feature_shape().to_string(),
+  fmt::print("training set      {} samples of {} {}\n", chosen_text(train), train.feature_shape().to_string(),
              name_of(train.feature_dtype()));
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
@@ -160,7 +165,7 @@ void print_data(const Sizes& sizes) {
   const Graph& graph = *sizes.parts.model.graph;
   if (const std::string widened = widened_products(graph); !widened.empty())
     fmt::print("float32 products  {}\n", widened);
-  if (eval != nullptr) fmt::print("evaluation set    {} samples\n", eval->size());
+  if (eval != nullptr) fmt::print("evaluation set    {} samples\n", chosen_text(*eval));
   fmt::print("batch             {} samples in {}, {} steps per epoch\n", sizes.plan.spec().batch_size,
              shards_text(sizes.shards(), sizes.rounds), sizes.plan.steps_per_epoch());
   if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
@@ -289,7 +294,9 @@ int run_command(const CheckArguments& arguments) {
                        .shards = shards,
                        .seed = 0,
                        .shuffle = Shuffle::none,
-                       .drop_remainder = config.train.drop_remainder});
+                       .last_batch = config.train.last_batch,
+                       .choice = parts.train->choice(),
+                       .repeat = config.data.train_choice.repeat});
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);

@@ -274,7 +274,7 @@ void Values::split(const std::string& path, const Node& data, std::string_view n
                    const ReaderEntry* reader) {
   const Node merged = split_options(data, name);
   if (reader != nullptr)
-    options(path, merged, {reader->table});
+    options(path, merged, {reader->table, choice_table()});
   else
     options(path, merged, {});
 }

@@ -34,6 +34,10 @@ std::vector<ReferenceSection> reference_sections() {
                       data_table()});
   sections.push_back({"Every data set", "Options of data, data.train and data.eval beside the reader's.",
                       transforms_table()});
+  sections.push_back({"Samples of a set",
+                      "These options stand beside those of any reader: in section data for both sets, under "
+                      "`train` or `eval` for one. See docs/data.md.",
+                      choice_table()});
   add_entries(sections, "Reader", reader_table());
   add_entries(sections, "Transform", transform_table());
   sections.push_back({"Section model", "What to learn.", model_table()});

@@ -38,9 +38,11 @@ StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
   StepPlanSpec spec{.num_samples = data.size(),
                     .batch_size = train.batch_size,
                     .shuffle = train.shuffle,
-                    .drop_remainder = train.drop_remainder,
+                    .last_batch = train.last_batch,
+                    .choice = data.choice(),
+                    .repeat = config.data.train_choice.repeat,
                     .window_blocks = train.shuffle_window};
-  if (train.shuffle == Shuffle::blocks) spec.blocks = data.blocks();
+  if (train.shuffle == Shuffle::blocks) spec.blocks = data.chosen_blocks();
   return spec;
 }
 

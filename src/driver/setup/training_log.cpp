@@ -62,7 +62,7 @@ void log_run(RunContext& context, const Training& training) {
   const std::int64_t frozen = context.model().variables->num_frozen_parameters();
   log_info("{} parameters{}, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
            context.model().variables->num_parameters(),
-           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().size(),
+           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
   log_stream("training", context.train_data());

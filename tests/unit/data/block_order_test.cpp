@@ -38,7 +38,7 @@ struct RandomCase {
             .shards = number(1, 9),
             .seed = static_cast<std::uint64_t>(number(0, 1000000)),
             .shuffle = Shuffle::blocks,
-            .drop_remainder = number(0, 1) == 1,
+            .last_batch = number(0, 1) == 1 ? LastBatch::drop : LastBatch::smaller,
             .blocks = BlockGrid(pieces, samples, number(1, 20)),
             .window_blocks = number(1, 6)};
   }
@@ -74,7 +74,8 @@ TEST(BlockGrid, BlocksBeginAtMultiplesOfTheirSizeInEachFile) {
 TEST(BlockOrder, EachSampleOncePerEpochForRandomFilesBatchesShardsAndWindows) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     const RandomCase random(seed);
-    if (random.spec.drop_remainder && random.spec.batch_size > random.spec.num_samples) continue;
+    if (random.spec.last_batch == LastBatch::drop && random.spec.batch_size > random.spec.num_samples)
+      continue;
     const StepPlan plan(random.spec);
     for (const std::int64_t epoch : {0, 1, 17}) {
       Numbers order = epoch_of(plan, epoch);

@@ -25,7 +25,7 @@ StepPlan plan_of(std::int64_t samples, std::int64_t batch, std::int64_t shards =
                    .shards = shards,
                    .seed = seed,
                    .shuffle = Shuffle::samples,
-                   .drop_remainder = drop});
+                   .last_batch = drop ? LastBatch::drop : LastBatch::smaller});
 }
 
 Sizes order_of(const StepPlan& plan, std::int64_t epoch) {
@@ -225,7 +225,7 @@ TEST(StepPlan, BadSpecsAreConfigErrors) {
   for (const StepPlanSpec& spec :
        {StepPlanSpec{.num_samples = 0, .batch_size = 1}, StepPlanSpec{.num_samples = 1, .batch_size = 0},
         StepPlanSpec{.num_samples = 1, .batch_size = 1, .shards = 0},
-        StepPlanSpec{.num_samples = 3, .batch_size = 4, .drop_remainder = true}}) {
+        StepPlanSpec{.num_samples = 3, .batch_size = 4, .last_batch = LastBatch::drop}}) {
     try {
       const StepPlan plan(spec);
       ADD_FAILURE() << "no error";

@@ -42,7 +42,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(config.train.batch_size, 8);
   EXPECT_EQ(config.train.epochs, 2);
   EXPECT_EQ(config.train.shuffle, Shuffle::samples);
-  EXPECT_FALSE(config.train.drop_remainder);
+  EXPECT_EQ(config.train.last_batch, LastBatch::smaller);
   EXPECT_EQ(config.train.on_nan, GuardAction::error);
   EXPECT_FALSE(config.eval.batch_size);
   EXPECT_EQ(config.eval.every_epochs, 1);

@@ -24,9 +24,9 @@ std::string warning(const char* layers, const StepPlanSpec& spec, const Shape& f
 TEST(OneValueStatistics, RemainderOfOneSampleIsNamed) {
   EXPECT_THAT(warning(kDense, {.num_samples = 33, .batch_size = 8, .shards = 4}),
               AllOf(HasSubstr("bn: "), HasSubstr("1 of 33 samples"), HasSubstr("moving statistics"),
-                    HasSubstr("train.drop_remainder")));
+                    HasSubstr("train.last_batch")));
   EXPECT_THAT(warning(kDense, {.num_samples = 34, .batch_size = 8, .shards = 4}), IsEmpty());
-  EXPECT_THAT(warning(kDense, {.num_samples = 33, .batch_size = 8, .shards = 4, .drop_remainder = true}),
+  EXPECT_THAT(warning(kDense, {.num_samples = 33, .batch_size = 8, .shards = 4, .last_batch = LastBatch::drop}),
               IsEmpty());
 }
 
