@@ -21,6 +21,9 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
+if(LOCKSTEP_LIBFUZZER)
+  add_compile_options(-fsanitize-coverage=trace-pc,trace-cmp)  # see tests/fuzz/parsers/coverage.cpp
+endif()
 
 # One precompiled header (precompiled.h) for all rooms: most of what their files take to parse. It is compiled with the
 # flags that the rooms share: the definitions of a single room must not matter to the standard library and fmt.

@@ -12,8 +12,8 @@ namespace lockstep {
 
 namespace {
 
-/// Records are read in pieces of about so many bytes.
-constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
+/// Records are read in pieces of about so many bytes, which stay in the cache until they are decoded.
+constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 
 }  // namespace
 

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How fast a reader reads: reader_bench FORMAT NAME=VALUE... (the options of section data). Prints lines of
+// what, seconds of wall time, and seconds of processor time of all threads, best of five: to open the set in
+// memory (with all checks and the fingerprint), and to gather all samples in order as float32, from memory
+// and while they are read through a quarter of their size by one and by two threads. readers.py makes rates
+// of them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/param_reader.h"
+#include "data/reader_table.h"
+#include "data/sample_stream.h"
+#include "data/step_plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr std::int64_t kBatch = 256;
+
+struct Seconds {
+  double wall = 1e9, processor = 1e9;
+};
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+template <typename Action>
+Seconds best_of(Action action) {
+  Seconds best;
+  for (int round = 0; round < kRounds; ++round) {
+    const double processor = processor_seconds();
+    const auto begin = std::chrono::steady_clock::now();
+    action();
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    best.wall = std::min(best.wall, wall.count());
+    best.processor = std::min(best.processor, processor_seconds() - processor);
+  }
+  return best;
+}
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+std::unique_ptr<Dataset> open(std::string_view format, const Options& options) {
+  Node node;
+  node.kind = Node::Kind::map;
+  for (const auto& [name, text] : options) {
+    node.entries.emplace_back(name, parse_fallback(text));
+    node.entry_where.emplace_back(name);
+  }
+  return open_dataset(format, Params(node, find_reader(format).table, std::string(format)), "");
+}
+
+/// One epoch in the order of the files.
+void gather(const Dataset& data) {
+  const StepPlan plan({.num_samples = data.size(), .batch_size = kBatch, .shuffle = Shuffle::none});
+  std::vector<float> values(static_cast<std::size_t>(kBatch * data.feature_shape().num_elements()));
+  std::vector<std::int64_t> samples;
+  for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
+    const Batch batch = plan.batch(cursor);
+    if (data.stream() != nullptr) data.stream()->begin(plan, batch, {0, 1});
+    samples.resize(static_cast<std::size_t>(batch.count));
+    plan.samples(batch.epoch, batch.first, samples);
+    data.gather_features(samples, SampleKey{}, values.data(), {});
+  }
+  if (data.stream() != nullptr) data.stream()->leave(plan);
+}
+
+void print(std::string_view what, const Seconds& seconds) {
+  fmt::print("{}\t{}\t{}\n", what, seconds.wall, seconds.processor);
+  std::fflush(stdout);
+}
+
+int run(int count, char** arguments) {
+  if (count < 2) return 2;
+  const std::string format = arguments[1];
+  Options options;
+  for (int i = 2; i < count; ++i) {
+    const std::string_view word = arguments[i];
+    const auto equals = word.find('=');
+    if (equals == std::string_view::npos) return 2;
+    options.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  std::unique_ptr<Dataset> data;
+  const Seconds opening = best_of([&] { data = open(format, options); });
+  print("samples", {static_cast<double>(data->size()), 0});
+  print("open in memory", opening);
+  print("gather, in memory", best_of([&] { gather(*data); }));
+  const auto table = find_reader(format).table;
+  if (std::ranges::find(table, "memory_gb", &ParamSpec::name) == table.end()) return 0;
+  for (const char* threads : {"1", "2"}) {
+    Options small = options;
+    small.emplace_back("memory_gb", fmt::format("{}", static_cast<double>(data->size_bytes()) / 4e9));
+    small.emplace_back("reader_threads", threads);
+    const auto stream = open(format, small);
+    print(fmt::format("gather while read, {} thread{}", threads, *threads == '1' ? "" : "s"),
+          best_of([&] { gather(*stream); }));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int count, char** arguments) {
+  try {
+    const int code = lockstep::run(count, arguments);
+    if (code == 2) std::fputs("usage: reader_bench FORMAT NAME=VALUE...\n", stderr);
+    return code;
+  } catch (const lockstep::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
