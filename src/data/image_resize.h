@@ -49,7 +49,8 @@ std::vector<std::int32_t> nearest_pixels(std::int64_t in, std::int64_t out);
 /// Reused by one thread at a time; keeps the weights of the last sizes, and memory of intermediate rows.
 class ImageResizer {
  public:
-  explicit ImageResizer(ResizeFilter filter) : filter_(filter) {}
+  /// `wide`: with the wide vectors of the processor, if it has them; the bits are the same.
+  explicit ImageResizer(ResizeFilter filter, bool wide = true) : filter_(filter), wide_(wide) {}
 
   /// Writes rows [rows.first, rows.last) and columns [columns.first, columns.last) of the image resized to
   /// height x width to `out`: a crop of it.
@@ -67,6 +68,7 @@ class ImageResizer {
   void resize_nearest(const ImageView& in, Range rows, Range columns, std::uint8_t* out) const;
 
   ResizeFilter filter_;
+  bool wide_;
   Axis horizontal_, vertical_;
   std::vector<std::uint8_t> between_;
   std::vector<std::int32_t> sums_;

@@ -130,6 +130,10 @@ class ImagesTest(LockstepTest):
         (self.folder / "digits" / "test" / "five").mkdir()
         self.run_it("run", steps=2)
 
+    def test_the_example(self):
+        sets = [word for key in ("", "eval.") for word in ("--set", f"data.{key}path={self.folder}/digits/{'test' if key else 'train'}")]
+        self.assertRegex(self.lockstep("check", SOURCE / "examples" / "digit_images.yaml", *sets).out, "500 samples of 12x12x1 uint8")
+
     def test_bad_options(self):
         for sets, pattern in ((["data.size=[8, 0]"], r"size: must be \[1, 65535\]"), (["data.channels=2"], "channels: is 2"),
                               (["data.resize=lanczos"], "'lanczos' is not one of bilinear, bicubic, nearest, none")):

@@ -165,6 +165,24 @@ TEST(ImageTest, AnImageOfImpossibleSizeIsRefusedBeforeMemoryIsTaken) {
                     "its header claims 65021 x 65021 pixels");
 }
 
+TEST(ResizeTest, WideVectorsGiveTheSameBits) {
+  const std::int64_t height = 67, width = 83;
+  for (const std::int64_t channels : {1, 3}) {
+    Bytes image(static_cast<std::size_t>(height * width * channels));
+    for (std::size_t i = 0; i < image.size(); ++i)
+      image[i] = static_cast<std::uint8_t>(i * 2654435761U >> 13);
+    const ImageView view{image.data(), height, width, channels};
+    for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic})
+      for (const auto& [tall, broad] :
+           {std::pair<std::int64_t, std::int64_t>{31, 29}, {90, 200}, {67, 5}, {3, 83}}) {
+        Bytes wide(static_cast<std::size_t>(tall * broad * channels)), plain = wide;
+        ImageResizer(filter).resize(view, tall, broad, {0, tall}, {0, broad}, wide.data());
+        ImageResizer(filter, false).resize(view, tall, broad, {0, tall}, {0, broad}, plain.data());
+        EXPECT_EQ(wide, plain) << tall << " x " << broad << " x " << channels;
+      }
+  }
+}
+
 TEST(ResizeTest, EightBitImagesAreThoseOfPillow) {
   const Hdf5Vectors from = image_vectors();
   const Bytes before = from.read<std::uint8_t>("before", H5T_NATIVE_UINT8);
