@@ -5,15 +5,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/error.h"
+#include "core/philox.h"
+#include "data/class_lists.h"
 
 namespace lockstep {
 
 namespace {
 
 using enum ParamType;
+
+// Seeds determine which samples are in a part: do not change it.
+constexpr std::uint32_t kClassPartPurpose = philox_purpose("choice_options/class");
 
 constexpr ParamSpec kTable[] = {
     {"random_split", reals, "null", "[0, 1]; first, last",
@@ -25,11 +32,18 @@ constexpr ParamSpec kTable[] = {
      "Cross-validation: the samples are divided into so many random folds, which differ by one unit at most. "
      "The evaluation set has the one that `fold` names, the training set all others."},
     {"fold", integer, "null", "[0, 999] or null", "Number of the fold, from 0."},
-    {"split_seed", integer, "0", "[0, 1e18]",
-     "Chooses the random order of random_split, holdout and folds."},
+    {"split_seed", integer, "0", "[0, 1e18]", "Chooses the random order of random_split, holdout and folds."},
     {"split_unit", integer, "1", "[1, 1e12] samples",
      "So many consecutive samples stay together in random_split, holdout and folds: the pictures of one "
      "film, or a chunk of a file that is read while it is used."},
+    {"split_by_class", boolean, "false", "",
+     "Divide the samples of each class by themselves, so that every part has the same shares of classes."},
+    {"balance", string, "none", "none|classes",
+     "classes: an epoch of the training set has as many samples as without, in equal shares of all classes, "
+     "or "
+     "in those of class_shares."},
+    {"class_shares", node, "null", "map of classes to shares, or null",
+     "With balance: classes, the share of each class, relative to others; of those not named 1."},
     {"skip", integer, "0", "[0, 1e15] samples",
      "Leave out so many samples at the beginning of the set: of the file, or of the random part."},
     {"take", integer, "null", "[1, 1e15] samples or null", "Use so many samples after those; null: all."},
@@ -67,10 +81,34 @@ void read_part(ChoiceOptions& options, const Params& params) {
   } else if (params.has("fold")) {
     throw params.error("fold", "is given without folds", "Say how many there are: folds: 5.");
   }
-  for (const std::string_view name : {"split_seed", "split_unit"})
+  for (const std::string_view name : {"split_seed", "split_unit", "split_by_class"})
     if (options.part == Part::all && params.given(name))
       throw params.error(name, "is given, but nothing is divided",
                          "Add random_split, holdout or folds, or leave it out.");
+}
+
+void read_balance(ChoiceOptions& options, const Params& params) {
+  options.balances = params.string("balance") == "classes";
+  if (!params.has("class_shares")) return;
+  if (!options.balances)
+    throw params.error("class_shares", "is given without balance", "Write balance: classes beside it.");
+  const Node& map = params.node("class_shares");
+  const auto mistake = [&] {
+    return params.error("class_shares", "must be a map of class numbers to shares from 0 to 1e9",
+                        "For three samples of class 1 to one of any other write {1: 3}.");
+  };
+  if (map.kind != Node::Kind::map) throw mistake();
+  for (const auto& [name, share] : map.entries) {
+    std::int32_t of_class = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, failed] = std::from_chars(name.data(), end, of_class);
+    char* share_end = nullptr;
+    const double value = share.kind == Node::Kind::scalar ? std::strtod(share.text.c_str(), &share_end) : -1;
+    if (failed != std::errc() || rest != end || share_end == nullptr || share.text.empty() ||
+        *share_end != '\0' || !(value >= 0 && value <= 1e9))
+      throw mistake();
+    options.class_shares[of_class] = value;
+  }
 }
 
 /// Places of the units that a part has.
@@ -95,6 +133,24 @@ RandomPart part_of(const ChoiceOptions& options, bool evaluation, std::int64_t u
   return part;
 }
 
+/// The part of each class, ascending.
+std::vector<std::uint32_t> list_by_class(const ChoiceOptions& options, bool evaluation,
+                                         std::span<const std::int32_t> labels) {
+  const ClassLists classes(labels, nullptr);
+  std::vector<std::uint32_t> list;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const std::span<const std::uint32_t> samples = classes.samples(i);
+    const RandomPart part = part_of(options, evaluation, std::ssize(samples));
+    const KeyedPermutation order(std::ssize(samples));
+    const KeyedPermutation::Key key{options.split_seed, kClassPartPurpose,
+                                    static_cast<std::uint32_t>(classes.labels()[i])};
+    for (std::int64_t place = 0; place < std::ssize(samples); ++place)
+      if (has_place(part, place)) list.push_back(samples[static_cast<std::size_t>(order.at(key, place))]);
+  }
+  std::ranges::sort(list);
+  return list;
+}
+
 }  // namespace
 
 std::span<const ParamSpec> choice_table() { return kTable; }
@@ -104,6 +160,14 @@ ChoiceOptions choice_options(const Params& params, bool evaluation) {
   read_part(options, params);
   options.split_seed = static_cast<std::uint64_t>(params.integer("split_seed"));
   options.split_unit = params.integer("split_unit");
+  options.split_by_class = params.boolean("split_by_class");
+  if (options.split_by_class && options.split_unit > 1)
+    throw params.error("split_by_class", "does not keep samples together, but split_unit is given",
+                       "Give one of the two.");
+  read_balance(options, params);
+  if (evaluation && options.balances)
+    throw params.error("balance", "is not for an evaluation, which uses every sample once",
+                       "Write it under data.train.");
   options.skip = params.integer("skip");
   options.take = params.optional_integer("take");
   options.repeat = params.integer("repeat");
@@ -115,11 +179,16 @@ ChoiceOptions choice_options(const Params& params, bool evaluation) {
 }
 
 std::shared_ptr<const SampleChoice> choose_samples(const ChoiceOptions& options, bool evaluation,
-                                                   std::int64_t num_samples) {
+                                                   std::int64_t num_samples,
+                                                   std::span<const std::int32_t> labels) {
   const bool divides = options.part != ChoiceOptions::Part::all;
   if (!divides && options.skip == 0 && !options.take) return nullptr;
   SampleChoice::Spec spec{.num_samples = num_samples, .skip = options.skip, .take = options.take};
-  if (divides) spec.part = part_of(options, evaluation, units_of(num_samples, options.split_unit));
+  if (options.split_by_class)
+    spec.list =
+        std::make_shared<const std::vector<std::uint32_t>>(list_by_class(options, evaluation, labels));
+  else if (divides)
+    spec.part = part_of(options, evaluation, units_of(num_samples, options.split_unit));
   try {
     return std::make_shared<const SampleChoice>(spec);
   } catch (const Error& error) {
@@ -131,6 +200,23 @@ std::shared_ptr<const SampleChoice> choose_samples(const ChoiceOptions& options,
                                                              : "folds";
     throw options.written.error(name, error.what_happened(), "Choose from as many samples as there are.");
   }
+}
+
+std::shared_ptr<const ClassQuotas> balance_classes(const ChoiceOptions& options, const SampleChoice* choice,
+                                                   std::span<const std::int32_t> labels) {
+  ClassLists lists(labels, choice);
+  std::vector<double> shares(lists.size(), 1.0);
+  for (const auto& [of_class, share] : options.class_shares) {
+    const auto found = std::ranges::lower_bound(lists.labels(), of_class);
+    if (found == lists.labels().end() || *found != of_class)
+      throw options.written.error("class_shares", fmt::format("no chosen sample has class {}", of_class),
+                                  "lockstep check prints the classes.");
+    shares[static_cast<std::size_t>(found - lists.labels().begin())] = share;
+  }
+  if (std::ranges::all_of(shares, [](double share) { return share == 0; }))
+    throw options.written.error("class_shares", "no class has a share above 0", "Give one a share.");
+  const std::int64_t places = lists.num_samples() * options.repeat;
+  return std::make_shared<const ClassQuotas>(std::move(lists), shares, places);
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "core/child_process.h"
 #include "core/error.h"
+#include "data/class_lists.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
 
@@ -150,7 +151,10 @@ std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation
   const Params& params = evaluation ? *options.eval : options.train;
   std::unique_ptr<Dataset> data = open_dataset(options.format, params, base_directory, use);
   data->set_transforms(TransformList(params), !evaluation);
-  data->choose(choose_samples(choice, evaluation, data->size()));
+  std::vector<std::int32_t> labels;
+  if (choice.needs_labels()) labels = class_labels(*data);
+  data->choose(choose_samples(choice, evaluation, data->size(), labels));
+  if (choice.balances) data->balance(balance_classes(choice, data->choice().get(), labels));
   return data;
 }
 }  // namespace

@@ -27,6 +27,7 @@
 
 namespace lockstep {
 
+class ClassQuotas;
 class Digest;
 class SampleStream;
 struct TextInfo;
@@ -113,7 +114,10 @@ class Dataset {
   /// The samples that plans of this set use; null: all.
   const std::shared_ptr<const SampleChoice>& choice() const { return choice_; }
   void choose(std::shared_ptr<const SampleChoice> choice) { choice_ = std::move(choice); }
-  /// How many they are.
+  /// How often those of each class are in an epoch of training; null: as often as others.
+  const std::shared_ptr<const ClassQuotas>& quotas() const { return quotas_; }
+  void balance(std::shared_ptr<const ClassQuotas> quotas) { quotas_ = std::move(quotas); }
+  /// How many are chosen.
   std::int64_t num_chosen() const { return choice_ != nullptr ? choice_->size() : size(); }
   /// Their blocks; the indices of a choice are counted.
   BlockGrid chosen_blocks() const { return choice_ != nullptr ? choice_->blocks(blocks()) : blocks(); }
@@ -199,6 +203,7 @@ class Dataset {
   TransformList transforms_;
   bool training_ = false;
   std::shared_ptr<const SampleChoice> choice_;
+  std::shared_ptr<const ClassQuotas> quotas_;
 };
 
 /// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.

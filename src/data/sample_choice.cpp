@@ -16,16 +16,12 @@ constexpr std::uint32_t kPartPurpose = philox_purpose("sample_choice/part");
 
 KeyedPermutation::Key key_of(const RandomPart& part) { return {part.seed, kPartPurpose, 0}; }
 
-bool has_place(const RandomPart& part, std::int64_t place) {
-  return (place >= part.places.first && place < part.places.last) != part.all_but;
-}
-
 }  // namespace
 
 SampleChoice::SampleChoice(const Spec& spec)
     : spec_(spec), units_(spec.part ? units_of(spec.num_samples, spec.part->unit) : spec.num_samples) {
   LOCKSTEP_CHECK(spec.num_samples >= 1 && spec.skip >= 0);
-  std::int64_t available = spec.num_samples;
+  std::int64_t available = spec.list ? std::ssize(*spec.list) : spec.num_samples;
   if (spec.part) {
     const RandomPart& part = *spec.part;
     LOCKSTEP_CHECK(part.unit >= 1 && part.places.first >= 0 && part.places.first <= part.places.last &&
@@ -64,10 +60,16 @@ std::int64_t SampleChoice::in_part(std::int64_t index) const {
 
 std::int64_t SampleChoice::at(std::int64_t index) const {
   LOCKSTEP_DCHECK(index >= 0 && index < size_);
+  if (spec_.list) return (*spec_.list)[static_cast<std::size_t>(spec_.skip + index)];
   return spec_.part ? in_part(spec_.skip + index) : spec_.skip + index;
 }
 
 BlockGrid SampleChoice::blocks(const BlockGrid& of_set) const {
+  if (spec_.list) {  // about as many as a block of the set has
+    const double share = static_cast<double>(spec_.list->size()) / static_cast<double>(spec_.num_samples);
+    const auto block = static_cast<std::int64_t>(static_cast<double>(of_set.block_samples()) * share);
+    return {{{0, spec_.skip}}, size_, std::clamp<std::int64_t>(block, 1, size_)};
+  }
   if (!spec_.part) return of_set.part({spec_.skip, spec_.skip + size_});
   const std::int64_t unit = spec_.part->unit;
   const std::int64_t block = unit * std::max<std::int64_t>(1, of_set.block_samples() / unit);

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which samples of a data set are used: a random part of them, so many of them, or both. A computation
-// without tables, for any number of samples: parts with the same seed and unit that touch have no sample in
-// common, and together have all.
+// without tables, unless samples are listed, for any number of them: parts with the same seed and unit that
+// touch have no sample in common, and together have all.
 //
 // Vocabulary: a unit is a number of consecutive samples that stay together. The units are permuted once; a
 // place is an index into that order. A part is a range of places, or all places but a range.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "data/block_grid.h"
 #include "data/permutation.h"
@@ -24,6 +26,11 @@ struct RandomPart {
   bool all_but = false;  ///< all places but these
 };
 
+/// A place belongs to the part.
+inline bool has_place(const RandomPart& part, std::int64_t place) {
+  return (place >= part.places.first && place < part.places.last) != part.all_but;
+}
+
 /// The units of so many samples. The last one may be shorter.
 inline std::int64_t units_of(std::int64_t num_samples, std::int64_t unit) {
   return (num_samples + unit - 1) / unit;
@@ -34,6 +41,8 @@ class SampleChoice {
   struct Spec {
     std::int64_t num_samples = 0;  ///< of the data set
     std::optional<RandomPart> part = std::nullopt;
+    /// Instead of a part: these samples, ascending.
+    std::shared_ptr<const std::vector<std::uint32_t>> list = nullptr;
     std::int64_t skip = 0;                            ///< of the part, in its order
     std::optional<std::int64_t> take = std::nullopt;  ///< so many of the rest; empty: all
   };

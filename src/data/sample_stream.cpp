@@ -387,7 +387,11 @@ void SampleStream::leave(const StepPlan& plan) {
 
 SampleStream::Statistics SampleStream::statistics() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->statistics;
+  Statistics now = state_->statistics;
+  now.blocks_ready = std::ranges::count_if(state_->slots, [&](const State::Slot& slot) {
+    return slot.stage == State::Stage::ready && slot.needed >= state_->current;
+  });
+  return now;
 }
 
 std::int64_t SampleStream::memory_bytes() const {

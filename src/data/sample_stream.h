@@ -68,7 +68,8 @@ class SampleStream {
 
   struct Statistics {
     std::int64_t blocks_read = 0, bytes_read = 0;
-    double seconds_waited = 0;  ///< of all callers together
+    double seconds_waited = 0;      ///< of all callers together
+    std::int64_t blocks_ready = 0;  ///< read, and needed by the running batch or a later one
   };
   Statistics statistics() const;
   /// Of all places, which are taken when they are first needed.

@@ -28,7 +28,8 @@ StepPlan::StepPlan(StepPlanSpec spec) : spec_(std::move(spec)) {
   chosen_ = spec_.choice != nullptr ? spec_.choice->size() : spec_.num_samples;
   LOCKSTEP_REQUIRE(chosen_ < (std::int64_t{1} << 60) / spec_.repeat, ErrorKind::config,
                    "{} passes over {} samples are too many for an epoch", spec_.repeat, chosen_);
-  order_size_ = chosen_ * spec_.repeat;
+  order_size_ = spec_.quotas != nullptr ? spec_.quotas->size() : chosen_ * spec_.repeat;
+  LOCKSTEP_CHECK(spec_.quotas == nullptr || spec_.shuffle == Shuffle::samples);
   const std::int64_t rest = order_size_ % spec_.batch_size;
   samples_per_epoch_ = order_size_;
   if (spec_.last_batch == LastBatch::drop) samples_per_epoch_ -= rest;
@@ -113,8 +114,16 @@ void StepPlan::in_pass(std::int64_t pass, std::int64_t first, std::span<std::int
   }
 }
 
+void StepPlan::in_classes(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
+  const KeyedPermutation places(order_size_);
+  const KeyedPermutation::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(epoch)};
+  for (std::int64_t& sample : out)
+    sample = spec_.quotas->sample_at(spec_.seed, epoch, places.at(key, first++ % order_size_));
+}
+
 void StepPlan::samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
   LOCKSTEP_DCHECK(epoch >= 0 && first >= 0 && first + std::ssize(out) <= order_size_ + spec_.batch_size);
+  if (spec_.quotas != nullptr) return in_classes(epoch, first, out);
   for (std::span<std::int64_t> rest = out; !rest.empty();) {
     const std::int64_t in_order = first % order_size_;
     const std::int64_t pass = in_order / chosen_, in_this = in_order % chosen_;

@@ -17,6 +17,7 @@
 
 #include "core/thread_pool.h"
 #include "data/block_order.h"
+#include "data/class_quotas.h"
 #include "data/permutation.h"
 #include "data/sample_choice.h"
 
@@ -40,6 +41,8 @@ struct StepPlanSpec {
   /// The samples that are used; null: all.
   std::shared_ptr<const SampleChoice> choice = nullptr;
   std::int64_t repeat = 1;  ///< passes over them that are an epoch
+  /// Classes have these shares of an epoch instead; for Shuffle::samples.
+  std::shared_ptr<const ClassQuotas> quotas = nullptr;
   /// For Shuffle::blocks: Dataset::chosen_blocks().
   std::optional<BlockGrid> blocks = std::nullopt;
   std::int64_t window_blocks = 16;
@@ -86,9 +89,9 @@ class StepPlan {
   /// these.
   std::vector<std::int64_t> distinct_shard_sizes(Cursor start = {}) const;
 
-  /// out[i] = the sample at position first + i of an epoch. Every chosen sample occurs once in each pass;
-  /// positions from order_size() on have the samples from the beginning again. Threads may call it
-  /// concurrently.
+  /// out[i] = the sample at position first + i of an epoch. Every chosen sample occurs once in each pass, or
+  /// as ClassQuotas says; positions from order_size() on have the samples from the beginning again. Threads
+  /// may call it concurrently.
   void samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
   /// The sample at one position.
   std::int64_t sample_at(std::int64_t epoch, std::int64_t position) const {
@@ -101,6 +104,7 @@ class StepPlan {
   Cursor normalised(Cursor cursor) const;
   /// Samples of the pass, counted over all epochs, by their indices in the choice.
   void in_pass(std::int64_t pass, std::int64_t first, std::span<std::int64_t> out) const;
+  void in_classes(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
 
   StepPlanSpec spec_;
   std::int64_t chosen_ = 0;  ///< samples

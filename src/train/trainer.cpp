@@ -7,6 +7,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
+#include "data/sample_stream.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
@@ -116,6 +117,13 @@ void Trainer::declare_metrics() {
                 }});
   metrics_.add({.name = "input_seconds", .use = Use::hooks, .read = [this] {
                   return std::optional(input_seconds());
+                }});
+  const SampleStream* const stream = source_.dataset().stream();
+  if (stream == nullptr) return;
+  metrics_.add({.name = "input/wait_seconds",
+                .read = [stream] { return std::optional(stream->statistics().seconds_waited); }});
+  metrics_.add({.name = "input/blocks_ready", .read = [stream] {
+                  return std::optional(static_cast<double>(stream->statistics().blocks_ready));
                 }});
 }
 

@@ -13,7 +13,8 @@ data:
   scale: 0.0625
   holdout: 0.1
   split_seed: 7
-  train: {{repeat: 2}}
+  split_by_class: true
+  train: {{balance: classes, class_shares: {{"3": 2.5}}, repeat: 2}}
   eval: {{}}
 model:
   layers: [flatten, {{dense: {{units: 32}}}}, batch_norm, relu, {{dense: {{units: 10}}}}]
@@ -34,7 +35,7 @@ class ChoosingTest(LockstepTest):
         return self.train(name, config=self.config, **options)
 
     def test_the_same_bits_on_any_ranks_and_threads_and_after_stops(self):
-        """A random part, two passes and a filled batch; stopped in the middle of the epoch."""
+        """A stratified part, classes with given shares, two passes and a filled batch; stopped in the middle of the epoch."""
         self.run_it("whole")
         for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)):
             with self.subTest(ranks=ranks, threads=threads):
@@ -49,6 +50,8 @@ class ChoosingTest(LockstepTest):
     def test_another_choice_is_refused_in_a_run(self):
         self.run_it("run", steps=3)
         for change, pattern in (("data.split_seed=8", r"- data\.split_seed: 7\n *\+ data\.split_seed: 8"),
+                                ("data.train.repeat=3", r"data\.train\.repeat"),
+                                ("data.train.class_shares={3: 2}", r"data\.train\.class_shares"),
                                 ("train.last_batch=drop", r"train\.last_batch")):
             with self.subTest(change):
                 result = self.start(*self.train_arguments("run", config=self.config, steps=4, sets=[change])).wait()
@@ -57,7 +60,8 @@ class ChoosingTest(LockstepTest):
     def test_check_says_what_is_chosen(self):
         out = self.lockstep("check", self.config).out
         self.assertRegex(out, r"training set      161\d of 1797 samples")
-        self.assertRegex(out, r"evaluation set    18\d of 1797 samples")
+        self.assertRegex(out, r"evaluation set    1[78]\d of 1797 samples")
+        self.assertRegex(out, r"in an epoch       0: 2\d\d of 1\d\d, .*3: [67]\d\d of 1\d\d")
 
 
 if __name__ == "__main__":

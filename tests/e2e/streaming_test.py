@@ -76,6 +76,7 @@ class StreamingTest(LockstepTest):
                     run = f"stream-{shuffle}-{ranks}-{threads}"
                     result = self.run_it(run, ranks=ranks, threads=threads, sets=[SMALL])
                     self.assertRegex(result.err, "training data: 1500 samples, read while they are used")
+                    self.assertRegex((self.folder / run / "metrics.jsonl").read_text(), r'"input/wait_seconds": ?[0-9.e-]+.*"input/blocks_ready": ?[0-9]')
                     self.assert_same_run(f"memory-{shuffle}", run)
                     self.assertEqual(records(self.folder / run, "eval"), records(self.folder / f"memory-{shuffle}", "eval"))
 

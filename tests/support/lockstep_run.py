@@ -153,7 +153,8 @@ def records(run_dir, split="train"):
         return []
     found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     for record in found:
-        record.pop("samples_per_second", None)
+        for key in ("samples_per_second", "input/wait_seconds", "input/blocks_ready"):
+            record.pop(key, None)
     return [record for record in found if record["split"] == split]
 
 

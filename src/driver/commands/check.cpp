@@ -152,11 +152,24 @@ std::string chosen_text(const Dataset& data) {
                                   : fmt::format("{} of {}", data.num_chosen(), data.size());
 }
 
+/// The samples of the first classes, and how often they are in an epoch.
+std::string classes_text(const ClassQuotas& quotas) {
+  constexpr std::size_t kShown = 20;
+  const ClassLists& lists = quotas.lists();
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(kShown, lists.size()); ++i)
+    texts.push_back(fmt::format("{}: {} of {}", lists.labels()[i], quotas.quota(i), lists.samples(i).size()));
+  if (lists.size() > kShown) texts.push_back(fmt::format("and {} more", lists.size() - kShown));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 void print_data(const Sizes& sizes) {
   const Dataset& train = *sizes.parts.train;
   const Dataset* eval = sizes.parts.eval.get();
   fmt::print("training set      {} samples of {} {}\n", chosen_text(train), train.feature_shape().to_string(),
              name_of(train.feature_dtype()));
+  if (train.quotas() != nullptr)
+    fmt::print("in an epoch       {} (class: uses of samples)\n", classes_text(*train.quotas()));
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
     for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
@@ -293,10 +306,11 @@ int run_command(const CheckArguments& arguments) {
                        .batch_size = config.train.batch_size,
                        .shards = shards,
                        .seed = 0,
-                       .shuffle = Shuffle::none,
+                       .shuffle = parts.train->quotas() != nullptr ? Shuffle::samples : Shuffle::none,
                        .last_batch = config.train.last_batch,
                        .choice = parts.train->choice(),
-                       .repeat = config.data.train_choice.repeat});
+                       .repeat = config.data.train_choice.repeat,
+                       .quotas = parts.train->quotas()});
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);

@@ -41,7 +41,12 @@ StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
                     .last_batch = train.last_batch,
                     .choice = data.choice(),
                     .repeat = config.data.train_choice.repeat,
+                    .quotas = data.quotas(),
                     .window_blocks = train.shuffle_window};
+  if (data.quotas() != nullptr && train.shuffle != Shuffle::samples)
+    throw config.data.train_choice.written.error(
+        "balance", "takes the samples of a class in a random order, but train.shuffle is not true",
+        "Write shuffle: true in section train, or leave balance out.");
   if (train.shuffle == Shuffle::blocks) spec.blocks = data.chosen_blocks();
   return spec;
 }

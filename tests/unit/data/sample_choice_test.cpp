@@ -96,6 +96,20 @@ TEST(SampleChoice, ThePartOfASeedIsPinned) {
               ElementsAre(200, 559, 277, 314, 190, 253, 449, 413));
 }
 
+TEST(SampleChoice, ByClassEachPartHasItsShareOfEachClass) {
+  std::vector<std::int32_t> labels(1000);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = i % 10 == 0 ? 1 : 0;  // 100 of 1,000
+  std::vector<Numbers> folds(5);
+  for (std::size_t fold = 0; fold < 5; ++fold) {
+    const ChoiceOptions options =
+        options_of({{"folds", "5"}, {"fold", std::to_string(fold)}, {"split_by_class", "true"}}, true);
+    const auto choice = choose_samples(options, true, 1000, labels);
+    for (std::int64_t i = 0; i < choice->size(); ++i) folds[fold].push_back(choice->at(i));
+    EXPECT_EQ(std::ranges::count_if(folds[fold], [](std::int64_t i) { return i % 10 == 0; }), 20);
+  }
+  expect_partition(folds, 1000, "by class");
+}
+
 TEST(SampleChoice, UnitsStayTogether) {
   const Numbers part = chosen({{"folds", "5"}, {"fold", "2"}, {"split_unit", "10"}}, 1003, true);
   const std::set<std::int64_t> set(part.begin(), part.end());
@@ -149,6 +163,9 @@ TEST(SampleChoice, MistakesAreNamed) {
   EXPECT_THAT(message({{"folds", "3"}}), HasSubstr("without fold"));
   EXPECT_THAT(message({{"fold", "3"}}), HasSubstr("without folds"));
   EXPECT_THAT(message({{"folds", "3"}, {"fold", "3"}}), HasSubstr("3 is none of 3 folds"));
+  EXPECT_THAT(message({{"balance", "classes"}}, true), HasSubstr("Write it under data.train"));
+  EXPECT_THAT(message({{"holdout", "0.1"}, {"split_by_class", "true"}, {"split_unit", "2"}}),
+              HasSubstr("Give one of the two"));
   EXPECT_THAT(message({{"split_seed", "3"}}), HasSubstr("nothing is divided"));
   EXPECT_THAT(message({{"repeat", "2"}}, true), HasSubstr("Write it under data.train"));
 }
