@@ -77,6 +77,8 @@ constexpr Synonym kTable[] = {
     {kPlace, "log1p", "log"},
     {kPlace, "zeropadding2d", "pad"},
     {kPlace, "padding", "pad"},
+    {kPlace, "mixup", "", "It mixes labels, too: data.mix: {mixup: 0.2, classes: 10}, beside transforms."},
+    {kPlace, "cutmix", "", "It mixes labels, too: data.mix: {cutmix: 1, classes: 10}, beside transforms."},
     {kPlace, "shuffle", "", "The order of samples is train.shuffle."},
     {kPlace, "compose", "", "The list is applied from first to last."},
 };

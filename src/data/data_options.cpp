@@ -49,8 +49,11 @@ Params reader_options(const Node& section, const std::string& format, std::strin
   std::vector<ParamSpec> table(own.begin(), own.end());
   table.insert(table.end(), transforms_table().begin(), transforms_table().end());
   table.insert(table.end(), choice_table().begin(), choice_table().end());
+  table.insert(table.end(), mixing_table().begin(), mixing_table().end());
   Params params(split_options(section, split), table, subject_of(split, format));
-  TransformList{params};  // throws what is wrong with it
+  // Throws what is wrong with them.
+  TransformList{params};
+  mixing_options(params);
   return params;
 }
 
@@ -151,6 +154,7 @@ std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation
   const Params& params = evaluation ? *options.eval : options.train;
   std::unique_ptr<Dataset> data = open_dataset(options.format, params, base_directory, use);
   data->set_transforms(TransformList(params), !evaluation);
+  if (const auto mixing = mixing_options(params); mixing && !evaluation) data->set_mixing(*mixing);
   std::vector<std::int32_t> labels;
   if (choice.needs_labels()) labels = class_labels(*data);
   data->choose(choose_samples(choice, evaluation, data->size(), labels));

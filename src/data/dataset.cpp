@@ -257,6 +257,10 @@ void Dataset::set_transforms(TransformList transforms, bool training) {
   training_ = training;
 }
 
+void Dataset::set_mixing(const MixingOptions& options) {
+  mixing_.emplace(options, feature_shape(), label_kind_ == LabelKind::indices, parts_.num_label_columns);
+}
+
 void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                               float* scratch) const {
   const std::int64_t values_per_sample = feature_shape().num_elements();

@@ -22,6 +22,7 @@
 #include "data/channel_normalizer.h"
 #include "data/sample_checks.h"
 #include "data/sample_choice.h"
+#include "data/sample_mixing.h"
 #include "data/sample_store.h"
 #include "data/transform_list.h"
 
@@ -108,6 +109,11 @@ class Dataset {
   /// Transforms the features from now on. `training`: random transforms act, otherwise their fixed form.
   /// Throws Error(config) if a transform cannot take the samples.
   void set_transforms(TransformList transforms, bool training);
+  /// Samples of batches are mixed with others from now on (DatasetBatchSource). Call it after
+  /// set_transforms(). Throws Error(config) if they cannot be mixed.
+  void set_mixing(const MixingOptions& options);
+  /// Null: samples are not mixed.
+  const SampleMixing* mixing() const { return mixing_ ? &*mixing_ : nullptr; }
 
   /// Of all samples, which the methods below count, chosen or not.
   std::int64_t size() const { return parts_.size; }
@@ -204,6 +210,7 @@ class Dataset {
   bool training_ = false;
   std::shared_ptr<const SampleChoice> choice_;
   std::shared_ptr<const ClassQuotas> quotas_;
+  std::optional<SampleMixing> mixing_;
 };
 
 /// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.

@@ -20,6 +20,7 @@ DatasetBatchSource::DatasetBatchSource(const Dataset& dataset, const StepPlan& p
   const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   for (auto& samples : samples_) samples.resize(most);
   for (auto& scratch : scratch_) scratch.resize(static_cast<std::size_t>(dataset.scratch_values()));
+  if (dataset.mixing() != nullptr) mixer_.emplace(dataset, most, workers, slots);
   const std::size_t labels = most * static_cast<std::size_t>(dataset.num_label_columns());
   for (auto& rows : rows_) rows.resize(dataset.label_kind() == LabelKind::rows ? labels : 0);
   for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);
@@ -58,20 +59,29 @@ Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, 
   return labels;
 }
 
+Labels DatasetBatchSource::mix(const Batch& batch, const Microshard& microshard,
+                               std::span<const std::int64_t> samples, FetchPlace place, float* features) {
+  const std::int64_t next = (microshard.first_sample + 1) % batch.count;
+  return mixer_->mix(samples, plan_.sample_at(batch.epoch, batch.first + next), key(batch), place, features,
+                     scratch_[static_cast<std::size_t>(place.worker)].data());
+}
+
 Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshard, FetchPlace place,
                                  float* features) {
   const Timer timer;
   const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
-  dataset_.gather_features(samples, {.seed = plan_.spec().seed, .epoch = batch.epoch}, features,
+  dataset_.gather_features(samples, key(batch), features,
                            scratch_[static_cast<std::size_t>(place.worker)].data());
-  const Labels labels = gather_labels(samples, place.slot);
+  const Labels labels =
+      mixer_ ? mix(batch, microshard, samples, place, features) : gather_labels(samples, place.slot);
   if (place.worker == 0) seconds_ += timer.seconds();
   return labels;
 }
 
 Labels DatasetBatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,
                                         float* /*features*/) {
-  return gather_labels(chosen(batch, microshard, place.worker), place.slot);
+  const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
+  return mixer_ ? mix(batch, microshard, samples, place, nullptr) : gather_labels(samples, place.slot);
 }
 
 }  // namespace lockstep

@@ -4,11 +4,13 @@
 // Batches of a data set in the order of its step plan.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "data/dataset.h"
 #include "data/step_plan.h"
 #include "train/batch_source.h"
+#include "train/sample_mixer.h"
 
 namespace lockstep {
 
@@ -31,6 +33,10 @@ class DatasetBatchSource final : public BatchSource {
  private:
   std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);
   Labels gather_labels(std::span<const std::int64_t> samples, int slot);
+  SampleKey key(const Batch& batch) const { return {.seed = plan_.spec().seed, .epoch = batch.epoch}; }
+  /// Mixes the samples; `features` null: their labels alone.
+  Labels mix(const Batch& batch, const Microshard& microshard, std::span<const std::int64_t> samples,
+             FetchPlace place, float* features);
 
   const Dataset& dataset_;
   const StepPlan& plan_;
@@ -38,6 +44,7 @@ class DatasetBatchSource final : public BatchSource {
   std::vector<std::vector<float>> scratch_;         ///< by worker
   std::vector<std::vector<std::int32_t>> indices_;  ///< by slot
   std::vector<std::vector<float>> rows_;            ///< by slot
+  std::optional<SampleMixer> mixer_;                ///< empty: samples are not mixed
   double seconds_ = 0;
 };
 

@@ -140,6 +140,18 @@ void check_labels(Model& model, const Dataset& dataset) {
     const auto [first, last] = heads.columns_of(head, columns);
     if (first < last) dataset.check_labels(heads.rule(head, columns), first, last);
   }
+  if (const SampleMixing* const mixing = dataset.mixing()) {
+    const std::int64_t classes = mixing->label_values();
+    LOCKSTEP_REQUIRE(heads.size() == 1, ErrorKind::config,
+                     "option mix: the model has {} heads, but mixing takes one", heads.size());
+    const Head& head = heads[0];
+    LOCKSTEP_REQUIRE(head.table.empty() && !head.loss->ignored() && !head.columns, ErrorKind::config,
+                     "option mix: labels with columns, label_table or ignore_index cannot be mixed");
+    LOCKSTEP_REQUIRE(head.shape.num_elements() == classes, ErrorKind::config,
+                     "option mix: label rows have {} values, but the model's output has the shape {}", classes,
+                     head.shape.to_string());
+    heads.expect_columns(classes);
+  }
 }
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@ data:
     - random_erasing
     - random_noise: {stddev: 0.1}
     - resize: {size: 6}
+  mix: {mixup: 0.4, cutmix: 1, probability: 0.8, classes: 10}
 model:
   layers: [flatten, {dense: {units: 16}}, relu, {dense: {units: 10}}]
   loss: softmax_cross_entropy
@@ -62,7 +63,7 @@ class AugmentTest(LockstepTest):
         self.assertEqual(*results)
 
     def test_random_transforms_act_in_training_and_differ_between_epochs(self):
-        one_step_per_epoch = ["train.batch_size=400", "train.epochs=2", "train.shuffle=false", "optimizer.adam.learning_rate=1e-30"]
+        one_step_per_epoch = ["data.mix=null", "train.batch_size=400", "train.epochs=2", "train.shuffle=false", "optimizer.adam.learning_rate=1e-30"]
         self.run_it("random", sets=one_step_per_epoch)
         self.run_it("fixed", sets=[*one_step_per_epoch, FIXED])
         random, fixed = ([r["loss"] for r in records(self.folder / name) if "loss" in r] for name in ("random", "fixed"))
@@ -78,6 +79,20 @@ class AugmentTest(LockstepTest):
                                     ("{random_flip: {}}", "not a list")):
             result = self.lockstep("check", self.config, "--set", f"data.transforms={transforms}", code=2)
             self.assert_one_error(result, 2, message)
+        for mix, message in (("{mixup: 0.2}", "the number of classes is not given"),
+                             ("{mixup: 0.2, classes: 9}", "label rows have 9 values, but the model's output has the shape 10"),
+                             ("{mixup: 0.2, classes: 10, switch_prob: 1}", "unknown key 'switch_prob'")):
+            result = self.lockstep("check", self.config, "--set", f"data.mix={mix}", code=2)
+            self.assert_one_error(result, 2, message)
+
+    def test_a_microshard_of_one_sample_is_mixed_with_the_next_of_the_batch(self):
+        """Batches of 4 in 4 shards; the bits are those on other ranks."""
+        small = ["train.batch_size=4", "data.train.rows=[0, 10]", "train.epochs=3"]
+        for name, ranks in (("one", None), ("three", 3)):
+            self.run_it(name, ranks=ranks, sets=small)
+        self.run_it("plain", sets=[*small, "data.mix=null"])
+        self.assert_same_run("one", "three")
+        self.assertNotEqual(self.digest("one"), self.digest("plain"))
 
     def test_a_changed_list_is_reported_when_a_run_continues(self):
         self.run_it("run", steps=3)

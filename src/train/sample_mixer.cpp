@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/sample_mixer.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+SampleMixer::SampleMixer(const Dataset& dataset, std::size_t most_samples, int workers, int slots)
+    : dataset_(dataset),
+      mixing_(*dataset.mixing()),
+      partners_(static_cast<std::size_t>(workers)),
+      rows_(static_cast<std::size_t>(slots)) {
+  const auto row = static_cast<std::size_t>(mixing_.label_values());
+  for (Partner& partner : partners_) {
+    partner.features.resize(static_cast<std::size_t>(dataset.feature_shape().num_elements()));
+    partner.row.resize(row);
+    if (dataset.label_kind() == LabelKind::indices) partner.indices.resize(most_samples);
+  }
+  for (auto& rows : rows_) rows.resize(most_samples * row);
+}
+
+void SampleMixer::gather_rows(std::span<const std::int64_t> samples, Partner& partner, float* rows) const {
+  if (dataset_.label_kind() == LabelKind::rows) return dataset_.gather_labels(samples, rows);
+  dataset_.gather_labels(samples, partner.indices.data());
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    mixing_.write_row(partner.indices[i], rows + static_cast<std::int64_t>(i) * mixing_.label_values());
+}
+
+Labels SampleMixer::mix(std::span<const std::int64_t> samples, std::int64_t next, const SampleKey& key,
+                        FetchPlace place, float* features, float* scratch) {
+  Partner& partner = partners_[static_cast<std::size_t>(place.worker)];
+  const std::int64_t row = mixing_.label_values();
+  const auto values = static_cast<std::int64_t>(partner.features.size());
+  const auto n = static_cast<std::int64_t>(samples.size());
+  float* const rows = rows_[static_cast<std::size_t>(place.slot)].data();
+  gather_rows(samples, partner, rows);
+  // The first sample, as it is now, is the partner of the last one.
+  if (n == 1) {
+    gather_rows({&next, 1}, partner, partner.row.data());
+    if (features != nullptr) dataset_.gather_features({&next, 1}, key, partner.features.data(), scratch);
+  } else {
+    std::copy_n(rows, row, partner.row.begin());
+    if (features != nullptr) std::copy_n(features, values, partner.features.begin());
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool last = i + 1 == n;
+    const SampleMixing::Draw draw =
+        mixing_.draw({key.seed, key.epoch, samples[static_cast<std::size_t>(i)]});
+    mixing_.mix_labels(draw, rows + i * row, last ? partner.row.data() : rows + (i + 1) * row);
+    if (features != nullptr)
+      mixing_.mix_features(draw, features + i * values,
+                           last ? partner.features.data() : features + (i + 1) * values);
+  }
+  return {.rows = rows, .columns = row};
+}
+
+}  // namespace lockstep
