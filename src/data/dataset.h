@@ -140,7 +140,8 @@ class Dataset {
   std::int64_t num_label_columns() const { return parts_.num_label_columns; }
 
   /// out[i] = the transformed features of samples[i]. `out` has samples.size() x feature_shape() values,
-  /// `scratch` has scratch_values(). Random transforms use the seed and the epoch of `key`. Does not allocate.
+  /// `scratch` has scratch_values(). Random transforms use the seed and the epoch of `key`. Does not
+  /// allocate.
   void gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                        float* scratch) const;
   std::int64_t scratch_values() const { return transforms_.in_place() ? 0 : transforms_.scratch_values(); }

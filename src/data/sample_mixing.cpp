@@ -62,7 +62,8 @@ std::optional<MixingOptions> mixing_options(const Params& params) {
                               .probability = keys.real("probability"),
                               .classes = keys.optional_integer("classes")};
   if (!options.mixup && !options.cutmix)
-    throw params.error("mix", "names neither mixup nor cutmix", "For example: mix: {mixup: 0.2, classes: 10}.");
+    throw params.error("mix", "names neither mixup nor cutmix",
+                       "For example: mix: {mixup: 0.2, classes: 10}.");
   return options;
 }
 
@@ -77,7 +78,8 @@ SampleMixing::SampleMixing(const MixingOptions& options, const Shape& shape, boo
     refuse(fmt::format("the training set has {} columns of class indices", label_columns),
            "Mixing takes one class per sample, or rows of label values.");
   if (indices && !options.classes)
-    refuse("labels are class indices, and the number of classes is not given", "Write mix: {..., classes: 10}.");
+    refuse("labels are class indices, and the number of classes is not given",
+           "Write mix: {..., classes: 10}.");
   if (!indices && options.classes && *options.classes != label_columns)
     refuse(fmt::format("classes is {}, but labels are rows of {} values", *options.classes, label_columns),
            "Leave out classes: it is for class indices.");

@@ -148,8 +148,8 @@ void check_labels(Model& model, const Dataset& dataset) {
     LOCKSTEP_REQUIRE(head.table.empty() && !head.loss->ignored() && !head.columns, ErrorKind::config,
                      "option mix: labels with columns, label_table or ignore_index cannot be mixed");
     LOCKSTEP_REQUIRE(head.shape.num_elements() == classes, ErrorKind::config,
-                     "option mix: label rows have {} values, but the model's output has the shape {}", classes,
-                     head.shape.to_string());
+                     "option mix: label rows have {} values, but the model's output has the shape {}",
+                     classes, head.shape.to_string());
     heads.expect_columns(classes);
   }
 }

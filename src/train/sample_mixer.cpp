@@ -45,8 +45,7 @@ Labels SampleMixer::mix(std::span<const std::int64_t> samples, std::int64_t next
   }
   for (std::int64_t i = 0; i < n; ++i) {
     const bool last = i + 1 == n;
-    const SampleMixing::Draw draw =
-        mixing_.draw({key.seed, key.epoch, samples[static_cast<std::size_t>(i)]});
+    const SampleMixing::Draw draw = mixing_.draw({key.seed, key.epoch, samples[static_cast<std::size_t>(i)]});
     mixing_.mix_labels(draw, rows + i * row, last ? partner.row.data() : rows + (i + 1) * row);
     if (features != nullptr)
       mixing_.mix_features(draw, features + i * values,

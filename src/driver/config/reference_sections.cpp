@@ -38,7 +38,8 @@ std::vector<ReferenceSection> reference_sections() {
                       "These options stand beside those of any reader: in section data for both sets, under "
                       "`train` or `eval` for one. See docs/data.md.",
                       choice_table()});
-  sections.push_back({"Every training set", "An option of data and data.train; it has no effect on the evaluation set.",
+  sections.push_back({"Every training set",
+                      "An option of data and data.train; it has no effect on the evaluation set.",
                       mixing_table()});
   sections.push_back({"Section data.mix", "See docs/augmentation.md.", mixing_keys()});
   add_entries(sections, "Reader", reader_table());
