@@ -49,6 +49,7 @@ CommandLineParser::CommandLineParser()
   add_events();
   add_replay();
   add_check();
+  add_data();
   add_status();
   add_vocabulary();
   add_neighbours();
@@ -309,6 +310,26 @@ void CommandLineParser::add_status() {
           "lockstep status runs/digits", [this] { return status_; });
   add_target(command, "RUN_DIR", status_.run_dir, "Run directory");
   add_json(command, status_.json);
+}
+
+void CommandLineParser::add_data() {
+  CLI::App* command =
+      add(app_, "data",
+          "Print what the data sets hold, before and after the transforms, how fast they are read, and what "
+          "looks wrong",
+          "lockstep data examples/digits.yaml --png digits.png", with_overrides(data_));
+  add_target(command, "CONFIG", data_.config, "Configuration file (YAML)");
+  command->add_option("--samples", data_.samples, "Samples of each set to look at, evenly spread; default: 10000")
+      ->type_name("N")
+      ->check(whole_number(1, kMostSteps));
+  command->add_option("--png", data_.png, "Write pictures of samples: as they are stored, and below them transformed")
+      ->type_name("FILE")
+      ->check(not_empty("a path"));
+  command
+      ->add_option("--show", data_.show, "Pictures to draw in the terminal; default: 4 in a terminal, else none")
+      ->type_name("N")
+      ->check(whole_number(0, 16));
+  add_overrides(command);
 }
 
 void CommandLineParser::add_check() {

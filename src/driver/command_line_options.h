@@ -43,6 +43,7 @@ class CommandLineParser {
   void add_evaluate();
   void add_predict();
   void add_check();
+  void add_data();
   void add_inspect();
   void add_checkpoint_commands();
   void add_events();
@@ -64,6 +65,7 @@ class CommandLineParser {
   PredictArguments predict_;
   SampleArguments sample_;
   CheckArguments check_;
+  DataArguments data_;
   InspectArguments inspect_;
   EventsArguments events_;
   ReplayArguments replay_;

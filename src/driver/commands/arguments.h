@@ -98,6 +98,14 @@ struct CheckArguments {
   std::vector<std::string> overrides;
 };
 
+struct DataArguments {
+  std::string config;
+  std::int64_t samples = 10000;      ///< of each set to look at
+  std::string png;                   ///< a contact sheet; empty: none
+  std::optional<std::int64_t> show;  ///< pictures in the terminal; without a value: 4 if there is one
+  std::vector<std::string> overrides;
+};
+
 struct StatusArguments {
   std::string run_dir;
   bool json = false;
@@ -154,7 +162,7 @@ struct HelpArguments {
 
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
-                 CheckArguments, InspectArguments, EventsArguments, ReplayArguments, StatusArguments,
+                 CheckArguments, DataArguments, InspectArguments, EventsArguments, ReplayArguments, StatusArguments,
                  VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
                  CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
                  CheckpointAverageArguments, CheckpointExportArguments>;

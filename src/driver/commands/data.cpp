@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep data`: what the data sets of a configuration hold, before and after the transforms, how fast they
+// are read, and what looks wrong. One process, no model, no run.
+#include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/log.h"
+#include "core/timer.h"
+#include "data/data_options.h"
+#include "data/text_info.h"
+#include "driver/config/config.h"
+#include "driver/samples/data_advice.h"
+#include "driver/samples/sample_pictures.h"
+#include "driver/samples/sample_statistics.h"
+#include "driver/setup/data_trial.h"
+#include "io/output_file.h"
+#include "session/terminal.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kSheetColumns = 8, kSheetRows = 4;
+/// A stage is measured on so many samples, or for about so long.
+constexpr std::int64_t kMeasured = 2000;
+
+std::string number(double value) { return fmt::format("{:.4g}", value); }
+
+std::string text_of(const ValueStatistics& values) {
+  return fmt::format("{} to {}, mean {}, standard deviation {}", number(values.least), number(values.most),
+                     number(values.mean), number(values.deviation));
+}
+
+void print_features(const std::string& title, const FeatureStatistics& features) {
+  fmt::print("  {:<16}{}\n", title, text_of(features.all));
+  for (std::size_t c = 0; c < features.channels.size(); ++c)
+    fmt::print("    channel {:<6}{}\n", c, text_of(features.channels[c]));
+}
+
+std::string class_name(const Dataset& data, std::int64_t label) {
+  const auto& names = data.class_names();
+  return label >= 0 && label < static_cast<std::int64_t>(names.size())
+             ? names[static_cast<std::size_t>(label)]
+             : fmt::format("{}", label);
+}
+
+void print_labels(const Dataset& data, const LabelStatistics& labels) {
+  constexpr std::size_t kMostClasses = 40;
+  constexpr std::int64_t kBar = 30;
+  if (data.label_kind() == LabelKind::none) {
+    fmt::print("  labels          none\n");
+    return;
+  }
+  if (labels.counts.empty()) {
+    fmt::print("  labels          {} columns: {}\n", labels.columns, text_of(labels.values));
+    return;
+  }
+  std::int64_t most = 0, all = 0;
+  for (const auto& [label, count] : labels.counts) {
+    most = std::max(most, count);
+    all += count;
+  }
+  fmt::print("  labels          {} classes\n", labels.counts.size());
+  std::size_t shown = 0;
+  for (const auto& [label, count] : labels.counts) {
+    if (++shown > kMostClasses) {
+      fmt::print("    ... and {} more\n", labels.counts.size() - kMostClasses);
+      break;
+    }
+    fmt::print("    {:<14}{:>8} {:>5.1f} %  {}\n", class_name(data, label), count,
+               100 * static_cast<double>(count) / static_cast<double>(all),
+               std::string(static_cast<std::size_t>((count * kBar + most - 1) / most), '#'));
+  }
+}
+
+/// Tokens of a sample of text, and its label.
+void print_texts(const Dataset& data, std::span<const std::int64_t> samples) {
+  constexpr std::size_t kMostTokens = 16, kMostCharacters = 72;
+  const Vocabulary& vocabulary = data.text()->vocabulary;
+  const bool characters = data.text()->tokenizer.unit == TokenUnit::characters;
+  std::vector<float> ids(static_cast<std::size_t>(data.stored_shape().num_elements()));
+  std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
+  for (const std::int64_t sample : samples) {
+    data.gather_features({&sample, 1}, {}, ids.data(), scratch.data());
+    std::vector<std::string> tokens;
+    for (std::size_t i = 0; i < std::min(ids.size(), characters ? kMostCharacters : kMostTokens); ++i)
+      tokens.push_back(vocabulary.word(static_cast<std::int64_t>(ids[i])).text);
+    std::string text = data.text()->tokenizer.join(tokens);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    fmt::print("  {}: {}...\n", data.where(sample), text);
+  }
+}
+
+/// Samples per second of one thread.
+double rate(const Dataset& data, std::span<const std::int64_t> samples, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(data.feature_shape().num_elements()));
+  std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
+  constexpr double kSeconds = 0.3;
+  const Timer timer;
+  std::int64_t done = 0;
+  for (std::int64_t epoch = 0; timer.seconds() < kSeconds; ++epoch)
+    for (const std::int64_t sample : samples) {
+      data.gather_features({&sample, 1}, {.seed = seed, .epoch = epoch}, values.data(), scratch.data());
+      if (++done % 16 == 0 && timer.seconds() > kSeconds) break;
+    }
+  return static_cast<double>(done) / timer.seconds();
+}
+
+/// One set, as it is looked at.
+class Look {
+ public:
+  Look(const DataArguments& arguments, const Config& config, const char* split)
+      : arguments_(arguments),
+        seed_(config.general.seed),
+        training_(std::string_view(split) == "train"),
+        params_(training_ ? config.data.train : *config.data.eval),
+        data_(training_ ? open_training_set(config.data, config.base_directory)
+                        : open_evaluation_set(config.data, config.base_directory)),
+        samples_(spread_samples(*data_, arguments.samples)) {}
+
+  const Dataset& data() const { return *data_; }
+  std::span<const std::int64_t> samples() const { return samples_; }
+
+  void print(DataFindings& findings) {
+    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set", data_->size(), data_->stored_shape().to_string(), name_of(data_->feature_dtype()),
+               data_->stored_shape() == data_->feature_shape()
+                   ? ""
+                   : fmt::format(", transformed to {}", data_->feature_shape().to_string()));
+    fmt::print("  first sample    {}\n", data_->where(0));
+    fmt::print("  size            {:.2f} MB{}\n", static_cast<double>(data_->size_bytes()) * 1e-6,
+               data_->stream() != nullptr ? ", read while it is used" : "");
+    if (static_cast<std::int64_t>(samples_.size()) < data_->size())
+      fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
+    const LabelStatistics labels = label_statistics(*data_, samples_);
+    const TransformList list(params_);
+    data_->set_transforms(TransformList(), training_);
+    const FeatureStatistics before = feature_statistics(*data_, samples_, seed_);
+    print_features("values", before);
+    stored_ = pictures_of(before);
+    const double plain = rate(*data_, measured(), seed_);
+    if (!list.empty()) {
+      data_->set_transforms(TransformList(params_), training_);
+      const FeatureStatistics after = feature_statistics(*data_, samples_, seed_);
+      print_features("transformed", after);
+      transformed_ = pictures_of(after);
+      if (data_->text() == nullptr) findings.add_values(training_, after);
+    } else if (data_->text() == nullptr) {
+      findings.add_values(training_, before);
+    }
+    print_labels(*data_, labels);
+    findings.add_labels(training_, labels);
+    findings.add_reading(training_, *data_);
+    if (data_->text() != nullptr) print_texts(*data_, std::span(samples_).first(std::min<std::size_t>(3, samples_.size())));
+    print_rates(plain, list.empty());
+    show();
+  }
+
+  /// Rows of the contact sheet: samples as they are stored, and below them the same, transformed.
+  std::vector<std::vector<Picture>> pictures() const {
+    std::vector<std::vector<Picture>> rows;
+    for (std::size_t i = 0; i < stored_.size(); i += kSheetColumns)
+      for (const auto* pictures : {&stored_, &transformed_}) {
+        if (pictures->empty()) continue;
+        const auto first = pictures->begin() + static_cast<std::ptrdiff_t>(i);
+        rows.emplace_back(first, first + static_cast<std::ptrdiff_t>(std::min(kSheetColumns, stored_.size() - i)));
+      }
+    return rows;
+  }
+
+ private:
+  std::span<const std::int64_t> measured() const {
+    return std::span(samples_).first(std::min<std::size_t>(samples_.size(), kMeasured));
+  }
+
+  std::vector<Picture> pictures_of(const FeatureStatistics& values) const {
+    if (!has_picture(data_->feature_shape())) return {};
+    const std::size_t count = std::min(kSheetColumns * kSheetRows, samples_.size());
+    std::vector<float> features(static_cast<std::size_t>(data_->feature_shape().num_elements()));
+    std::vector<float> scratch(static_cast<std::size_t>(data_->scratch_values()));
+    std::vector<Picture> pictures;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t sample = samples_[i * samples_.size() / count];
+      data_->gather_features({&sample, 1}, {.seed = seed_}, features.data(), scratch.data());
+      pictures.push_back(picture_of(data_->feature_shape(), features, static_cast<float>(values.all.least),
+                                    static_cast<float>(values.all.most)));
+    }
+    return pictures;
+  }
+
+  /// The first pictures in the terminal, if there is one.
+  void show() const {
+    if (stored_.empty() || arguments_.show == 0) return;
+    const auto width =
+        terminal_width_of(stdout, [](const char* name) -> const char* { return std::getenv(name); });
+    if (!width && !arguments_.show) return;
+    const char* const colors = std::getenv("COLORTERM");
+    const bool color = width && colors != nullptr &&
+                       (std::string_view(colors) == "truecolor" || std::string_view(colors) == "24bit");
+    const std::size_t count = std::min(stored_.size(), static_cast<std::size_t>(arguments_.show.value_or(4)));
+    for (const auto* pictures : {&stored_, &transformed_})
+      if (!pictures->empty())
+        fmt::print("{}\n", terminal_pictures(std::span(*pictures).first(count), width ? width() : 100, color));
+  }
+
+  void print_rates(double plain, bool no_transforms) const {
+    const double bytes = static_cast<double>(data_->stored_shape().num_elements()) *
+                         static_cast<double>(size_in_bytes(data_->feature_dtype()));
+    fmt::print("  one thread      {:.0f} samples/s ({:.0f} MB/s) {}\n", plain, plain * bytes * 1e-6,
+               data_->stream() != nullptr ? "read and converted" : "converted from memory");
+    if (!no_transforms)
+      fmt::print("                  {:.0f} samples/s with the transforms\n", rate(*data_, measured(), seed_));
+  }
+
+  const DataArguments& arguments_;
+  std::uint64_t seed_;
+  bool training_;
+  const Params& params_;
+  std::unique_ptr<Dataset> data_;
+  std::vector<std::int64_t> samples_;
+  std::vector<Picture> stored_, transformed_;
+};
+
+}  // namespace
+
+int run_command(const DataArguments& arguments) {
+  Config config = load_config(arguments.config, arguments.overrides);
+  try_data_on_chief(config);
+  DataFindings findings;
+  Look train(arguments, config, "train");
+  train.print(findings);
+  std::vector<std::vector<Picture>> rows = train.pictures();
+  if (config.data.eval) {
+    fmt::print("\n");
+    Look eval(arguments, config, "eval");
+    eval.print(findings);
+    rows.insert(rows.end(), eval.pictures().begin(), eval.pictures().end());
+    findings.add_equal(equal_samples(train.data(), train.samples(), eval.data(), eval.samples()), train.data(),
+                       eval.data());
+  }
+  for (const std::string& line : findings.lines()) fmt::print("\nlook at this: {}\n", line);
+  if (arguments.png.empty()) return 0;
+  if (rows.empty())
+    throw Error(ErrorKind::config, "the samples are no images, so there is no picture of them", arguments.config,
+                "Leave out --png.");
+  const std::vector<std::string> inputs{arguments.config};
+  write_output(arguments.png, png_of(contact_sheet(rows)), inputs);
+  print_result("pictures written to {}\n", arguments.png);
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the samples of a data set look like, in numbers. For `lockstep data`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace lockstep {
+
+/// Some samples of a set, evenly spread over it, ascending; all if `most` is not below its size.
+std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most);
+
+/// Of one channel, or of all.
+struct ValueStatistics {
+  double least = 0, most = 0, mean = 0, deviation = 0;
+};
+struct FeatureStatistics {
+  ValueStatistics all;
+  std::vector<ValueStatistics> channels;  ///< the last axis; empty if it has 1 or more than 16
+};
+/// Of the features as the model gets them: transformed, with random transforms in their form for `training`.
+FeatureStatistics feature_statistics(const Dataset& data, std::span<const std::int64_t> samples,
+                                     std::uint64_t seed);
+
+struct LabelStatistics {
+  /// By class, with class indices in one column.
+  std::map<std::int64_t, std::int64_t> counts;
+  /// Of all label values otherwise.
+  ValueStatistics values;
+  std::int64_t columns = 0;
+};
+LabelStatistics label_statistics(const Dataset& data, std::span<const std::int64_t> samples);
+
+/// Samples of `second` whose features occur in `first`, bit by bit: pairs (of first, of second).
+std::vector<std::pair<std::int64_t, std::int64_t>> equal_samples(const Dataset& first,
+                                                                 std::span<const std::int64_t> of_first,
+                                                                 const Dataset& second,
+                                                                 std::span<const std::int64_t> of_second);
+
+}  // namespace lockstep
