@@ -26,7 +26,7 @@ namespace lockstep {
 /// What the random numbers of a sample depend on.
 struct SampleKey {
   std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
+  std::int64_t epoch = 0;  ///< the pass over the samples; an epoch may have several (repeat)
   std::int64_t sample = 0;
 };
 

@@ -319,14 +319,19 @@ void CommandLineParser::add_data() {
           "looks wrong",
           "lockstep data examples/digits.yaml --png digits.png", with_overrides(data_));
   add_target(command, "CONFIG", data_.config, "Configuration file (YAML)");
-  command->add_option("--samples", data_.samples, "Samples of each set to look at, evenly spread; default: 10000")
+  command
+      ->add_option("--samples", data_.samples,
+                   "Samples of each set to look at, evenly spread; default: 10000")
       ->type_name("N")
       ->check(whole_number(1, kMostSteps));
-  command->add_option("--png", data_.png, "Write pictures of samples: as they are stored, and below them transformed")
+  command
+      ->add_option("--png", data_.png,
+                   "Write pictures of samples: as they are stored, and below them transformed")
       ->type_name("FILE")
       ->check(not_empty("a path"));
   command
-      ->add_option("--show", data_.show, "Pictures to draw in the terminal; default: 4 in a terminal, else none")
+      ->add_option("--show", data_.show,
+                   "Pictures to draw in the terminal; default: 4 in a terminal, else none")
       ->type_name("N")
       ->check(whole_number(0, 16));
   add_overrides(command);

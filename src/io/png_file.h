@@ -19,8 +19,9 @@ struct Picture {
   Picture() = default;
   Picture(int wide, int high, int number_of_channels, std::uint8_t fill);
   std::uint8_t* at(int x, int y) {
-    return pixels.data() + (static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-                            static_cast<std::size_t>(x)) * static_cast<std::size_t>(channels);
+    return pixels.data() +
+           (static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
+               static_cast<std::size_t>(channels);
   }
   const std::uint8_t* at(int x, int y) const { return const_cast<Picture*>(this)->at(x, y); }
 };

@@ -130,7 +130,8 @@ class Look {
   std::span<const std::int64_t> samples() const { return samples_; }
 
   void print(DataFindings& findings) {
-    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set", data_->size(), data_->stored_shape().to_string(), name_of(data_->feature_dtype()),
+    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set", data_->size(),
+               data_->stored_shape().to_string(), name_of(data_->feature_dtype()),
                data_->stored_shape() == data_->feature_shape()
                    ? ""
                    : fmt::format(", transformed to {}", data_->feature_shape().to_string()));
@@ -158,7 +159,8 @@ class Look {
     print_labels(*data_, labels);
     findings.add_labels(training_, labels);
     findings.add_reading(training_, *data_);
-    if (data_->text() != nullptr) print_texts(*data_, std::span(samples_).first(std::min<std::size_t>(3, samples_.size())));
+    if (data_->text() != nullptr)
+      print_texts(*data_, std::span(samples_).first(std::min<std::size_t>(3, samples_.size())));
     print_rates(plain, list.empty());
     show();
   }
@@ -170,7 +172,8 @@ class Look {
       for (const auto* pictures : {&stored_, &transformed_}) {
         if (pictures->empty()) continue;
         const auto first = pictures->begin() + static_cast<std::ptrdiff_t>(i);
-        rows.emplace_back(first, first + static_cast<std::ptrdiff_t>(std::min(kSheetColumns, stored_.size() - i)));
+        rows.emplace_back(first,
+                          first + static_cast<std::ptrdiff_t>(std::min(kSheetColumns, stored_.size() - i)));
       }
     return rows;
   }
@@ -207,7 +210,8 @@ class Look {
     const std::size_t count = std::min(stored_.size(), static_cast<std::size_t>(arguments_.show.value_or(4)));
     for (const auto* pictures : {&stored_, &transformed_})
       if (!pictures->empty())
-        fmt::print("{}\n", terminal_pictures(std::span(*pictures).first(count), width ? width() : 100, color));
+        fmt::print("{}\n",
+                   terminal_pictures(std::span(*pictures).first(count), width ? width() : 100, color));
   }
 
   void print_rates(double plain, bool no_transforms) const {
@@ -241,15 +245,15 @@ int run_command(const DataArguments& arguments) {
     fmt::print("\n");
     Look eval(arguments, config, "eval");
     eval.print(findings);
-    rows.insert(rows.end(), eval.pictures().begin(), eval.pictures().end());
-    findings.add_equal(equal_samples(train.data(), train.samples(), eval.data(), eval.samples()), train.data(),
-                       eval.data());
+    for (std::vector<Picture>& row : eval.pictures()) rows.push_back(std::move(row));
+    findings.add_equal(equal_samples(train.data(), train.samples(), eval.data(), eval.samples()),
+                       train.data(), eval.data());
   }
   for (const std::string& line : findings.lines()) fmt::print("\nlook at this: {}\n", line);
   if (arguments.png.empty()) return 0;
   if (rows.empty())
-    throw Error(ErrorKind::config, "the samples are no images, so there is no picture of them", arguments.config,
-                "Leave out --png.");
+    throw Error(ErrorKind::config, "the samples are no images, so there is no picture of them",
+                arguments.config, "Leave out --png.");
   const std::vector<std::string> inputs{arguments.config};
   write_output(arguments.png, png_of(contact_sheet(rows)), inputs);
   print_result("pictures written to {}\n", arguments.png);

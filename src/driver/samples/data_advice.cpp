@@ -41,9 +41,11 @@ void DataFindings::add_values(bool training, const FeatureStatistics& features) 
     mean.push_back(fmt::format("{:.4g}", channel.mean));
     std.push_back(fmt::format("{:.4g}", channel.deviation > 0 ? channel.deviation : 1));
   }
-  lines_.push_back(fmt::format("the values that the model gets have mean {:.4g} and standard deviation {:.4g}. If they are "
-                               "no class numbers or tokens, normalise them: add - normalize: {{mean: [{}], std: [{}]}} to data.transforms.",
-                               all.mean, all.deviation, fmt::join(mean, ", "), fmt::join(std, ", ")));
+  lines_.push_back(fmt::format(
+      "the values that the model gets have mean {:.4g} and standard deviation {:.4g}. If they are "
+      "no class numbers or tokens, normalise them: add - normalize: {{mean: [{}], std: [{}]}} to "
+      "data.transforms.",
+      all.mean, all.deviation, fmt::join(mean, ", "), fmt::join(std, ", ")));
 }
 
 void DataFindings::add_labels(bool training, const LabelStatistics& labels) {
@@ -52,14 +54,16 @@ void DataFindings::add_labels(bool training, const LabelStatistics& labels) {
   if (!training) {
     for (const auto& [label, count] : labels.counts)
       if (!train_labels_.counts.contains(label))
-        lines_.push_back(fmt::format("class {} occurs in the evaluation set, but not in the training set.", label));
+        lines_.push_back(
+            fmt::format("class {} occurs in the evaluation set, but not in the training set.", label));
     return;
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [rarest, commonest] = std::minmax_element(labels.counts.begin(), labels.counts.end(), by_count);
   if (commonest->second >= kUneven * rarest->second)
-    lines_.push_back(fmt::format("class {} has {} samples, class {} has {}: accuracy says little about the rare class.",
-                                 commonest->first, commonest->second, rarest->first, rarest->second));
+    lines_.push_back(
+        fmt::format("class {} has {} samples, class {} has {}: accuracy says little about the rare class.",
+                    commonest->first, commonest->second, rarest->first, rarest->second));
   const std::int64_t last = labels.counts.rbegin()->first;
   std::vector<std::int64_t> missing;
   for (std::int64_t label = 0; label < last && missing.size() < 5; ++label)
@@ -73,17 +77,19 @@ void DataFindings::add_reading(bool training, const Dataset& data) {
   if (data.stream() == nullptr) return;
   const std::int64_t block = data.size_bytes() / data.size() * data.blocks().block_samples();
   if (block > kLargeBlock)
-    lines_.push_back(fmt::format("{} is read in blocks of {:.0f} MB ({} samples): smaller chunks in the file need less memory "
-                                 "and mix better.",
-                                 name_of_set(training), static_cast<double>(block) * 1e-6, data.blocks().block_samples()));
+    lines_.push_back(fmt::format(
+        "{} is read in blocks of {:.0f} MB ({} samples): smaller chunks in the file need less memory "
+        "and mix better.",
+        name_of_set(training), static_cast<double>(block) * 1e-6, data.blocks().block_samples()));
 }
 
-void DataFindings::add_equal(const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, const Dataset& train,
-                             const Dataset& eval) {
+void DataFindings::add_equal(const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
+                             const Dataset& train, const Dataset& eval) {
   if (pairs.empty()) return;
-  lines_.push_back(fmt::format("{} samples of the evaluation set are in the training set, too, for example {} and {}: the "
-                               "evaluation looks better than it is.",
-                               pairs.size(), eval.where(pairs[0].second), train.where(pairs[0].first)));
+  lines_.push_back(
+      fmt::format("{} samples of the evaluation set are in the training set, too, for example {} and {}: the "
+                  "evaluation looks better than it is.",
+                  pairs.size(), eval.where(pairs[0].second), train.where(pairs[0].first)));
 }
 
 }  // namespace lockstep

@@ -18,8 +18,8 @@ constexpr std::uint8_t kPaper = 128;
 
 /// The smallest whole factor with which the longer side has kCell pixels.
 int enlargement(const Picture& picture) {
-  return std::max(1, (kCell + std::max(picture.width, picture.height) - 1) /
-                         std::max(picture.width, picture.height));
+  return std::max(
+      1, (kCell + std::max(picture.width, picture.height) - 1) / std::max(picture.width, picture.height));
 }
 
 void paste(const Picture& from, int factor, Picture& to, int left, int top) {
@@ -34,7 +34,8 @@ void paste(const Picture& from, int factor, Picture& to, int left, int top) {
 Picture reduced(const Picture& from, int most_width) {
   if (from.width <= most_width) return from;
   const int width = most_width;
-  const int height = std::max(1, static_cast<int>(std::lround(static_cast<double>(from.height) * width / from.width)));
+  const int height =
+      std::max(1, static_cast<int>(std::lround(static_cast<double>(from.height) * width / from.width)));
   Picture to(width, height, from.channels, 0);
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
@@ -62,7 +63,8 @@ std::string half_block(const Picture& picture, int x, int y) {
 char shade(const Picture& picture, int x, int y) {
   static constexpr std::string_view kShades = " .:-=+*#%@";
   const std::uint8_t* const pixel = picture.at(x, y);
-  const int gray = picture.channels == 3 ? (pixel[0] * 299 + pixel[1] * 587 + pixel[2] * 114) / 1000 : pixel[0];
+  const int gray =
+      picture.channels == 3 ? (pixel[0] * 299 + pixel[1] * 587 + pixel[2] * 114) / 1000 : pixel[0];
   return kShades[static_cast<std::size_t>(gray) * kShades.size() / 256];
 }
 
@@ -72,10 +74,12 @@ bool has_picture(const Shape& shape) { return shape.rank() == 3 || shape.rank() 
 
 Picture picture_of(const Shape& shape, std::span<const float> values, float black, float white) {
   LOCKSTEP_CHECK(has_picture(shape));
-  const auto height = static_cast<int>(shape[shape.rank() - 3]), width = static_cast<int>(shape[shape.rank() - 2]);
+  const auto height = static_cast<int>(shape[shape.rank() - 3]),
+             width = static_cast<int>(shape[shape.rank() - 2]);
   const auto channels = static_cast<std::size_t>(shape.last());
   const std::size_t slice = shape.rank() == 4 ? static_cast<std::size_t>(shape[0] / 2) : 0;
-  const float* in = values.data() + slice * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * channels;
+  const float* in =
+      values.data() + slice * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * channels;
   Picture picture(width, height, channels == 3 ? 3 : 1, 0);
   const float range = white > black ? white - black : 1;
   std::uint8_t* out = picture.pixels.data();

@@ -111,13 +111,19 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_TRUE(inspect.digest && inspect.json);
   EXPECT_EQ(parse_as<EventsArguments>({"events", "runs/a", "--tag", "loss"}).tag, "loss");
   EXPECT_EQ(parse_as<CheckArguments>({"check", "a.yaml"}).config, "a.yaml");
+  const auto data =
+      parse_as<DataArguments>({"data", "a.yaml", "--samples", "9", "--png", "a.png", "--show", "0"});
+  EXPECT_EQ(data.config, "a.yaml");
+  EXPECT_EQ(data.samples, 9);
+  EXPECT_EQ(data.png, "a.png");
+  EXPECT_EQ(data.show, 0);
   parse_as<InfoArguments>({"info"});
   parse_as<ConfigReferenceArguments>({"config-reference"});
 }
 
 TEST(CommandLine, HelpOfEachCommandHasAnExample) {
   for (const char* command :
-       {"train", "evaluate", "predict", "inspect", "events", "check", "info", "config-reference"}) {
+       {"train", "evaluate", "predict", "inspect", "events", "check", "data", "info", "config-reference"}) {
     const auto line = parse_as<HelpArguments>({command, "--help"});
     EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
     EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));
