@@ -264,15 +264,14 @@ void Dataset::set_mixing(const MixingOptions& options) {
 void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                               float* scratch) const {
   const std::int64_t values_per_sample = feature_shape().num_elements();
-  const std::int64_t* sample = samples.data();
+  SampleKey own = key;
   for_each(samples, [&](const SampleValues& values) {
     float* const converted = transforms_.in_place() ? out : scratch;
     convert(values.features, converted);
     if (!transforms_.empty()) {
-      const SampleKey own{key.seed, key.epoch, *sample};
       transforms_.apply(converted, out, training_ ? &own : nullptr, scratch);
     }
-    ++sample;
+    ++own.place;
     out += values_per_sample;
   });
 }

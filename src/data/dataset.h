@@ -140,7 +140,7 @@ class Dataset {
   std::int64_t num_label_columns() const { return parts_.num_label_columns; }
 
   /// out[i] = the transformed features of samples[i]. `out` has samples.size() x feature_shape() values,
-  /// `scratch` has scratch_values(). Random transforms use the seed and the epoch of `key`. Does not
+  /// `scratch` has scratch_values(). `key` is that of samples[0]; the places of the others follow. Does not
   /// allocate.
   void gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                        float* scratch) const;

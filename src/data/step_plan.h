@@ -93,14 +93,6 @@ class StepPlan {
   /// as ClassQuotas says; positions from order_size() on have the samples from the beginning again. Threads
   /// may call it concurrently.
   void samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
-  /// The pass over the chosen samples, counted over all epochs, that a position belongs to, and how many
-  /// positions of it follow, that one included. What fills the last batch belongs to the next pass.
-  struct Pass {
-    std::int64_t number, left;
-  };
-  Pass pass_at(std::int64_t epoch, std::int64_t position) const {
-    return {epoch * spec_.repeat + position / chosen_, chosen_ - position % chosen_};
-  }
   /// The sample at one position.
   std::int64_t sample_at(std::int64_t epoch, std::int64_t position) const {
     std::int64_t sample = 0;

@@ -23,11 +23,12 @@
 
 namespace lockstep {
 
-/// What the random numbers of a sample depend on.
+/// What the random numbers of a sample depend on: its place in the order of an epoch. A sample that an epoch
+/// has twice gets other numbers each time.
 struct SampleKey {
   std::uint64_t seed = 0;
-  std::int64_t epoch = 0;  ///< the pass over the samples; an epoch may have several (repeat)
-  std::int64_t sample = 0;
+  std::int64_t epoch = 0;
+  std::int64_t place = 0;
 };
 
 /// The random numbers of one transform for one sample.
@@ -35,12 +36,12 @@ class SampleRandom {
  public:
   SampleRandom(const SampleKey& key, std::uint32_t purpose)
       : seed_(key.seed),
-        purpose_(purpose ^ (static_cast<std::uint32_t>(key.sample >> 32) * 0x9E3779B9U)),
+        purpose_(purpose ^ (static_cast<std::uint32_t>(key.place >> 32) * 0x9E3779B9U)),
         epoch_(static_cast<std::uint32_t>(key.epoch)),
-        sample_(static_cast<std::uint32_t>(key.sample)) {}
+        place_(static_cast<std::uint32_t>(key.place)) {}
 
   std::uint32_t word() {
-    if (next_ % 4 == 0) block_ = philox_words(seed_, purpose_, epoch_, sample_, next_ / 4);
+    if (next_ % 4 == 0) block_ = philox_words(seed_, purpose_, epoch_, place_, next_ / 4);
     return block_[next_++ % 4];
   }
   /// In [0, 1), a multiple of 2^-24.
@@ -58,7 +59,7 @@ class SampleRandom {
 
  private:
   std::uint64_t seed_;
-  std::uint32_t purpose_, epoch_, sample_;
+  std::uint32_t purpose_, epoch_, place_;
   std::uint32_t next_ = 0;
   PhiloxBlock block_{};
 };

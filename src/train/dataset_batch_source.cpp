@@ -62,31 +62,17 @@ Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, 
 Labels DatasetBatchSource::mix(const Batch& batch, const Microshard& microshard,
                                std::span<const std::int64_t> samples, FetchPlace place, float* features) {
   const std::int64_t next = (microshard.first_sample + 1) % batch.count;
-  const std::int64_t pass = plan_.pass_at(batch.epoch, batch.first + microshard.first_sample).number;
-  return mixer_->mix(samples, plan_.sample_at(batch.epoch, batch.first + next), key(pass), place, features,
-                     scratch_[static_cast<std::size_t>(place.worker)].data());
-}
-
-/// A sample that an epoch has twice is transformed differently in each pass.
-void DatasetBatchSource::gather_features(const Batch& batch, const Microshard& microshard,
-                                         std::span<const std::int64_t> samples, FetchPlace place,
-                                         float* features) {
-  const std::int64_t values = dataset_.feature_shape().num_elements();
-  for (std::int64_t done = 0; done < microshard.n;) {
-    const auto [pass, left] = plan_.pass_at(batch.epoch, batch.first + microshard.first_sample + done);
-    const std::int64_t count = std::min(left, microshard.n - done);
-    dataset_.gather_features(samples.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)),
-                             key(pass), features + done * values,
-                             scratch_[static_cast<std::size_t>(place.worker)].data());
-    done += count;
-  }
+  return mixer_->mix({.samples = samples, .key = key(batch, microshard.first_sample)},
+                     {.sample = plan_.sample_at(batch.epoch, batch.first + next), .key = key(batch, next)},
+                     place, features, scratch_[static_cast<std::size_t>(place.worker)].data());
 }
 
 Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshard, FetchPlace place,
                                  float* features) {
   const Timer timer;
   const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
-  gather_features(batch, microshard, samples, place, features);
+  dataset_.gather_features(samples, key(batch, microshard.first_sample), features,
+                           scratch_[static_cast<std::size_t>(place.worker)].data());
   const Labels labels =
       mixer_ ? mix(batch, microshard, samples, place, features) : gather_labels(samples, place.slot);
   if (place.worker == 0) seconds_ += timer.seconds();

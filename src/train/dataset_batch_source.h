@@ -33,9 +33,10 @@ class DatasetBatchSource final : public BatchSource {
  private:
   std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);
   Labels gather_labels(std::span<const std::int64_t> samples, int slot);
-  SampleKey key(std::int64_t pass) const { return {.seed = plan_.spec().seed, .epoch = pass}; }
-  void gather_features(const Batch& batch, const Microshard& microshard,
-                       std::span<const std::int64_t> samples, FetchPlace place, float* features);
+  /// Of a position in the batch.
+  SampleKey key(const Batch& batch, std::int64_t position) const {
+    return {.seed = plan_.spec().seed, .epoch = batch.epoch, .place = batch.first + position};
+  }
   /// Mixes the samples; `features` null: their labels alone.
   Labels mix(const Batch& batch, const Microshard& microshard, std::span<const std::int64_t> samples,
              FetchPlace place, float* features);

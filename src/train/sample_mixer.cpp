@@ -27,25 +27,27 @@ void SampleMixer::gather_rows(std::span<const std::int64_t> samples, Partner& pa
     mixing_.write_row(partner.indices[i], rows + static_cast<std::int64_t>(i) * mixing_.label_values());
 }
 
-Labels SampleMixer::mix(std::span<const std::int64_t> samples, std::int64_t next, const SampleKey& key,
-                        FetchPlace place, float* features, float* scratch) {
+Labels SampleMixer::mix(const Samples& of, const Next& next, FetchPlace place, float* features,
+                        float* scratch) {
   Partner& partner = partners_[static_cast<std::size_t>(place.worker)];
   const std::int64_t row = mixing_.label_values();
   const auto values = static_cast<std::int64_t>(partner.features.size());
-  const auto n = static_cast<std::int64_t>(samples.size());
+  const auto n = static_cast<std::int64_t>(of.samples.size());
   float* const rows = rows_[static_cast<std::size_t>(place.slot)].data();
-  gather_rows(samples, partner, rows);
+  gather_rows(of.samples, partner, rows);
   // The first sample, as it is now, is the partner of the last one.
   if (n == 1) {
-    gather_rows({&next, 1}, partner, partner.row.data());
-    if (features != nullptr) dataset_.gather_features({&next, 1}, key, partner.features.data(), scratch);
+    gather_rows({&next.sample, 1}, partner, partner.row.data());
+    if (features != nullptr)
+      dataset_.gather_features({&next.sample, 1}, next.key, partner.features.data(), scratch);
   } else {
     std::copy_n(rows, row, partner.row.begin());
     if (features != nullptr) std::copy_n(features, values, partner.features.begin());
   }
-  for (std::int64_t i = 0; i < n; ++i) {
+  SampleKey key = of.key;
+  for (std::int64_t i = 0; i < n; ++i, ++key.place) {
     const bool last = i + 1 == n;
-    const SampleMixing::Draw draw = mixing_.draw({key.seed, key.epoch, samples[static_cast<std::size_t>(i)]});
+    const SampleMixing::Draw draw = mixing_.draw(key);
     mixing_.mix_labels(draw, rows + i * row, last ? partner.row.data() : rows + (i + 1) * row);
     if (features != nullptr)
       mixing_.mix_features(draw, features + i * values,

@@ -20,10 +20,17 @@ class SampleMixer {
   /// For microshards of up to `most_samples`. The data set has mixing(), and outlives the mixer.
   SampleMixer(const Dataset& dataset, std::size_t most_samples, int workers, int slots);
 
+  struct Samples {
+    std::span<const std::int64_t> samples;
+    SampleKey key;  ///< of the first
+  };
+  struct Next {
+    std::int64_t sample;
+    SampleKey key;
+  };
   /// Mixes the n samples whose features are in `features` (null: labels alone), and returns their label rows.
   /// `next` is the partner of a single sample. `scratch`: Dataset::scratch_values().
-  Labels mix(std::span<const std::int64_t> samples, std::int64_t next, const SampleKey& key, FetchPlace place,
-             float* features, float* scratch);
+  Labels mix(const Samples& of, const Next& next, FetchPlace place, float* features, float* scratch);
 
  private:
   /// Memory of a worker.

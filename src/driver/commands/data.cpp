@@ -108,7 +108,8 @@ double rate(const Dataset& data, std::span<const std::int64_t> samples, std::uin
   std::int64_t done = 0;
   for (std::int64_t epoch = 0; timer.seconds() < kSeconds; ++epoch)
     for (const std::int64_t sample : samples) {
-      data.gather_features({&sample, 1}, {.seed = seed, .epoch = epoch}, values.data(), scratch.data());
+      data.gather_features({&sample, 1}, {.seed = seed, .epoch = epoch, .place = sample}, values.data(),
+                           scratch.data());
       if (++done % 16 == 0 && timer.seconds() > kSeconds) break;
     }
   return static_cast<double>(done) / timer.seconds();
@@ -130,7 +131,10 @@ class Look {
   std::span<const std::int64_t> samples() const { return samples_; }
 
   void print(DataFindings& findings) {
-    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set", data_->size(),
+    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set",
+               data_->num_chosen() == data_->size()
+                   ? fmt::format("{}", data_->size())
+                   : fmt::format("{} of {}", data_->num_chosen(), data_->size()),
                data_->stored_shape().to_string(), name_of(data_->feature_dtype()),
                data_->stored_shape() == data_->feature_shape()
                    ? ""
@@ -138,7 +142,7 @@ class Look {
     fmt::print("  first sample    {}\n", data_->where(0));
     fmt::print("  size            {:.2f} MB{}\n", static_cast<double>(data_->size_bytes()) * 1e-6,
                data_->stream() != nullptr ? ", read while it is used" : "");
-    if (static_cast<std::int64_t>(samples_.size()) < data_->size())
+    if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
     const LabelStatistics labels = label_statistics(*data_, samples_);
     const TransformList list(params_);
@@ -191,7 +195,7 @@ class Look {
     std::vector<Picture> pictures;
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t sample = samples_[i * samples_.size() / count];
-      data_->gather_features({&sample, 1}, {.seed = seed_}, features.data(), scratch.data());
+      data_->gather_features({&sample, 1}, {.seed = seed_, .place = sample}, features.data(), scratch.data());
       pictures.push_back(picture_of(data_->feature_shape(), features, static_cast<float>(values.all.least),
                                     static_cast<float>(values.all.most)));
     }

@@ -51,7 +51,7 @@ void for_each_sample(const Dataset& data, std::span<const std::int64_t> samples,
   std::vector<float> values(static_cast<std::size_t>(data.feature_shape().num_elements()));
   std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
   for (const std::int64_t sample : samples) {
-    data.gather_features({&sample, 1}, {.seed = seed}, values.data(), scratch.data());
+    data.gather_features({&sample, 1}, {.seed = seed, .place = sample}, values.data(), scratch.data());
     use(sample, values);
   }
 }
@@ -59,11 +59,13 @@ void for_each_sample(const Dataset& data, std::span<const std::int64_t> samples,
 }  // namespace
 
 std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most) {
-  const std::int64_t count = std::min(most, data.size());
+  const std::int64_t used = data.num_chosen(), count = std::min(most, used);
   std::vector<std::int64_t> samples;
-  for (std::int64_t i = 0; i < count; ++i)
-    samples.push_back(static_cast<std::int64_t>(static_cast<double>(i) * static_cast<double>(data.size()) /
-                                                static_cast<double>(count)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<std::int64_t>(static_cast<double>(i) * static_cast<double>(used) /
+                                                 static_cast<double>(count));
+    samples.push_back(data.choice() != nullptr ? data.choice()->at(index) : index);
+  }
   return samples;
 }
 

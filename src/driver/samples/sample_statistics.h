@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Some samples of a set, evenly spread over it, ascending; all if `most` is not below its size.
+/// Some of the samples that are used, evenly spread over them; all if `most` is not below their number.
 std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most);
 
 /// Of one channel, or of all.

@@ -24,7 +24,7 @@ MixingOptions options(const std::string& yaml) {
   return *mixing_options(Params(parse_yaml("{mix: " + yaml + "}", "test"), mixing_table(), "section data"));
 }
 SampleMixing::Draw drawn(const SampleMixing& mixing, std::int64_t sample, std::int64_t epoch = 0) {
-  return mixing.draw({.seed = 5, .epoch = epoch, .sample = sample});
+  return mixing.draw({.seed = 5, .epoch = epoch, .place = sample});
 }
 
 /// Beta(a, a) has mean 1/2 and variance 1 / (4 (2 a + 1)).

@@ -49,7 +49,7 @@ class Prepared {
     return out;
   }
   Values operator()(const Values& x, std::int64_t sample, std::int64_t epoch = 0) {
-    const SampleKey key{.seed = 7, .epoch = epoch, .sample = sample};
+    const SampleKey key{.seed = 7, .epoch = epoch, .place = sample};
     return (*this)(x, &key);
   }
   const Shape& shape() const { return list_.shape(); }
@@ -124,7 +124,7 @@ TEST(Transform, FixedFormOfRandomOnesIsTheSampleItself) {
   }
 }
 
-TEST(Transform, DrawsDependOnSeedEpochAndSampleAlone) {
+TEST(Transform, DrawsDependOnSeedEpochAndPlaceAlone) {
   const Shape shape{6, 6, 1};
   const Values x = counted(shape);
   Prepared first("random_noise: {stddev: 1}", shape), second("random_noise: {stddev: 1}", shape);
@@ -133,7 +133,7 @@ TEST(Transform, DrawsDependOnSeedEpochAndSampleAlone) {
   EXPECT_NE(first(x, 5, 2), first(x, 6, 2));
   EXPECT_NE(first(x, 5, 2), first(x, 5, 3));
   EXPECT_NE(first(x, 5), first(x, 5 + (std::int64_t{1} << 32)));
-  const SampleKey other_seed{.seed = 8, .epoch = 2, .sample = 5};
+  const SampleKey other_seed{.seed = 8, .epoch = 2, .place = 5};
   EXPECT_NE(first(x, 5, 2), first(x, &other_seed));
 }
 
