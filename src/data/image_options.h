@@ -26,7 +26,7 @@ namespace lockstep {
 inline constexpr std::array kImageOptions{
     ParamSpec{"size", ParamType::integers, "null", "[1, 65535]; height, width; one number for both",
               "pixels of a sample; null: those of the first image, which all must have"},
-    ParamSpec{"channels", ParamType::integer, "3", "1 (grey) or 3 (red, green, blue)",
+    ParamSpec{"channels", ParamType::integer, "3", "[1, 3]; 1 (grey) or 3 (red, green, blue)",
               "of a sample; images are converted"},
     ParamSpec{"resize", ParamType::string, "bilinear", "bilinear|bicubic|nearest|none",
               "how images get this size; none: an image of another size is an error"},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TFRecord files of tf.Example: one record is one sample. Lengths are followed once to find all records;
-// data are checked and decoded where they are used.
+// TFRecord files of tf.Example: one record is one sample, of numbers or an encoded image. Lengths are
+// followed once to find all records; data are checked and decoded where they are used.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "core/in_parallel.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
+#include "data/image_options.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/record_store.h"
@@ -25,14 +26,18 @@ namespace {
 
 using Kind = ExampleFeature::Kind;
 
-constexpr std::array kOptions = with_store_options(std::array{
+constexpr std::array kOptions = with_store_options(with_image_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
               "the config file's folder",
               Change::place},
-    ParamSpec{"features", ParamType::string, kRequired, "", "name of a feature: image/raw"},
+    ParamSpec{"features", ParamType::string, kRequired, "", "name of a feature: image/encoded"},
     ParamSpec{"labels", ParamType::string, "null", "",
               "name of a feature: int64 are class indices, float targets; null: none"},
+    ParamSpec{
+        "encoding", ParamType::string, "none", "none|image",
+        "of features of bytes. none: numbers; image: a JPEG or PNG file, which size, channels, resize, fit "
+        "and exif_orientation are about"},
     ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
               "shape of a sample; null: one axis"},
     ParamSpec{"dtype", ParamType::string, "null", kStoredTypes,
@@ -41,7 +46,7 @@ constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
     ParamSpec{"compression", ParamType::string, "auto", "auto|none|gzip|zlib",
-              "of the files; auto: the first bytes decide"}});
+              "of the files; auto: the first bytes decide"}}));
 
 /// How the named features of an example become a sample.
 struct ExampleForm {
@@ -51,6 +56,7 @@ struct ExampleForm {
   StoredType type;                  ///< in memory, and of numbers in bytes
   std::int64_t values = 0;          ///< of the features
   std::int64_t channels_first = 0;  ///< number of channels if they are first in the file, else 0
+  std::optional<ImageForm> image;   ///< features are encoded images
   Kind label_kind = Kind::empty;
   std::int64_t label_columns = 0;
 
@@ -125,6 +131,7 @@ class TfrecordStore final : public RecordStore {
                     form.values * static_cast<std::int64_t>(size_in_bytes(form.type.type)),
                     form.label_columns),
         form_(std::move(form)) {}
+  bool decodes_samples() const override { return form_.image.has_value(); }
 
  protected:
   void decode(std::string_view record, const SampleRoom& to) const override {
@@ -135,10 +142,16 @@ class TfrecordStore final : public RecordStore {
   }
 
  private:
-  /// Formats of images would be decoded here.
+  void read_image(std::string_view file, void* to) const {
+    const auto name = [&] { return fmt::format("feature '{}'", form_.features_name); };
+    ImageWorks::Loan work(works_);
+    work->read(*form_.image, std::as_bytes(std::span(file)), name, static_cast<std::uint8_t*>(to));
+  }
+
   void read_features(const ExampleFeature& feature, void* to) const {
     const std::string& name = form_.features_name;
     form_.check(feature, form_.kind, form_.kind == Kind::bytes ? 1 : form_.values, name);
+    if (form_.image) return read_image(only_bytes(feature, name), to);
     const auto values = static_cast<std::size_t>(form_.values);
     if (form_.kind == Kind::bytes) {
       const std::string_view bytes = only_bytes(feature, name);
@@ -172,6 +185,7 @@ class TfrecordStore final : public RecordStore {
   }
 
   const ExampleForm form_;
+  mutable ImageWorks works_;
 };
 
 /// Finds the records of all files, and makes the form of samples from the first record.
@@ -231,8 +245,38 @@ class TfrecordFiles {
     }
   }
 
+  void set_image(const ExampleFeature& feature) {
+    for (const char* option : {"shape", "dtype", "byte_order", "layout"})
+      if (params_.given(option))
+        throw params_.error(option, "is about numbers, but encoding is image",
+                            "Leave it out; the option size says how large samples are.");
+    if (feature.kind != Kind::bytes)
+      fail(fmt::format("feature '{}' is a list of {}", form_.features_name, name_of(feature.kind)),
+           "An encoded image is one value of bytes. For numbers write encoding: none.");
+    const std::string_view file = only_bytes(feature, form_.features_name);
+    form_.image = image_form(params_);
+    if (form_.image->shape.rank() == 0) {
+      const auto name = [&] { return fmt::format("feature '{}'", form_.features_name); };
+      ImageWork work;
+      form_.image->shape = work.shape_of(*form_.image, std::as_bytes(std::span(file)), name);
+    }
+    form_.type.type = DType::u8;
+    form_.values = form_.image->shape.num_elements();
+    parts_.feature_shape = form_.image->shape;
+    parts_.feature_dtype = DType::u8;
+  }
+
+  void check_no_image_options() const {
+    for (const ParamSpec& option : kImageOptions)
+      if (params_.given(option.name))
+        throw params_.error(option.name, "is about encoded images, but encoding is none",
+                            "Write encoding: image if the feature holds JPEG or PNG files.");
+  }
+
   void set_features(const ExampleFeature& feature) {
     form_.kind = feature.kind;
+    if (params_.string("encoding") == "image") return set_image(feature);
+    check_no_image_options();
     const std::optional<DType> dtype = stored_type_option(params_, "dtype");
     if (feature.kind == Kind::empty)
       fail(fmt::format("feature '{}' is empty", form_.features_name), "Every sample needs a value.");
@@ -264,7 +308,7 @@ class TfrecordFiles {
     if (const auto needed = product_up_to(kMaxExtentProduct, extents); needed != values)
       fail(fmt::format("feature '{}' has {} values, but the shape {} needs {}", form_.features_name, values,
                        fmt::join(extents, "x"), needed ? std::to_string(*needed) : "more than 2^59"),
-           "Correct the option shape or dtype. An encoded image (JPEG, PNG) is not decoded by this reader.");
+           "Correct the option shape or dtype. If it holds JPEG or PNG files, write encoding: image.");
     const bool channels_first = params_.string("layout") == "channels_first";
     parts_.feature_shape = sample_shape(extents, channels_first, "");
     parts_.feature_dtype = form_.type.type;

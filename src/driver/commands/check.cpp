@@ -292,7 +292,7 @@ int run_command(const CheckArguments& arguments) {
       read_data_and_model(config, device.device, {.train = true, .eval = true, .updates = true},
                           no_gpu.empty() ? device.memory_bytes(1) : 0);
   const Model& model = parts.model;
-  const RunNames known = run_names(config, model, parts.eval.get());
+  const RunNames known = run_names(config, model, parts.train.get(), parts.eval.get());
   check_names(config, known);
   if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
   const auto optimizer = config.optimizer.make();

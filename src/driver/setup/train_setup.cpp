@@ -138,7 +138,7 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
 }
 
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context) {
-  const RunNames names = run_names(context.config(), context.model(), nullptr);
+  const RunNames names = run_names(context.config(), context.model(), &context.train_data(), nullptr);
   return std::make_unique<TrainerSetup>(context, &names);
 }
 

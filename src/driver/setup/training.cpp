@@ -109,10 +109,7 @@ Training::Training(RunContext& context, const RunNames& names, const TrainingSta
 
 std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start) {
   const Config& config = context.config();
-  RunNames names = run_names(config, context.model(), context.eval_data());
-  if (context.train_data().stream() != nullptr)
-    for (const char* name : {"input/wait_seconds", "input/blocks_ready"})
-      names.step_metrics.emplace_back(name);
+  const RunNames names = run_names(config, context.model(), &context.train_data(), context.eval_data());
   shared([&] {
     check_names(config, names);
     if (!start.record.empty()) check_shard(config, *config.optimizer.make(), context.device().is_gpu(), true);

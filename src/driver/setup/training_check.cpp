@@ -104,8 +104,11 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   return all;
 }
 
-RunNames run_names(const Config& config, const Model& model, const Dataset* eval) {
+RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval) {
   RunNames names{.step_metrics = step_metric_names(config, model)};
+  if (train != nullptr && train->stream() != nullptr)
+    for (const char* name : {"input/wait_seconds", "input/blocks_ready"})
+      names.step_metrics.emplace_back(name);
   if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);
   for (const Variable& variable : model.variables->variables()) names.variables.push_back(variable.name);
   return names;

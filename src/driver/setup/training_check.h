@@ -34,8 +34,8 @@ struct DataAndModel {
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
                                  double memory_bytes);
 
-/// `eval` may be null. Throws Error(config) if a metric of eval.metrics does not fit.
-RunNames run_names(const Config& config, const Model& model, const Dataset* eval);
+/// Sets may be null. Throws Error(config) if a metric of eval.metrics does not fit.
+RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval);
 /// The names that the configuration uses: checkpoint.best_metric and the options of hooks. Throws
 /// Error(config) with position.
 void check_names(const Config& config, const RunNames& names);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/example.h"
 #include "io/tfrecord_file.h"
+#include "io/tfrecord_writer.h"
+#include "unit/data/image_vectors.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -86,6 +88,48 @@ TEST_F(TfrecordReaderTest, AStreamHasTheValuesAndTheFingerprintOfMemory) {
   write_gzip("long.gz", records);
   EXPECT_EQ(open("long.gz", options)->fingerprint(), memory->fingerprint());
   EXPECT_THAT(error_of([&] { open("long.gz", small); }).what(), HasSubstr("compressed as a whole"));
+}
+
+TEST_F(TfrecordReaderTest, EncodedImagesAreDecodedAndResized) {
+  const Picture first = picture("rgb.png"), second = picture("rgb.jpg");
+  const auto text_of = [](const Bytes& file) {
+    return std::string(reinterpret_cast<const char*>(file.data()), file.size());
+  };
+  const auto write_images = [&](const std::string& name, const std::vector<std::string>& files) {
+    TfrecordWriter writer(path(name));
+    for (std::size_t i = 0; i < files.size(); ++i)
+      writer.write(ExampleBuilder()
+                       .add_bytes("image", files[i])
+                       .add_integer("label", static_cast<std::int64_t>(i))
+                       .serialized());
+    writer.close();
+  };
+  const Options options{{"features", "image"}, {"labels", "label"}, {"encoding", "image"}};
+  write_images("images.tfrecord", {text_of(first.file), text_of(second.file), text_of(first.file)});
+  const auto data = open("images.tfrecord", options);
+  EXPECT_EQ(data->feature_shape(), (Shape{first.height, first.width, 3}));
+  EXPECT_EQ(data->feature_dtype(), DType::u8);
+  EXPECT_EQ(features_of(*data, {2}), std::vector<float>(first.pixels.begin(), first.pixels.end()));
+  EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(0, 1, 2));
+  auto small = options;
+  small.emplace_back("size", "[3, 4]");
+  small.emplace_back("channels", "1");
+  EXPECT_EQ(open("images.tfrecord", small)->feature_shape(), (Shape{3, 4, 1}));
+
+  std::string damaged = text_of(first.file);
+  damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 0x55);
+  write_images("damaged.tfrecord", {text_of(first.file), damaged});
+  const Error error = error_of([&] { features_of(*open("damaged.tfrecord", options)); });
+  EXPECT_THAT(error.where(), HasSubstr("damaged.tfrecord, record 1, feature 'image'"));
+
+  auto with_shape = options;
+  with_shape.emplace_back("shape", "[2, 2]");
+  EXPECT_THAT(error_of([&] { open("images.tfrecord", with_shape); }).what(),
+              HasSubstr("about numbers, but encoding is image"));
+  EXPECT_THAT(error_of([&] { open("images.tfrecord", {{"features", "image"}, {"size", "3"}}); }).what(),
+              HasSubstr("about encoded images, but encoding is none"));
+  EXPECT_THAT(error_of([&] { open("images.tfrecord", {{"features", "label"}, {"encoding", "image"}}); }).what(),
+              HasSubstr("'label' is a list of int64"));
 }
 
 TEST_F(TfrecordReaderTest, WhatCannotBeReadIsNamed) {
