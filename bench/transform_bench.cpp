@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
         "random_crop: {padding: 4}, random_flip, cutout: {size: 16}", "random_symmetry", "random_erasing",
         "random_affine: {degrees: [-15, 15]}",
         "color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4}", "color_jitter: {hue: 0.1}",
-        "random_noise: {stddev: 0.1}", "random_resized_crop: {size: 32}"})
+        "random_noise: {stddev: 0.1}", "random_resized_crop: {size: 32}", "rand_augment"})
     measure(32, items, repeats);
   for (const char* items : {"", "random_resized_crop: {size: 224}, random_flip", "resize: {size: 224}"})
     measure(256, items, std::max(1, repeats / 5));

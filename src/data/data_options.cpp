@@ -57,6 +57,13 @@ Params reader_options(const Node& section, const std::string& format, std::strin
   return params;
 }
 
+/// Options of the evaluation set alone may not mix its samples.
+void refuse_mixing(const Node& eval) {
+  if (const Node* mix = eval.find("mix"); mix != nullptr && !is_null(*mix))
+    throw Error(ErrorKind::config, "data.eval.mix: samples of an evaluation are not mixed", mix->where,
+                "Write mix under data.train.");
+}
+
 /// Adds the mistakes of the evaluation set but those that are in the options common to both sets: they are
 /// among `mistakes` as mistakes of the training set.
 void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std::string& format) {
@@ -117,6 +124,7 @@ DataOptions data_options(const Node& section) {
   ErrorCollector of_eval;
   of_eval.attempt([&] {
     if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own)) {
+      refuse_mixing(*own);
       options.eval = reader_options(section, options.format, "eval");
       options.eval_choice = choice_options(*options.eval, true);
     }

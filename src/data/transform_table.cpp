@@ -30,7 +30,8 @@ namespace lockstep {
   TRANSFORM(kRandomGrayscaleTransform)   \
   TRANSFORM(kRandomErasingTransform)     \
   TRANSFORM(kCutoutTransform)            \
-  TRANSFORM(kRandomNoiseTransform)
+  TRANSFORM(kRandomNoiseTransform)       \
+  TRANSFORM(kRandAugmentTransform)
 
 #define LOCKSTEP_DECLARE(entry) extern const TransformEntry entry;
 LOCKSTEP_TRANSFORMS(LOCKSTEP_DECLARE)

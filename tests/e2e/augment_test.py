@@ -84,6 +84,8 @@ class AugmentTest(LockstepTest):
                              ("{mixup: 0.2, classes: 10, switch_prob: 1}", "unknown key 'switch_prob'")):
             result = self.lockstep("check", self.config, "--set", f"data.mix={mix}", code=2)
             self.assert_one_error(result, 2, message)
+        result = self.lockstep("check", self.config, "--set", "data.eval.mix={mixup: 0.2, classes: 10}", code=2)
+        self.assert_one_error(result, 2, "samples of an evaluation are not mixed")
 
     def test_a_microshard_of_one_sample_is_mixed_with_the_next_of_the_batch(self):
         """Batches of 4 in 4 shards; the bits are those on other ranks."""

@@ -99,6 +99,18 @@ for name, change in (("brightness", F.adjust_brightness), ("contrast", F.adjust_
     for factor in (0.3, 1.4) if name != "hue" else (-0.5, 0.1, 0.35):
         case("torchvision", f"{name}: {factor}", x, from_torch(change(torch_image(x), factor)), 2e-6)
 
+for name, change, amounts in (("sharpness", F.adjust_sharpness, (0.2, 1.7)), ("solarize", F.solarize, (0.4,)),
+                              ("auto_contrast", lambda x, _: F.autocontrast(x), (0,))):
+    for amount in amounts:
+        case("torchvision", f"{name}: {amount}", x, from_torch(change(torch_image(x), amount)), 2e-6)
+small = generator.integers(0, 256, (4, 3, 3)).astype(np.uint8)
+even = np.minimum(generator.integers(0, 256, (16, 18, 1)), 90).astype(np.uint8)  # a histogram of 256 levels needs pixels
+for name, change, levels in (("posterize: 1", lambda x: F.posterize(x, 1), small), ("posterize: 4", lambda x: F.posterize(x, 4), small),
+                             ("posterize: 7", lambda x: F.posterize(x, 7), small), ("equalize: 0", F.equalize, even),
+                             ("equalize: 0", F.equalize, small)):
+    y = from_torch(change(torch_image(levels)))
+    case("torchvision", name, np.float32(levels / 255), np.float32(y / 255), 1e-7)
+
 if __name__ == "__main__":
     versions = {"NumPy": np.__version__, "SciPy": scipy.__version__, "Pillow": PIL.__version__,
                 "PyTorch": torch.__version__, "torchvision": torchvision.__version__}

@@ -18,6 +18,7 @@
 #include "core/named_options.h"
 #include "data/transform_list.h"
 #include "data/transforms/color_math.h"
+#include "data/transforms/tone_math.h"
 #include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
@@ -71,10 +72,24 @@ Values counted(const Shape& shape) {
   return values;
 }
 
+/// A change of tone_math.h by itself.
+Values tone(const std::string& name, float amount, Values x, const Shape& shape) {
+  const ColorImage image{shape[0] * shape[1], shape[2], 1};
+  Values scratch(x.size());
+  if (name == "sharpness") change_sharpness(x.data(), image_of(shape), 1, amount, scratch.data());
+  if (name == "solarize") solarize(x.data(), image, amount);
+  if (name == "auto_contrast") auto_contrast(x.data(), image);
+  if (name == "posterize") posterize(x.data(), image, static_cast<int>(amount));
+  if (name == "equalize") equalize(x.data(), image);
+  return x;
+}
+
 /// A change of color_math.h by itself: color_jitter draws its factor.
 Values color(const std::string& yaml, const Values& x, const Shape& shape) {
   const Node node = parse_yaml("{" + yaml + "}", "test");
   const float factor = std::stof(node.entries[0].second.text);
+  if (!std::set<std::string>{"brightness", "contrast", "saturation", "hue"}.contains(node.entries[0].first))
+    return tone(node.entries[0].first, factor, x, shape);
   const ColorImage image{shape[0] * shape[1], shape[2], 1};
   Values out(x.size());
   const std::map<std::string, decltype(&change_hue)> changes{{"brightness", change_brightness},
@@ -89,7 +104,8 @@ TEST(Transform, EqualsItsReference) {
   std::ifstream file(LOCKSTEP_REFERENCE "/transforms.json");
   const Json all = Json::parse(file);
   ASSERT_GE(all["cases"].size(), 30U);
-  const std::set<std::string> colors{"brightness", "contrast", "saturation", "hue"};
+  const std::set<std::string> colors{"brightness", "contrast",      "saturation", "hue",     "sharpness",
+                                     "solarize",   "auto_contrast", "posterize",  "equalize"};
   for (const Json& entry : all["cases"]) {
     const std::string yaml = entry["yaml"];
     const Values x = entry["x"], expected = entry["y"];
@@ -117,7 +133,7 @@ TEST(Transform, FixedFormOfRandomOnesIsTheSampleItself) {
        {"random_flip: {axes: [horizontal, vertical]}", "random_crop: {padding: 2}", "random_symmetry",
         "random_affine: {degrees: [-90, 90]}", "color_jitter: {brightness: 0.5, hue: 0.2}",
         "random_grayscale: {probability: 1}", "random_erasing: {probability: 1}", "cutout: {size: 3}",
-        "random_noise: {stddev: 1}"}) {
+        "random_noise: {stddev: 1}", "rand_augment: {operations: 20, max: 200}"}) {
     const Values x = counted(shape);
     EXPECT_EQ(Prepared(items, shape)(x, nullptr), x) << items;
     EXPECT_NE(Prepared(items, shape)(x, 3), x) << items;
@@ -223,6 +239,7 @@ TEST(Transform, BitsOfRandomOnesArePinned) {
       {"random_grayscale: {probability: 0.5}", "6373f4862d6683ef"},
       {"random_erasing: {noise: true}", "96a63a6b3d1c56cd"},
       {"cutout: {size: 3}", "ff40ca074b78d794"},
+      {"rand_augment: {operations: 3}", "b847a9c2faf4dfea"},
       {"random_noise: {stddev: 0.1}", "a504063567e29076"}};
   for (const auto& [items, expected] : pinned) {
     Prepared transform(items, shape);
