@@ -182,7 +182,8 @@ TEST_F(ImageReaderTest, BadOptions) {
   for (const auto& [options, what] : std::vector<std::pair<Options, std::string>>{
            {{{"size", "[0, 4]"}}, "size: must be [1, 65535]"},
            {{{"size", "[1, 2, 3]"}}, "size: must be one or two whole numbers"},
-           {{{"channels", "4"}}, "channels: is 4"},
+           {{{"channels", "4"}}, "channels: must be [1, 3]"},
+           {{{"channels", "2"}}, "channels: is 2"},
            {{{"fit", "crop"}}, "fit: crop needs a size"},
            {{{"resize", "bicubic"}}, "resize: needs a size"},
            {{{"size", "8"}, {"fit", "crop"}, {"resize", "none"}}, "fit: crop needs images to be resized"},
