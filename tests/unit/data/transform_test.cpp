@@ -14,8 +14,10 @@
 #include <numeric>
 #include <set>
 
+#include "core/device.h"
 #include "core/hash.h"
 #include "core/named_options.h"
+#include "data/dataset.h"
 #include "data/transform_list.h"
 #include "data/transforms/color_math.h"
 #include "data/transforms/tone_math.h"
@@ -151,6 +153,26 @@ TEST(Transform, DrawsDependOnSeedEpochAndPlaceAlone) {
   EXPECT_NE(first(x, 5), first(x, 5 + (std::int64_t{1} << 32)));
   const SampleKey other_seed{.seed = 8, .epoch = 2, .place = 5};
   EXPECT_NE(first(x, 5, 2), first(x, &other_seed));
+}
+
+TEST(Transform, EachSampleOfABatchHasThePlaceAfterTheOneBeforeIt) {
+  DatasetParts parts;
+  parts.source = "one sample";
+  parts.size = 1;
+  parts.feature_shape = {4, 4, 1};
+  parts.features = Buffer(cpu_device(), 16 * sizeof(float));
+  std::ranges::fill(parts.features.as<float>(), 1.0F);
+  Dataset data(std::move(parts));
+  data.set_transforms(list_of("random_noise: {stddev: 1}"), true);
+  const auto gathered = [&](const std::vector<std::int64_t>& samples, std::int64_t place) {
+    Values values(samples.size() * 16);
+    data.gather_features(samples, {.seed = 1, .place = place}, values.data(), nullptr);
+    return values;
+  };
+  const Values both = gathered({0, 0}, 7), first = gathered({0}, 7), second = gathered({0}, 8);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Values(both.begin(), both.begin() + 16), first);
+  EXPECT_EQ(Values(both.begin() + 16, both.end()), second);
 }
 
 TEST(Transform, TwoOfAKindDrawDifferentNumbers) {
