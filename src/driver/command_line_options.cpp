@@ -321,7 +321,7 @@ void CommandLineParser::add_data() {
   add_target(command, "CONFIG", data_.config, "Configuration file (YAML)");
   command
       ->add_option("--samples", data_.samples,
-                   "Samples of each set to look at, evenly spread; default: 10000")
+                   "Samples of each set to look at, evenly spread; default: 10000, or 2 GB of them")
       ->type_name("N")
       ->check(whole_number(1, kMostSteps));
   command

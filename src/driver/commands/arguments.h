@@ -100,9 +100,9 @@ struct CheckArguments {
 
 struct DataArguments {
   std::string config;
-  std::int64_t samples = 10000;      ///< of each set to look at
-  std::string png;                   ///< a contact sheet; empty: none
-  std::optional<std::int64_t> show;  ///< pictures in the terminal; without a value: 4 if there is one
+  std::optional<std::int64_t> samples;  ///< of each set to look at; empty: 10,000, or fewer large ones
+  std::string png;                      ///< a contact sheet; empty: none
+  std::optional<std::int64_t> show;     ///< pictures in the terminal; without a value: 4 if there is one
   std::vector<std::string> overrides;
 };
 
@@ -162,9 +162,9 @@ struct HelpArguments {
 
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
-                 CheckArguments, DataArguments, InspectArguments, EventsArguments, ReplayArguments, StatusArguments,
-                 VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
-                 CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
-                 CheckpointAverageArguments, CheckpointExportArguments>;
+                 CheckArguments, DataArguments, InspectArguments, EventsArguments, ReplayArguments,
+                 StatusArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
+                 ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
+                 CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
 
 }  // namespace lockstep

@@ -32,6 +32,14 @@ constexpr std::size_t kSheetColumns = 8, kSheetRows = 4;
 /// A stage is measured on so many samples, or for about so long.
 constexpr std::int64_t kMeasured = 2000;
 
+/// Samples to look at if nothing is said: of large ones, those that have so many bytes together.
+std::int64_t enough(const Dataset& data) {
+  constexpr std::int64_t kSamples = 10000, kBytes = 2'000'000'000;
+  const std::int64_t bytes =
+      data.stored_shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(data.feature_dtype()));
+  return std::clamp<std::int64_t>(kBytes / bytes, 16, kSamples);
+}
+
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
 std::string text_of(const ValueStatistics& values) {
@@ -125,7 +133,7 @@ class Look {
         params_(training_ ? config.data.train : *config.data.eval),
         data_(training_ ? open_training_set(config.data, config.base_directory)
                         : open_evaluation_set(config.data, config.base_directory)),
-        samples_(spread_samples(*data_, arguments.samples)) {}
+        samples_(spread_samples(*data_, arguments.samples.value_or(enough(*data_)))) {}
 
   const Dataset& data() const { return *data_; }
   std::span<const std::int64_t> samples() const { return samples_; }
