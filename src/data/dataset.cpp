@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/in_parallel.h"
+#include "data/as_float.h"
 #include "data/sample_stream.h"
 
 namespace lockstep {
@@ -23,19 +24,6 @@ constexpr std::int64_t kPageBytes = 4096;
 /// What is read at once into memory.
 constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
 constexpr std::int64_t kSlabsPerThread = 8;  ///< at least, if there are enough blocks
-
-template <typename T>
-float as_float(T value) {
-  return static_cast<float>(value);
-}
-template <>
-float as_float(Float16 value) {
-  return to_float(value);
-}
-template <>
-float as_float(BFloat16 value) {
-  return to_float(value);
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/sizes.h"
+#include "data/as_float.h"
 
 namespace lockstep {
 
@@ -53,19 +54,6 @@ void to_indices(const void* values, std::int64_t count, std::int32_t* to,
                     "Labels are class numbers from 0 on.");
     to[i] = static_cast<std::int32_t>(in[i]);
   }
-}
-
-template <typename T>
-float as_float(T value) {
-  return static_cast<float>(value);
-}
-template <>
-float as_float(Float16 value) {
-  return to_float(value);
-}
-template <>
-float as_float(BFloat16 value) {
-  return to_float(value);
 }
 
 template <typename T>
