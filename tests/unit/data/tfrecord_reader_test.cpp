@@ -126,9 +126,13 @@ TEST_F(TfrecordReaderTest, EncodedImagesAreDecodedAndResized) {
   with_shape.emplace_back("shape", "[2, 2]");
   EXPECT_THAT(error_of([&] { open("images.tfrecord", with_shape); }).what(),
               HasSubstr("about numbers, but encoding is image"));
-  EXPECT_THAT(error_of([&] { open("images.tfrecord", {{"features", "image"}, {"size", "3"}}); }).what(),
+  EXPECT_THAT(error_of([&] {
+                open("images.tfrecord", {{"features", "image"}, {"size", "3"}});
+              }).what(),
               HasSubstr("about encoded images, but encoding is none"));
-  EXPECT_THAT(error_of([&] { open("images.tfrecord", {{"features", "label"}, {"encoding", "image"}}); }).what(),
+  EXPECT_THAT(error_of([&] {
+                open("images.tfrecord", {{"features", "label"}, {"encoding", "image"}});
+              }).what(),
               HasSubstr("'label' is a list of int64"));
 }
 

@@ -26,8 +26,9 @@ TEST(OneValueStatistics, RemainderOfOneSampleIsNamed) {
               AllOf(HasSubstr("bn: "), HasSubstr("1 of 33 samples"), HasSubstr("moving statistics"),
                     HasSubstr("train.last_batch")));
   EXPECT_THAT(warning(kDense, {.num_samples = 34, .batch_size = 8, .shards = 4}), IsEmpty());
-  EXPECT_THAT(warning(kDense, {.num_samples = 33, .batch_size = 8, .shards = 4, .last_batch = LastBatch::drop}),
-              IsEmpty());
+  EXPECT_THAT(
+      warning(kDense, {.num_samples = 33, .batch_size = 8, .shards = 4, .last_batch = LastBatch::drop}),
+      IsEmpty());
 }
 
 TEST(OneValueStatistics, PositionsCount) {
