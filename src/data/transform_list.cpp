@@ -56,7 +56,8 @@ void TransformList::prepare(const Shape& shape) {
       throw Error(error.kind(), fmt::format("transform {}: {}", step.name, error.what_happened()), step.where,
                   error.advice());
     }
-    in_place_ = in_place_ && step.transform->in_place();
+    // A list that needs no scratch memory gets none.
+    in_place_ = in_place_ && step.transform->in_place() && step.transform->scratch_values() == 0;
     largest_ = std::max(largest_, shape_.num_elements());
     own = std::max(own, step.transform->scratch_values());
   }

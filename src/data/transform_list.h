@@ -30,7 +30,7 @@ class TransformList {
   bool empty() const { return steps_.empty(); }
   /// Of a sample after all transforms.
   const Shape& shape() const { return shape_; }
-  /// All samples leave with the shape they came with, and are changed where they are.
+  /// All samples are changed where they are, and no scratch memory is needed.
   bool in_place() const { return in_place_; }
   /// Values that apply() uses in `scratch`; 0 if the list is empty.
   std::int64_t scratch_values() const { return scratch_values_; }

@@ -301,6 +301,37 @@ TEST(Transform, WhatDoesNotFitIsRefusedWithItsPlace) {
   EXPECT_THAT(refused("grayscale", {4, 4, 1}), HasSubstr("takes 3 channels"));
 }
 
+/// Turns a sample around, with a copy of it in scratch memory.
+class Reverse final : public Transform {
+ public:
+  Shape prepare(const Shape& shape) override {
+    count_ = shape.num_elements();
+    return shape;
+  }
+  bool in_place() const override { return true; }
+  std::int64_t scratch_values() const override { return count_; }
+  void apply(const float* in, float* out, SampleRandom*, float* scratch) const override {
+    std::copy_n(in, count_, scratch);
+    std::reverse_copy(scratch, scratch + count_, out);
+  }
+
+ private:
+  std::int64_t count_ = 0;
+};
+
+TEST(Transform, OneOfAUserThatWorksInPlaceMayNeedScratchMemory) {
+  register_transform(
+      {"reverse", "the values from last to first", {}, [](const Params&) -> std::unique_ptr<Transform> {
+         return std::make_unique<Reverse>();
+       }});
+  TransformList list = list_of("reverse, scale: {factor: 2}");
+  list.prepare({4});
+  EXPECT_GE(list.scratch_values(), 4);
+  EXPECT_FALSE(list.in_place()) << "Dataset gives a list that works in place no scratch memory";
+  EXPECT_EQ(Prepared("reverse, scale: {factor: 2}, reverse, reverse", {3})({1, 2, 3}, nullptr),
+            (Values{6, 4, 2}));
+}
+
 TEST(Transform, AListChangesShapesFromOneToTheNext) {
   Prepared chain("pad: {amount: 1}, scale: {factor: 2}, crop: {size: [3, 2], offset: 0}, clip: {max: 4}",
                  {2, 2, 1});
