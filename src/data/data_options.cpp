@@ -159,6 +159,7 @@ std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation
   if (options.failure) throw Error(*options.failure);
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   use.random_order = use.random_order || choice.scatters();
+  use.read_once = use.read_once && !choice.scatters() && !choice.needs_labels();
   const Params& params = evaluation ? *options.eval : options.train;
   std::unique_ptr<Dataset> data = open_dataset(options.format, params, base_directory, use);
   data->set_transforms(TransformList(params), !evaluation);

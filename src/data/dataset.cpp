@@ -117,6 +117,11 @@ BlockGrid Dataset::grid(std::int64_t block_samples) const {
 void Dataset::prepare(const DatasetMemory& memory) {
   LOCKSTEP_CHECK(has_store() && stream_ == nullptr && parts_.features.size_bytes() == 0);
   block_samples_ = memory.block_samples;
+  if (memory.read_once && parts_.store->has_random_access()) {
+    fingerprint_ = computed_fingerprint(memory.threads);
+    read_once_ = true;
+    return;
+  }
   if (size_bytes() <= memory.bytes) return load(parts_.store->has_random_access() ? memory.threads : 1);
   if (!parts_.store->has_random_access())
     throw Error(
@@ -231,7 +236,7 @@ void Dataset::convert(const void* sample, float* out) const {
 template <typename Use>
 void Dataset::for_each(std::span<const std::int64_t> samples, Use use) const {
   for (const std::int64_t sample : samples) {
-    LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size);
+    LOCKSTEP_DCHECK(sample >= 0 && sample < parts_.size && !read_once_);
     if (stream_ == nullptr)
       use(values_at(sample));
     else
@@ -262,6 +267,33 @@ void Dataset::gather_features(std::span<const std::int64_t> samples, const Sampl
     ++own.place;
     out += values_per_sample;
   });
+}
+
+void Dataset::read_stored(std::int64_t first, std::int64_t count, const SampleRoom& to) const {
+  LOCKSTEP_CHECK(first >= 0 && count >= 0 && first + count <= parts_.size);
+  if (read_once_) {
+    parts_.store->read(first, count, to);
+    checks_->check_finite(first, count, to);
+    return;
+  }
+  const std::int64_t bytes = sample_bytes(), columns = parts_.num_label_columns;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t sample = first + i;
+    for_each({&sample, 1}, [&](const SampleValues& values) {
+      std::copy_n(static_cast<const char*>(values.features), bytes,
+                  static_cast<char*>(to.features) + i * bytes);
+      if (label_kind_ == LabelKind::indices)
+        std::copy_n(values.label_indices, columns, to.label_indices + i * columns);
+      if (label_kind_ == LabelKind::rows)
+        std::copy_n(values.label_rows, columns, to.label_rows + i * columns);
+    });
+  }
+}
+
+void Dataset::transform_stored(const void* sample, float* out, float* scratch) const {
+  float* const converted = transforms_.in_place() ? out : scratch;
+  convert(sample, converted);
+  if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const {

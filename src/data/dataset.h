@@ -77,6 +77,8 @@ struct DatasetUse {
   int ranks_on_host = 1;
   /// Samples are used in an order without regard to blocks.
   bool random_order = false;
+  /// Only read_stored() is called: nothing is kept in memory that can be read when it is asked for.
+  bool read_once = false;
 };
 
 /// How a set is kept whose reader gives a store.
@@ -89,6 +91,8 @@ struct DatasetMemory {
   std::int64_t block_samples = 0;
   /// Samples are used in an order without regard to blocks.
   bool random_order = false;
+  /// As in DatasetUse.
+  bool read_once = false;
 };
 
 class Dataset {
@@ -151,6 +155,13 @@ class Dataset {
   /// The same for float targets; class indices are converted.
   void gather_labels(std::span<const std::int64_t> samples, float* out) const;
 
+  /// Copies samples [first, first + count) as they are stored, without transforms, labels too. Checks values
+  /// that are read just now. Throws Error(data).
+  void read_stored(std::int64_t first, std::int64_t count, const SampleRoom& to) const;
+  /// out = the features of one stored sample, scaled, normalised and with the fixed form of the transforms.
+  /// `scratch` has scratch_values().
+  void transform_stored(const void* sample, float* out, float* scratch) const;
+
   /// Bytes of all values, as they are kept.
   std::int64_t size_bytes() const;
   /// What is in memory of them; of a set that is read while it is used: what may be.
@@ -209,6 +220,7 @@ class Dataset {
   std::unique_ptr<SampleStream> stream_;
   TransformList transforms_;
   bool training_ = false;
+  bool read_once_ = false;  ///< neither in memory nor streamed
   std::shared_ptr<const SampleChoice> choice_;
   std::shared_ptr<const ClassQuotas> quotas_;
   std::optional<SampleMixing> mixing_;

@@ -18,7 +18,8 @@ DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
   DatasetMemory memory{.timeout_seconds = params.real("timeout_seconds"),
                        .threads = static_cast<int>(params.integer("reader_threads")),
                        .block_samples = params.optional_integer("block_samples").value_or(0),
-                       .random_order = use.random_order};
+                       .random_order = use.random_order,
+                       .read_once = use.read_once};
   const auto of_host = static_cast<double>(physical_memory_bytes());
   if (const std::optional<double> gb = params.optional_real("memory_gb"))
     memory.bytes = static_cast<std::int64_t>(*gb * 1e9);

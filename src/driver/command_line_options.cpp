@@ -50,6 +50,7 @@ CommandLineParser::CommandLineParser()
   add_replay();
   add_check();
   add_data();
+  add_convert();
   add_status();
   add_vocabulary();
   add_neighbours();

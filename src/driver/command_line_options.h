@@ -44,6 +44,7 @@ class CommandLineParser {
   void add_predict();
   void add_check();
   void add_data();
+  void add_convert();
   void add_inspect();
   void add_checkpoint_commands();
   void add_events();
@@ -66,6 +67,7 @@ class CommandLineParser {
   SampleArguments sample_;
   CheckArguments check_;
   DataArguments data_;
+  ConvertArguments convert_;
   InspectArguments inspect_;
   EventsArguments events_;
   ReplayArguments replay_;

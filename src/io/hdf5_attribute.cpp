@@ -72,6 +72,25 @@ void write_attribute(hid_t object, const char* name, const std::string& value, c
   write_scalar(object, name, type.get(), type.get(), value.c_str(), context);
 }
 
+void write_attribute(hid_t object, const char* name, const std::vector<std::string>& values,
+                     const Hdf5Context& context) {
+  const Hdf5Lock lock;
+  const std::string what = action("write", name);
+  std::size_t width = 1;
+  for (const std::string& value : values) width = std::max(width, value.size());
+  std::string block;
+  for (const std::string& value : values) block += value + std::string(width - value.size(), '\0');
+  const Hdf5Handle type = text_type(width, context);
+  const hsize_t count = values.size();
+  const Hdf5Handle space(hdf5_checked(H5Screate_simple(1, &count, nullptr), context, what), H5Sclose);
+  Hdf5Handle attribute(
+      hdf5_checked(H5Acreate2(object, name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), context,
+                   what),
+      H5Aclose);
+  hdf5_checked(H5Awrite(attribute.get(), type.get(), block.data()), context, what);
+  hdf5_checked(attribute.close(), context, what);
+}
+
 void read_attribute(hid_t object, const char* name, std::int64_t& value, const Hdf5Context& context) {
   const Hdf5Lock lock;
   read_integer(object, name, H5T_NATIVE_INT64, &value, context);

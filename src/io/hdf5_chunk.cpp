@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace lockstep {
 
@@ -89,6 +90,28 @@ void unshuffle(std::span<const std::byte> in, std::span<std::byte> out, std::siz
   std::memcpy(out.data() + done, in.data() + done, in.size() - done);
 }
 
+/// The reverse.
+std::string shuffled(std::string_view in, std::size_t size) {
+  std::string out(in);
+  const std::size_t values = in.size() / size;
+  for (std::size_t byte = 0; byte < size; ++byte)
+    for (std::size_t i = 0; i < values; ++i) out[byte * values + i] = in[i * size + byte];
+  return out;
+}
+
+/// Nothing if the result is not smaller.
+std::optional<std::string> deflated(std::string_view in, int level) {
+  uLongf size = compressBound(in.size());
+  std::string out(size, '\0');
+  const int result = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
+                               reinterpret_cast<const Bytef*>(in.data()), in.size(), level);
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  LOCKSTEP_CHECK(result == Z_OK, "zlib: {}", result);
+  if (size >= in.size()) return std::nullopt;
+  out.resize(size);
+  return out;
+}
+
 }  // namespace
 
 std::optional<ChunkFilters> ChunkFilters::of(hid_t creation, const Hdf5Context& context) {
@@ -117,6 +140,31 @@ std::optional<ChunkFilters> ChunkFilters::of(hid_t creation, const Hdf5Context& 
     }
   }
   return found;
+}
+
+unsigned ChunkFilters::encode(std::span<const std::byte> chunk, int level, std::string& out) const {
+  out.assign(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+  unsigned skipped = 0;
+  for (std::size_t i = 0; i < filters_.size(); ++i) {
+    switch (filters_[i].kind) {
+      case Filter::Kind::shuffle:
+        out = shuffled(out, filters_[i].element_bytes);
+        break;
+      case Filter::Kind::deflate:
+        if (std::optional<std::string> packed = deflated(out, level))
+          out = std::move(*packed);
+        else
+          skipped |= 1U << i;
+        break;
+      case Filter::Kind::fletcher32: {
+        const std::uint32_t sum = fletcher32(std::as_bytes(std::span(out)));
+        for (std::size_t byte = 0; byte < kChecksumBytes; ++byte)
+          out += static_cast<char>(sum >> (8 * byte) & 0xFFU);
+        break;
+      }
+    }
+  }
+  return skipped;
 }
 
 void ChunkFilters::decode(std::vector<std::byte>& stored, unsigned skipped, std::span<std::byte> out,

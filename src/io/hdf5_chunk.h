@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunks of HDF5 datasets, decoded outside HDF5's lock. HDF5 decompresses one chunk at a time in a process;
-// here several threads can. Knows the filters that HDF5 itself has for numbers: deflate (gzip), shuffle and
-// fletcher32. HDF5 User's Guide, chapter "Datasets", and the filters' descriptions in H5Z.
+// Chunks of HDF5 datasets, decoded and encoded outside HDF5's lock. HDF5 filters one chunk at a time in a
+// process; here several threads can. Knows the filters that HDF5 itself has for numbers: deflate (gzip),
+// shuffle and fletcher32. HDF5 User's Guide, chapter "Datasets", and the filters' descriptions in H5Z.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,9 @@ class ChunkFilters {
   /// chunk is damaged. Needs no lock.
   void decode(std::vector<std::byte>& stored, unsigned skipped, std::span<std::byte> out,
               std::vector<std::byte>& scratch, const std::string& where) const;
+  /// Encodes a whole chunk into `out`, with zlib's `level` for deflate. Bit i of the result says that filter
+  /// i was not applied: deflate, where it does not make the chunk smaller. Needs no lock.
+  unsigned encode(std::span<const std::byte> chunk, int level, std::string& out) const;
 
  private:
   struct Filter {

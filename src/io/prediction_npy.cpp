@@ -1,34 +1,23 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Predictions as NumPy's .npy, version 1.0 (numpy.org/doc/stable/reference/generated/numpy.lib.format.html):
-// one C-order float32 array {samples, output...}. The choice of a file of predictions by its ending is here,
-// too.
+// Predictions as NumPy's .npy: one float32 array {samples, output...}. The choice of a file of predictions by
+// its ending is here, too.
 #include <fmt/format.h>
 
-#include <bit>
-
+#include "io/npy_format.h"
 #include "io/prediction_file.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // of the numbers in the file
 constexpr std::string_view kEndings[] = {".csv", ".h5", ".hdf5", ".npy"};
 
 std::string header(const PredictedHead& head, std::int64_t samples) {
-  std::string shape = fmt::format("{},", samples);
-  for (const std::int64_t extent : head.shape.extents()) shape += fmt::format(" {},", extent);
-  std::string text = fmt::format("{{'descr': '{}f4', 'fortran_order': False, 'shape': ({}), }}",
-                                 std::endian::native == std::endian::little ? '<' : '>', shape);
-  constexpr std::size_t kPreamble = 10;  // magic, version, length
-  while ((kPreamble + text.size() + 1) % kAlignment != 0) text += ' ';
-  text += '\n';
-  std::string all("\x93NUMPY\x01\x00", 8);
-  all += static_cast<char>(text.size() & 0xFF);
-  all += static_cast<char>(text.size() >> 8);
-  return all + text;
+  std::vector<std::int64_t> extents{samples};
+  extents.insert(extents.end(), head.shape.extents().begin(), head.shape.extents().end());
+  return npy_header(DType::f32, extents);
 }
 
 class PredictionNpy final : public PredictionWriter {

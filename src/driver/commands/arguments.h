@@ -106,6 +106,18 @@ struct DataArguments {
   std::vector<std::string> overrides;
 };
 
+struct ConvertArguments {
+  std::string config, output;
+  std::string part = "train";  ///< the set: train or eval
+  std::string to;              ///< hdf5, npy, npz, tfrecord or csv; empty: by the ending of the output
+  std::string features = "features", labels = "labels";  ///< names in the files
+  std::int64_t shards = 1;                               ///< files
+  std::optional<std::int64_t> chunk;                     ///< samples; empty: about 256 KiB
+  int gzip = 0;                                          ///< level; 0: none
+  bool fletcher32 = false, transforms = false, verify = true, force = false, quiet = false;
+  std::vector<std::string> overrides;
+};
+
 struct StatusArguments {
   std::string run_dir;
   bool json = false;
@@ -162,8 +174,8 @@ struct HelpArguments {
 
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
-                 CheckArguments, DataArguments, InspectArguments, EventsArguments, ReplayArguments,
-                 StatusArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
+                 CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
+                 ReplayArguments, StatusArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
                  ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
                  CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
 

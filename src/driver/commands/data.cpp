@@ -247,7 +247,7 @@ class Look {
 }  // namespace
 
 int run_command(const DataArguments& arguments) {
-  Config config = load_config(arguments.config, arguments.overrides);
+  Config config = load_data_config(arguments.config, arguments.overrides);
   try_data_on_chief(config);
   DataFindings findings;
   Look train(arguments, config, "train");

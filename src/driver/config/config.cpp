@@ -141,6 +141,41 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   return checked(read_yaml(path), path, path, std::filesystem::absolute(path).parent_path(), overrides);
 }
 
+Config load_data_config(const std::string& path, std::span<const std::string> overrides) {
+  Node root = read_yaml(path);
+  if (root.kind != Node::Kind::map)
+    throw Error(ErrorKind::config, "the configuration is no map of sections", root.where,
+                "It needs a section data.");
+  ErrorCollector mistakes;
+  apply_overrides(root, overrides, mistakes);
+  Config config;
+  config.path = path;
+  // The table of the top level demands all sections; those that are not used may be anything.
+  std::vector<ParamSpec> table;
+  for (const ParamSpec& spec : config_section("").table) {
+    table.push_back(spec);
+    if (spec.name != "data" && spec.fallback == kRequired) table.back().fallback = "null";
+  }
+  config.root = std::move(root);
+  mistakes.attempt([&] {
+    const Params top(config.root, table, "the configuration", mistakes);
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    config.base_directory =
+        std::filesystem::absolute(top.has("base_directory") ? folder / top.string("base_directory") : folder)
+            .lexically_normal()
+            .string();
+    mistakes.attempt([&] { config.general = general_options(top); });
+    mistakes.attempt([&] {
+      config.comm = communication_options(
+          Params(top.node("comm"), config_section("comm").table, "section comm", mistakes));
+    });
+    if (mistakes.attempt([&] { load_plugins(top, config.base_directory); }))
+      mistakes.attempt([&] { config.data = data_options(top.node("data")); });
+  });
+  throw_in_order(mistakes, path);
+  return config;
+}
+
 Config config_from_text(std::string_view text, const std::string& name,
                         std::span<const std::string> overrides) {
   keep_source(name, text);

@@ -117,13 +117,23 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_EQ(data.samples, 9);
   EXPECT_EQ(data.png, "a.png");
   EXPECT_EQ(data.show, 0);
+  const auto convert = parse_as<ConvertArguments>({"convert", "a.yaml", "a.h5", "--part", "eval", "--shards",
+                                                   "3", "--gzip", "9", "--threads", "2", "--no-verify"});
+  EXPECT_EQ(convert.config, "a.yaml");
+  EXPECT_EQ(convert.output, "a.h5");
+  EXPECT_EQ(convert.part, "eval");
+  EXPECT_EQ(convert.shards, 3);
+  EXPECT_EQ(convert.gzip, 9);
+  EXPECT_EQ(convert.chunk, std::nullopt);
+  EXPECT_EQ(convert.overrides, std::vector<std::string>{"threads=2"});
+  EXPECT_FALSE(convert.verify);
   parse_as<InfoArguments>({"info"});
   parse_as<ConfigReferenceArguments>({"config-reference"});
 }
 
 TEST(CommandLine, HelpOfEachCommandHasAnExample) {
-  for (const char* command :
-       {"train", "evaluate", "predict", "inspect", "events", "check", "data", "info", "config-reference"}) {
+  for (const char* command : {"train", "evaluate", "predict", "inspect", "events", "check", "data", "convert",
+                              "info", "config-reference"}) {
     const auto line = parse_as<HelpArguments>({command, "--help"});
     EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
     EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));

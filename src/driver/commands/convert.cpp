@@ -1,0 +1,344 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep convert`: writes a data set of a configuration to files of another format. With several files
+// (--shards) ranks write whole files; one file is written by rank 0. The bytes depend on neither ranks nor
+// threads. Ranks agree after each round of work, so that errors, signals and progress are those of all.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+
+#include "comm/agree.h"
+#include "core/hash.h"
+#include "core/log.h"
+#include "core/run_signals.h"
+#include "data/data_files.h"
+#include "data/reader_table.h"
+#include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
+#include "driver/config/config.h"
+#include "driver/config/yaml_node.h"
+#include "driver/convert/conversion_plan.h"
+#include "driver/convert/conversion_records.h"
+#include "driver/convert/convert_progress.h"
+#include "driver/convert/shard_conversion.h"
+#include "driver/launch.h"
+#include "driver/setup/data_trial.h"
+#include "driver/setup/run_size.h"
+#include "session/interruption.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a rank does between two agreements, in bytes of samples.
+constexpr std::int64_t kRoundBytes = std::int64_t{32} << 20;
+
+/// What ranks tell each other after a round.
+struct Round {
+  std::int64_t written = 0, verified = 0, kept = 0;  ///< samples so far
+  std::int64_t shards = 0;                           ///< finished so far
+  std::int64_t more = 0;                             ///< 1: this rank is not done
+
+  Round& operator+=(const Round& other) {
+    written += other.written;
+    verified += other.verified;
+    kept += other.kept;
+    shards += other.shards;
+    more += other.more;
+    return *this;
+  }
+};
+
+Round sum_of(Communicator& world, const Round& mine) {
+  std::vector<Round> all(static_cast<std::size_t>(world.size()));
+  world.allgather(&mine, sizeof mine, all.data(), "convert");
+  return std::accumulate(all.begin(), all.end(), Round(),
+                         [](Round sum, const Round& one) { return sum += one; });
+}
+
+/// The options of the set that is converted, as written.
+Node options_of(const Config& config, const ConvertArguments& arguments) {
+  return split_options(*config.root.find("data"), arguments.part);
+}
+
+std::unique_ptr<SampleSource> open_source(const Config& config, const ConvertArguments& arguments,
+                                          SampleFormat format, int ranks_on_host) {
+  const DatasetUse use{.ranks_on_host = ranks_on_host, .read_once = true};
+  const bool training = arguments.part == "train";
+  if (!training && !config.data.eval)
+    throw Error(ErrorKind::config, "there is no evaluation set to convert", arguments.config,
+                "Add eval: to section data, or leave out --part.");
+  auto data = training ? open_training_set(config.data, config.base_directory, use)
+                       : open_evaluation_set(config.data, config.base_directory, use);
+  return std::make_unique<SampleSource>(std::move(data), arguments.transforms, format);
+}
+
+ConversionPlan plan_of(const ConvertArguments& arguments, SampleFormat format, const SampleSource& source) {
+  ConversionPlan plan{.output = arguments.output,
+                      .format = format,
+                      .file = {.features = arguments.features,
+                               .labels = arguments.labels,
+                               .gzip = arguments.gzip,
+                               .fletcher32 = arguments.fletcher32,
+                               .delimiter = arguments.output.ends_with(".tsv") ? '\t' : ','},
+                      .shards = arguments.shards,
+                      .samples = source.size(),
+                      .labels = source.data().label_kind() != LabelKind::none};
+  if (plan.shards > plan.samples)
+    throw Error(ErrorKind::config,
+                fmt::format("{} samples cannot be divided into {} files", plan.samples, plan.shards),
+                arguments.output, "Give fewer --shards.");
+  plan.choose_sizes(source, arguments.chunk);
+  return plan;
+}
+
+/// All that determines the bytes of the files.
+std::string identity_of(const ConversionPlan& plan, const SampleSource& source, const Node& options) {
+  constexpr std::int64_t kVersion = 1;
+  Digest digest;
+  digest.add(kVersion)
+      .add(std::string_view(source.data().fingerprint()))
+      .add(std::string_view(to_yaml(options)));
+  digest.add(plan.samples)
+      .add(plan.shards)
+      .add(plan.chunk_samples)
+      .add(static_cast<std::int64_t>(plan.format));
+  digest.add(std::string_view(plan.file.features)).add(std::string_view(plan.file.labels));
+  digest.add(std::int64_t{plan.file.gzip}).add(std::int64_t{plan.file.fletcher32});
+  digest.add(std::string_view(name_of(source.type()))).add(std::string_view(source.shape().to_string()));
+  return digest.hex() + "\n";
+}
+
+/// The output may be none of the files that are read.
+void refuse_inputs(const Config& config, const ConvertArguments& arguments, const std::string& file) {
+  std::error_code code;
+  if (!fs::exists(file, code)) return;
+  std::vector<std::string> inputs{arguments.config};
+  const Params& params = arguments.part == "train" ? config.data.train : *config.data.eval;
+  for (const ParamSpec& option : find_reader(config.data.format).table)
+    if (option.type == ParamType::strings && params.has(option.name)) {
+      try {
+        for (std::string& path : data_files(params, option.name, config.base_directory))
+          inputs.push_back(std::move(path));
+      } catch (const Error&) {
+        // Not files: names of arrays.
+      }
+    }
+  for (const std::string& input : inputs)
+    if (fs::equivalent(input, file, code))
+      throw Error(ErrorKind::config, fmt::format("is also an input of this command ({})", input), file,
+                  "Choose another output: the input would be overwritten.");
+}
+
+/// Before anything is written. On the chief.
+void prepare_output(const Config& config, const ConvertArguments& arguments, const ConversionPlan& plan,
+                    const ConversionRecords& records, const SampleSource& source) {
+  const fs::path folder = fs::path(plan.output).parent_path();
+  std::error_code code;
+  if (!folder.empty() && !fs::is_directory(folder, code))
+    throw Error(ErrorKind::config, fmt::format("there is no folder {}", folder.string()), plan.output,
+                "Make the folder, or choose another output.");
+  const auto found = records.look();
+  if (found == ConversionRecords::Found::other && !arguments.force)
+    throw Error(ErrorKind::config, "an interrupted conversion of other data, or with other options, is here",
+                plan.output, "Continue it with the same command, or begin anew with --force.");
+  const bool resumed = found == ConversionRecords::Found::same && !arguments.force;
+  std::vector<std::string> files;
+  for (std::int64_t shard = 0; shard < plan.shards; ++shard)
+    for (std::string& file : plan.files(shard)) files.push_back(std::move(file));
+  if (plan.format != SampleFormat::hdf5 && !source.data().class_names().empty())
+    files.push_back(plan.classes_path());
+  for (const std::string& file : files) {
+    refuse_inputs(config, arguments, file);
+    if (fs::is_directory(file, code))
+      throw Error(ErrorKind::config, "is a folder", file, "Give the name of a file.");
+    if (!resumed && !arguments.force && fs::exists(file, code))
+      throw Error(ErrorKind::config, "exists already", file,
+                  "Choose another output, or overwrite it with --force.");
+  }
+  const double bytes = static_cast<double>(source.sample_bytes()) * static_cast<double>(plan.samples);
+  const std::size_t room = free_bytes(folder.empty() ? "." : folder.string());
+  if (!resumed && plan.file.gzip == 0 && plan.format != SampleFormat::csv &&
+      bytes > static_cast<double>(room))
+    throw Error(ErrorKind::output,
+                fmt::format("the samples take {:.3g} GB, but the disk has {:.3g} GB left", bytes * 1e-9,
+                            static_cast<double>(room) * 1e-9),
+                plan.output, "Choose another folder, or make room.");
+  if (plan.shards > 1 && !resumed) records.begin();
+  if (resumed) log_info("continuing an interrupted conversion");
+}
+
+/// The shards of this rank, one after the other.
+class OwnShards {
+ public:
+  OwnShards(const ConversionPlan& plan, const SampleSource& source, const ConversionRecords& records,
+            int rank, int ranks, int threads, bool verify)
+      : plan_(plan),
+        source_(source),
+        records_(records),
+        next_(rank),
+        step_(ranks),
+        threads_(threads),
+        verify_(verify) {}
+
+  /// One round of work.
+  void work() {
+    if (current_ == nullptr && next_ < plan_.shards) begin();
+    if (current_ == nullptr || !current_->advance(kRoundBytes)) return;
+    write_classes();
+    current_->publish();
+    if (plan_.shards > 1) records_.finished(next_, plan_.files(next_));
+    done_.written += current_->written();
+    done_.verified += current_->verified();
+    current_.reset();
+    ++done_.shards;
+    next_ += step_;
+  }
+
+  Round round() const {
+    Round round = done_;
+    if (current_ != nullptr) {
+      round.written += current_->written();
+      round.verified += current_->verified();
+    }
+    round.more = next_ < plan_.shards ? 1 : 0;
+    return round;
+  }
+
+ private:
+  void begin() {
+    if (plan_.shards > 1 && records_.is_finished(next_, plan_.files(next_))) {
+      done_.kept += plan_.samples_of(next_).size();
+      ++done_.shards;
+      next_ += step_;
+      return;
+    }
+    current_ = std::make_unique<ShardConversion>(plan_, source_, next_, threads_, verify_);
+  }
+
+  /// Beside the first shard.
+  void write_classes() const {
+    const std::vector<std::string>& names = source_.data().class_names();
+    if (next_ != 0 || names.empty() || plan_.format == SampleFormat::hdf5) return;
+    std::string text;
+    for (const std::string& name : names) text += name + "\n";
+    write_file_atomically(plan_.classes_path(), text, ErrorKind::output);
+  }
+
+  const ConversionPlan& plan_;
+  const SampleSource& source_;
+  const ConversionRecords& records_;
+  std::int64_t next_;
+  const std::int64_t step_;
+  const int threads_;
+  const bool verify_;
+  std::unique_ptr<ShardConversion> current_;
+  Round done_;
+};
+
+void print_section(const ConversionPlan& plan, const SampleSource& source, const Node& options,
+                   bool transformed) {
+  std::vector<std::string> files;
+  for (const std::string& file : plan.patterns())
+    files.push_back(fs::absolute(file).lexically_normal().string());
+  Node section = section_of(plan, source, files);
+  add_value_options(section, options, !transformed);
+  Node root;
+  root.kind = Node::Kind::map;
+  root.entries.emplace_back("data", std::move(section));
+  print_result("\n{}", to_yaml(root));
+}
+
+int convert(CommEnvironment& environment, const Config& config, const ConvertArguments& arguments,
+            SampleFormat format) {
+  Communicator& world = environment.world();
+  const auto& hosts = environment.hosts();
+  const int ranks_on_host =
+      std::max<int>(1, static_cast<int>(std::count(hosts.begin(), hosts.end(),
+                                                   hosts[static_cast<std::size_t>(world.rank())])));
+  const int threads =
+      config.general.threads.value_or(cores_per_rank(arguments.shards > 1 ? ranks_on_host : 1));
+  const Node options = options_of(config, arguments);
+  std::unique_ptr<SampleSource> source;
+  ConversionPlan plan;
+  std::optional<ConversionRecords> records;
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          source = open_source(config, arguments, format, ranks_on_host);
+          plan = plan_of(arguments, format, *source);
+          records.emplace(plan.records_folder(), identity_of(plan, *source, options));
+          if (world.rank() == 0) prepare_output(config, arguments, plan, *records, *source);
+        },
+        "opening the data");
+  });
+  if (world.rank() == 0 && world.size() > 1 && plan.shards == 1)
+    log_info("rank 0 alone writes one file; with --shards {} all ranks write", world.size());
+  OwnShards own(plan, *source, *records, world.rank(), world.size(), threads, arguments.verify);
+  ConvertProgress progress(plan.samples, source->sample_bytes(), arguments.verify,
+                           arguments.quiet || world.rank() != 0);
+  Round all;
+  do {
+    shared([&] {
+      agree(
+          world, [&] { own.work(); }, "converting");
+    });
+    all = sum_of(world, own.round());
+    progress.update(all.written, all.verified, all.kept);
+    const InterruptionRequest request = agreed(world, signal_request(), "convert");
+    if (request.any() && all.more > 0) {
+      progress.clear();
+      if (world.rank() == 0)
+        log_warning("stopped by {}: {} of {} files are finished. The same command {}",
+                    interruption_text(request), all.shards, plan.shards,
+                    plan.shards > 1 ? "continues" : "begins again");
+      return exit_code(request.kind);
+    }
+  } while (all.more > 0);
+  progress.clear();
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() == 0) records->remove();
+        },
+        "removing the records");
+  });
+  if (world.rank() != 0) return 0;
+  const double bytes = static_cast<double>(all.written) * static_cast<double>(source->sample_bytes());
+  print_result("{} samples of {} {} written to {}{}: {:.1f} MB, {:.1f} MB/s{}\n", plan.samples,
+               source->shape().to_string(), name_of(source->type()), plan.patterns()[0],
+               all.kept > 0 ? fmt::format(" ({} of them were there)", all.kept) : "", bytes * 1e-6,
+               bytes * 1e-6 / progress.seconds(), arguments.verify ? ", read back and compared" : "");
+  print_section(plan, *source, options, arguments.transforms);
+  return 0;
+}
+
+}  // namespace
+
+int run_command(const ConvertArguments& arguments) {
+  install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
+  std::signal(SIGPIPE, SIG_IGN);
+  const SampleFormat format = sample_format(arguments.to, arguments.output);
+  const bool compresses = format == SampleFormat::hdf5 || format == SampleFormat::tfrecord;
+  if (arguments.gzip > 0 && !compresses)
+    throw Error(ErrorKind::usage, "convert: --gzip is for hdf5 and tfrecord", "",
+                "Leave it out, or choose another format.");
+  if ((arguments.fletcher32 || arguments.chunk) && format != SampleFormat::hdf5)
+    throw Error(ErrorKind::usage, "convert: --chunk and --fletcher32 are for hdf5", "",
+                "Leave them out, or choose another format.");
+  Config config = load_data_config(arguments.config, arguments.overrides);
+  try_data_on_chief(config);
+  return run_on_ranks(
+      {config.comm.timeout_seconds, config.comm.start_timeout_seconds}, arguments.quiet,
+      [&](CommEnvironment& environment) { return convert(environment, config, arguments, format); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""lockstep convert: the values arrive with their bits and types, by any reader, ranks and threads; interrupted, resumed; mistakes."""
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from lockstep_run import DIGITS, PROGRAM, SOURCE, LockstepTest, main, python_with_h5py, wait_until
+
+PYTHON = python_with_h5py()
+
+# Features of every type, in chunks that are no multiple of anything, and targets of three columns.
+MAKE_TYPES = """
+import sys, h5py, numpy
+random = numpy.random.default_rng(1)
+with h5py.File(sys.argv[1], "w") as file:
+    for name in ("uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64"):
+        values = random.integers(0, 100, (57, 3, 5)).astype(name)
+        if name.startswith("float"): values = values / numpy.array(3, dtype=name)
+        file.create_dataset(name, data=values, chunks=(10, 3, 5))
+    file["targets"] = random.random((57, 3)).astype("float32")
+    file["classes"] = numpy.arange(57, dtype="int64") % 4
+"""
+ALL_TYPES = ("uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64")
+
+SYNTHETIC = """
+data:
+  format: synthetic
+  samples: 4000
+  shape: [16, 16, 3]
+  labels: random
+"""
+
+
+@unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
+class ConvertTest(LockstepTest):
+    def python(self, code, *arguments):
+        done = subprocess.run([PYTHON, "-c", "import sys, h5py, numpy\n" + code, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def convert(self, config, output, *more, ranks=None, code=0):
+        return self.lockstep("convert", config, self.folder / output, *more, ranks=ranks, code=code)
+
+    def section(self, result):
+        """The YAML that the command prints, as a configuration file of its own."""
+        text = result.out[result.out.index("\ndata:") + 1:]
+        path = self.folder / f"read{len(list(self.folder.glob('read*.yaml')))}.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def contents(self, pattern):
+        return {path.name: path.read_bytes() for path in sorted(self.folder.glob(pattern)) if path.is_file()}
+
+    def fails(self, code, pattern, *arguments, ranks=None):
+        self.assert_one_error(self.start("convert", *arguments, ranks=ranks).wait(), code, pattern)
+        self.assertEqual([path.name for path in self.folder.glob(".*") if "tmp" in path.name], [])
+
+    def test_training_has_the_same_bits_from_every_format(self):
+        plain = {"steps": 12, "sets": ["data.eval=null"]}
+        self.train("csv", **plain)
+        expected = self.digest("csv")
+        for output, more in (("d.h5", ("--gzip", 1, "--fletcher32")), ("d.npz", ()), ("d.tfrecord", ()), ("d.tsv", ()), ("s.npy", ("--shards", 3))):
+            with self.subTest(output=output, more=more):
+                section = self.section(self.convert(DIGITS, output, *more)).read_text(encoding="utf-8")
+                whole = re.sub(r"(?s)\ndata:.*?\n(?=model:)", "\n" + section, DIGITS.read_text(encoding="utf-8"))
+                config = self.folder / "digits.yaml"
+                config.write_text(whole, encoding="utf-8")
+                self.train(f"run-{output}", config=config, steps=12)
+                self.assertEqual(self.digest(f"run-{output}"), expected)
+
+    def test_types_and_labels_stay_and_python_reads_the_values(self):
+        self.python(MAKE_TYPES, self.folder / "all.h5")
+        config = self.folder / "all.yaml"
+        for name, labels in [(name, "targets" if name == "float32" else "classes") for name in ALL_TYPES]:
+            config.write_text(f"data: {{format: hdf5, path: all.h5, features: {name}, labels: {labels}}}\n", encoding="utf-8")
+            with self.subTest(type=name):
+                self.convert(config, f"{name}.h5", "--chunk", 7, "--gzip", 6, "--features", "set/x", "--labels", "y")
+                self.convert(config, f"{name}.npz", "--features", "x")
+                backs = name in ("int16", "float16", "float32")  # through records, and back to HDF5
+                if backs:
+                    records = self.convert(config, f"{name}.tfrecord", "--features", "x")
+                    self.convert(self.section(records), f"back-{name}.h5", "--features", "x")
+                self.python("""
+folder, name, labels, backs = sys.argv[1:]
+all = h5py.File(folder + "/all.h5")
+is_class = labels == "classes"
+def same(a, b, exactly):
+    assert a.dtype == exactly and a.shape == b.shape and (a[...] == b[...]).all(), (a.dtype, a.shape, b.dtype, b.shape)
+for path, x, y in ((f"/{name}.h5", "set/x", "y"), (f"/back-{name}.h5", "x", "labels"))[:1 + (backs == "True")]:
+    with h5py.File(folder + path) as file:
+        same(file[x], all[name], all[name].dtype)
+        same(file[y], all[labels], "int32" if is_class else "float32")
+with h5py.File(folder + f"/{name}.h5") as file:
+    assert file["set/x"].chunks == (7, 3, 5) and file["set/x"].compression == "gzip" and file["set/x"].compression_opts == 6
+    assert file["set/x"].shuffle == (file["set/x"].dtype.itemsize > 1)
+npz = numpy.load(folder + f"/{name}.npz")
+same(npz["x"], all[name], all[name].dtype)
+same(npz["labels"], all[labels], "int32" if is_class else "float32")
+""", self.folder, name, labels, backs)
+
+    def test_images_become_bytes_with_the_names_of_their_classes(self):
+        make = SOURCE / "examples" / "generate_digit_images.py"
+        subprocess.run([PYTHON, make, self.folder / "digits", "--every", "9"], check=True, capture_output=True, timeout=60)
+        config = self.folder / "images.yaml"
+        config.write_text("data: {format: images, path: digits/train, size: [12, 8], channels: 1, scale: 0.5,"
+                          " eval: {path: digits/test}}\n", encoding="utf-8")
+        result = self.convert(config, "images.h5")
+        self.assertRegex(result.out, r"samples of 12x8x1 uint8 written to .*images\.h5: .* MB/s, read back and compared")
+        self.assertIn("scale: 0.5", result.out, "the samples are as they are stored, so scale is still to be applied")
+        self.python("""
+with h5py.File(sys.argv[1]) as file:
+    assert file["features"].dtype == "uint8" and file["features"].shape[1:] == (12, 8, 1)
+    names = [name.decode() for name in file["labels"].attrs["class_names"]]
+    assert names == sorted("zero one two three four five six seven eight nine".split()), names
+    assert sorted(set(file["labels"][...])) == list(range(10)) and file["labels"].dtype == "int32"
+""", self.folder / "images.h5")
+        self.convert(config, "images.npz")
+        self.assertEqual((self.folder / "images.classes.txt").read_text().split(), sorted("zero one two three four five six seven eight nine".split()))
+        shown = [self.lockstep("data", which).out for which in (config, self.section(result))]
+        values = [re.search(r"values .*", text).group(0) for text in shown]
+        self.assertEqual(*values, "the same range, mean and deviation")
+        # Transforms and scale: float32, as training gets them.
+        result = self.convert(config, "small.npz", "--transforms", "--set", "data.transforms=[resize: {size: [4, 4]}]", "--part", "eval")
+        self.assertNotIn("scale", result.out)
+        self.assertNotIn("transforms", result.out)
+        self.python("x = numpy.load(sys.argv[1])['features']; assert x.dtype == 'float32' and x.shape[1:] == (4, 4, 1) and 0 < x.max() <= 127.5, (x.shape, x.max())",
+                    self.folder / "small.npz")
+
+    def test_bytes_depend_on_neither_ranks_nor_threads(self):
+        config = self.folder / "synthetic.yaml"
+        config.write_text(SYNTHETIC, encoding="utf-8")
+        # 500 samples, some of which are chosen at random: read in the order of a permutation.
+        some = ["--set", "data.samples=500", "--set", "data.holdout=0.2"]
+        for ending, more in ((".h5", ["--gzip", 1]), (".h5", []), (".tfrecord", ["--gzip", 1]), (".npy", some)):
+            expected = None
+            some_ranks = ((None, 1), (None, 2), (2, 1), (3, 2), (4, 1)) if more == ["--gzip", 1] and ending == ".h5" else ((None, 1), (3, 2))
+            for ranks, threads in some_ranks:
+                with self.subTest(ending=ending, more=more, ranks=ranks, threads=threads):
+                    arguments = ["--shards", 5, "--threads", threads, "--force", *more]
+                    self.convert(config, "out" + ending, *arguments, ranks=ranks)
+                    found = self.contents("out*" + ending)
+                    self.assertEqual(len(found), 10 if ending == ".npy" else 5)
+                    expected = expected or found
+                    self.assertEqual(found, expected)
+        self.assertEqual(self.contents(".out*"), {}, "no records are left")
+
+    def test_an_interrupted_conversion_continues_with_what_is_finished(self):
+        config = self.folder / "synthetic.yaml"
+        config.write_text(SYNTHETIC.replace("4000", "12000"), encoding="utf-8")
+        for ranks in (None, 2):
+            arguments = ["convert", config, self.folder / f"out{ranks}.h5", "--shards", 12, "--gzip", 9, "--threads", 1]
+            job = self.start(*arguments, ranks=ranks)
+            first = self.folder / f"out{ranks}-00000-of-00012.h5"
+            wait_until(first.exists, 60, "the first file")
+            for pid in [job.process.pid] if ranks is None else list(job.ranks().values()):
+                os.kill(pid, signal.SIGTERM)
+            result = job.wait()
+            self.assertEqual(result.code, 75, str(result))
+            self.assertRegex(result.err, r"stopped by signal TERM: \d+ of 12 files are finished. The same command continues")
+            files = self.contents(f"out{ranks}-*.h5")
+            self.assertLess(len(files), 12)
+            self.assertEqual([name for name in self.contents(".*") if "tmp" in name], [])
+            # A file that is damaged meanwhile is written again; one that is whole is not.
+            kept = [path for path in sorted(self.folder.glob(f"out{ranks}-*.h5"))]
+            before = {path: path.stat().st_ino for path in kept}
+            kept[0].write_bytes(kept[0].read_bytes()[:-100])
+            self.fails(2, "other data, or with other options", config, self.folder / f"out{ranks}.h5", "--shards", 12)
+            result = self.lockstep(*arguments, ranks=ranks)
+            self.assertRegex(result.out, r"of them were there" if len(kept) > 1 else "12000 samples")
+            for path in kept[1:]:
+                self.assertEqual(path.stat().st_ino, before[path], "not written again")
+            self.assertFalse((self.folder / f".out{ranks}.h5.convert").exists())
+        self.assertEqual(list(self.contents("out2-*.h5").values()), list(self.contents("outNone-*.h5").values()))
+        # One file: nothing is left.
+        job = self.start("convert", config, self.folder / "single.csv", "--threads", 1, "--set", "data.samples=40000")
+        wait_until(lambda: self.open_files(job.process.pid), 60, "the file to be written")
+        os.kill(job.process.pid, signal.SIGINT)
+        self.assertEqual(job.wait().code, 130)
+        self.assertEqual([path.name for path in self.folder.glob("*single*")], [])
+
+    def open_files(self, pid):
+        links = []
+        try:
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                link = os.readlink(f"/proc/{pid}/fd/{name}")
+                if str(self.folder) in link and "deleted" in link and os.stat(f"/proc/{pid}/fd/{name}").st_size > 1000000:
+                    links.append(link)
+        except OSError:
+            pass
+        return links
+
+    def test_mistakes(self):
+        out = self.folder / "out.h5"
+        self.fails(2, "no folder", DIGITS, self.folder / "none" / "out.h5")
+        self.fails(2, "--gzip is for hdf5", DIGITS, self.folder / "out.npz", "--gzip", 1)
+        self.fails(2, "the ending .parquet names no format", DIGITS, self.folder / "out.parquet")
+        self.fails(2, "1500 samples cannot be divided into 1501", DIGITS, out, "--shards", 1501, ranks=2)
+        out.write_text("mine")
+        self.fails(2, "exists already", DIGITS, out, ranks=2)
+        self.assertEqual(out.read_text(), "mine")
+        self.convert(DIGITS, "out.h5", "--force")
+        config = self.folder / "self.yaml"
+        config.write_text("data: {format: hdf5, path: out.h5, features: features}\n", encoding="utf-8")
+        self.fails(2, "also an input", config, out, "--force")
+        self.fails(2, "no evaluation set", config, self.folder / "new.h5", "--part", "eval")
+        # Whole numbers as targets become class indices in a file without types: found when it is read back.
+        self.python("f = h5py.File(sys.argv[1], 'w'); f['x'] = numpy.ones((4, 2)); f['y'] = numpy.float32([0, 1, 2, 3])", self.folder / "whole.h5")
+        config.write_text("data: {format: hdf5, path: whole.h5, features: x, labels: y}\n", encoding="utf-8")
+        self.fails(3, "another kind: class indices, or targets", config, self.folder / "whole.csv")
+        self.assertFalse((self.folder / "whole.csv").exists())
+        config.write_text("data: {format: hdf5, path: whole.h5, features: x, labels: y, features_: 1}\nmodel: nonsense\n", encoding="utf-8")
+        self.fails(2, "unknown key 'features_'", config, self.folder / "whole.npz")
+
+    def test_a_full_disk_is_an_error_and_leaves_nothing(self):
+        config = self.folder / "synthetic.yaml"
+        config.write_text(SYNTHETIC, encoding="utf-8")
+        for output in ("full.h5", "full.npz", "full.tfrecord", "full.csv"):
+            with self.subTest(output=output):
+                # No file may grow beyond 64 KiB: every write fails with EFBIG.
+                done = subprocess.run(["bash", "-c", 'trap "" XFSZ; ulimit -f 64; exec "$@"', "bash", PROGRAM, "convert", config,
+                                       self.folder / output], capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, r"cannot write: File too large")
+                self.assertEqual([path.name for path in self.folder.glob("*full*")], [])
+
+
+if __name__ == "__main__":
+    main()
