@@ -20,14 +20,13 @@ namespace {
 
 constexpr ParamSpec kDataKeys[] = {
     {"format", ParamType::string, kRequired, "", "Name of the reader."},
+    {"inputs", ParamType::node, "null", "map of names to options, or null",
+     "Several inputs per sample, which layers read by these names: each has the reader's options that differ "
+     "from the common ones, and may have a format of its own. null: one input, features."},
     {"train", ParamType::node, "null", "", "Options of the training set that differ from the common ones."},
     {"eval", ParamType::node, "null", "",
      "Options of the evaluation set that differ from the common ones. null: no evaluation."},
 };
-bool is_data_key(std::string_view key) {
-  return std::any_of(std::begin(kDataKeys), std::end(kDataKeys),
-                     [&](const ParamSpec& spec) { return spec.name == key; });
-}
 
 std::string data_format(const Node& data) {
   if (data.kind != Node::Kind::map)
@@ -37,25 +36,105 @@ std::string data_format(const Node& data) {
   if (format == nullptr || format->kind != Node::Kind::scalar)
     throw Error(ErrorKind::config, "section data has no format", data.where,
                 "Name a reader: format: csv, hdf5 or npy.");
+  find_reader(format->text, format->where);
   return format->text;
 }
 
-std::string subject_of(std::string_view split, std::string_view format) {
-  return fmt::format("section data ({}, reader {})", split, format);
+std::string subject_of(std::string_view split, std::string_view format, std::string_view input) {
+  return input.empty() ? fmt::format("section data ({}, reader {})", split, format)
+                       : fmt::format("data.inputs.{} ({}, reader {})", input, split, format);
 }
 
-Params reader_options(const Node& section, const std::string& format, std::string_view split) {
-  const std::span<const ParamSpec> own = find_reader(format, section.find("format")->where).table;
+Params reader_options(Node node, const std::string& format, std::string_view split, std::string_view input) {
+  const std::span<const ParamSpec> own = find_reader(format).table;
   std::vector<ParamSpec> table(own.begin(), own.end());
-  table.insert(table.end(), transforms_table().begin(), transforms_table().end());
-  table.insert(table.end(), choice_table().begin(), choice_table().end());
-  table.insert(table.end(), mixing_table().begin(), mixing_table().end());
-  Params params(split_options(section, split), table, subject_of(split, format));
+  for (const auto& beside : {transforms_table(), choice_table(), mixing_table()})
+    table.insert(table.end(), beside.begin(), beside.end());
+  Params params(std::move(node), table, subject_of(split, format, input));
   // Throws what is wrong with them.
   TransformList{params};
   mixing_options(params);
   return params;
 }
+
+/// Which samples are used, and what is mixed, is the same for all inputs.
+bool concerns_samples(std::string_view key) {
+  for (const auto& table : {choice_table(), mixing_table()})
+    if (std::ranges::find(table, key, &ParamSpec::name) != table.end()) return true;
+  return false;
+}
+
+/// The entries of a map whose keys are wanted.
+template <typename Wanted>
+Node filtered(const Node& section, Wanted wanted) {
+  Node kept = section;
+  kept.entries.clear();
+  kept.entry_where.clear();
+  for (std::size_t i = 0; i < section.entries.size(); ++i) {
+    if (!wanted(section.entries[i].first)) continue;
+    kept.entries.push_back(section.entries[i]);
+    kept.entry_where.push_back(i < section.entry_where.size() ? section.entry_where[i] : section.where);
+  }
+  return kept;
+}
+
+std::string format_of_input(const Node& section, const Node& input) {
+  return input.find("format") != nullptr ? data_format(input) : data_format(section);
+}
+
+bool takes(std::string_view format, std::string_view key) {
+  const auto has_key = [&](std::span<const ParamSpec> table) {
+    return std::ranges::find(table, key, &ParamSpec::name) != table.end();
+  };
+  return has_key(find_reader(format).table) || has_key(transforms_table());
+}
+
+/// A common option is for those inputs whose reader takes it. One that no reader takes is for all, which will
+/// refuse it.
+bool concerns_input(const Node& section, const Node& input, std::string_view key) {
+  if (takes(format_of_input(section, input), key)) return true;
+  const Node* const inputs = section.find("inputs");
+  return inputs == nullptr || std::ranges::none_of(inputs->entries, [&](const auto& other) {
+           return other.second.kind == Node::Kind::map && takes(format_of_input(section, other.second), key);
+         });
+}
+
+void require_map(const Node& node, const std::string& what) {
+  if (node.kind != Node::Kind::map && node.kind != Node::Kind::null)
+    throw Error(ErrorKind::config, what + " must be a map of options", node.where);
+}
+
+/// Later options override earlier ones.
+class MergedOptions {
+ public:
+  explicit MergedOptions(const std::string& where) {
+    merged_.kind = Node::Kind::map;
+    merged_.where = where;
+  }
+  /// All keys but those of `without`.
+  void put(const Node& map, std::span<const ParamSpec> without) {
+    for (std::size_t i = 0; i < map.entries.size(); ++i)
+      if (const auto& [key, value] = map.entries[i];
+          std::ranges::find(without, std::string_view(key), &ParamSpec::name) == without.end())
+        put(key, value, i < map.entry_where.size() ? map.entry_where[i] : map.where);
+  }
+  Node take() { return std::move(merged_); }
+
+ private:
+  void put(const std::string& key, const Node& value, const std::string& where) {
+    const auto [place, is_new] = places_.try_emplace(key, merged_.entries.size());
+    if (is_new) {
+      merged_.entries.emplace_back(key, value);
+      merged_.entry_where.push_back(where);
+    } else {
+      merged_.entries[place->second].second = value;
+      merged_.entry_where[place->second] = where;
+    }
+  }
+
+  Node merged_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
 
 /// Options of the evaluation set alone may not mix its samples.
 void refuse_mixing(const Node& eval) {
@@ -66,8 +145,9 @@ void refuse_mixing(const Node& eval) {
 
 /// Adds the mistakes of the evaluation set but those that are in the options common to both sets: they are
 /// among `mistakes` as mistakes of the training set.
-void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std::string& format) {
-  const std::string train = subject_of("train", format), eval = subject_of("eval", format);
+void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const DataInput& input) {
+  const std::string train = subject_of("train", input.format, input.name),
+                    eval = subject_of("eval", input.format, input.name);
   std::set<std::pair<std::string, std::string>> known;
   for (const Error& error : mistakes.errors()) known.emplace(error.where(), error.what_happened());
   for (const Error& error : of_eval.errors()) {
@@ -77,100 +157,206 @@ void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std:
   }
 }
 
+bool has_section(const Node& node, std::string_view name) {
+  const Node* found = node.find(name);
+  return found != nullptr && !is_null(*found);
+}
+
+/// Reads a map of data.inputs.
+DataInput input_options(const Node& section, const std::string& name, const Node& own, bool has_eval,
+                        ErrorCollector& mistakes) {
+  DataInput input{.name = name};
+  const std::string path = "data.inputs." + name;
+  require_map(own, path);
+  for (const auto& [key, value] : own.entries) {
+    const bool nested = key == "train" || key == "eval";
+    if (nested) require_map(value, path + "." + key);
+    for (const auto& [inner, option] : nested ? value.entries : own.entries)
+      if (concerns_samples(inner))
+        throw Error(ErrorKind::config,
+                    fmt::format("{}: {} chooses samples, which all inputs have in common", path, inner),
+                    option.where, fmt::format("Write {} beside inputs.", inner));
+  }
+  input.format = format_of_input(section, own);
+  mistakes.attempt([&] {
+    input.train = reader_options(split_options(section, own, "train"), input.format, "train", name);
+  });
+  ErrorCollector of_eval;
+  of_eval.attempt([&] {
+    if (has_eval)
+      input.eval = reader_options(split_options(section, own, "eval"), input.format, "eval", name);
+  });
+  add_own(mistakes, of_eval, input);
+  return input;
+}
+
+/// Reads data.inputs.
+void read_inputs(DataOptions& options, const Node& section, const Node& inputs, ErrorCollector& mistakes) {
+  if (inputs.kind != Node::Kind::map || inputs.entries.empty())
+    throw Error(ErrorKind::config, "data.inputs must be a map of names to options", inputs.where,
+                "Write one indented 'name: {options}' per line.");
+  bool has_eval = has_section(section, "eval");
+  for (const auto& [name, own] : inputs.entries) has_eval = has_eval || has_section(own, "eval");
+  for (const auto& [name, own] : inputs.entries)
+    mistakes.attempt([&] {
+      DataInput input = input_options(section, name, own, has_eval, mistakes);
+      if (options.name.empty())
+        static_cast<DataInput&>(options) = std::move(input);
+      else
+        options.others.push_back(std::move(input));
+    });
+  const auto samples = [&](std::string_view split) {
+    std::vector<ParamSpec> table(choice_table().begin(), choice_table().end());
+    table.insert(table.end(), mixing_table().begin(), mixing_table().end());
+    return Params(filtered(split_options(section, split), concerns_samples), table,
+                  fmt::format("section data ({})", split));
+  };
+  mistakes.attempt([&] {
+    const Params params = samples("train");
+    options.train_choice = choice_options(params, false);
+    options.mixing = mixing_options(params);
+  });
+  if (has_eval) mistakes.attempt([&] { options.eval_choice = choice_options(samples("eval"), true); });
+}
+
+/// Reads a section without data.inputs.
+void read_only_input(DataOptions& options, const Node& section, ErrorCollector& mistakes) {
+  options.format = data_format(section);
+  mistakes.attempt([&] {
+    options.train = reader_options(split_options(section, "train"), options.format, "train", "");
+    options.train_choice = choice_options(options.train, false);
+    options.mixing = mixing_options(options.train);
+  });
+  ErrorCollector of_eval;
+  of_eval.attempt([&] {
+    if (!has_section(section, "eval")) return;
+    options.eval = reader_options(split_options(section, "eval"), options.format, "eval", "");
+    options.eval_choice = choice_options(*options.eval, true);
+  });
+  add_own(mistakes, of_eval, options);
+}
+
 }  // namespace
 
 Node split_options(const Node& data, std::string_view split) {
-  Node merged;
-  merged.kind = Node::Kind::map;
-  merged.where = data.where;
-  std::unordered_map<std::string_view, std::size_t> places;  // the keys live in `data`
-  auto put = [&](const std::string& key, const Node& value, const std::string& where) {
-    const auto [place, is_new] = places.try_emplace(key, merged.entries.size());
-    if (is_new) {
-      merged.entries.emplace_back(key, value);
-      merged.entry_where.push_back(where);
-    } else {
-      merged.entries[place->second].second = value;
-      merged.entry_where[place->second] = where;
-    }
-  };
-  auto put_all = [&](const Node& map) {
-    for (std::size_t i = 0; i < map.entries.size(); ++i)
-      put(map.entries[i].first, map.entries[i].second,
-          i < map.entry_where.size() ? map.entry_where[i] : map.where);
-  };
-  for (std::size_t i = 0; i < data.entries.size(); ++i)
-    if (!is_data_key(data.entries[i].first))
-      put(data.entries[i].first, data.entries[i].second,
-          i < data.entry_where.size() ? data.entry_where[i] : data.where);
+  MergedOptions merged(data.where);
+  merged.put(data, kDataKeys);
   if (const Node* own = data.find(split); own != nullptr) {
-    if (own->kind != Node::Kind::map && own->kind != Node::Kind::null)
-      throw Error(ErrorKind::config, fmt::format("data.{} must be a map of options", split), own->where);
-    put_all(*own);
+    require_map(*own, fmt::format("data.{}", split));
+    merged.put(*own, {});
   }
-  return merged;
+  return merged.take();
+}
+
+Node split_options(const Node& data, const Node& input, std::string_view split) {
+  MergedOptions merged(input.where);
+  merged.put(filtered(split_options(data, split),
+                      [&](std::string_view key) {
+                        return !concerns_samples(key) && concerns_input(data, input, key);
+                      }),
+             {});
+  merged.put(input, kDataKeys);
+  if (const Node* own = input.find(split); own != nullptr) merged.put(*own, {});
+  return merged.take();
 }
 
 std::span<const ParamSpec> data_table() { return kDataKeys; }
 
 DataOptions data_options(const Node& section) {
   DataOptions options;
-  options.format = data_format(section);
   ErrorCollector mistakes;
-  mistakes.attempt([&] {
-    options.train = reader_options(section, options.format, "train");
-    options.train_choice = choice_options(options.train, false);
-  });
-  ErrorCollector of_eval;
-  of_eval.attempt([&] {
-    if (const Node* own = section.find("eval"); own != nullptr && !is_null(*own)) {
-      refuse_mixing(*own);
-      options.eval = reader_options(section, options.format, "eval");
-      options.eval_choice = choice_options(*options.eval, true);
-    }
-  });
-  add_own(mistakes, of_eval, options.format);
+  if (section.kind == Node::Kind::map)
+    if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
+  if (section.kind == Node::Kind::map && has_section(section, "inputs"))
+    read_inputs(options, section, *section.find("inputs"), mistakes);
+  else
+    read_only_input(options, section, mistakes);
   mistakes.throw_if_any();
   return options;
 }
 
 void try_data_files(DataOptions& options, const std::string& base_directory,
-                    std::span<const std::string> inputs) {
-  const auto trial = find_reader(options.format).trial;
-  if (trial == nullptr) return;
+                    std::span<const std::vector<std::string>> files) {
+  const auto trial_of = [&](std::size_t i) { return find_reader(input_of(options, i).format).trial; };
+  std::size_t first = 0;
+  while (first < num_inputs(options) && trial_of(first) == nullptr) ++first;
+  if (first == num_inputs(options)) return;
   ChildNote file;
   const auto opening = [&](const std::string& path) { file.set(path); };
   const auto outcome = run_in_child([&] {
-    trial(options.train, base_directory, nullptr, opening);
-    if (options.eval) trial(*options.eval, base_directory, nullptr, opening);
-    if (inputs.empty()) return;
-    const std::vector<std::string> paths = data_files(inputs, "");
-    trial(options.train, base_directory, &paths, opening);
+    for (std::size_t i = first; i < num_inputs(options); ++i) {
+      const DataInput& input = input_of(options, i);
+      const auto trial = trial_of(i);
+      if (trial == nullptr) continue;
+      trial(input.train, base_directory, nullptr, opening);
+      if (input.eval) trial(*input.eval, base_directory, nullptr, opening);
+      if (files.empty()) continue;
+      const std::vector<std::string> paths = data_files(files[i], "");
+      trial(input.train, base_directory, &paths, opening);
+    }
   });
   if (outcome)
     options.failure =
-        Error(ErrorKind::data, fmt::format("damaged: the library that reads {} {}", options.format, *outcome),
+        Error(ErrorKind::data,
+              fmt::format("damaged: the library that reads {} {}", input_of(options, first).format, *outcome),
               file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
 }
 
 namespace {
-std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation,
-                                     const std::string& base_directory, DatasetUse use) {
+
+std::unique_ptr<Dataset> open_input(const DataInput& input, bool evaluation,
+                                    const std::string& base_directory, const DatasetUse& use) {
+  const Params& params = evaluation ? *input.eval : input.train;
+  std::unique_ptr<Dataset> data = open_dataset(input.format, params, base_directory, use);
+  data->set_transforms(TransformList(params), !evaluation);
+  return data;
+}
+
+DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
   if (options.failure) throw Error(*options.failure);
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   use.random_order = use.random_order || choice.scatters();
   use.read_once = use.read_once && !choice.scatters() && !choice.needs_labels();
-  const Params& params = evaluation ? *options.eval : options.train;
-  std::unique_ptr<Dataset> data = open_dataset(options.format, params, base_directory, use);
-  data->set_transforms(TransformList(params), !evaluation);
-  if (const auto mixing = mixing_options(params); mixing && !evaluation) data->set_mixing(*mixing);
+  use.inputs = static_cast<int>(num_inputs(options));
+  return use;
+}
+
+/// The samples of all inputs.
+std::unique_ptr<Dataset> open_joined(const DataOptions& options, bool evaluation,
+                                     const std::string& base_directory, const DatasetUse& use) {
+  if (options.name.empty()) return open_input(options, evaluation, base_directory, use);
+  std::vector<JoinedInput> inputs;
+  for (std::size_t i = 0; i < num_inputs(options); ++i) {
+    const DataInput& input = input_of(options, i);
+    inputs.push_back({input.name, open_input(input, evaluation, base_directory, use)});
+  }
+  return Dataset::join(std::move(inputs));
+}
+
+/// Those that are used of them.
+void choose(Dataset& data, const DataOptions& options, bool evaluation) {
+  const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   std::vector<std::int32_t> labels;
-  if (choice.needs_labels()) labels = class_labels(*data);
-  data->choose(choose_samples(choice, evaluation, data->size(), labels));
-  if (choice.balances) data->balance(balance_classes(choice, data->choice().get(), labels));
+  if (choice.needs_labels()) labels = class_labels(data);
+  data.choose(choose_samples(choice, evaluation, data.size(), labels));
+  if (choice.balances) data.balance(balance_classes(choice, data.choice().get(), labels));
+}
+
+std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation,
+                                     const std::string& base_directory, const DatasetUse& use) {
+  std::unique_ptr<Dataset> data =
+      open_joined(options, evaluation, base_directory, use_of(options, evaluation, use));
+  if (options.mixing && !evaluation) data->set_mixing(*options.mixing);
+  choose(*data, options, evaluation);
   return data;
 }
 }  // namespace
+
+std::size_t num_inputs(const DataOptions& options) { return 1 + options.others.size(); }
+
+const DataInput& input_of(const DataOptions& options, std::size_t input) {
+  return input == 0 ? options : options.others[input - 1];
+}
 
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
                                            const DatasetUse& use) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "core/params.h"
@@ -17,16 +18,29 @@
 
 namespace lockstep {
 
-struct DataOptions {
+/// Where one input of the samples comes from.
+struct DataInput {
+  std::string name;            ///< that layers read it by; empty: the samples have one input, "features"
   std::string format;          ///< name of the reader
   Params train;                ///< the reader's options for the training set
   std::optional<Params> eval;  ///< for the evaluation set; empty without one
+};
+
+/// The first input, the others (data.inputs), and which samples are used.
+struct DataOptions : DataInput {
+  std::vector<DataInput> others;
   ChoiceOptions train_choice, eval_choice;
+  std::optional<MixingOptions> mixing;
   /// Why no file may be opened in this process (try_data_files()); the functions below throw it.
   std::optional<Error> failure;
 };
 
-/// The keys of the section besides the reader's options and those of choice_table(): format, train, eval.
+/// How many inputs there are, and one of them; 0 is the first.
+std::size_t num_inputs(const DataOptions& options);
+const DataInput& input_of(const DataOptions& options, std::size_t input);
+
+/// The keys of the section besides the reader's options and those of choice_table(): format, inputs, train,
+/// eval.
 std::span<const ParamSpec> data_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.
@@ -35,20 +49,22 @@ DataOptions data_options(const Node& section);
 /// The options of a split ("train" or "eval") as written: the common ones, overridden by the split's own.
 /// Throws Error(config).
 Node split_options(const Node& data, std::string_view split);
+/// The same for an entry of data.inputs: its options override the common ones, and its own `train` or `eval`
+/// overrides them.
+Node split_options(const Node& data, const Node& input, std::string_view split);
 
-/// Opens the files of both sets, and `inputs` (names and patterns, relative to the current folder), in a
-/// child process and keeps in options.failure that the child crashed or did not end: HDF5 can crash on a
-/// damaged file. Other errors are left to the functions below. Does nothing for readers without a trial. For
-/// the chief, before MPI starts: a process with MPI must not fork. The error is for all ranks, so that they
-/// end together.
+/// Opens the files of both sets, and `files` of each input (names and patterns, relative to the current
+/// folder), in a child process and keeps in options.failure that the child crashed or did not end: HDF5 can
+/// crash on a damaged file. Other errors are left to the functions below. Does nothing for readers without a
+/// trial. For the chief, before MPI starts: a process with MPI must not fork. The error is for all ranks, so
+/// that they end together.
 void try_data_files(DataOptions& options, const std::string& base_directory,
-                    std::span<const std::string> inputs = {});
+                    std::span<const std::vector<std::string>> files = {});
 
-/// Opens the training set. Relative paths are relative to `base_directory`.
+/// Opens the training set, all inputs joined. Relative paths are relative to `base_directory`.
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
                                            const DatasetUse& use = {});
 /// Opens the evaluation set; returns null if there is none.
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
                                              const DatasetUse& use = {});
-
 }  // namespace lockstep

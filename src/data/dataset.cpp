@@ -25,6 +25,15 @@ constexpr std::int64_t kPageBytes = 4096;
 constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
 constexpr std::int64_t kSlabsPerThread = 8;  ///< at least, if there are enough blocks
 
+template <typename T>
+std::int64_t sum_over(const std::vector<JoinedInput>& inputs, T (Dataset::*bytes)() const) {
+  std::int64_t sum = 0;
+  for (const JoinedInput& input : inputs)
+    if (__builtin_add_overflow(sum, ((*input.data).*bytes)(), &sum))
+      return std::numeric_limits<std::int64_t>::max();
+  return sum;
+}
+
 }  // namespace
 
 Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
@@ -89,6 +98,7 @@ std::int64_t Dataset::sample_bytes() const {
 }
 
 std::int64_t Dataset::size_bytes() const {
+  if (!inputs_.empty()) return sum_over(inputs_, &Dataset::size_bytes);
   constexpr std::int64_t kLabelBytes = 4;
   const std::int64_t of_features =
       num_features_ * static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
@@ -99,6 +109,7 @@ std::int64_t Dataset::size_bytes() const {
 }
 
 std::int64_t Dataset::memory_bytes() const {
+  if (!inputs_.empty()) return sum_over(inputs_, &Dataset::memory_bytes);
   return stream_ != nullptr ? stream_->memory_bytes() : size_bytes();
 }
 
@@ -245,6 +256,7 @@ void Dataset::for_each(std::span<const std::int64_t> samples, Use use) const {
 }
 
 void Dataset::set_transforms(TransformList transforms, bool training) {
+  LOCKSTEP_CHECK(inputs_.empty(), "each input has transforms of its own");
   transforms_ = std::move(transforms);
   transforms_.prepare(parts_.feature_shape);
   training_ = training;
@@ -255,8 +267,12 @@ void Dataset::set_mixing(const MixingOptions& options) {
 }
 
 void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
-                              float* scratch) const {
-  const std::int64_t values_per_sample = feature_shape().num_elements();
+                              std::int64_t step, float* scratch) const {
+  for (const JoinedInput& input : inputs_) {
+    input.data->gather_features(samples, key, out, step, scratch);
+    out += input.data->feature_shape().num_elements();
+  }
+  if (!inputs_.empty()) return;
   SampleKey own = key;
   for_each(samples, [&](const SampleValues& values) {
     float* const converted = transforms_.in_place() ? out : scratch;
@@ -265,7 +281,7 @@ void Dataset::gather_features(std::span<const std::int64_t> samples, const Sampl
       transforms_.apply(converted, out, training_ ? &own : nullptr, scratch);
     }
     ++own.place;
-    out += values_per_sample;
+    out += step;
   });
 }
 
@@ -297,6 +313,7 @@ void Dataset::transform_stored(const void* sample, float* out, float* scratch) c
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const {
+  if (!inputs_.empty()) return labelled().gather_labels(samples, out);
   LOCKSTEP_CHECK(label_kind_ == LabelKind::indices, "{} has no class indices", origin_->source);
   for_each(samples, [&](const SampleValues& values) {
     out = std::copy_n(values.label_indices, parts_.num_label_columns, out);
@@ -304,6 +321,7 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t*
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) const {
+  if (!inputs_.empty()) return labelled().gather_labels(samples, out);
   LOCKSTEP_CHECK(label_kind_ != LabelKind::none, "{} has no labels", origin_->source);
   for_each(samples, [&](const SampleValues& values) {
     if (label_kind_ == LabelKind::rows)
@@ -320,6 +338,7 @@ void Dataset::check_labels(const LabelRule& rule, std::int64_t first, std::int64
   if (label_kind_ == LabelKind::none)
     throw Error(ErrorKind::data, "has no labels", origin_->source,
                 "Name the labels in the reader's options.");
+  if (!inputs_.empty()) return labelled().check_labels(rule, first, last);
   checks_->demand(rule, first, last);
   if (stream_ == nullptr) checks_->check_labels(0, parts_.size, values_at(0));
 }

@@ -17,6 +17,7 @@
 #include "core/buffer.h"
 #include "core/dtype.h"
 #include "core/label_rule.h"
+#include "core/named_shape.h"
 #include "core/shape.h"
 #include "data/block_grid.h"
 #include "data/channel_normalizer.h"
@@ -75,6 +76,7 @@ struct DatasetParts : SampleOrigin {
 /// Who uses a set, and how.
 struct DatasetUse {
   int ranks_on_host = 1;
+  int inputs = 1;  ///< sets that are joined to one, and share the memory
   /// Samples are used in an order without regard to blocks.
   bool random_order = false;
   /// Only read_stored() is called: nothing is kept in memory that can be read when it is asked for.
@@ -95,11 +97,23 @@ struct DatasetMemory {
   bool read_once = false;
 };
 
+class Dataset;
+
+/// One input of samples with several.
+struct JoinedInput {
+  std::string name;
+  std::unique_ptr<Dataset> data;
+};
+
 class Dataset {
  public:
   /// Checks that the parts are consistent, that float features and labels are finite, and that mean and std
   /// match the channels. Throws Error(data).
   explicit Dataset(DatasetParts parts);
+  /// The samples of several sets, joined: sample i has the features of sample i of each, transformed, one
+  /// after the other. Labels are those of the first set that has any. Throws Error(data) if the sets differ
+  /// in their number of samples, or in labels that are in memory.
+  static std::unique_ptr<Dataset> join(std::vector<JoinedInput> inputs);
   ~Dataset();
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -131,7 +145,15 @@ class Dataset {
   std::int64_t num_chosen() const { return choice_ != nullptr ? choice_->size() : size(); }
   /// Their blocks; the indices of a choice are counted.
   BlockGrid chosen_blocks() const { return choice_ != nullptr ? choice_->blocks(blocks()) : blocks(); }
-  /// Shape of one sample, transformed.
+  /// The sets that were joined; empty: this one was not made by join().
+  std::span<const JoinedInput> inputs() const { return inputs_; }
+  /// Whether its labels are those of this input.
+  bool labels_come_from(std::size_t input) const {
+    return input == label_input_ && label_kind_ != LabelKind::none;
+  }
+  /// The inputs that a model gets: those of a joined set, otherwise one without a name.
+  std::vector<NamedShape> input_shapes() const;
+  /// Shape of one sample, transformed; of a joined set, the number of all values.
   const Shape& feature_shape() const {
     return transforms_.empty() ? parts_.feature_shape : transforms_.shape();
   }
@@ -147,8 +169,13 @@ class Dataset {
   /// `scratch` has scratch_values(). `key` is that of samples[0]; the places of the others follow. Does not
   /// allocate.
   void gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
-                       float* scratch) const;
-  std::int64_t scratch_values() const { return transforms_.in_place() ? 0 : transforms_.scratch_values(); }
+                       float* scratch) const {
+    gather_features(samples, key, out, feature_shape().num_elements(), scratch);
+  }
+  /// The same with `step` values from the start of a sample in `out` to the start of the next one.
+  void gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                       std::int64_t step, float* scratch) const;
+  std::int64_t scratch_values() const;
   /// out[i] = the labels of samples[i]. `out` has samples.size() x num_label_columns() values. Needs
   /// LabelKind::indices.
   void gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const;
@@ -167,9 +194,11 @@ class Dataset {
   /// What is in memory of them; of a set that is read while it is used: what may be.
   std::int64_t memory_bytes() const;
   /// Samples that are read together. Does not depend on whether the set is in memory.
-  BlockGrid blocks() const { return grid(block_samples_); }
-  /// Reads the set while it is used; null if it is in memory.
+  BlockGrid blocks() const { return inputs_.empty() ? grid(block_samples_) : labelled().blocks(); }
+  /// Reads the set while it is used; null if it is in memory, or joined.
   SampleStream* stream() const { return stream_.get(); }
+  /// Those of all inputs that are not in memory.
+  std::vector<SampleStream*> streams() const;
 
   /// The vocabulary; null if the data is not text.
   const TextInfo* text() const { return parts_.text.get(); }
@@ -189,6 +218,10 @@ class Dataset {
   void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
+  explicit Dataset(std::vector<JoinedInput> inputs);
+  /// The joined set with the labels; without labels the first one.
+  const Dataset& labelled() const { return *inputs_[label_input_].data; }
+  void check_joined() const;
   template <typename T>
   void convert(const void* sample, float* out) const;
   void convert(const void* sample, float* out) const;
@@ -209,6 +242,8 @@ class Dataset {
   std::string computed_fingerprint(int threads = 1) const;
 
   DatasetParts parts_;
+  std::vector<JoinedInput> inputs_;
+  std::size_t label_input_ = 0;
   LabelKind label_kind_ = LabelKind::none;
   std::int64_t elements_per_sample_ = 0;
   std::int64_t num_features_ = 0;  ///< values in memory

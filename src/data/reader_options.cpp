@@ -25,6 +25,7 @@ DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
     memory.bytes = static_cast<std::int64_t>(*gb * 1e9);
   else if (of_host > 0)
     memory.bytes = static_cast<std::int64_t>(of_host / 4 / use.ranks_on_host);
+  memory.bytes /= use.inputs;
   return memory;
 }
 

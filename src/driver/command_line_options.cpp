@@ -197,8 +197,8 @@ void CommandLineParser::add_predict() {
   add_target(command, "RUN_DIR", predict_.run.target, "Run directory");
   command
       ->add_option("--input", predict_.inputs,
-                   "The samples: a file, or a pattern in quotes ('part*.csv'); may be repeated. csv and hdf5 "
-                   "read several files as one")
+                   "The samples: a file, or a pattern in quotes ('part*.csv'); may be repeated. Several "
+                   "files are read as one. Data with several inputs: NAME=FILE for each")
       ->type_name("FILE")
       ->check(not_empty("a path"))
       ->allow_extra_args(false);

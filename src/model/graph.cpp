@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/graph.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "core/scalar.h"
 #include "core/sizes.h"
 #include "model/layer_name.h"
+#include "model/layers/input_parts.h"
 
 namespace lockstep {
 
@@ -40,6 +43,17 @@ void require_distinct_paths(std::span<const Graph::Node> nodes, const VariableSt
 
 Graph::Graph(Shape features) : features_(features) {}
 
+Graph::Graph(std::span<const NamedShape> inputs) : Graph(joined_shape(inputs)) {
+  for (const NamedShape& input : inputs)
+    if (const std::string wrong = wrong_in_layer_name(input.name); !wrong.empty() || input.name == "features")
+      throw Error(ErrorKind::config,
+                  fmt::format("'{}' is not a name for an input: {}", printable(input.name),
+                              wrong.empty() ? "it means all inputs" : wrong),
+                  "", std::string(kLayerNameRule));
+  add(make_input_parts({inputs.begin(), inputs.end()}), {"features"});
+  for (const NamedShape& input : inputs) inputs_.push_back(input.name);
+}
+
 int Graph::find(const std::string& name) const {
   const auto found = node_of_name_.find(name);
   return found == node_of_name_.end() ? -1 : found->second;
@@ -47,7 +61,9 @@ int Graph::find(const std::string& name) const {
 
 Graph::Source Graph::source(const std::string& input, const std::string& reader,
                             const std::string& where) const {
-  if (input == "features") return {-1, 0};
+  if (const auto found = std::ranges::find(inputs_, input); found != inputs_.end())
+    return {0, static_cast<int>(found - inputs_.begin())};
+  if (input == "features" && inputs_.empty()) return {-1, 0};
   if (const int node = find(input); node >= 0) return {node, 0};
   const std::size_t colon = input.rfind(':');
   if (const int node = colon == std::string::npos ? -1 : find(input.substr(0, colon)); node >= 0) {
@@ -59,15 +75,29 @@ Graph::Source Graph::source(const std::string& input, const std::string& reader,
         fmt::format("{}: '{}' names no output: {} has {}", reader, input, input.substr(0, colon), count),
         where);
   }
-  std::vector<std::string_view> known = {"features"};
+  std::vector<std::string_view> known(inputs_.begin(), inputs_.end());
+  if (known.empty()) known.push_back("features");
   for (const Node& other : nodes_) known.push_back(other.layer->name());
   const std::string suggestion = nearest(input, known);
   throw Error(
       ErrorKind::config,
       fmt::format("{}: there is no layer '{}'{}", reader, input, reader == kOutput ? "" : " before it"),
       where,
-      suggestion.empty() ? "Inputs are names of earlier layers, or features."
-                         : fmt::format("Did you mean '{}'?", suggestion));
+      !suggestion.empty() ? fmt::format("Did you mean '{}'?", suggestion)
+      : inputs_.empty()   ? "Inputs are names of earlier layers, or features."
+                          : fmt::format("Inputs are names of earlier layers, or of the data's inputs: {}.",
+                                        fmt::join(inputs_, ", ")));
+}
+
+/// The layer before, or the features.
+std::vector<Graph::Source> Graph::default_inputs(const Layer& layer, const std::string& where) const {
+  if (nodes_.size() == 1 && inputs_.size() > 1)
+    throw Error(ErrorKind::config,
+                fmt::format("layer {}: the data has several inputs, {}, and the first layer reads none of "
+                            "them",
+                            layer.name(), fmt::join(inputs_, ", ")),
+                where, fmt::format("Name one: `inputs: {}`.", inputs_.front()));
+  return {{static_cast<int>(nodes_.size()) - 1, 0}};
 }
 
 const Shape& Graph::shape(Source source) const {
@@ -78,6 +108,9 @@ const Shape& Graph::shape(Source source) const {
 
 /// "conv1 (8x8x32)".
 std::string Graph::described(Source source) const {
+  if (source.node == 0 && !inputs_.empty())
+    return fmt::format("{} ({})", inputs_[static_cast<std::size_t>(source.output)],
+                       shape(source).to_string());
   const std::string name =
       source.node < 0 ? "features" : nodes_[static_cast<std::size_t>(source.node)].layer->name();
   return fmt::format("{}{} ({})", name, source.output == 0 ? "" : fmt::format(":{}", source.output),
@@ -118,12 +151,15 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
                 std::string(kLayerNameRule));
   if (layer->name() == "features")
     throw Error(ErrorKind::config, "no layer can be named 'features': that is the data's samples", where);
+  if (std::ranges::find(inputs_, layer->name()) != inputs_.end())
+    throw Error(ErrorKind::config,
+                fmt::format("no layer can be named '{}': that is an input of the data", layer->name()),
+                where);
   if (find(layer->name()) >= 0)
     throw Error(ErrorKind::config, fmt::format("two layers are named '{}'", layer->name()), where);
   Node node;
   std::vector<Shape> shapes;
-  if (inputs.empty() && layer->traits().takes_inputs)
-    node.inputs = {{static_cast<int>(nodes_.size()) - 1, 0}};
+  if (inputs.empty() && layer->traits().takes_inputs) node.inputs = default_inputs(*layer, where);
   if (!inputs.empty() && !layer->traits().takes_inputs)
     throw Error(ErrorKind::config,
                 fmt::format("layer {}: a {} takes no inputs", layer->name(), layer->kind()), where);
@@ -181,12 +217,25 @@ void Graph::finish(VariableStore& variables) {
           fmt::format("the output of layer {} is read by no other layer and no head", node.layer->name()),
           node.where, "Remove it, or name it in the `inputs` of another layer.");
   }
+  require_inputs_read();
   freeze_layers();
   for (Node& node : nodes_) declare(node, variables);
   check_frozen(variables);
   require_distinct_paths(nodes_, variables);
   fuse();
   readers_.clear();
+}
+
+void Graph::require_inputs_read() const {
+  for (int i = 0; i < static_cast<int>(inputs_.size()); ++i) {
+    const Source input{0, i};
+    const bool read = std::ranges::any_of(
+        nodes_, [&](const Node& node) { return std::ranges::find(node.inputs, input) != node.inputs.end(); });
+    if (!read && std::ranges::find(outputs_, input) == outputs_.end())
+      throw Error(ErrorKind::config,
+                  fmt::format("no layer reads the data's input {}", inputs_[static_cast<std::size_t>(i)]), "",
+                  "Name it in the `inputs` of a layer, or remove it from data.inputs.");
+  }
 }
 
 void Graph::declare(Node& node, VariableStore& variables) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/name_pattern.h"
+#include "core/named_shape.h"
 #include "model/collective_layer.h"
 
 namespace lockstep {
@@ -31,11 +32,14 @@ class Graph {
  public:
   /// `features`: the shape of one sample. Layers read it under the name "features".
   explicit Graph(Shape features);
+  /// The samples have several inputs, one after the other (joined_shape). Layers read them under their names.
+  /// Throws Error(config) for a name that no layer could have.
+  explicit Graph(std::span<const NamedShape> inputs);
 
   /// Adds a layer and infers its shapes. `inputs` are names of earlier nodes ("split1:1" is the second output
-  /// of split1); empty means the last node added. `where` is the position in the configuration, for messages.
-  /// `shared_with` names an earlier layer of the same kind whose variables this layer uses, as in a siamese
-  /// net. `trainable` false freezes the layer's variables.
+  /// of split1); empty means the last node added, or the features. `where` is the position in the
+  /// configuration, for messages. `shared_with` names an earlier layer of the same kind whose variables this
+  /// layer uses, as in a siamese net. `trainable` false freezes the layer's variables.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
            const std::string& shared_with = {}, bool trainable = true);
   /// Adds an output of the model: "layer", or "layer:1" for the second output of a layer. Without a call, the
@@ -118,6 +122,8 @@ class Graph {
  private:
   int find(const std::string& name) const;
   Source source(const std::string& input, const std::string& reader, const std::string& where) const;
+  std::vector<Source> default_inputs(const Layer& layer, const std::string& where) const;
+  void require_inputs_read() const;
   std::string described(Source source) const;
   int sharer_of(const Layer& layer, const std::string& shared_with, const std::string& where) const;
   void declare(Node& node, VariableStore& variables);
@@ -132,6 +138,7 @@ class Graph {
                     std::int64_t samples) const;
 
   Shape features_;
+  std::vector<std::string> inputs_;  ///< names of the outputs of node 0; empty: layers read the features
   DType type_ = DType::f32;
   std::vector<FreezeRule> freeze_;
   std::function<bool(const std::string&)> frozen_;
@@ -156,6 +163,8 @@ std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers,
                                            std::span<const std::string> other_names = {});
 /// The same as a graph, for samples of the shape `features`.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
+/// The same for samples with several inputs.
+Graph graph_from_config(const lockstep::Node& layers, std::span<const NamedShape> inputs);
 /// The options that every layer takes: name, inputs, shared_with, trainable.
 std::span<const ParamSpec> common_layer_table();
 

@@ -69,12 +69,20 @@ std::vector<LayerDraft> layers_from_config(const Node& layers, std::span<const s
   return drafts;
 }
 
-Graph graph_from_config(const Node& layers, const Shape& features) {
-  Graph graph(features);
+namespace {
+Graph with_layers(Graph graph, const Node& layers) {
   for (LayerDraft& draft : layers_from_config(layers))
     graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where, draft.shared_with,
               draft.trainable);
   return graph;
+}
+}  // namespace
+
+Graph graph_from_config(const Node& layers, const Shape& features) {
+  return with_layers(Graph(features), layers);
+}
+Graph graph_from_config(const Node& layers, std::span<const NamedShape> inputs) {
+  return with_layers(Graph(inputs), layers);
 }
 
 }  // namespace lockstep

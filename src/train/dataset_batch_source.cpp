@@ -12,6 +12,7 @@ namespace lockstep {
 DatasetBatchSource::DatasetBatchSource(const Dataset& dataset, const StepPlan& plan, int workers, int slots)
     : dataset_(dataset),
       plan_(plan),
+      streams_(dataset.streams()),
       samples_(static_cast<std::size_t>(workers)),
       scratch_(static_cast<std::size_t>(workers)),
       indices_(static_cast<std::size_t>(slots)),
@@ -40,11 +41,11 @@ std::span<const std::int64_t> DatasetBatchSource::chosen(const Batch& batch, con
 }
 
 void DatasetBatchSource::begin(const Batch& batch, Range own) {
-  if (SampleStream* const stream = dataset_.stream(); stream != nullptr) stream->begin(plan_, batch, own);
+  for (SampleStream* const stream : streams_) stream->begin(plan_, batch, own);
 }
 
 DatasetBatchSource::~DatasetBatchSource() {
-  if (SampleStream* const stream = dataset_.stream(); stream != nullptr) stream->leave(plan_);
+  for (SampleStream* const stream : streams_) stream->leave(plan_);
 }
 
 Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {

@@ -43,6 +43,7 @@ class DatasetBatchSource final : public BatchSource {
 
   const Dataset& dataset_;
   const StepPlan& plan_;
+  const std::vector<SampleStream*> streams_;
   std::vector<std::vector<std::int64_t>> samples_;  ///< by worker
   std::vector<std::vector<float>> scratch_;         ///< by worker
   std::vector<std::vector<std::int32_t>> indices_;  ///< by slot

@@ -103,13 +103,16 @@ ModelOptions model_options(const Node& section, std::span<const std::string> blo
   return options;
 }
 
-Model make_model(const ModelOptions& options, const Shape& features, const ModelStorage& storage,
+Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs, const ModelStorage& storage,
                  Device& device) {
   Model model;
   model.report_accuracy = options.report_accuracy;
   model.regularization = options.regularization;
   model.heads = std::make_unique<Heads>(heads_from_config(options.section));
-  model.graph = std::make_unique<Graph>(graph_from_config(options.section.node("layers"), features));
+  const Node& layers = options.section.node("layers");
+  const bool named = !inputs.front().name.empty();
+  model.graph = std::make_unique<Graph>(named ? graph_from_config(layers, inputs)
+                                              : graph_from_config(layers, inputs.front().shape));
   model.graph->hold_activations_as(storage.activations);
   model.variables = std::make_unique<VariableStore>();
   model.heads->add_outputs(*model.graph);

@@ -73,9 +73,9 @@ struct ModelMemory {
 /// Before or after VariableStore::commit().
 ModelMemory model_memory(const VariableStore& variables, const ModelStorage& storage);
 
-/// The graph for samples of shape `features`, with allocated, uninitialised variables on `device`. Throws
-/// Error(device) before it allocates anything if the model is larger than the memory.
-Model make_model(const ModelOptions& options, const Shape& features, const ModelStorage& storage,
+/// The graph for samples with these inputs (Dataset::input_shapes()), with allocated, uninitialised variables
+/// on `device`. Throws Error(device) before it allocates anything if the model is larger than the memory.
+Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs, const ModelStorage& storage,
                  Device& device);
 /// Checks that a data set fits the model: label columns and values. Throws Error(config) or Error(data).
 void check_labels(Model& model, const Dataset& dataset);

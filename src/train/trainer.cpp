@@ -118,12 +118,18 @@ void Trainer::declare_metrics() {
   metrics_.add({.name = "input_seconds", .use = Use::hooks, .read = [this] {
                   return std::optional(input_seconds());
                 }});
-  const SampleStream* const stream = source_.dataset().stream();
-  if (stream == nullptr) return;
-  metrics_.add({.name = "input/wait_seconds",
-                .read = [stream] { return std::optional(stream->statistics().seconds_waited); }});
-  metrics_.add({.name = "input/blocks_ready", .read = [stream] {
-                  return std::optional(static_cast<double>(stream->statistics().blocks_ready));
+  const std::vector<SampleStream*> streams = source_.dataset().streams();
+  if (streams.empty()) return;
+  metrics_.add({.name = "input/wait_seconds", .read = [streams] {
+                  double seconds = 0;
+                  for (const SampleStream* stream : streams) seconds += stream->statistics().seconds_waited;
+                  return std::optional(seconds);
+                }});
+  metrics_.add({.name = "input/blocks_ready", .read = [streams] {
+                  double blocks = 0;
+                  for (const SampleStream* stream : streams)
+                    blocks += static_cast<double>(stream->statistics().blocks_ready);
+                  return std::optional(blocks);
                 }});
 }
 

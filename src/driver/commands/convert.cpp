@@ -71,6 +71,9 @@ std::unique_ptr<SampleSource> open_source(const Config& config, const ConvertArg
                                           SampleFormat format, int ranks_on_host) {
   const DatasetUse use{.ranks_on_host = ranks_on_host, .read_once = true};
   const bool training = arguments.part == "train";
+  if (!config.data.name.empty())
+    throw Error(ErrorKind::config, "the samples have several inputs, and a file takes one", arguments.config,
+                "Write a configuration of each input's own for this command, without data.inputs.");
   if (!training && !config.data.eval)
     throw Error(ErrorKind::config, "there is no evaluation set to convert", arguments.config,
                 "Add eval: to section data, or leave out --part.");

@@ -123,23 +123,28 @@ double rate(const Dataset& data, std::span<const std::int64_t> samples, std::uin
   return static_cast<double>(done) / timer.seconds();
 }
 
-/// One set, as it is looked at.
+/// One set, or one input of it, as it is looked at.
 class Look {
  public:
-  Look(const DataArguments& arguments, const Config& config, const char* split)
+  /// `set` has the samples of all inputs.
+  Look(const DataArguments& arguments, const Config& config, bool training, Dataset& set, std::size_t input)
       : arguments_(arguments),
         seed_(config.general.seed),
-        training_(std::string_view(split) == "train"),
-        params_(training_ ? config.data.train : *config.data.eval),
-        data_(training_ ? open_training_set(config.data, config.base_directory)
-                        : open_evaluation_set(config.data, config.base_directory)),
-        samples_(spread_samples(*data_, arguments.samples.value_or(enough(*data_)))) {}
+        training_(training),
+        input_(input_of(config.data, input)),
+        with_labels_(set.inputs().empty() || set.labels_come_from(input) ||
+                     (input == 0 && set.label_kind() == LabelKind::none)),
+        data_(set.inputs().empty() ? &set : set.inputs()[input].data.get()),
+        samples_(spread_samples(set, arguments.samples.value_or(enough(*data_)))) {
+    data_->choose(set.choice());
+  }
 
   const Dataset& data() const { return *data_; }
   std::span<const std::int64_t> samples() const { return samples_; }
 
   void print(DataFindings& findings) {
-    fmt::print("{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set",
+    fmt::print("{}{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set",
+               input_.name.empty() ? "" : ", input " + input_.name,
                data_->num_chosen() == data_->size()
                    ? fmt::format("{}", data_->size())
                    : fmt::format("{} of {}", data_->num_chosen(), data_->size()),
@@ -153,14 +158,15 @@ class Look {
     if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
     const LabelStatistics labels = label_statistics(*data_, samples_);
-    const TransformList list(params_);
+    const Params& params = training_ ? input_.train : *input_.eval;
+    const TransformList list(params);
     data_->set_transforms(TransformList(), training_);
     const FeatureStatistics before = feature_statistics(*data_, samples_, seed_);
     print_features("values", before);
     stored_ = pictures_of(before);
     const double plain = rate(*data_, measured(), seed_);
     if (!list.empty()) {
-      data_->set_transforms(TransformList(params_), training_);
+      data_->set_transforms(TransformList(params), training_);
       const FeatureStatistics after = feature_statistics(*data_, samples_, seed_);
       print_features("transformed", after);
       transformed_ = pictures_of(after);
@@ -168,8 +174,8 @@ class Look {
     } else if (data_->text() == nullptr) {
       findings.add_values(training_, before);
     }
-    print_labels(*data_, labels);
-    findings.add_labels(training_, labels);
+    if (with_labels_) print_labels(*data_, labels);
+    if (with_labels_) findings.add_labels(training_, labels);
     findings.add_reading(training_, *data_);
     if (data_->text() != nullptr)
       print_texts(*data_, std::span(samples_).first(std::min<std::size_t>(3, samples_.size())));
@@ -238,8 +244,9 @@ class Look {
   const DataArguments& arguments_;
   std::uint64_t seed_;
   bool training_;
-  const Params& params_;
-  std::unique_ptr<Dataset> data_;
+  const DataInput& input_;
+  bool with_labels_;
+  Dataset* data_;
   std::vector<std::int64_t> samples_;
   std::vector<Picture> stored_, transformed_;
 };
@@ -250,16 +257,23 @@ int run_command(const DataArguments& arguments) {
   Config config = load_data_config(arguments.config, arguments.overrides);
   try_data_on_chief(config);
   DataFindings findings;
-  Look train(arguments, config, "train");
-  train.print(findings);
-  std::vector<std::vector<Picture>> rows = train.pictures();
-  if (config.data.eval) {
-    fmt::print("\n");
-    Look eval(arguments, config, "eval");
-    eval.print(findings);
-    for (std::vector<Picture>& row : eval.pictures()) rows.push_back(std::move(row));
-    findings.add_equal(equal_samples(train.data(), train.samples(), eval.data(), eval.samples()),
-                       train.data(), eval.data());
+  std::vector<std::vector<Picture>> rows;
+  const auto look_at = [&](Dataset& set, bool training) {
+    std::vector<std::int64_t> samples;
+    for (std::size_t i = 0; i < num_inputs(config.data); ++i) {
+      if (!training || i > 0) fmt::print("\n");
+      Look look(arguments, config, training, set, i);
+      look.print(findings);
+      for (std::vector<Picture>& row : look.pictures()) rows.push_back(std::move(row));
+      if (i == 0) samples.assign(look.samples().begin(), look.samples().end());
+    }
+    return samples;
+  };
+  const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory);
+  const std::vector<std::int64_t> of_train = look_at(*train, true);
+  if (const auto eval = open_evaluation_set(config.data, config.base_directory)) {
+    const std::vector<std::int64_t> of_eval = look_at(*eval, false);
+    findings.add_equal(equal_samples(*train, of_train, *eval, of_eval), *train, *eval);
   }
   for (const std::string& line : findings.lines()) fmt::print("\nlook at this: {}\n", line);
   if (arguments.png.empty()) return 0;

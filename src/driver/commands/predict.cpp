@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "comm/agree.h"
@@ -14,6 +15,7 @@
 #include "core/log.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
+#include "driver/commands/predict_files.h"
 #include "driver/commands/print_result.h"
 #include "driver/commands/true_labels.h"
 #include "driver/launch.h"
@@ -78,26 +80,40 @@ struct Writing {
   std::optional<TrueLabels> labels;
 };
 
-/// Reads the samples. If only their labels cannot be read, the error says so. Not collective.
-std::unique_ptr<Dataset> read_input(const Config& config, const Dataset& trained,
-                                    std::vector<std::string> paths, bool labels, int ranks_on_host) {
-  InputRequest request{.paths = std::move(paths),
-                       .feature_shape = trained.stored_shape(),
-                       .text = trained.text(),
-                       .class_names = trained.class_names(),
-                       .labels = labels};
-  const auto open = [&] {
-    auto input = open_input(config.data.format, config.data.train, request, {.ranks_on_host = ranks_on_host});
-    input->set_transforms(TransformList(config.data.eval.value_or(config.data.train)), false);
-    return input;
+/// Reads the samples of one input.
+std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained,
+                                  const std::vector<std::string>& paths, bool labels, const DatasetUse& use) {
+  const InputRequest request{.paths = paths,
+                             .feature_shape = trained.stored_shape(),
+                             .text = trained.text(),
+                             .class_names = trained.class_names(),
+                             .labels = labels};
+  auto data = open_input(input.format, input.train, request, use);
+  data->set_transforms(TransformList(input.eval.value_or(input.train)), false);
+  return data;
+}
+
+/// Reads the samples; `files` by input. If only their labels cannot be read, the error says so. Not
+/// collective.
+std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
+                                    const std::vector<std::vector<std::string>>& files, bool labels,
+                                    int ranks_on_host) {
+  const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(num_inputs(options))};
+  const auto open = [&](bool with_labels) {
+    if (options.name.empty()) return read_one(options, trained, files[0], with_labels, use);
+    std::vector<JoinedInput> inputs;
+    for (std::size_t i = 0; i < num_inputs(options); ++i)
+      inputs.push_back(
+          {input_of(options, i).name, read_one(input_of(options, i), *trained.inputs()[i].data, files[i],
+                                               with_labels && trained.labels_come_from(i), use)});
+    return Dataset::join(std::move(inputs));
   };
   try {
-    return open();
+    return open(labels);
   } catch (const Error& error) {
     if (!labels || error.kind() != ErrorKind::data) throw;
-    request.labels = false;
     try {
-      open();
+      open(false);
     } catch (const Error&) {
       throw error;
     }
@@ -170,16 +186,22 @@ std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments&
     agree(
         context.world(),
         [&] {
-          const std::vector<std::string> paths = find_reader(target.config.data.format).reads_folders
-                                                     ? files_and_folders(arguments.inputs, "")
-                                                     : data_files(arguments.inputs, "");
+          const DataOptions& data = target.config.data;
+          std::vector<std::vector<std::string>> files = files_by_input(data, arguments.inputs);
+          std::vector<std::string> paths;  // of all inputs
+          for (std::size_t i = 0; i < files.size(); ++i) {
+            files[i] = find_reader(input_of(data, i).format).reads_folders ? files_and_folders(files[i], "")
+                                                                           : data_files(files[i], "");
+            for (const std::string& file : files[i])
+              if (std::ranges::find(paths, file) == paths.end()) paths.push_back(file);
+          }
           if (context.is_chief()) {
             std::vector<std::string> inputs = paths;
             inputs.insert(inputs.end(), {found.path, target.run_dir + "/config.yaml"});
             to.file = std::make_unique<OutputFile>(arguments.output, inputs);
             check_vocabulary(target.run_dir, context.train_data());
           }
-          input = read_input(target.config, context.train_data(), paths,
+          input = read_input(data, context.train_data(), files,
                              holds_labels(ending) && !arguments.ignore_labels, context.ranks_on_host());
           if (context.is_chief()) start_writing(context, ending, found, paths, *input, to);
         },
@@ -228,7 +250,7 @@ int predict(CommEnvironment& environment, const PredictArguments& arguments, con
 int run_command(const PredictArguments& arguments) {
   RunTarget target = resolve_target(arguments.run);
   output_ending(arguments.output, prediction_endings());  // before anything is read
-  try_data_on_chief(target.config, arguments.inputs);
+  try_data_on_chief(target.config, files_by_input(target.config.data, arguments.inputs));
   return run_on_ranks({target.config.comm.timeout_seconds, target.config.comm.start_timeout_seconds},
                       arguments.run.quiet,
                       [&](CommEnvironment& environment) { return predict(environment, arguments, target); });

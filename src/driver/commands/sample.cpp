@@ -135,6 +135,10 @@ class WindowModel {
 /// The head whose outputs are {tokens of a window, size of the vocabulary}.
 int next_token_head(RunContext& context) {
   const TextInfo* text = context.train_data().text();
+  if (!context.train_data().inputs().empty())
+    throw Error(ErrorKind::config, "the samples of the run have several inputs",
+                context.config().section("").where("data"),
+                "--prompt goes on with a text alone; use --input and --output.");
   if (text == nullptr || !text->next_token_labels)
     throw Error(ErrorKind::config, "the run is no language model: its data is not read by text_windows",
                 context.config().section("").where("data"),

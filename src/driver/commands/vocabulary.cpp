@@ -21,15 +21,17 @@ namespace {
 /// one.
 std::vector<std::string> inputs_of(const Config& config, const std::string& config_path) {
   std::vector<std::string> inputs{config_path};
-  const Params& data = config.data.train;
   const auto add = [&](const std::string& file) {
     inputs.push_back((std::filesystem::path(config.base_directory) / file).string());
   };
-  for (const ParamSpec& option : find_reader(config.data.format).table) {
-    if (!data.has(option.name)) continue;
-    if (option.type == ParamType::string) add(data.string(option.name));
-    if (option.type == ParamType::strings)
-      for (const std::string& file : data.strings(option.name)) add(file);
+  for (std::size_t i = 0; i < num_inputs(config.data); ++i) {
+    const DataInput& input = input_of(config.data, i);
+    for (const ParamSpec& option : find_reader(input.format).table) {
+      if (!input.train.has(option.name)) continue;
+      if (option.type == ParamType::string) add(input.train.string(option.name));
+      if (option.type == ParamType::strings)
+        for (const std::string& file : input.train.strings(option.name)) add(file);
+    }
   }
   return inputs;
 }

@@ -115,7 +115,8 @@ class Values {
   void untabled(const std::string& path, const Node& map, Change change);
   void model(const Node& node);
   void groups(const Node& list);
-  void split(const std::string& path, const Node& data, std::string_view name, const ReaderEntry* reader);
+  /// The options of one input of a training or evaluation set.
+  void data_set(const std::string& path, const Node& merged, const std::string& format);
   void data(const Node& node);
 
   std::string base_directory_;
@@ -270,26 +271,52 @@ void Values::groups(const Node& list) {
   }
 }
 
-void Values::split(const std::string& path, const Node& data, std::string_view name,
-                   const ReaderEntry* reader) {
-  const Node merged = split_options(data, name);
-  if (reader != nullptr)
+void Values::data_set(const std::string& path, const Node& merged, const std::string& format) {
+  if (const ReaderEntry* const reader = entry_of(reader_table(), format))
     options(path, merged, {reader->table, choice_table()});
   else
     options(path, merged, {});
 }
 
 void Values::data(const Node& node) {
-  const Node* format = node.find("format");
-  const std::string name = format != nullptr ? text_of(*format) : "";
-  add("data.format", name, Change::result);
-  const ReaderEntry* reader = entry_of(reader_table(), name);
-  split("data.train", node, "train", reader);
-  if (const Node* eval = node.find("eval"); eval != nullptr && !is_null(*eval)) {
-    add("data.eval", "set", Change::result);
-    values_.back().item = text_of(*eval);
-    split("data.eval", node, "eval", reader);
+  const auto format_of = [](const Node& section, const std::string& common) {
+    const Node* const format = section.find("format");
+    return format != nullptr ? text_of(*format) : common;
+  };
+  const std::string format = format_of(node, "");
+  const Node* const inputs = node.find("inputs");
+  const bool named = inputs != nullptr && !is_null(*inputs);
+  add("data.format", format, Change::result);
+  for (const char* const split : {"train", "eval"}) {
+    const Node* const own = node.find(split);
+    const bool is_eval = std::string_view(split) == "eval";
+    if (is_eval && (own == nullptr || is_null(*own))) break;
+    if (is_eval) {
+      add("data.eval", "set", Change::result);
+      values_.back().item = text_of(*own);
+    }
+    const Node common = split_options(node, split);
+    if (!named) {
+      data_set(fmt::format("data.{}", split), common, format);
+      continue;
+    }
+    Node of_samples = common;  // the rest is in each input's options
+    std::erase_if(of_samples.entries, [](const auto& entry) {
+      return entry_of(choice_table(), entry.first) == nullptr &&
+             entry_of(mixing_table(), entry.first) == nullptr;
+    });
+    options(fmt::format("data.{}", split), of_samples, {choice_table()});
+    for (const auto& [name, input] : inputs->entries)
+      data_set(fmt::format("data.inputs.{}.{}", name, split), split_options(node, input, split),
+               format_of(input, format));
   }
+  if (!named) return;
+  std::string names;
+  for (const auto& [name, input] : inputs->entries) {
+    names += (names.empty() ? "" : ", ") + name;
+    add(fmt::format("data.inputs.{}.format", name), format_of(input, format), Change::result);
+  }
+  add("data.inputs", names, Change::result);
 }
 
 void Values::configuration(const Node& root) {

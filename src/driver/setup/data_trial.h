@@ -6,13 +6,14 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "driver/config/config.h"
 
 namespace lockstep {
 
-/// try_data_files() on the rank that the launcher calls 0, for the data sets and for `inputs`. Before
-/// MPI starts.
-void try_data_on_chief(Config& config, std::span<const std::string> inputs = {});
+/// try_data_files() on the rank that the launcher calls 0, for the data sets and for `files` by input.
+/// Before MPI starts.
+void try_data_on_chief(Config& config, std::span<const std::vector<std::string>> files = {});
 
 }  // namespace lockstep

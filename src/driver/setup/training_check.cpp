@@ -59,6 +59,15 @@ void check_hook(const Config& config, const HookSpec& hook, const RunNames& name
   }
 }
 
+void check_same_shapes(std::span<const NamedShape> train, std::span<const NamedShape> eval) {
+  for (std::size_t i = 0; i < train.size(); ++i)
+    if (!(train[i].shape == eval[i].shape))
+      throw Error(ErrorKind::data,
+                  fmt::format("{}training samples are {}, evaluation samples {}",
+                              train[i].name.empty() ? "" : fmt::format("input {}: ", train[i].name),
+                              train[i].shape.to_string(), eval[i].shape.to_string()));
+}
+
 /// Class numbers must mean the same in both sets.
 void check_same_classes(const Dataset& train, const Dataset& eval) {
   const std::vector<std::string>&of_train = train.class_names(), &of_eval = eval.class_names();
@@ -91,22 +100,19 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
                    "section data has no evaluation set: add `eval:` with its options");
   const Dataset& first = all.train ? *all.train : *all.eval;
-  all.model = make_model(config.model, first.feature_shape(),
+  all.model = make_model(config.model, first.input_shapes(),
                          model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
   if (needs.updates) config.optimizer.check(*all.model.variables);
   if (all.train) check_labels(all.model, *all.train);
   if (all.eval) check_labels(all.model, *all.eval);
-  if (all.train && all.eval && !(all.train->feature_shape() == all.eval->feature_shape()))
-    throw Error(ErrorKind::data,
-                fmt::format("training samples are {}, evaluation samples {}",
-                            all.train->feature_shape().to_string(), all.eval->feature_shape().to_string()));
+  if (all.train && all.eval) check_same_shapes(all.train->input_shapes(), all.eval->input_shapes());
   if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
   return all;
 }
 
 RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval) {
   RunNames names{.step_metrics = step_metric_names(config, model)};
-  if (train != nullptr && train->stream() != nullptr)
+  if (train != nullptr && !train->streams().empty())
     for (const char* name : {"input/wait_seconds", "input/blocks_ready"})
       names.step_metrics.emplace_back(name);
   if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);

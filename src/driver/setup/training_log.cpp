@@ -41,7 +41,9 @@ void log_machine(RunContext& context, const Trainer& trainer) {
 }
 
 /// How a set is read that is not held in memory.
-void log_stream(std::string_view name, const Dataset& data) {
+void log_streams(std::string_view name, const Dataset& data) {
+  for (const JoinedInput& input : data.inputs())
+    log_streams(fmt::format("{}, input {}", name, input.name), *input.data);
   const SampleStream* const stream = data.stream();
   if (stream == nullptr) return;
   log_info("{} data: {} samples, read while they are used, {} at a time; {:.3g} of {:.3g} MB are in memory",
@@ -49,12 +51,14 @@ void log_stream(std::string_view name, const Dataset& data) {
            static_cast<double>(stream->memory_bytes()) * 1e-6, static_cast<double>(data.size_bytes()) * 1e-6);
 }
 
-/// A block is more than what a file system reads for one sample.
-bool reads_much(const Dataset& data) {
+/// The samples of a block, if it is more than what a file system reads for one sample; otherwise 0.
+std::int64_t samples_read_for_one(const Dataset& data) {
   constexpr std::int64_t kLittle = 16384;
-  const std::int64_t sample_bytes = data.size_bytes() / data.size();
-  return data.stream() != nullptr && data.stream()->grid().block_samples() > 1 &&
-         data.stream()->grid().block_samples() * sample_bytes > kLittle;
+  std::int64_t most = 0;
+  for (const JoinedInput& input : data.inputs()) most = std::max(most, samples_read_for_one(*input.data));
+  if (data.stream() == nullptr) return most;
+  const std::int64_t block = data.stream()->grid().block_samples();
+  return block > 1 && block * (data.size_bytes() / data.size()) > kLittle ? block : 0;
 }
 
 void log_run(RunContext& context, const Training& training) {
@@ -65,14 +69,15 @@ void log_run(RunContext& context, const Training& training) {
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
-  log_stream("training", context.train_data());
-  if (context.eval_data() != nullptr) log_stream("evaluation", *context.eval_data());
-  if (context.config().train.shuffle == Shuffle::samples && reads_much(context.train_data()))
+  log_streams("training", context.train_data());
+  if (context.eval_data() != nullptr) log_streams("evaluation", *context.eval_data());
+  if (const std::int64_t block = samples_read_for_one(context.train_data());
+      context.config().train.shuffle == Shuffle::samples && block > 0)
     log_warning(
         "train.shuffle: true takes samples from all over the files, and for each of them {} samples are "
         "read, "
         "which are stored together: write shuffle: blocks, or raise data.memory_gb",
-        context.train_data().stream()->grid().block_samples());
+        block);
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
     log_warning("{}", warning);

@@ -34,7 +34,11 @@ class DataTrialTest : public Hdf5Files {
     const auto of = [](const std::string& files) {
       return params_for("hdf5", {{"path", files}, {"features", "x"}});
     };
-    return {.format = "hdf5", .train = of(train), .eval = of(eval), .failure = {}};
+    DataOptions options;
+    options.format = "hdf5";
+    options.train = of(train);
+    options.eval = of(eval);
+    return options;
   }
   void add_good(const std::string& file_name) const {
     add<float>(file_name, "x", {4, 2}, std::vector<float>(8, 1));
@@ -55,8 +59,8 @@ TEST_F(DataTrialTest, CrashIsAnErrorThatNamesTheFile) {
     expect_data_error([&] { open_evaluation_set(data, folder_); }, path("c.h5"), "crashes (SIGSEGV)");
   }
   DataOptions data = options("a.h5", "b.h5");
-  const std::string inputs[] = {path("[ac].h5")};
-  try_data_files(data, folder_, inputs);
+  const std::vector<std::string> files[] = {{path("[ac].h5")}};
+  try_data_files(data, folder_, files);
   expect_data_error([&] { open_training_set(data, folder_); }, path("c.h5"), "crashes (SIGSEGV)");
 }
 
