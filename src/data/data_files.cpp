@@ -178,6 +178,14 @@ std::vector<std::string> files_and_folders(std::span<const std::string> items,
   return paths;
 }
 
+std::vector<std::string> files_of_path(const Params& params, const std::string& base_directory) {
+  return data_files(params, "path", base_directory);
+}
+
+std::vector<std::string> file_of_path(const Params& params, const std::string& base_directory) {
+  return {resolved_path(params.string("path"), base_directory)};
+}
+
 std::string name_of_files(const std::vector<std::string>& paths) {
   if (paths.size() == 1) return paths.front();
   return fmt::format("{} to {} ({} files)", paths.front(), paths.back(), paths.size());

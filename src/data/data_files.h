@@ -30,6 +30,11 @@ std::vector<std::string> data_files(std::span<const std::string> items, const st
 std::vector<std::string> files_and_folders(std::span<const std::string> items,
                                            const std::string& base_directory);
 
+/// data_files() of the option `path`: ReaderEntry::files of most readers.
+std::vector<std::string> files_of_path(const Params& params, const std::string& base_directory);
+/// The same of a `path` that is one file.
+std::vector<std::string> file_of_path(const Params& params, const std::string& base_directory);
+
 /// How messages about all of them call files: "a.csv", or "a.csv to f.csv (6 files)".
 std::string name_of_files(const std::vector<std::string>& paths);
 

@@ -240,7 +240,7 @@ void read_only_input(DataOptions& options, const Node& section, ErrorCollector& 
 
 Node split_options(const Node& data, std::string_view split) {
   MergedOptions merged(data.where);
-  merged.put(data, kDataKeys);
+  merged.put(filtered(data, [](std::string_view key) { return !is_stage_key(key); }), kDataKeys);
   if (const Node* own = data.find(split); own != nullptr) {
     require_map(*own, fmt::format("data.{}", split));
     merged.put(*own, {});
@@ -265,6 +265,7 @@ std::span<const ParamSpec> data_table() { return kDataKeys; }
 DataOptions data_options(const Node& section) {
   DataOptions options;
   ErrorCollector mistakes;
+  mistakes.attempt([&] { options.stage = stage_options(section); });
   if (section.kind == Node::Kind::map)
     if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
   if (section.kind == Node::Kind::map && has_section(section, "inputs"))

@@ -15,6 +15,7 @@
 #include "core/params.h"
 #include "data/choice_options.h"
 #include "data/dataset.h"
+#include "data/stage_options.h"
 
 namespace lockstep {
 
@@ -31,6 +32,7 @@ struct DataOptions : DataInput {
   std::vector<DataInput> others;
   ChoiceOptions train_choice, eval_choice;
   std::optional<MixingOptions> mixing;
+  StageOptions stage;
   /// Why no file may be opened in this process (try_data_files()); the functions below throw it.
   std::optional<Error> failure;
 };
@@ -39,8 +41,8 @@ struct DataOptions : DataInput {
 std::size_t num_inputs(const DataOptions& options);
 const DataInput& input_of(const DataOptions& options, std::size_t input);
 
-/// The keys of the section besides the reader's options and those of choice_table(): format, inputs, train,
-/// eval.
+/// The keys of the section besides the reader's options and those of choice_table() and stage_table():
+/// format, inputs, train, eval.
 std::span<const ParamSpec> data_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.

@@ -45,6 +45,10 @@ struct ReaderEntry {
                 FunctionRef<void(const std::string&)> opening) = nullptr;
   /// An input may be a folder: the reader looks into it. Otherwise a folder means the files in it.
   bool reads_folders = false;
+  /// Optional, for data.stage_to: the files that make() opens for samples. Opens none of them.
+  std::vector<std::string> (*files)(const Params& params, const std::string& base_directory) = nullptr;
+  /// Optional, with `files`: throws Error(config) if reading one of them opens others, too.
+  void (*check_alone)(const Params& params, const std::string& path) = nullptr;
 };
 
 /// All readers: the built-in ones and those added by register_reader().

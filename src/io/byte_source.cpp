@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "io/file_descriptor.h"
+#include "io/staged_files.h"
 
 namespace lockstep {
 
@@ -49,11 +50,12 @@ class OpenFiles {
   };
 
   static std::shared_ptr<const FileDescriptor> open(const std::string& path, std::int64_t least_bytes) {
-    auto file = std::make_shared<FileDescriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    auto file = std::make_shared<FileDescriptor>(
+        ::open(path_to_open(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file->is_open() || ::fstat(file->get(), &status) != 0)
-      throw Error(ErrorKind::data, fmt::format("cannot open: {}", std::strerror(errno)), path,
-                  "Check that the file exists, its permissions, and that the path is spelled right.");
+      throw Error(ErrorKind::data, fmt::format("cannot open{}: {}", staged_note(path), std::strerror(errno)),
+                  path, "Check that the file exists, its permissions, and that the path is spelled right.");
     if (!S_ISREG(status.st_mode))
       throw Error(ErrorKind::data, "is not a regular file", path,
                   "Give the path of a file, not of a folder or device.");

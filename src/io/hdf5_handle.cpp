@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "io/file_descriptor.h"
+#include "io/staged_files.h"
 
 namespace lockstep {
 
@@ -105,18 +106,19 @@ Hdf5Handle hdf5_access_properties(const Hdf5Context& context) {
 }
 
 Hdf5Handle hdf5_open_file(const std::string& path, const Hdf5Context& context) {
+  const std::string opened = path_to_open(path);
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0)
+  if (::stat(opened.c_str(), &status) != 0)
     throw Error(
-        context.kind, fmt::format("cannot open: {}", std::strerror(errno)), path,
+        context.kind, fmt::format("cannot open{}: {}", staged_note(path), std::strerror(errno)), path,
         errno == ENOENT ? "Check that the file exists and that the path is spelled right." : context.advice);
   if (!S_ISREG(status.st_mode))
     throw Error(context.kind, "is not a regular file", path, "Give the path of an HDF5 file.");
   // A file without permission is not a damaged one.
-  const FileDescriptor readable(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor readable(::open(opened.c_str(), O_RDONLY | O_CLOEXEC));
   if (!readable.is_open()) throw file_error(context.kind, "open", path, errno);
   const Hdf5Handle access = hdf5_access_properties(context);
-  return {hdf5_checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), context, "open as HDF5"),
+  return {hdf5_checked(H5Fopen(opened.c_str(), H5F_ACC_RDONLY, access.get()), context, "open as HDF5"),
           H5Fclose};
 }
 

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "io/staged_files.h"
 
 namespace lockstep {
 
@@ -34,16 +35,17 @@ struct InputFile::Stream {
 };
 
 InputFile::InputFile(std::string path) : path_(std::move(path)), stream_(std::make_unique<Stream>()) {
+  const std::string opened = path_to_open(path_);
   struct stat status {};
-  if (::stat(path_.c_str(), &status) != 0)
-    throw Error(ErrorKind::data, fmt::format("cannot open: {}", errno_text(errno)), path_,
-                "Check that the file exists and that the path is spelled right.");
+  if (::stat(opened.c_str(), &status) != 0)
+    throw Error(ErrorKind::data, fmt::format("cannot open{}: {}", staged_note(path_), errno_text(errno)),
+                path_, "Check that the file exists and that the path is spelled right.");
   if (!S_ISREG(status.st_mode))
     throw Error(ErrorKind::data, "is not a regular file", path_,
                 "Give the path of a file, not of a folder or device.");
   file_bytes_ = status.st_size;
   errno = 0;
-  stream_->file = gzopen(path_.c_str(), "rb");
+  stream_->file = gzopen(opened.c_str(), "rb");
   if (stream_->file == nullptr)
     throw Error(ErrorKind::data, fmt::format("cannot open: {}", errno_text(errno)), path_,
                 "Check the file's permissions.");

@@ -78,6 +78,17 @@ class HostsTest(LockstepTest):
         self.assert_same_run("one", "tcp")
         self.assert_same_run("one", "both")
 
+    def test_each_host_has_copies_of_the_data(self):
+        node = self.folder / "node"
+        node.mkdir()
+        result = self.start_on_hosts("copies", steps=30, sets=[f"data.stage_to={node}"]).wait()
+        self.assertEqual(result.code, 0, str(result))
+        staged = re.findall(r"^staged data files on (\S+) in \S+: 1 files, ", result.err, re.MULTILINE)
+        self.assertEqual(sorted(staged), [two_hosts.name(1), two_hosts.name(2)])
+        self.assertEqual(list(node.iterdir()), [])
+        self.train("files", ranks=1, steps=30)
+        self.assert_same_run("files", "copies")
+
     def test_killed_rank_on_the_second_host(self):
         job, second = self.start_long_run()
         begin = time.monotonic()

@@ -158,7 +158,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry binary_reader() {
-  return {"binary", "fixed-length records of numbers, plain or gzip", kOptions, make, make_input};
+  return {"binary",   "fixed-length records of numbers, plain or gzip",
+          kOptions,   make,
+          make_input, nullptr,
+          false,      files_of_path};
 }
 
 }  // namespace lockstep

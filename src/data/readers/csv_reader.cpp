@@ -331,6 +331,9 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 
 }  // namespace
 
-ReaderEntry csv_reader() { return {"csv", "lines of numbers, plain or gzip", kOptions, make, make_input}; }
+ReaderEntry csv_reader() {
+  return {"csv",        "lines of numbers, plain or gzip", kOptions, make, make_input, nullptr, false,
+          files_of_path};
+}
 
 }  // namespace lockstep

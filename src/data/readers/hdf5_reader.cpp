@@ -11,6 +11,7 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/hdf5_storage.h"
 #include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
 
@@ -227,8 +228,33 @@ void trial(const Params& params, const std::string& base_directory, const std::v
         .try_all(rows_option(params), opening);
 }
 
+/// HDF5 looks for other files beside the one that names them, where a copy has none.
+void check_alone(const Params& params, const std::string& path) {
+  const Hdf5Lock lock;
+  const std::string* const labels_name = params.has("labels") ? &params.string("labels") : nullptr;
+  const Hdf5Part part(path, params.string("features"), labels_name);
+  for (const Hdf5Dataset* const data : {&part.features, part.labels ? &*part.labels : nullptr}) {
+    if (data == nullptr) continue;
+    const Hdf5Context context = data->context();
+    const Hdf5Handle creation(
+        hdf5_checked(H5Dget_create_plist(data->id.get()), context, "read how values are stored"), H5Pclose);
+    const char* const why =
+        file_name_of(data->id.get(), context) != file_name_of(part.file.get(), context)
+            ? "lies in another file (external link)"
+        : H5Pget_layout(creation.get()) == H5D_VIRTUAL ? "takes values from other files (virtual)"
+        : H5Pget_external_count(creation.get()) > 0    ? "has its values in other files (external storage)"
+                                                       : nullptr;
+    if (why != nullptr)
+      throw Error(ErrorKind::config, fmt::format("{}, which data.stage_to does not copy", why), data->where,
+                  "Leave out data.stage_to, or store the values in this file (h5repack).");
+  }
+}
+
 }  // namespace
 
-ReaderEntry hdf5_reader() { return {"hdf5", "datasets of HDF5 files", kOptions, make, make_input, trial}; }
+ReaderEntry hdf5_reader() {
+  return {"hdf5",     "datasets of HDF5 files", kOptions, make, make_input, trial, false, files_of_path,
+          check_alone};
+}
 
 }  // namespace lockstep

@@ -202,6 +202,14 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   return std::make_unique<Dataset>(std::move(parts));
 }
 
+std::vector<std::string> files(const Params& params, const std::string& base_directory) {
+  const std::filesystem::path folder = resolved_path(params.string("folder"), base_directory);
+  std::vector<std::string> paths;
+  for (const char* option : {"images", "labels"})
+    if (params.has(option)) paths.push_back(existing_path((folder / params.string(option)).string()));
+  return paths;
+}
+
 /// The labels are another file, which a request does not name.
 std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts;
@@ -214,7 +222,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry idx_reader() {
-  return {"idx", "MNIST's format: images and labels in two files, plain or gzip", kOptions, make, make_input};
+  return {"idx",      "MNIST's format: images and labels in two files, plain or gzip",
+          kOptions,   make,
+          make_input, nullptr,
+          false,      files};
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "io/staged_files.h"
 
 namespace lockstep {
 
@@ -87,10 +88,12 @@ void read_file(const std::string& path, std::vector<std::byte>& bytes) {
     }
   };
   const auto fail = [&](const char* what) {
-    throw Error(ErrorKind::data, fmt::format("cannot {}: {}", what, std::strerror(errno)), path,
+    throw Error(ErrorKind::data,
+                fmt::format("cannot {}{}: {}", what, staged_note(path), std::strerror(errno)), path,
                 "Check that the file is still there, and its permissions.");
   };
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // does not wait for a FIFO
+  const Descriptor file{
+      ::open(path_to_open(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // does not wait for a FIFO
   struct stat status {};
   if (file.value < 0 || ::fstat(file.value, &status) != 0) fail("open");
   if (!S_ISREG(status.st_mode))

@@ -101,8 +101,8 @@ const std::vector<std::string>* classes_option(const Params& params) {
   return &names;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  ImageForm form = image_form(params);
+/// The files of the options `path`, `labels` and `classes`. `source`: how messages call all of them.
+ImageFiles listed_files(const Params& params, const std::string& base_directory, std::string& source) {
   const bool labels = params.string("labels") == "folder";
   const std::vector<std::string>* const classes = classes_option(params);
   if (classes != nullptr && !labels)
@@ -130,8 +130,26 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
     files.set_classes(*classes, "Add it to the option classes, or leave out the file.");
   else
     files.sort_classes();
-  return dataset(params, std::move(form), std::move(files), rows_option(params), name_of_files(paths),
-                 labels);
+  source = name_of_files(paths);
+  return files;
+}
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  ImageForm form = image_form(params);
+  std::string source;
+  ImageFiles found = listed_files(params, base_directory, source);
+  return dataset(params, std::move(form), std::move(found), rows_option(params), source,
+                 params.string("labels") == "folder");
+}
+
+/// Those of the option `rows`.
+std::vector<std::string> files(const Params& params, const std::string& base_directory) {
+  std::string source;
+  const ImageFiles found = listed_files(params, base_directory, source);
+  const RowRange range = checked_rows(rows_option(params), found.size(), source);
+  std::vector<std::string> paths;
+  for (std::int64_t i = range.first; i < range.last; ++i) paths.push_back(found.path(i));
+  return paths;
 }
 
 /// Folders are read with all folders in them. There are labels if the first file lies in the folder of a
@@ -156,8 +174,8 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry image_folder_reader() {
-  return {"images", "folders of JPEG and PNG files, one per class", kOptions, make, make_input, nullptr,
-          true};
+  return {"images", "folders of JPEG and PNG files, one per class", kOptions, make, make_input, nullptr, true,
+          files};
 }
 
 }  // namespace lockstep

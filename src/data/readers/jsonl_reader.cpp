@@ -283,7 +283,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry jsonl_reader() {
-  return {"jsonl", "JSON lines: an object per line, plain or gzip", kOptions, make, make_input};
+  return {"jsonl",    "JSON lines: an object per line, plain or gzip",
+          kOptions,   make,
+          make_input, nullptr,
+          false,      files_of_path};
 }
 
 }  // namespace lockstep

@@ -194,6 +194,16 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   return std::make_unique<Dataset>(std::move(files).parts(rows_option(params), nullptr));
 }
 
+std::vector<std::string> files(const Params& params, const std::string& base_directory) {
+  std::vector<std::string> paths;
+  for (const char* option : {"path", "features", "labels"}) {
+    if (!params.has(option) || (params.has("path") && option != std::string_view("path"))) continue;
+    const std::vector<std::string> found = data_files(params, option, base_directory);
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
 /// The labels of npy files are other files, which a request does not name.
 std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   NpyFiles files(params);
@@ -207,7 +217,7 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry npy_reader() {
-  return {"npy", "arrays of NumPy's .npy and .npz files", kOptions, make, make_input};
+  return {"npy", "arrays of NumPy's .npy and .npz files", kOptions, make, make_input, nullptr, false, files};
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "core/philox.h"
+#include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -115,8 +116,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry skip_gram_reader() {
-  return {"skip_gram", "pairs of a word and a nearby word of a continuous text; no labels", kOptions, make,
-          make_input};
+  return {"skip_gram", "pairs of a word and a nearby word of a continuous text; no labels",
+          kOptions,    make,
+          make_input,  nullptr,
+          false,       file_of_path};
 }
 
 }  // namespace lockstep

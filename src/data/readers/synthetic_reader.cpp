@@ -170,10 +170,14 @@ std::unique_ptr<Dataset> make_input(const Params&, const InputRequest& request) 
               request.paths.front(), "Predict with a model that was trained on files.");
 }
 
+std::vector<std::string> files(const Params&, const std::string&) { return {}; }
+
 }  // namespace
 
 ReaderEntry synthetic_reader() {
-  return {"synthetic", "samples that are computed, for benchmarks", kOptions, make, make_input};
+  return {
+      "synthetic", "samples that are computed, for benchmarks", kOptions, make, make_input, nullptr, false,
+      files};
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <set>
 
+#include "data/data_files.h"
 #include "data/multi_label_binarizer.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
@@ -299,8 +300,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry text_tsv_reader() {
-  return {"text_tsv", "labelled texts, one per line, in columns separated by tabs", kOptions, make,
-          make_input};
+  return {"text_tsv", "labelled texts, one per line, in columns separated by tabs",
+          kOptions,   make,
+          make_input, nullptr,
+          false,      file_of_path};
 }
 
 }  // namespace lockstep

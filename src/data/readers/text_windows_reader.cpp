@@ -3,6 +3,7 @@
 //
 // A continuous text for language models: a sample is a window of `length` tokens, and its labels are the
 // token after each of them. Windows overlap in memory, so a small stride needs no additional memory.
+#include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -81,8 +82,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry text_windows_reader() {
-  return {"text_windows", "windows of a continuous text; labels are the next tokens", kOptions, make,
-          make_input};
+  return {"text_windows", "windows of a continuous text; labels are the next tokens",
+          kOptions,       make,
+          make_input,     nullptr,
+          false,          file_of_path};
 }
 
 }  // namespace lockstep

@@ -349,7 +349,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry tfrecord_reader() {
-  return {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib", kOptions, make, make_input};
+  return {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib",
+          kOptions,   make,
+          make_input, nullptr,
+          false,      files_of_path};
 }
 
 }  // namespace lockstep

@@ -195,14 +195,18 @@ std::unique_ptr<Dataset> dataset(const Params& params, const std::vector<std::st
   return std::make_unique<Dataset>(std::move(parts));
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  ImageForm form = image_form(params);
-  const WebdatasetForm samples = form_of(params);
+std::vector<std::string> files(const Params& params, const std::string& base_directory) {
   std::vector<std::string> items;
   for (const std::string& item : params.strings("path")) expand_ranges(params, item, items);
   if (items.empty())
     throw params.error("path", "names no file", "Give a file, a list of files, or a pattern.");
-  const std::vector<std::string> paths = data_files(items, base_directory);
+  return data_files(items, base_directory);
+}
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+  ImageForm form = image_form(params);
+  const WebdatasetForm samples = form_of(params);
+  const std::vector<std::string> paths = files(params, base_directory);
   const auto threads = static_cast<int>(params.integer("reader_threads"));
   std::vector<WebdatasetShard> shards =
       params.has("index")
@@ -229,8 +233,10 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
 }  // namespace
 
 ReaderEntry webdataset_reader() {
-  return {"webdataset", "images and labels in tar archives, in WebDataset's layout", kOptions, make,
-          make_input};
+  return {"webdataset", "images and labels in tar archives, in WebDataset's layout",
+          kOptions,     make,
+          make_input,   nullptr,
+          false,        files};
 }
 
 }  // namespace lockstep

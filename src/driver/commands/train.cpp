@@ -14,6 +14,7 @@
 #include "core/run_signals.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
+#include "driver/setup/data_stage.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_changes.h"
 #include "driver/setup/run_directory.h"
@@ -26,10 +27,9 @@ namespace lockstep {
 
 namespace {
 
-/// The job from its start to its exit code. All ranks.
-int run_job(CommEnvironment& environment, const Config& config, TrainingStart start, JobRecorder& job,
-            const RunChanges& changes, bool accept_changes) {
-  if (const auto code = job.interrupted_at_start()) return *code;
+/// The job with the files of its data where it reads them. All ranks.
+int run_prepared_job(CommEnvironment& environment, const Config& config, TrainingStart start,
+                     JobRecorder& job, const RunChanges& changes, bool accept_changes) {
   const bool resumed = start.found.exists();
   RunContext context(environment, config, resumed ? std::optional(start.found.header.shards) : std::nullopt,
                      {.train = true, .eval = true, .updates = true, .ranks = environment.world().size()});
@@ -46,6 +46,17 @@ int run_job(CommEnvironment& environment, const Config& config, TrainingStart st
   training->reports.close();
   log_training_end(context);
   return job.end(session.interruption(), session.global_step(), session.final_reason());
+}
+
+/// The job from its start to its exit code. All ranks.
+int run_job(CommEnvironment& environment, const Config& config, TrainingStart start, JobRecorder& job,
+            const RunChanges& changes, bool accept_changes) {
+  if (const auto code = job.interrupted_at_start()) return *code;
+  DataStage stage(environment, config, start.run_dir);
+  return stage.run([&] {
+    if (const auto code = job.interrupted_at_start()) return *code;
+    return run_prepared_job(environment, config, std::move(start), job, changes, accept_changes);
+  });
 }
 
 SharedError nothing_left(const std::string& why, const std::string& run_dir) {

@@ -287,6 +287,11 @@ void Values::data(const Node& node) {
   const Node* const inputs = node.find("inputs");
   const bool named = inputs != nullptr && !is_null(*inputs);
   add("data.format", format, Change::result);
+  for (const ParamSpec& spec : stage_table()) {
+    const Node* const value = node.find(spec.name);
+    option(fmt::format("data.{}", spec.name),
+           value != nullptr ? *value : Node::scalar(std::string(spec.fallback)), spec);
+  }
   for (const char* const split : {"train", "eval"}) {
     const Node* const own = node.find(split);
     const bool is_eval = std::string_view(split) == "eval";

@@ -32,6 +32,8 @@ std::vector<ReferenceSection> reference_sections() {
   sections.push_back({"Section data",
                       "What to read. Beside these keys stand the options of the reader that `format` names.",
                       data_table()});
+  sections.push_back({"Copies on each node", "Options of section data, beside `format`: see docs/staging.md.",
+                      stage_table()});
   sections.push_back({"Every data set", "Options of data, data.train and data.eval beside the reader's.",
                       transforms_table()});
   sections.push_back({"Samples of a set",
