@@ -116,4 +116,35 @@ void read_attribute(hid_t object, const char* name, std::string& value, const Hd
   value.resize(std::min(value.find('\0'), value.size()));
 }
 
+std::vector<std::string> text_list_attribute(hid_t object, const char* name, const Hdf5Context& context) {
+  const Hdf5Lock lock;
+  const std::string what = action("read", name);
+  if (hdf5_checked(H5Aexists(object, name), context, what) == 0) return {};
+  const Hdf5Handle attribute(hdf5_checked(H5Aopen(object, name, H5P_DEFAULT), context, what), H5Aclose);
+  const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, what), H5Sclose);
+  const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute.get()), context, what), H5Tclose);
+  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+  constexpr hssize_t kMost = 10'000'000;
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_ndims(space.get()) != 1 || count < 1 ||
+      count > kMost)
+    return {};
+  std::vector<std::string> texts(static_cast<std::size_t>(count));
+  if (hdf5_checked(H5Tis_variable_str(type.get()), context, what) != 0) {
+    std::vector<char*> found(texts.size(), nullptr);
+    hdf5_checked(H5Aread(attribute.get(), type.get(), found.data()), context, what);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (found[i] != nullptr) texts[i] = found[i];
+    hdf5_checked(H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, found.data()), context, what);
+    return texts;
+  }
+  const std::size_t width = H5Tget_size(type.get());
+  std::string block(width * texts.size(), '\0');
+  hdf5_checked(H5Aread(attribute.get(), type.get(), block.data()), context, what);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    texts[i] = block.substr(i * width, width);
+    texts[i].resize(std::min(texts[i].find('\0'), texts[i].size()));
+  }
+  return texts;
+}
+
 }  // namespace lockstep

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from lockstep_run import DIGITS, PROGRAM, SOURCE, LockstepTest, main, python_with_h5py, wait_until
+from lockstep_run import DIGITS, DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, main, python_with_h5py, wait_until
 
 PYTHON = python_with_h5py()
 
@@ -122,12 +122,31 @@ with h5py.File(sys.argv[1]) as file:
         shown = [self.lockstep("data", which).out for which in (config, self.section(result))]
         values = [re.search(r"values .*", text).group(0) for text in shown]
         self.assertEqual(*values, "the same range, mean and deviation")
+        self.assertRegex(shown[1], r"\n    zero +\d+ ", "the reader knows the names of the classes")
         # Transforms and scale: float32, as training gets them.
         result = self.convert(config, "small.npz", "--transforms", "--set", "data.transforms=[resize: {size: [4, 4]}]", "--part", "eval")
         self.assertNotIn("scale", result.out)
         self.assertNotIn("transforms", result.out)
         self.python("x = numpy.load(sys.argv[1])['features']; assert x.dtype == 'float32' and x.shape[1:] == (4, 4, 1) and 0 < x.max() <= 127.5, (x.shape, x.max())",
                     self.folder / "small.npz")
+
+    def test_the_parts_of_a_random_split_are_all_samples(self):
+        sets = ["--set", "data.train=null", "--set", "data.eval={}", "--set", "data.holdout=0.25"]
+        for part, shards in (("train", 2), ("eval", 1)):
+            self.convert(DIGITS, f"{part}.npy", "--part", part, "--shards", shards, *sets)
+        self.python("""
+import gzip
+folder, source = sys.argv[1:]
+rows = numpy.loadtxt(gzip.open(source, "rt"), delimiter=",")
+parts = []
+for name in ("train-00000-of-00002", "train-00001-of-00002", "eval"):
+    x, y = numpy.load(f"{folder}/{name}.npy"), numpy.load(f"{folder}/{name}.labels.npy")
+    parts.append(numpy.column_stack([x.reshape(len(x), -1), y]))
+assert [len(part) for part in parts] == [674, 674, 449], [len(part) for part in parts]
+assert not (parts[2] == rows[:449]).all()
+found = numpy.concatenate(parts)
+assert (found[numpy.lexsort(found.T)] == rows[numpy.lexsort(rows.T)]).all()
+""", self.folder, DIGITS_DATA)
 
     def test_bytes_depend_on_neither_ranks_nor_threads(self):
         config = self.folder / "synthetic.yaml"
@@ -170,6 +189,7 @@ with h5py.File(sys.argv[1]) as file:
             self.fails(2, "other data, or with other options", config, self.folder / f"out{ranks}.h5", "--shards", 12)
             result = self.lockstep(*arguments, ranks=ranks)
             self.assertRegex(result.out, r"of them were there" if len(kept) > 1 else "3600 samples")
+            self.assertEqual(kept[0].read_bytes(), files[kept[0].name], "written again")
             for path in kept[1:]:
                 self.assertEqual(path.stat().st_ino, before[path], "not written again")
             self.assertFalse((self.folder / f".out{ranks}.h5.convert").exists())
@@ -223,7 +243,7 @@ with h5py.File(sys.argv[1]) as file:
                 done = subprocess.run(["bash", "-c", 'trap "" XFSZ; ulimit -f 64; exec "$@"', "bash", PROGRAM, "convert", config,
                                        self.folder / output], capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertRegex(done.stderr, r"cannot write: File too large")
+                self.assertRegex(done.stderr, rf"/{output}: cannot write: File too large")
                 self.assertEqual([path.name for path in self.folder.glob("*full*")], [])
 
 

@@ -14,6 +14,8 @@
 #include "data/readers/hdf5_storage.h"
 #include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
+#include "data/value_notes.h"
+#include "io/hdf5_attribute.h"
 
 namespace lockstep {
 
@@ -30,7 +32,18 @@ constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
     ParamSpec{"allow_fill", ParamType::boolean, "false", "",
-              "read the fill value (usually 0) where no value was ever written; false: that is an error"}});
+              "read the fill value (usually 0) where no value was ever written; false: that is an error"},
+    ParamSpec{
+        "unpack", ParamType::boolean, "true", "",
+        "apply the attributes scale_factor, add_offset and _Unsigned of netCDF, where a dataset has them"},
+    ParamSpec{
+        "fill", ParamType::real, "null", "[-1e30, 1e30] or null",
+        "value in place of those that netCDF's attributes _FillValue and missing_value name; null: they "
+        "are errors"}});
+
+NetcdfOptions netcdf_options(const Params& params) {
+  return {.unpack = params.boolean("unpack"), .fill = params.optional_real("fill")};
+}
 
 /// The shape of a sample in memory: channels last, at least one axis.
 Shape sample_shape(const Hdf5Dataset& data, bool channels_first) {
@@ -58,7 +71,8 @@ class Hdf5Files {
         labels_name_(labels == Labels::none || !params.has("labels") ? nullptr : &params.string("labels")),
         labels_may_miss_(labels == Labels::if_there),
         channels_first_(params.string("layout") == "channels_first"),
-        allow_fill_(params.boolean("allow_fill")) {
+        allow_fill_(params.boolean("allow_fill")),
+        netcdf_(netcdf_options(params)) {
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
@@ -89,6 +103,7 @@ class Hdf5Files {
                   .labels_name = std::nullopt,
                   .channels_first = channels_first_,
                   .float_labels = float_labels_,
+                  .netcdf = netcdf_,
                   .feature_dtype = parts_.feature_dtype,
                   .feature_shape = parts_.feature_shape,
                   .label_columns = parts_.num_label_columns};
@@ -103,7 +118,7 @@ class Hdf5Files {
     if (&path == &paths_.front() && labels_may_miss_ && labels_name_ != nullptr &&
         !has_hdf5_link(hdf5_open_file(path, hdf5_data_context(path)).get(), *labels_name_))
       labels_name_ = nullptr;
-    part_.emplace(path, features_name_, labels_name_);
+    part_.emplace(path, features_name_, labels_name_, netcdf_);
     if (&path == &paths_.front())
       begin(feature_shape);
     else
@@ -129,15 +144,9 @@ class Hdf5Files {
     return done;
   }
 
-  DType feature_type() const {
-    DType type{};
-    if (!hdf5_dtype_of(part_->features.file_type.get(), type))
-      throw Error(ErrorKind::data, "has a type that cannot be read", part_->features.where,
-                  "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
-    return type;
-  }
+  DType feature_type() const { return part_->feature_values.type(); }
   std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, features_name_); }
-  bool float_labels() const { return part_->labels->file_class == H5T_FLOAT; }
+  bool float_labels() const { return part_->float_labels(); }
 
   /// The first file says what a sample is.
   void begin(const Shape* feature_shape) {
@@ -149,6 +158,12 @@ class Hdf5Files {
     if (!part_->labels) return;
     parts_.num_label_columns = part_->labels->values_per_row();
     float_labels_ = float_labels();
+    parts_.class_names = class_names();
+  }
+
+  /// The attribute that `lockstep convert` writes; empty without one.
+  std::vector<std::string> class_names() const {
+    return text_list_attribute(part_->labels->id.get(), "class_names", part_->labels->context());
   }
 
   void check_alike() const {
@@ -171,6 +186,8 @@ class Hdf5Files {
       fail(fmt::format("has {} labels per sample, but {} has {}", part_->labels->values_per_row(), first,
                        parts_.num_label_columns),
            part_->labels->where);
+    if (class_names() != parts_.class_names)
+      fail(fmt::format("its class_names are not those of {}", first), part_->labels->where);
     if (float_labels() != float_labels_)
       fail(fmt::format("its labels are {}, but those of {} are {}", kind_of_labels(float_labels()), first,
                        kind_of_labels(float_labels_)),
@@ -198,6 +215,7 @@ class Hdf5Files {
   std::string features_name_;
   const std::string* labels_name_;  ///< null: none are read
   bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false;
+  NetcdfOptions netcdf_;
   const Hdf5Lock lock_;
   std::optional<Hdf5Part> part_;  ///< the open file
   std::vector<RowRange> ranges_;  ///< of each file
@@ -232,7 +250,7 @@ void trial(const Params& params, const std::string& base_directory, const std::v
 void check_alone(const Params& params, const std::string& path) {
   const Hdf5Lock lock;
   const std::string* const labels_name = params.has("labels") ? &params.string("labels") : nullptr;
-  const Hdf5Part part(path, params.string("features"), labels_name);
+  const Hdf5Part part(path, params.string("features"), labels_name, netcdf_options(params));
   for (const Hdf5Dataset* const data : {&part.features, part.labels ? &*part.labels : nullptr}) {
     if (data == nullptr) continue;
     const Hdf5Context context = data->context();
@@ -251,6 +269,22 @@ void check_alone(const Params& params, const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> value_notes(std::string_view format, const Params& params,
+                                     const std::string& base_directory) {
+  if (format != "hdf5") return {};
+  const Hdf5Lock lock;
+  const std::string* const labels = params.has("labels") ? &params.string("labels") : nullptr;
+  const Hdf5Part part(data_files(params, "path", base_directory).front(), params.string("features"), labels,
+                      netcdf_options(params));
+  std::vector<std::string> notes;
+  const auto add = [&](const Hdf5Dataset& data, const NetcdfValues& values) {
+    if (!values.plain()) notes.push_back(fmt::format("{}: {}", data.name, values.text()));
+  };
+  add(part.features, part.feature_values);
+  if (part.labels) add(*part.labels, part.label_values);
+  return notes;
+}
 
 ReaderEntry hdf5_reader() {
   return {"hdf5",     "datasets of HDF5 files", kOptions, make, make_input, trial, false, files_of_path,

@@ -33,9 +33,14 @@ bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<
 
 }  // namespace
 
-Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name)
+Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
+                   const NetcdfOptions& netcdf)
     : file(hdf5_open_file(path, hdf5_data_context(path))),
       features(open_hdf5_dataset(file.get(), path, features_name)) {
+  if (!hdf5_dtype_of(features.file_type.get(), stored_dtype))
+    throw Error(ErrorKind::data, "has a type that cannot be read", features.where,
+                "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
+  feature_values = NetcdfValues(features, stored_dtype, netcdf);
   if (labels_name == nullptr) return;
   labels = open_hdf5_dataset(file.get(), path, *labels_name);
   if (labels->rows() != features.rows())
@@ -46,6 +51,7 @@ Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, co
   if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
     throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", labels->where,
                 "Store them as int32.");
+  label_values = NetcdfValues(*labels, labels->file_class == H5T_FLOAT ? DType::f32 : DType::i64, netcdf);
 }
 
 Hdf5Store::Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_per_chunk)
@@ -71,8 +77,9 @@ std::shared_ptr<Hdf5Part> Hdf5Store::open(std::size_t file) {
       parts_[opened_.front()] = nullptr;
       opened_.erase(opened_.begin());
     }
-    parts_[file] = std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
-                                              form_.labels_name ? &*form_.labels_name : nullptr);
+    parts_[file] =
+        std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
+                                   form_.labels_name ? &*form_.labels_name : nullptr, form_.netcdf);
     if (parts_[file]->features.rows() < files_[file].rows.last)
       throw Error(ErrorKind::data, "became shorter while it was read", parts_[file]->features.where,
                   "Start when the file is complete.");
@@ -98,10 +105,10 @@ void Hdf5Store::read(std::int64_t first, std::int64_t count, const SampleRoom& t
     // The last owner of a part must hold the lock.
     std::optional<Hdf5Lock> lock(std::in_place);
     const std::shared_ptr<Hdf5Part> part = open(file);
-    if (part->labels) read_labels(*part->labels, rows, here);
+    if (part->labels) read_labels(*part, rows, here);
     lock.reset();
     try {
-      read_features(part->features, rows, here.features);
+      read_features(*part, rows, here.features);
     } catch (...) {
       lock.emplace();
       throw;
@@ -111,35 +118,49 @@ void Hdf5Store::read(std::int64_t first, std::int64_t count, const SampleRoom& t
   }
 }
 
-void Hdf5Store::read_features(const Hdf5Dataset& data, const RowRange& rows, void* to) const {
-  if (!form_.channels_first) return read_rows(data, rows, to);
-  const std::size_t value_bytes = size_in_bytes(form_.feature_dtype);
+void Hdf5Store::read_features(const Hdf5Part& part, const RowRange& rows, void* to) const {
+  if (part.feature_values.plain()) return read_as_stored(part, rows, to);
+  const std::int64_t values = form_.feature_shape.num_elements(), count = (rows.last - rows.first) * values;
+  std::vector<char> stored(static_cast<std::size_t>(count) * size_in_bytes(part.stored_dtype));
+  read_as_stored(part, rows, stored.data());
+  part.feature_values.decode(stored.data(), count, to, [&](std::int64_t i) {
+    return fmt::format("{}, record {}", part.features.where, rows.first + i / values);
+  });
+}
+
+/// Channels last.
+void Hdf5Store::read_as_stored(const Hdf5Part& part, const RowRange& rows, void* to) const {
+  const Hdf5Dataset& data = part.features;
+  if (!form_.channels_first) return read_rows(part, rows, to);
+  const std::size_t value_bytes = size_in_bytes(part.stored_dtype);
   const std::int64_t count = rows.last - rows.first;
   std::vector<char> scratch(static_cast<std::size_t>(count * form_.feature_shape.num_elements()) *
                             value_bytes);
-  read_rows(data, rows, scratch.data());
+  read_rows(part, rows, scratch.data());
   const auto channels = static_cast<std::int64_t>(data.extents[1]);
   channels_to_last(value_bytes, scratch.data(), to, count, channels, data.values_per_row() / channels);
 }
 
 /// Reads rows by HDF5, which has its lock. False: they can be read chunk by chunk instead.
-bool Hdf5Store::read_by_hdf5(const Hdf5Dataset& data, const RowRange& rows, void* to, bool any_way) const {
+bool Hdf5Store::read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* to, bool any_way) const {
   const Hdf5Lock lock;
+  const Hdf5Dataset& data = part.features;
   Hdf5Handle half;
-  if (form_.feature_dtype == DType::f16 || form_.feature_dtype == DType::bf16)
-    half = hdf5_half_type(form_.feature_dtype, data.context());
-  const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(form_.feature_dtype);
+  if (part.stored_dtype == DType::f16 || part.stored_dtype == DType::bf16)
+    half = hdf5_half_type(part.stored_dtype, data.context());
+  const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype);
   if (!any_way && data.filters && H5Tequal(data.file_type.get(), type) > 0) return false;
   read_slab(data, rows.first, rows.last - rows.first, type, to);
   return true;
 }
 
-/// Reads rows as they are in the file, in the type of the store. Compressed chunks are decompressed outside
+/// Reads rows as they are in the file. Compressed chunks are decompressed outside
 /// HDF5's lock.
-void Hdf5Store::read_rows(const Hdf5Dataset& data, const RowRange& rows, void* to) const {
-  if (read_by_hdf5(data, rows, to, false)) return;
+void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) const {
+  if (read_by_hdf5(part, rows, to, false)) return;
+  const Hdf5Dataset& data = part.features;
   const std::int64_t row_bytes =
-      form_.feature_shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(form_.feature_dtype));
+      form_.feature_shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(part.stored_dtype));
   const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
   std::vector<std::byte> stored, scratch, whole;
   for (std::int64_t start = rows.first / chunk * chunk; start < rows.last; start += chunk) {
@@ -147,7 +168,7 @@ void Hdf5Store::read_rows(const Hdf5Dataset& data, const RowRange& rows, void* t
     std::byte* const place = static_cast<std::byte*>(to) + (wanted.first - rows.first) * row_bytes;
     unsigned skipped = 0;
     if (!read_stored_chunk(data, start, stored, skipped)) {  // never written: fill values
-      read_by_hdf5(data, wanted, place, true);
+      read_by_hdf5(part, wanted, place, true);
       continue;
     }
     const auto bytes = static_cast<std::size_t>(chunk * row_bytes);
@@ -163,12 +184,22 @@ void Hdf5Store::read_rows(const Hdf5Dataset& data, const RowRange& rows, void* t
   }
 }
 
-void Hdf5Store::read_labels(const Hdf5Dataset& data, const RowRange& rows, const SampleRoom& to) const {
-  const std::int64_t count = rows.last - rows.first;
+void Hdf5Store::read_labels(const Hdf5Part& part, const RowRange& rows, const SampleRoom& to) const {
+  const Hdf5Dataset& data = *part.labels;
+  const std::int64_t count = rows.last - rows.first, values = count * form_.label_columns;
   if (form_.label_columns == 0) return;
-  if (form_.float_labels) return read_slab(data, rows.first, count, H5T_NATIVE_FLOAT, to.label_rows);
-  std::vector<std::int64_t> wide(static_cast<std::size_t>(count * form_.label_columns));
+  const auto where = [&](std::int64_t i) {
+    return fmt::format("{}, record {}", data.where, rows.first + i / form_.label_columns);
+  };
+  if (data.file_class == H5T_FLOAT) {
+    read_slab(data, rows.first, count, H5T_NATIVE_FLOAT, to.label_rows);
+    if (!part.label_values.plain()) part.label_values.decode(to.label_rows, values, to.label_rows, where);
+    return;
+  }
+  std::vector<std::int64_t> wide(static_cast<std::size_t>(values));
   read_slab(data, rows.first, count, H5T_NATIVE_INT64, wide.data());
+  if (form_.float_labels) return part.label_values.decode(wide.data(), values, to.label_rows, where);
+  if (!part.label_values.plain()) part.label_values.decode(wide.data(), values, wide.data(), where);
   const auto bad = std::ranges::find_if(wide, [](std::int64_t label) {
     return label < std::numeric_limits<std::int32_t>::min() ||
            label > std::numeric_limits<std::int32_t>::max();

@@ -12,6 +12,7 @@
 
 #include "core/shape.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/netcdf_values.h"
 #include "data/sample_store.h"
 
 namespace lockstep {
@@ -21,9 +22,14 @@ struct Hdf5Part {
   Hdf5Handle file;
   Hdf5Dataset features;
   std::optional<Hdf5Dataset> labels;
+  DType stored_dtype = DType::f32;  ///< of the features in the file
+  NetcdfValues feature_values, label_values;
 
   /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
-  Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name);
+  Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
+           const NetcdfOptions& netcdf);
+  /// Labels are targets.
+  bool float_labels() const { return labels->file_class == H5T_FLOAT || label_values.type() == DType::f32; }
 };
 
 /// What the store delivers.
@@ -32,6 +38,7 @@ struct Hdf5Form {
   std::optional<std::string> labels_name;
   bool channels_first = false;  ///< in the files
   bool float_labels = false;
+  NetcdfOptions netcdf = {};
   DType feature_dtype = DType::f32;
   Shape feature_shape;  ///< channels last
   std::int64_t label_columns = 0;
@@ -53,10 +60,11 @@ class Hdf5Store final : public SampleStore {
 
  private:
   std::shared_ptr<Hdf5Part> open(std::size_t file);
-  void read_features(const Hdf5Dataset& data, const RowRange& rows, void* to) const;
-  bool read_by_hdf5(const Hdf5Dataset& data, const RowRange& rows, void* to, bool any_way) const;
-  void read_rows(const Hdf5Dataset& data, const RowRange& rows, void* to) const;
-  void read_labels(const Hdf5Dataset& data, const RowRange& rows, const SampleRoom& to) const;
+  void read_features(const Hdf5Part& part, const RowRange& rows, void* to) const;
+  void read_as_stored(const Hdf5Part& part, const RowRange& rows, void* to) const;
+  bool read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* to, bool any_way) const;
+  void read_rows(const Hdf5Part& part, const RowRange& rows, void* to) const;
+  void read_labels(const Hdf5Part& part, const RowRange& rows, const SampleRoom& to) const;
 
   const Hdf5Form form_;
   const std::vector<File> files_;

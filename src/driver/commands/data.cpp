@@ -16,6 +16,7 @@
 #include "core/timer.h"
 #include "data/data_options.h"
 #include "data/text_info.h"
+#include "data/value_notes.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
 #include "driver/samples/sample_pictures.h"
@@ -130,6 +131,7 @@ class Look {
   Look(const DataArguments& arguments, const Config& config, bool training, Dataset& set, std::size_t input)
       : arguments_(arguments),
         seed_(config.general.seed),
+        base_directory_(config.base_directory),
         training_(training),
         input_(input_of(config.data, input)),
         with_labels_(set.inputs().empty() || set.labels_come_from(input) ||
@@ -153,12 +155,14 @@ class Look {
                    ? ""
                    : fmt::format(", transformed to {}", data_->feature_shape().to_string()));
     fmt::print("  first sample    {}\n", data_->where(0));
+    const Params& params = training_ ? input_.train : *input_.eval;
+    for (const std::string& note : value_notes(input_.format, params, base_directory_))
+      fmt::print("  {}\n", note);
     fmt::print("  size            {:.2f} MB{}\n", static_cast<double>(data_->size_bytes()) * 1e-6,
                data_->stream() != nullptr ? ", read while it is used" : "");
     if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
     const LabelStatistics labels = label_statistics(*data_, samples_);
-    const Params& params = training_ ? input_.train : *input_.eval;
     const TransformList list(params);
     data_->set_transforms(TransformList(), training_);
     const FeatureStatistics before = feature_statistics(*data_, samples_, seed_);
@@ -243,6 +247,7 @@ class Look {
 
   const DataArguments& arguments_;
   std::uint64_t seed_;
+  const std::string& base_directory_;
   bool training_;
   const DataInput& input_;
   bool with_labels_;

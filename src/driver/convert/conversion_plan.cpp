@@ -53,33 +53,6 @@ std::string_view reader_of(SampleFormat format) {
   return "";
 }
 
-/// The name of a type in the options of readers.
-std::string_view stored_name(DType type) {
-  switch (type) {
-    case DType::u8:
-      return "uint8";
-    case DType::i8:
-      return "int8";
-    case DType::u16:
-      return "uint16";
-    case DType::i16:
-      return "int16";
-    case DType::i32:
-      return "int32";
-    case DType::i64:
-      return "int64";
-    case DType::f16:
-      return "float16";
-    case DType::bf16:
-      return "bfloat16";
-    case DType::f32:
-      return "float32";
-    case DType::f64:
-      return "float64";
-  }
-  return "";
-}
-
 Node text(const std::string& value) {
   Node node = Node::scalar(value);
   node.quoted = true;
@@ -176,7 +149,7 @@ Node section_of(const ConversionPlan& plan, const SampleSource& source,
   if (plan.format == SampleFormat::csv || plan.format == SampleFormat::tfrecord)
     add("shape", shape_node(source.shape()));
   if (plan.format == SampleFormat::tfrecord && source.type() != DType::f32)
-    add("dtype", Node::scalar(std::string(stored_name(source.type()))));
+    add("dtype", Node::scalar(std::string(name_of(source.type()))));
   return section;
 }
 

@@ -31,6 +31,20 @@ constexpr const char* kAdvice = "Do not use the files. The disk may be damaged: 
 
 }  // namespace
 
+/// Errors name files, not what they are called until they are complete.
+template <typename Work>
+void ShardConversion::with_names(Work work) const {
+  try {
+    work();
+  } catch (const Error& error) {
+    std::string where = error.where();
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      if (const std::size_t at = where.find(temporaries_[i]); at != std::string::npos)
+        where.replace(at, temporaries_[i].size(), files_[i]);
+    throw Error(error.kind(), error.what_happened(), where, error.advice());
+  }
+}
+
 ShardConversion::ShardConversion(const ConversionPlan& plan, const SampleSource& source, std::int64_t shard,
                                  int threads, bool verify)
     : plan_(plan),
@@ -43,7 +57,10 @@ ShardConversion::ShardConversion(const ConversionPlan& plan, const SampleSource&
     temporaries_.push_back(temporary_name(file));
     remove_.push_back(std::make_unique<RemoveOnFailure>(temporaries_.back()));
   }
-  writer_ = make_sample_writer(plan.format, temporaries_, form_of(plan, source, samples_.size()), plan.file);
+  with_names([&] {
+    writer_ =
+        make_sample_writer(plan.format, temporaries_, form_of(plan, source, samples_.size()), plan.file);
+  });
   hashes_.resize(static_cast<std::size_t>(num_items()));
 }
 
@@ -56,6 +73,12 @@ Range ShardConversion::samples_of(std::int64_t item) const {
 }
 
 bool ShardConversion::advance(std::int64_t bytes) {
+  bool done = false;
+  with_names([&] { done = work(bytes); });
+  return done;
+}
+
+bool ShardConversion::work(std::int64_t bytes) {
   const std::int64_t count =
       std::clamp<std::int64_t>(bytes / (plan_.item_samples * source_.sample_bytes()), 1, num_items() - next_);
   if (writer_ != nullptr) {

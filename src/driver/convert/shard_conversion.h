@@ -38,6 +38,9 @@ class ShardConversion {
     EncodedBlock block;
     std::uint64_t hash = 0;
   };
+  template <typename Work>
+  void with_names(Work work) const;
+  bool work(std::int64_t bytes);
   std::int64_t num_items() const;
   Range samples_of(std::int64_t item) const;  ///< of the shard
   void write(std::int64_t first, std::int64_t count);

@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/netcdf_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "data/as_float.h"
+
+namespace lockstep {
+
+namespace {
+
+/// The type that stands in for a 16-bit floating-point type of HDF5's memory.
+Hdf5Handle memory_type(DType type, const Hdf5Context& context) {
+  if (type == DType::f16 || type == DType::bf16) return hdf5_half_type(type, context);
+  return {hdf5_checked(H5Tcopy(hdf5_memory_type(type)), context, "describe a type"), H5Tclose};
+}
+
+/// The numbers of an attribute, converted to `type`; nothing if there is none, or if it is no number.
+std::vector<char> numbers_of(hid_t object, const char* name, DType type, const Hdf5Context& context) {
+  if (hdf5_checked(H5Aexists(object, name), context, "look for an attribute") == 0) return {};
+  const Hdf5Handle attribute(hdf5_checked(H5Aopen(object, name, H5P_DEFAULT), context, "open an attribute"),
+                             H5Aclose);
+  const Hdf5Handle stored(hdf5_checked(H5Aget_type(attribute.get()), context, "read an attribute"), H5Tclose);
+  const H5T_class_t type_class = H5Tget_class(stored.get());
+  if (type_class != H5T_INTEGER && type_class != H5T_FLOAT) return {};
+  const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, "read an attribute"), H5Sclose);
+  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+  constexpr hssize_t kMost = 1000;
+  if (count < 1 || count > kMost) return {};
+  std::vector<char> numbers(static_cast<std::size_t>(count) * size_in_bytes(type));
+  const Hdf5Handle wanted = memory_type(type, context);
+  hdf5_checked(H5Aread(attribute.get(), wanted.get(), numbers.data()), context, "read an attribute");
+  return numbers;
+}
+
+std::optional<double> number_of(const Hdf5Dataset& data, const char* name) {
+  const std::vector<char> bytes = numbers_of(data.id.get(), name, DType::f64, data.context());
+  if (bytes.empty()) return std::nullopt;
+  double value = 0;
+  if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
+  if (bytes.size() != sizeof value || !std::isfinite(value))
+    throw Error(ErrorKind::data, fmt::format("its attribute {} is not one finite number", name), data.where,
+                "Correct the attribute, or read the stored numbers with unpack: false.");
+  return value;
+}
+
+/// True for the text "true", of fixed or variable length.
+bool says_true(const Hdf5Dataset& data, const char* name) {
+  const Hdf5Context context = data.context();
+  if (hdf5_checked(H5Aexists(data.id.get(), name), context, "look for an attribute") == 0) return false;
+  const Hdf5Handle attribute(
+      hdf5_checked(H5Aopen(data.id.get(), name, H5P_DEFAULT), context, "open an attribute"), H5Aclose);
+  const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute.get()), context, "read an attribute"), H5Tclose);
+  const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, "read an attribute"), H5Sclose);
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) return false;
+  std::string text;
+  if (H5Tis_variable_str(type.get()) > 0) {
+    char* found = nullptr;
+    hdf5_checked(H5Aread(attribute.get(), type.get(), &found), context, "read an attribute");
+    if (found != nullptr) text = found;
+    H5free_memory(found);
+  } else {
+    text.resize(H5Tget_size(type.get()));
+    hdf5_checked(H5Aread(attribute.get(), type.get(), text.data()), context, "read an attribute");
+    text.resize(std::min(text.size(), text.find('\0')));
+  }
+  return text == "true";
+}
+
+template <typename T>
+std::vector<char> bytes_of(T value) {
+  std::vector<char> bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+/// The default of netCDF (netcdf.h, NC_FILL_SHORT and so on) for the type in the file, as a number in memory;
+/// empty for single bytes.
+std::vector<char> default_fill(const Hdf5Dataset& data, DType in_memory) {
+  const std::size_t bytes = H5Tget_size(data.file_type.get());
+  if (data.file_class == H5T_FLOAT) {
+    constexpr double kFill = 9.9692099683868690e+36;
+    if (in_memory == DType::f32) return bytes_of(static_cast<float>(kFill));
+    if (in_memory == DType::f64) return bytes_of(kFill);
+    return {};
+  }
+  const bool is_signed = H5Tget_sign(data.file_type.get()) == H5T_SGN_2;
+  std::int64_t fill = 0;
+  if (bytes == 2) fill = is_signed ? -32767 : 65535;
+  if (bytes == 4) fill = is_signed ? -2147483647 : 4294967295;
+  if (bytes == 8 && is_signed) fill = -9223372036854775806;
+  if (fill == 0) return {};
+  if (in_memory == DType::i16) return bytes_of(static_cast<std::int16_t>(fill));
+  if (in_memory == DType::u16) return bytes_of(static_cast<std::uint16_t>(fill));
+  if (in_memory == DType::i32) return bytes_of(static_cast<std::int32_t>(fill));
+  if (in_memory == DType::i64) return bytes_of(fill);
+  return {};
+}
+
+bool written_by_netcdf(const Hdf5Dataset& data) {
+  return hdf5_checked(H5Aexists_by_name(data.id.get(), "/", "_NCProperties", H5P_DEFAULT), data.context(),
+                      "look for an attribute") > 0;
+}
+
+template <typename T>
+double as_double(T value) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+    return as_float(value);
+  else
+    return static_cast<double>(value);
+}
+
+template <typename T>
+T from_double(double value) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+    return from_float<T>(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+}  // namespace
+
+NetcdfValues::NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options)
+    : name_(data.name), stored_(stored), fill_(options.fill) {
+  const Hdf5Context context = data.context();
+  std::vector<char> fills;
+  for (const char* const name : {"_FillValue", "missing_value"}) {
+    const std::vector<char> more = numbers_of(data.id.get(), name, stored, context);
+    fills.insert(fills.end(), more.begin(), more.end());
+  }
+  if (H5Aexists(data.id.get(), "_FillValue") <= 0 && written_by_netcdf(data)) {
+    const std::vector<char> more = default_fill(data, stored);
+    fills.insert(fills.end(), more.begin(), more.end());
+  }
+  const std::size_t bytes = size_in_bytes(stored);
+  for (std::size_t at = 0; at < fills.size(); at += bytes) {
+    const std::string fill(fills.data() + at, bytes);
+    if (std::find(fills_.begin(), fills_.end(), fill) == fills_.end()) fills_.push_back(fill);
+  }
+  if (options.unpack) {
+    const std::optional<double> scale = number_of(data, "scale_factor"),
+                                offset = number_of(data, "add_offset");
+    scaled_ = scale || offset;
+    scale_ = scale.value_or(1);
+    offset_ = offset.value_or(0);
+    const bool is_signed =
+        stored == DType::i8 || stored == DType::i16 || stored == DType::i32;  // int64 has no larger type
+    unsigned_ = is_signed && says_true(data, "_Unsigned");
+  }
+  if (fill_ && !fills_.empty()) {
+    const DType to = type();
+    const bool whole = to != DType::f32 && to != DType::f64 && to != DType::f16 && to != DType::bf16;
+    if (whole && *fill_ != std::floor(*fill_))
+      throw Error(ErrorKind::config, fmt::format("fill is {}, but its values are {}", *fill_, name_of(to)),
+                  data.where, "Give a whole number.");
+    double least = -9.2e18, most = 9.2e18;
+    if (to == DType::u8) least = 0, most = 255;
+    if (to == DType::i8) least = -128, most = 127;
+    if (to == DType::u16) least = 0, most = 65535;
+    if (to == DType::i16) least = -32768, most = 32767;
+    if (to == DType::i32) least = -2147483648.0, most = 2147483647;
+    if (whole && (*fill_ < least || *fill_ > most))
+      throw Error(ErrorKind::config, fmt::format("fill is {}, but its values are {}", *fill_, name_of(to)),
+                  data.where, fmt::format("Give a number from {} to {}.", least, most));
+  }
+}
+
+DType NetcdfValues::type() const {
+  if (scaled_) return DType::f32;
+  if (!unsigned_) return stored_;
+  return stored_ == DType::i8 ? DType::u8 : stored_ == DType::i16 ? DType::u16 : DType::i64;
+}
+
+template <typename Stored, typename Value>
+void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* values,
+                             FunctionRef<std::string(std::int64_t i)> where) const {
+  const Stored* const in = static_cast<const Stored*>(stored);
+  Value* const out = static_cast<Value*>(values);
+  const auto meaning = [&](Stored value) {
+    if constexpr (std::is_same_v<Stored, Value>) {
+      if (!scaled_) return value;
+    }
+    double number = as_double(value);
+    if constexpr (std::is_integral_v<Stored> && sizeof(Stored) < sizeof(std::int64_t)) {
+      if (unsigned_ && number < 0) number += static_cast<double>(std::uint64_t{1} << (8 * sizeof(Stored)));
+    }
+    return from_double<Value>(number * scale_ + offset_);
+  };
+  std::vector<Stored> missing;
+  bool nan = false;
+  for (const std::string& fill : fills_) {
+    Stored value;
+    std::memcpy(&value, fill.data(), sizeof value);
+    missing.push_back(value);
+    if constexpr (!std::is_integral_v<Stored>) nan = nan || std::isnan(as_double(value));
+  }
+  const auto is_missing = [&](Stored value) {
+    for (const Stored fill : missing)
+      if (std::memcmp(&value, &fill, sizeof value) == 0) return true;
+    if constexpr (!std::is_integral_v<Stored>) return nan && std::isnan(as_double(value));
+    return false;
+  };
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (is_missing(in[i])) [[unlikely]] {
+      if (!fill_)
+        throw Error(ErrorKind::data,
+                    fmt::format("a value of {} is missing: it is the fill value {}", name_, as_double(in[i])),
+                    where(i), "Leave such records out, or give a value to take instead: fill: 0.");
+      out[i] = from_double<Value>(*fill_);
+    } else {
+      out[i] = meaning(in[i]);
+    }
+  }
+}
+
+template <typename Stored>
+void NetcdfValues::decode_from(const void* stored, std::int64_t count, void* values,
+                               FunctionRef<std::string(std::int64_t i)> where) const {
+  if (scaled_) return decode_as<Stored, float>(stored, count, values, where);
+  if constexpr (std::is_same_v<Stored, std::int8_t>) {
+    if (unsigned_) return decode_as<Stored, std::uint8_t>(stored, count, values, where);
+  }
+  if constexpr (std::is_same_v<Stored, std::int16_t>) {
+    if (unsigned_) return decode_as<Stored, std::uint16_t>(stored, count, values, where);
+  }
+  if constexpr (std::is_same_v<Stored, std::int32_t>) {
+    if (unsigned_) return decode_as<Stored, std::int64_t>(stored, count, values, where);
+  }
+  decode_as<Stored, Stored>(stored, count, values, where);
+}
+
+void NetcdfValues::decode(const void* stored, std::int64_t count, void* values,
+                          FunctionRef<std::string(std::int64_t i)> where) const {
+  switch (stored_) {
+    case DType::u8:
+      return decode_from<std::uint8_t>(stored, count, values, where);
+    case DType::i8:
+      return decode_from<std::int8_t>(stored, count, values, where);
+    case DType::u16:
+      return decode_from<std::uint16_t>(stored, count, values, where);
+    case DType::i16:
+      return decode_from<std::int16_t>(stored, count, values, where);
+    case DType::i32:
+      return decode_from<std::int32_t>(stored, count, values, where);
+    case DType::i64:
+      return decode_from<std::int64_t>(stored, count, values, where);
+    case DType::f32:
+      return decode_from<float>(stored, count, values, where);
+    case DType::f64:
+      return decode_from<double>(stored, count, values, where);
+    case DType::bf16:
+      return decode_from<BFloat16>(stored, count, values, where);
+    case DType::f16:
+      return decode_from<Float16>(stored, count, values, where);
+  }
+}
+
+std::string NetcdfValues::text() const {
+  std::string text;
+  if (scaled_) text = fmt::format("value = stored * {} + {}", scale_, offset_);
+  if (unsigned_) text += fmt::format("{}stored numbers are unsigned", text.empty() ? "" : "; ");
+  if (!fills_.empty())
+    text += fmt::format("{}missing values are {}", text.empty() ? "" : "; ",
+                        fill_ ? fmt::format("replaced by {}", *fill_) : "errors");
+  return text;
+}
+
+}  // namespace lockstep

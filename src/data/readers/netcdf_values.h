@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the HDF5 reader: what the stored numbers of a netCDF-4 variable mean, by its attributes
+// (NetCDF Users Guide, Attribute Conventions; CF conventions 2.5.1 and 8.1):
+//
+//   _FillValue, missing_value   stored numbers that stand for "no value"
+//   scale_factor, add_offset    value = stored * scale_factor + add_offset
+//   _Unsigned = "true"          stored integers are unsigned, whatever their type says
+//
+// In files that the netCDF library has written, its default fill values stand for "no value", too, where a
+// variable of more than one byte has no _FillValue. Values are computed in double and rounded to float32.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/function_ref.h"
+#include "data/readers/hdf5_dataset.h"
+
+namespace lockstep {
+
+/// The options of the reader about it.
+struct NetcdfOptions {
+  bool unpack = true;          ///< apply scale_factor, add_offset and _Unsigned
+  std::optional<double> fill;  ///< in place of missing values; empty: they are errors
+};
+
+class NetcdfValues {
+ public:
+  NetcdfValues() = default;
+  /// Reads the attributes of a dataset, whose numbers have the type `stored` in memory. Throws Error(data)
+  /// for attributes that make no sense, Error(config) for a `fill` that the values cannot hold. The caller
+  /// holds the Hdf5Lock.
+  NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options);
+
+  /// Stored numbers are the values, and none is missing.
+  bool plain() const { return !scaled_ && !unsigned_ && fills_.empty(); }
+  /// Of the values.
+  DType type() const;
+  /// values[i] = the meaning of stored[i]. Throws Error(data) at where(i) for a missing one.
+  void decode(const void* stored, std::int64_t count, void* values,
+              FunctionRef<std::string(std::int64_t i)> where) const;
+  /// "value = stored * 0.01 + 273.15; no value: -32767"; empty if plain.
+  std::string text() const;
+
+ private:
+  template <typename Stored, typename Value>
+  void decode_as(const void* stored, std::int64_t count, void* values,
+                 FunctionRef<std::string(std::int64_t i)> where) const;
+  template <typename Stored>
+  void decode_from(const void* stored, std::int64_t count, void* values,
+                   FunctionRef<std::string(std::int64_t i)> where) const;
+
+  std::string name_;
+  DType stored_ = DType::f32;
+  bool scaled_ = false, unsigned_ = false;
+  double scale_ = 1, offset_ = 0;
+  std::vector<std::string> fills_;  ///< bytes of stored numbers
+  std::optional<double> fill_;
+};
+
+}  // namespace lockstep

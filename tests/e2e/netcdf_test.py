@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""netCDF-4 by the reader hdf5: packing, unsigned numbers, missing values, dimension scales.
+
+The files are made with h5py, with the attributes, the dimension scales and the types that the netCDF library writes.
+"""
+import subprocess
+import unittest
+
+from lockstep_run import LockstepTest, main, python_with_h5py
+
+PYTHON = python_with_h5py()
+
+MAKE = """
+import sys, h5py, numpy
+random = numpy.random.default_rng(1)
+with h5py.File(sys.argv[1], "w") as file:
+    file.attrs["_NCProperties"] = numpy.bytes_("version=2,netcdf=4.9.0,hdf5=1.10.8")
+    shape = (40, 6, 5)
+    for name, extent in zip(("time", "lat", "lon"), shape):
+        file.create_dataset(name, data=numpy.linspace(0, 1, extent)).make_scale(name)
+    def variable(name, data, **attributes):
+        made = file.create_dataset(name, data=data, chunks=(8, 6, 5)[:data.ndim], shuffle=True, compression="gzip",
+                                   fillvalue=attributes.get("_FillValue"))
+        for axis, scale in zip(range(data.ndim), ("time", "lat", "lon")):
+            made.dims[axis].attach_scale(file[scale])
+        for key, value in attributes.items():
+            made.attrs.create(key, value)
+    packed = random.integers(-3000, 3000, shape).astype("i2")
+    variable("t2m", packed, _FillValue=numpy.int16([-32767]), scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]), units="K")
+    variable("only_scale", packed, scale_factor=numpy.float32([0.5]))
+    holes = packed.copy(); holes[17, 3, 2] = -32767
+    variable("holes", holes, _FillValue=numpy.int16([-32767]), scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]))
+    default = packed.copy(); default[4, 0, 0] = -32767
+    variable("default_fill", default)
+    floats = packed.astype("f4"); floats[9, 5, 4] = numpy.nan
+    variable("floats", floats, missing_value=numpy.float32([numpy.nan]))
+    variable("bytes", random.integers(-128, 128, shape).astype("i1"), _Unsigned=numpy.bytes_("true"))
+    variable("shorts", packed, _Unsigned="true")
+    variable("wide", packed.astype("i4"), _Unsigned=numpy.bytes_("true"))
+    variable("plain", packed, units="m")
+    variable("kind", (numpy.arange(40) % 3).astype("i1"), _FillValue=numpy.int8([-1]))
+    bad = (numpy.arange(40) % 3).astype("i1"); bad[30] = -1
+    variable("bad_kind", bad, _FillValue=numpy.int8([-1]))
+    variable("target", numpy.arange(40, dtype="i2"), scale_factor=numpy.float64([0.25]))
+    variable("two_scales", packed, scale_factor=numpy.float64([1, 2]))
+"""
+
+# The meaning of the attributes in a few lines of NumPy.
+MEANING = """
+import sys, h5py, numpy
+path, name, result = sys.argv[1:4]
+with h5py.File(path) as file:
+    data = file[name][...]
+    attributes = file[name].attrs
+    if "_Unsigned" in attributes:
+        data = data.view(f"u{data.dtype.itemsize}") if data.dtype.itemsize < 4 else data.view("u4").astype("i8")
+    missing = numpy.zeros(data.shape, bool)
+    for key in ("_FillValue", "missing_value"):
+        if key in attributes:
+            fill = attributes[key][0]
+            missing |= numpy.isnan(data) if fill != fill else data == fill
+    if name == "default_fill": missing |= data == -32767
+    if "scale_factor" in attributes:
+        data = (data * float(attributes["scale_factor"][0]) + float(attributes.get("add_offset", [0])[0])).astype("f4")
+    if len(sys.argv) > 4: data[missing] = float(sys.argv[4])
+found = numpy.load(result)["features"]
+assert found.dtype == data.dtype and found.tobytes() == data.tobytes(), (found.dtype, data.dtype, found[found != data][:4], data[found != data][:4])
+"""
+
+
+@unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
+class NetcdfTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.file = self.folder / "weather.nc"
+        subprocess.run([PYTHON, "-c", MAKE, self.file], check=True, timeout=60)
+
+    def config(self, features, **options):
+        path = self.folder / "data.yaml"
+        text = "".join(f"\n  {key}: {value}" for key, value in options.items())
+        path.write_text(f"data:\n  format: hdf5\n  path: weather.nc\n  features: {features}{text}\n", encoding="utf-8")
+        return path
+
+    def same(self, features, fill=None, **options):
+        if fill is not None:
+            options["fill"] = fill
+        self.lockstep("convert", self.config(features, **options), self.folder / "out.npz", "--force")
+        arguments = [self.file, features, self.folder / "out.npz"] + ([fill] if fill is not None else [])
+        done = subprocess.run([PYTHON, "-c", MEANING, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def fails(self, code, pattern, features, **options):
+        self.assert_one_error(self.start("data", self.config(features, **options)).wait(), code, pattern)
+
+    def test_values_are_what_the_attributes_say(self):
+        for name in ("t2m", "only_scale", "bytes", "shorts", "wide", "plain", "time"):
+            with self.subTest(variable=name):
+                self.same(name, **({"rows": "[0, 40]"} if name == "time" else {}))
+        self.same("t2m", labels="kind", block_samples=8)
+
+    def test_the_stored_numbers_without_unpacking(self):
+        self.lockstep("convert", self.config("t2m", unpack="false"), self.folder / "out.npz")
+        check = "import sys, h5py, numpy; f = h5py.File(sys.argv[1]); a = numpy.load(sys.argv[2])['features']; assert a.dtype == 'i2' and (a == f['t2m'][...]).all()"
+        subprocess.run([PYTHON, "-c", check, self.file, self.folder / "out.npz"], check=True, timeout=60)
+
+    def test_missing_values_are_errors_that_name_variable_and_record(self):
+        for name, record in (("holes", 17), ("default_fill", 4), ("floats", 9)):
+            with self.subTest(variable=name):
+                self.fails(3, rf"weather\.nc, dataset {name}, record {record}: a value of {name} is missing: it is the fill value (-32767|-?nan)", name)
+                self.lockstep("data", self.config(name, rows=f"[0, {record}]"))
+        self.fails(3, r"dataset bad_kind, record 30: a value of bad_kind is missing: it is the fill value -1", "t2m", labels="bad_kind")
+
+    def test_a_value_in_their_place(self):
+        for name, fill in (("holes", 250.5), ("default_fill", 7), ("floats", -1)):
+            with self.subTest(variable=name):
+                self.same(name, fill)
+        self.fails(2, "fill is 0.5, but its values are int16", "default_fill", fill=0.5)
+        self.fails(2, "fill is 40000, but its values are int16", "default_fill", fill=40000)
+
+    def test_lockstep_data_says_what_is_done(self):
+        out = self.lockstep("data", self.config("t2m", labels="target")).out
+        self.assertRegex(out, r"t2m: value = stored \* 0\.01 \+ 273\.15; missing values are errors")
+        self.assertRegex(out, r"target: value = stored \* 0\.25 \+ 0")
+        self.assertRegex(out, r"labels +1 columns: 0 to 9\.75")
+        self.assertNotIn("stored", self.lockstep("data", self.config("t2m", unpack="false")).out)
+        self.fails(3, "its attribute scale_factor is not one finite number", "two_scales")
+
+
+if __name__ == "__main__":
+    main()
