@@ -33,7 +33,7 @@ with h5py.File(sys.argv[1], "w") as file:
     variable("holes", holes, _FillValue=numpy.int16([-32767]), scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]))
     default = packed.copy(); default[4, 0, 0] = -32767
     variable("default_fill", default)
-    floats = packed.astype("f4"); floats[9, 5, 4] = numpy.nan
+    floats = packed.astype("f4"); floats[9, 5, 4] = -numpy.float32("nan")  # any NaN, whatever its bits
     variable("floats", floats, missing_value=numpy.float32([numpy.nan]))
     variable("bytes", random.integers(-128, 128, shape).astype("i1"), _Unsigned=numpy.bytes_("true"))
     variable("shorts", packed, _Unsigned="true")
