@@ -150,6 +150,25 @@ found = numpy.concatenate(parts)
 assert (found[numpy.lexsort(found.T)] == rows[numpy.lexsort(rows.T)]).all()
 """, self.folder, DIGITS_DATA)
 
+    def test_many_files_become_shards_of_other_chunks(self):
+        self.python("""
+random = numpy.random.default_rng(3)
+for i, rows in enumerate((5, 1, 18)):
+    with h5py.File(f"{sys.argv[1]}/day{i}.h5", "w") as file:
+        file.create_dataset("x", data=random.integers(0, 200, (rows, 8, 4, 4), dtype="u1"), chunks=(min(rows, 3), 8, 4, 4), compression="gzip")
+        file["y"] = random.random((rows, 4)).astype("f4")
+""", self.folder)
+        config = self.folder / "days.yaml"
+        config.write_text("data: {format: hdf5, path: 'day*.h5', features: x, labels: y, layout: channels_first}\n", encoding="utf-8")
+        result = self.convert(config, "all.h5", "--shards", 5, "--chunk", 2, ranks=2)
+        self.assertIn("all-*-of-00005.h5", result.out)
+        self.python("""
+read = lambda pattern, name: numpy.concatenate([h5py.File(path)[name][...] for path in sorted(__import__("glob").glob(sys.argv[1] + pattern))])
+assert (read("/all-*.h5", "features") == numpy.moveaxis(read("/day*.h5", "x"), 1, -1)).all()
+assert (read("/all-*.h5", "labels") == read("/day*.h5", "y")).all()
+assert [len(h5py.File(f"{sys.argv[1]}/all-0000{i}-of-00005.h5")["labels"]) for i in range(5)] == [4, 5, 5, 5, 5]
+""", self.folder)
+
     def test_bytes_depend_on_neither_ranks_nor_threads(self):
         config = self.folder / "synthetic.yaml"
         config.write_text(SYNTHETIC, encoding="utf-8")
