@@ -255,6 +255,16 @@ assert [len(h5py.File(f"{sys.argv[1]}/all-0000{i}-of-00005.h5")["labels"]) for i
         config.write_text("data: {format: hdf5, path: whole.h5, features: x, labels: y, features_: 1}\nmodel: nonsense\n", encoding="utf-8")
         self.fails(2, "unknown key 'features_'", config, self.folder / "whole.npz")
 
+    def test_what_a_killed_command_has_left_is_removed(self):
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        names = [f".out.h5.tmp-{os.uname().nodename}-{pid}" for pid in (dead.pid, os.getpid())]
+        names += [f".other.h5.tmp-{os.uname().nodename}-{dead.pid}", f".out.h5.tmp-elsewhere-{dead.pid}"]
+        for name in names:
+            (self.folder / name).write_text("half")
+        self.convert(DIGITS, "out.h5")
+        self.assertEqual([(self.folder / name).exists() for name in names], [False, True, True, True])
+
     def test_a_full_disk_is_an_error_and_leaves_nothing(self):
         config = self.folder / "synthetic.yaml"
         config.write_text(SYNTHETIC, encoding="utf-8")

@@ -4,17 +4,18 @@
 // `lockstep convert`: writes a data set of a configuration to files of another format. With several files
 // (--shards) ranks write whole files; one file is written by rank 0. The bytes depend on neither ranks nor
 // threads. Ranks agree after each round of work, so that errors, signals and progress are those of all.
-#include <unistd.h>
-
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
 #include "comm/agree.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/run_signals.h"
+#include "core/scalar.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "driver/commands/commands.h"
@@ -28,6 +29,7 @@
 #include "driver/launch.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_size.h"
+#include "io/atomic_file.h"
 #include "session/interruption.h"
 
 namespace lockstep {
@@ -139,6 +141,25 @@ void refuse_inputs(const Config& config, const ConvertArguments& arguments, cons
                   "Choose another output: the input would be overwritten.");
 }
 
+/// Removes what commands on this host that were killed while they compared `files` have left.
+void remove_leftovers(const fs::path& folder, const std::vector<std::string>& files) {
+  std::set<std::string> prefixes;  // ".out.h5.tmp-HOST-"
+  for (const std::string& file : files) {
+    const std::string name = fs::path(temporary_name(file)).filename().string();
+    prefixes.insert(name.substr(0, name.rfind('-') + 1));
+  }
+  std::vector<fs::path> leftovers;
+  std::error_code code;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    if (!is_temporary_name(name) || !prefixes.contains(name.substr(0, name.rfind('-') + 1))) continue;
+    const auto process = parse_integer(name.substr(name.rfind('-') + 1));
+    if (process && *process > 0 && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH)
+      leftovers.push_back(at->path());
+  }
+  for (const fs::path& path : leftovers) fs::remove(path, code);
+}
+
 /// Before anything is written. On the chief.
 void prepare_output(const Config& config, const ConvertArguments& arguments, const ConversionPlan& plan,
                     const ConversionRecords& records, const SampleSource& source) {
@@ -165,6 +186,7 @@ void prepare_output(const Config& config, const ConvertArguments& arguments, con
       throw Error(ErrorKind::config, "exists already", file,
                   "Choose another output, or overwrite it with --force.");
   }
+  remove_leftovers(folder.empty() ? "." : folder, files);
   const double bytes = static_cast<double>(source.sample_bytes()) * static_cast<double>(plan.samples);
   const std::size_t room = free_bytes(folder.empty() ? "." : folder.string());
   if (!resumed && plan.file.gzip == 0 && plan.format != SampleFormat::csv &&
