@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/readers/hdf5_store.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -33,16 +35,46 @@ bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<
 
 }  // namespace
 
+Hdf5FileLength::Hdf5FileLength(const Hdf5Dataset& data) {
+  const Hdf5Handle file(hdf5_checked(H5Iget_file_id(data.id.get()), data.context(), "find the file"),
+                        H5Fclose);
+  const Hdf5Handle access(
+      hdf5_checked(H5Fget_access_plist(file.get()), data.context(), "read how the file is opened"), H5Pclose);
+  if (H5Pget_driver(access.get()) != H5FD_SEC2) return;
+  void* handle = nullptr;
+  hdf5_checked(H5Fget_vfd_handle(file.get(), H5P_DEFAULT, &handle), data.context(), "find the open file");
+  struct stat status {};
+  if (::fstat(*static_cast<const int*>(handle), &status) != 0) return;
+  descriptor_ = *static_cast<const int*>(handle);
+  bytes_ = status.st_size;
+}
+
+bool Hdf5FileLength::became_shorter() const {
+  struct stat status {};
+  return descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && status.st_size < bytes_;
+}
+
+void Hdf5Part::require_length(std::int64_t first) const {
+  for (const auto& [length, data] :
+       {std::pair{&features_file, &features}, {&labels_file, labels ? &*labels : nullptr}})
+    if (data != nullptr && length->became_shorter())
+      throw Error(ErrorKind::data, "became shorter while it was read",
+                  fmt::format("{}, record {}", data->where, first),
+                  "Copy or make the file again; start when it is complete.");
+}
+
 Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
                    const NetcdfOptions& netcdf)
     : file(hdf5_open_file(path, hdf5_data_context(path))),
-      features(open_hdf5_dataset(file.get(), path, features_name)) {
+      features(open_hdf5_dataset(file.get(), path, features_name)),
+      features_file(features) {
   if (!hdf5_dtype_of(features.file_type.get(), stored_dtype))
     throw Error(ErrorKind::data, "has a type that cannot be read", features.where,
                 "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
   feature_values = NetcdfValues(features, stored_dtype, netcdf);
   if (labels_name == nullptr) return;
   labels = open_hdf5_dataset(file.get(), path, *labels_name);
+  labels_file = Hdf5FileLength(*labels);
   if (labels->rows() != features.rows())
     throw Error(ErrorKind::data,
                 fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
@@ -109,8 +141,10 @@ void Hdf5Store::read(std::int64_t first, std::int64_t count, const SampleRoom& t
     lock.reset();
     try {
       read_features(*part, rows, here.features);
+      part->require_length(rows.first);
     } catch (...) {
       lock.emplace();
+      part->require_length(rows.first);  // rather than what the values look like
       throw;
     }
     lock.emplace();

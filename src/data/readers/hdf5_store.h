@@ -17,6 +17,20 @@
 
 namespace lockstep {
 
+/// The file of a dataset, and how long it was when it was opened. HDF5 delivers zeros beyond the end of a
+/// file that became shorter.
+class Hdf5FileLength {
+ public:
+  Hdf5FileLength() = default;
+  /// The caller holds the Hdf5Lock.
+  explicit Hdf5FileLength(const Hdf5Dataset& data);
+  bool became_shorter() const;
+
+ private:
+  int descriptor_ = -1;  ///< of HDF5; -1: unknown
+  std::int64_t bytes_ = 0;
+};
+
 /// The datasets of one file.
 struct Hdf5Part {
   Hdf5Handle file;
@@ -24,6 +38,10 @@ struct Hdf5Part {
   std::optional<Hdf5Dataset> labels;
   DType stored_dtype = DType::f32;  ///< of the features in the file
   NetcdfValues feature_values, label_values;
+  Hdf5FileLength features_file, labels_file;
+
+  /// Throws Error(data) if values from row `first` on may have been read beyond the end of a file.
+  void require_length(std::int64_t first) const;
 
   /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
   Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "data/readers/record_store.h"
 
 namespace lockstep {
 
@@ -37,7 +38,12 @@ void NpyArrays::read(std::int64_t first, std::int64_t count, void* to) const {
     const std::int64_t here = std::min(count, rows.last - row);
     const std::int64_t begin = header.data_offset + row * header.row_bytes();
     const auto bytes = static_cast<std::size_t>(here * header.row_bytes());
-    source->read(begin, out, bytes);
+    read_records(
+        *source, begin, out, bytes, here,
+        [&, width = header.row_bytes()](std::int64_t i) {
+          return Range{begin + i * width, begin + (i + 1) * width};
+        },
+        [&](std::int64_t i) { return fmt::format("{}, record {}", source->where(), row + i); });
     // The checksum of what is unpacked is checked at its end.
     char extra = 0;
     if (row + here == header.rows() && !source->has_random_access() &&

@@ -62,7 +62,12 @@ void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t 
       bytes = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(piece));
       room = piece;
     }
-    file.source->read(begin, bytes.get(), static_cast<std::size_t>(piece));
+    read_records(
+        *file.source, begin, bytes.get(), static_cast<std::size_t>(piece), last - done,
+        [&](std::int64_t i) {
+          return Range{file.begin(record + done + i), file.end(record + done + i)};
+        },
+        [&](std::int64_t i) { return file.where(record + done + i); });
     for (; done < last; ++done) {
       const std::int64_t at = file.begin(record + done) - begin;
       const auto size = static_cast<std::size_t>(file.end(record + done) - begin - at);
@@ -72,6 +77,27 @@ void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t 
         const std::string within = error.where().empty() ? "" : ", " + error.where();
         throw Error(error.kind(), error.what_happened(), file.where(record + done) + within, error.advice());
       }
+    }
+  }
+}
+
+void read_records(ByteSource& source, std::int64_t begin, void* to, std::size_t bytes, std::int64_t count,
+                  FunctionRef<Range(std::int64_t i)> record_bytes,
+                  FunctionRef<std::string(std::int64_t i)> where) {
+  try {
+    return source.read(begin, to, bytes);
+  } catch (const Error&) {
+    if (!source.has_random_access()) throw;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Range own = record_bytes(i);
+    try {
+      source.read(own.first, static_cast<char*>(to) + (own.first - begin),
+                  static_cast<std::size_t>(own.size()));
+    } catch (const Error& error) {
+      const std::string& place = error.where();
+      const std::string within = place.starts_with(source.where()) ? place.substr(source.where().size()) : "";
+      throw Error(error.kind(), error.what_happened(), where(i) + within, error.advice());
     }
   }
 }

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/function_ref.h"
+#include "data/block_grid.h"
 #include "data/dataset.h"
 #include "data/sample_store.h"
 #include "io/byte_source.h"
@@ -64,6 +66,12 @@ class RecordStore : public SampleStore {
   std::vector<std::int64_t> first_sample_;  ///< of each part
   const std::int64_t feature_bytes_, label_columns_;
 };
+
+/// Reads bytes that are several records. An error names the first record that cannot be read, and the byte.
+/// `record_bytes(i)`: the range of bytes of record i of `count`; `where(i)`: "x.bin, record 17".
+void read_records(ByteSource& source, std::int64_t begin, void* to, std::size_t bytes, std::int64_t count,
+                  FunctionRef<Range(std::int64_t i)> record_bytes,
+                  FunctionRef<std::string(std::int64_t i)> where);
 
 /// The rows of each of several files that are among `rows` of all of them (null: all), and the samples and
 /// their origin in `parts`, whose source and record_word are there. Throws Error(data).
