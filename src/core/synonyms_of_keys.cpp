@@ -56,6 +56,10 @@ constexpr std::string_view kSplit =
     "A share is held out for evaluation by holdout: 0.1 beside format, with eval: {}; parts of your own are "
     "random_split: [0, 0.9] under train and [0.9, 1] under eval, or rows.";
 
+constexpr std::string_view kColumnNames =
+    "Names are those of the first line, with header: true; without one, columns are numbers from 0.";
+constexpr std::string_view kColumnTypes = "columns hold numbers, unless they are named there.";
+
 constexpr std::string_view kShard =
     "Optimizer state is sharded (ZeRO stage 1) by optimizer: {adam: {learning_rate: 0.001}, shard: true}. "
     "Variables "
@@ -636,6 +640,33 @@ constexpr Synonym kTable[] = {
     {"key of section data", "stride", "hop_bytes"},
     {"key of section data", "hopsize", "hop_bytes"},
     {"key of section data", "endian", "byte_order"},
+    {"key of section data", "sep", "delimiter"},
+    {"key of section data", "separator", "delimiter"},
+    {"key of section data", "fielddelim", "delimiter"},
+    {"key of section data", "usecols", "columns"},
+    {"key of section data", "selectcolumns", "columns"},
+    {"key of section data", "featurecolumns", "columns"},
+    {"key of section data", "features", "columns"},
+    {"key of section data", "columnnames", "", kColumnNames},
+    {"key of section data", "names", "", kColumnNames},
+    {"key of section data", "navalues", "missing_values"},
+    {"key of section data", "navalue", "missing_values"},
+    {"key of section data", "nullvalues", "missing_values"},
+    {"key of section data", "fillna", "missing"},
+    {"key of section data", "columndefaults", "missing"},
+    {"key of section data", "imputer", "missing"},
+    {"key of section data", "skiprows", "skip_lines"},
+    {"key of section data", "quotechar", "quote"},
+    {"key of section data", "usequotedelim", "quote", "quote: null: no character is special."},
+    {"key of section data", "nrows", "take"},
+    {"key of section data", "indexcol", "ignore"},
+    {"key of section data", "drop", "ignore"},
+    {"key of section data", "dropcolumns", "ignore"},
+    {"key of section data", "onehot", "categories"},
+    {"key of section data", "categorical", "categories"},
+    {"key of section data", "getdummies", "categories"},
+    {"key of section data", "labelcolumns", "labels"},
+    {"key of section data", "labelname", "labels"},
     {"key of section data", "endianness", "byte_order"},
     {"key of section data", "compressiontype", "compression"},
     {"key of section data", "dataformat", "layout"},
@@ -643,6 +674,9 @@ constexpr Synonym kTable[] = {
     {"key of section data", "numclasses", "classes"},
     {"key of section data", "classnames", "classes"},
     {"key of section data", "datatype", "dtype"},
+    {"key of section data", "dtype", "categories", kColumnTypes},
+    {"key of section data", "dtypes", "categories", kColumnTypes},
+    {"key of section data", "converters", "categories", kColumnTypes},
     {"key of section data", "numsamples", "samples"},
     {"key of section data", "target", "label_column"},
     {"key of section data", "label", "label_column"},

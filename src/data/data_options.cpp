@@ -308,7 +308,9 @@ namespace {
 std::unique_ptr<Dataset> open_input(const DataInput& input, bool evaluation,
                                     const std::string& base_directory, const DatasetUse& use) {
   const Params& params = evaluation ? *input.eval : input.train;
-  std::unique_ptr<Dataset> data = open_dataset(input.format, params, base_directory, use);
+  std::unique_ptr<Dataset> data =
+      evaluation ? open_evaluation_dataset(input.format, params, input.train, base_directory, use)
+                 : open_dataset(input.format, params, base_directory, use);
   data->set_transforms(TransformList(params), !evaluation);
   return data;
 }

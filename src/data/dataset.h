@@ -32,6 +32,7 @@ namespace lockstep {
 class ClassQuotas;
 class Digest;
 class SampleStream;
+struct TableInfo;
 struct TextInfo;
 
 /// The transformation of a feature value x of channel c: (x * scale + offset - mean[c]) / std[c], in float32,
@@ -70,6 +71,7 @@ struct DatasetParts : SampleOrigin {
   LabelKind label_kind = LabelKind::none;  ///< with a store
   std::vector<std::string> class_names;    ///< by class index or label column; empty: unknown
   std::shared_ptr<const TextInfo> text;    ///< text_info.h; null if the features are not text
+  std::shared_ptr<const TableInfo> table;  ///< table_info.h; null if the files are no tables
   FeatureTransform transform;
 };
 
@@ -202,6 +204,8 @@ class Dataset {
 
   /// The vocabulary; null if the data is not text.
   const TextInfo* text() const { return parts_.text.get(); }
+  /// Which columns of a table the features and labels are; null if they are none.
+  const TableInfo* table() const { return parts_.table.get(); }
   /// By class index or label column; empty if unknown.
   const std::vector<std::string>& class_names() const { return parts_.class_names; }
 

@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/in_parallel.h"
 #include "data/dataset.h"
+#include "data/table_info.h"
 #include "data/text_info.h"
 
 namespace lockstep {
@@ -111,6 +112,9 @@ std::string Dataset::computed_fingerprint(int threads) const {
   }
   if (parts_.feature_step != elements_per_sample_) digest.add(parts_.feature_step).add(parts_.label_step);
   if (parts_.text) digest.add(std::string_view(parts_.text->vocabulary.digest()));
+  if (parts_.table)
+    if (const std::string values = parts_.table->categories_text(); !values.empty())
+      digest.add(std::string_view(values));
   for (const std::string& name : parts_.class_names) digest.add(std::string_view(name));
   return digest.hex().substr(0, 16);
 }

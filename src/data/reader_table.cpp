@@ -64,6 +64,16 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
   return dataset;
 }
 
+std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const Params& params,
+                                                 const Params& train, const std::string& base_directory,
+                                                 const DatasetUse& use) {
+  const ReaderEntry& reader = find_reader(format);
+  if (reader.make_evaluation == nullptr) return open_dataset(format, params, base_directory, use);
+  std::unique_ptr<Dataset> dataset = reader.make_evaluation(params, train, base_directory);
+  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
+  return dataset;
+}
+
 std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
                                     const InputRequest& request, const DatasetUse& use) {
   LOCKSTEP_CHECK(!request.paths.empty());

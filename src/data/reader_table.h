@@ -25,6 +25,7 @@ struct InputRequest {
   std::vector<std::string> paths;        ///< at least one; several are read as one
   Shape feature_shape;                   ///< of one sample, before transforms
   const TextInfo* text = nullptr;        ///< the training data's Dataset::text(), for readers of text
+  const TableInfo* table = nullptr;      ///< the training data's Dataset::table(), for readers of tables
   std::vector<std::string> class_names;  ///< the training data's Dataset::class_names()
   bool labels = false;                   ///< read the labels, too, if the first file has them
 };
@@ -49,6 +50,10 @@ struct ReaderEntry {
   std::vector<std::string> (*files)(const Params& params, const std::string& base_directory) = nullptr;
   /// Optional, with `files`: throws Error(config) if reading one of them opens others, too.
   void (*check_alone)(const Params& params, const std::string& path) = nullptr;
+  /// Optional, for readers whose samples depend on the training set, of which `train` are the options: opens
+  /// the evaluation set. Null: make() does.
+  std::unique_ptr<Dataset> (*make_evaluation)(const Params& params, const Params& train,
+                                              const std::string& base_directory) = nullptr;
 };
 
 /// All readers: the built-in ones and those added by register_reader().
@@ -62,6 +67,10 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 /// relative to `base_directory`, the folder of the configuration file ("": the current folder).
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
                                       const std::string& base_directory, const DatasetUse& use = {});
+/// The same for the evaluation set beside the training set that `train` means.
+std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const Params& params,
+                                                 const Params& train, const std::string& base_directory,
+                                                 const DatasetUse& use = {});
 
 /// Reads samples for prediction. `params` are those of the training data. csv: files with or without the
 /// label column, decided by the number of columns; idx: the images file, without labels; hdf5: files with the

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "data/table_info.h"
 #include "data/text_info.h"
 #include "io/atomic_file.h"
 
@@ -14,6 +15,15 @@ namespace lockstep {
 namespace {
 
 std::string classes_path(const std::string& run_dir) { return run_dir + "/classes.txt"; }
+
+std::string categories_path(const std::string& run_dir) { return run_dir + "/categories.txt"; }
+
+/// Of all inputs; empty if there are none.
+std::string categories_text(const Dataset& data) {
+  std::string text = data.table() != nullptr ? data.table()->categories_text() : std::string();
+  for (const JoinedInput& input : data.inputs()) text += categories_text(*input.data);
+  return text;
+}
 
 std::string classes_text(const std::vector<std::string>& names) {
   std::string lines;
@@ -49,6 +59,8 @@ void keep_vocabulary(const std::string& run_dir, const Dataset& data) {
     write_file_atomically(vocabulary_path(run_dir), text->vocabulary.file_text());
   if (!data.class_names().empty())
     write_file_atomically(classes_path(run_dir), classes_text(data.class_names()));
+  if (const std::string categories = categories_text(data); !categories.empty())
+    write_file_atomically(categories_path(run_dir), categories);
 }
 
 void check_vocabulary(const std::string& run_dir, const Dataset& data) {
@@ -58,6 +70,9 @@ void check_vocabulary(const std::string& run_dir, const Dataset& data) {
   if (!data.class_names().empty())
     check_same(classes_path(run_dir), classes_text(data.class_names()), "list of classes",
                "Use the classes that the run began with, or begin a new run.");
+  if (const std::string categories = categories_text(data); !categories.empty())
+    check_same(categories_path(run_dir), categories, "list of categories",
+               "Use the categories that the run began with, or begin a new run.");
 }
 
 }  // namespace lockstep

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The files that a run directory keeps of a data set of text: vocabulary.txt (a line per id: word <tab>
-// count); and of one whose classes have names: classes.txt (a line per class). A run is continued, evaluated
-// and used only with the same files, because the id of a token is the row of an embedding.
+// count); of one whose classes have names: classes.txt (a line per class); of a table with columns of texts:
+// categories.txt (a line per value: column <tab> value). A run is continued, evaluated and used only with the
+// same files, because the id of a token is the row of an embedding.
 #pragma once
 
 #include <string>

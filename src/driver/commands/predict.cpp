@@ -86,6 +86,7 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
   const InputRequest request{.paths = paths,
                              .feature_shape = trained.stored_shape(),
                              .text = trained.text(),
+                             .table = trained.table(),
                              .class_names = trained.class_names(),
                              .labels = labels};
   auto data = open_input(input.format, input.train, request, use);

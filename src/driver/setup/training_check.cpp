@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "data/table_info.h"
 #include "driver/setup/train_setup.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -85,6 +86,27 @@ void check_same_classes(const Dataset& train, const Dataset& eval) {
       "Both sets need the same classes: folders of the same names, or the same option classes.");
 }
 
+/// Features must be the same columns in both sets.
+void check_same_columns(const Dataset& train, const Dataset& eval) {
+  for (std::size_t i = 0; i < train.inputs().size(); ++i)
+    check_same_columns(*train.inputs()[i].data, *eval.inputs()[i].data);
+  if (train.table() == nullptr || eval.table() == nullptr) return;
+  const std::vector<TableInfo::Column>&of_train = train.table()->features, &of_eval = eval.table()->features;
+  for (std::size_t i = 0; i < std::min(of_train.size(), of_eval.size()); ++i) {
+    const TableInfo::Column &column = of_train[i], &other = of_eval[i];
+    if (column.values != other.values)
+      throw Error(ErrorKind::data,
+                  fmt::format("the values of {} are not those of the training set", name_of(other)),
+                  eval.where(0), "Give both sets the same option categories.");
+    if (!column.name.empty() && !other.name.empty() && column.name != other.name)
+      throw Error(ErrorKind::data,
+                  fmt::format("feature {} is {} in the evaluation set, but {} in the training set", i,
+                              name_of(other), name_of(column)),
+                  eval.where(0),
+                  "Name the features with the option columns, which orders them alike in both.");
+  }
+}
+
 }  // namespace
 
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
@@ -107,6 +129,7 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   if (all.eval) check_labels(all.model, *all.eval);
   if (all.train && all.eval) check_same_shapes(all.train->input_shapes(), all.eval->input_shapes());
   if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
+  if (all.train && all.eval) check_same_columns(*all.train, *all.eval);
   return all;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/param_reader.h"
 #include "data/reader_table.h"
+#include "driver/config/yaml_node.h"
 #include "fuzz/parsers/parsers.h"
 
 namespace lockstep::fuzz {
@@ -57,7 +58,19 @@ void jsonl_file(Bytes bytes) {
   open_file("jsonl", bytes, {{"path", "%s"}, {"features", "x"}, {"labels", "y"}});
 }
 
-void csv_file(Bytes bytes) { open_file("csv", bytes, {{"path", "%s"}}); }
+/// The number of bytes chooses how the file is read: as numbers, or as a table of texts.
+void csv_file(Bytes bytes) {
+  if (bytes.size() % 3 == 0) return open_file("csv", bytes, {{"path", "%s"}});
+  const MemoryFile file(bytes);
+  const Node options =
+      parse_yaml((bytes.size() % 3 == 1 ? "{header: true, columns: [\"a*\", 1], missing: {1: 0, a: x}, "
+                                          "categories: {a: auto}, labels: y, classes: auto,"
+                                        : "{skip_lines: 1, comment: \"#\", columns: 1, ignore: 0, missing: "
+                                          "-1, missing_values: [\"5\", z], label_column: null,") +
+                     (" path: " + file.path() + "}"),
+                 "options");
+  open_dataset("csv", Params(options, find_reader("csv").table, "csv"), "");
+}
 
 void idx_file(Bytes bytes) { open_file("idx", bytes, {{"folder", "/"}, {"images", "%s"}}); }
 

@@ -55,7 +55,7 @@ TEST(Readers, FindsARegisteredReader) {
 TEST(Readers, DefaultsAreReadable) {
   const Params params = params_for("csv", {{"path", "x"}});
   EXPECT_EQ(params.real("scale"), 1.0);
-  EXPECT_EQ(params.string("delimiter"), ",");
+  EXPECT_EQ(params.string("quote"), "\"");
   EXPECT_EQ(params.integer("label_column"), -1);
   EXPECT_FALSE(params.has("rows"));
   EXPECT_EQ(params_for("hdf5", {{"path", "x"}, {"features", "y"}}).string("layout"), "channels_last");

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/csv_options.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "data/reader_options.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kOptions = with_common_options(std::array{
+    ParamSpec{"path", ParamType::strings, kRequired, "",
+              "the file, plain or gzip; a list or a pattern (part*.csv) of files is read as one; "
+              "relative to the config file's folder",
+              Change::place},
+    ParamSpec{"header", ParamType::boolean, "false", "", "the first line contains column names"},
+    ParamSpec{
+        "delimiter", ParamType::string, "null", "one character or null",
+        "separator of columns; null: a tab for files named .tsv or .tab (also with .gz), otherwise a comma"},
+    ParamSpec{"quote", ParamType::string, "\"", "one character or null",
+              "encloses fields that contain delimiters or line ends, and is doubled inside them (RFC 4180); "
+              "null: no character does"},
+    ParamSpec{"comment", ParamType::string, "null", "one character or null",
+              "lines that begin with it are passed over"},
+    ParamSpec{"skip_lines", ParamType::integer, "0", "[0, 1e9]",
+              "lines at the start of each file that are passed over, before the header"},
+    ParamSpec{"columns", ParamType::node, "null", "",
+              "the features, in this order: numbers from 0, names, or patterns of names (\"x*\"); null: all "
+              "columns but the labels"},
+    ParamSpec{"ignore", ParamType::node, "null", "",
+              "columns that are passed over, whatever they contain; named as in columns"},
+    ParamSpec{"label_column", ParamType::integer, "-1", "[-1, 1e9] or null",
+              "0-based; -1: the last; null: no label"},
+    ParamSpec{"labels", ParamType::node, "null", "",
+              "the label columns, named as in columns, instead of label_column; several are targets"},
+    ParamSpec{
+        "classes", ParamType::node, "null", "",
+        "labels are texts: the names of the classes in the order of their indices, or auto: those of the "
+        "training set, sorted by their bytes; null: labels are numbers"},
+    ParamSpec{
+        "categories", ParamType::node, "null", "",
+        "columns of texts, each with the list of its values, or auto: those of the training set, sorted "
+        "by their bytes. A feature of 0 or 1 for each value"},
+    ParamSpec{"missing", ParamType::node, "error", "",
+              "a missing feature is an error, or this number; or a map of columns with the number, or the "
+              "text for a column of texts, that takes its place"},
+    ParamSpec{"missing_values", ParamType::node, "null", "",
+              "texts that mean a missing value, besides the empty one; null: NA, N/A, n/a, NaN, nan, NULL, "
+              "null, None, none, ?, #N/A"},
+    ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; channels last",
+              "shape of a sample; null: one axis, [features]"}});
+
+constexpr std::array<std::string_view, 11> kMissing{"NA",   "N/A",  "n/a",  "NaN", "nan", "NULL",
+                                                    "null", "None", "none", "?",   "#N/A"};
+
+bool is_part_of_numbers(char c) {
+  return std::strchr("+-.0123456789\r\n", c) != nullptr || std::isalpha(static_cast<unsigned char>(c)) != 0;
+}
+
+std::optional<char> character(const Params& params, std::string_view option, const char* what) {
+  if (!params.has(option)) return std::nullopt;
+  const std::string& text = params.string(option);
+  if (text.size() != 1 || is_part_of_numbers(text[0]))
+    throw params.error(option, "must be one character that cannot be part of a number", what);
+  return text[0];
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+bool is_number(const std::string& text) {
+  double value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failed == std::errc() && end == text.data() + text.size() && value - value == 0;
+}
+
+}  // namespace
+
+std::span<const ParamSpec> csv_table() { return kOptions; }
+
+CsvFormat::CsvFormat(const Params& params)
+    : delimiter(
+          character(params, "delimiter", "Usual ones are \",\", \";\" and \"\\t\" (in double quotes).")),
+      quote(character(params, "quote", "Usual ones are '\"' and \"'\"; null: fields are not quoted.")),
+      comment(character(params, "comment", "A usual one is \"#\".")),
+      header(params.boolean("header")),
+      skip_lines(params.integer("skip_lines")) {
+  if (quote && (quote == delimiter || quote == ' '))
+    throw params.error("quote", "must differ from the delimiter, and is no blank", "A usual one is '\"'.");
+}
+
+char CsvFormat::delimiter_of(const std::string& path) const {
+  if (delimiter) return *delimiter;
+  std::string_view name = path;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  return name.ends_with(".tsv") || name.ends_with(".tab") ? '\t' : ',';
+}
+
+CsvMissing::CsvMissing(const Params& params) {
+  if (!params.has("missing_values") || is_null(params.node("missing_values"))) {
+    texts_.assign(kMissing.begin(), kMissing.end());
+    return;
+  }
+  const Node& node = params.node("missing_values");
+  const std::span<const Node> items =
+      node.kind == Node::Kind::list ? std::span(node.items) : std::span(&node, 1);
+  for (const Node& item : items) {
+    if (item.kind != Node::Kind::scalar)
+      throw params.error("missing_values", "must be a text or a list of texts",
+                         "For example [NA, \"-\", -999]; a text that means null is written in quotes.");
+    texts_.push_back(item.text);
+    has_numbers_ = has_numbers_ || is_number(item.text);
+  }
+}
+
+bool CsvMissing::is_missing(std::string_view text) const {
+  return text.empty() || std::ranges::find(texts_, text) != texts_.end();
+}
+
+CsvColumnName csv_column_name(const std::string& key, std::string where) {
+  return {key, whole_number(key), std::move(where)};
+}
+
+std::vector<CsvColumnName> csv_column_names(const Params& params, std::string_view option) {
+  if (!params.has(option) || is_null(params.node(option))) return {};
+  const Node& node = params.node(option);
+  const std::span<const Node> items =
+      node.kind == Node::Kind::list ? std::span(node.items) : std::span(&node, 1);
+  std::vector<CsvColumnName> names;
+  for (const Node& item : items) {
+    const std::optional<std::int64_t> number = item.quoted ? std::nullopt : whole_number(item.text);
+    if (item.kind != Node::Kind::scalar || item.text.empty() || is_null(item))
+      throw params.error(option, "must be a column or a list of columns",
+                         "A column is a number from 0, a name, or a pattern of names: [age, \"x*\", 3].");
+    names.push_back({item.text, number, item.where});
+  }
+  if (names.empty()) throw params.error(option, "names no column", "Name at least one, or write null.");
+  return names;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the reader csv: its options, and what they say about the form of a file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+std::span<const ParamSpec> csv_table();
+
+/// How a file is cut into rows and fields.
+struct CsvFormat {
+  /// Throws Error(config).
+  explicit CsvFormat(const Params& params);
+
+  /// The option, or what the file's name suggests.
+  char delimiter_of(const std::string& path) const;
+
+  std::optional<char> delimiter;
+  std::optional<char> quote;    ///< empty: no character is special
+  std::optional<char> comment;  ///< at the start of a line that is passed over
+  bool header = false;
+  std::int64_t skip_lines = 0;  ///< at the start of each file
+};
+
+/// Which texts mean that a value is missing. An empty field always does.
+class CsvMissing {
+ public:
+  explicit CsvMissing(const Params& params);
+  bool is_missing(std::string_view text) const;
+  /// One of the texts is a number: each field must be looked at before it is read as one.
+  bool has_numbers() const { return has_numbers_; }
+
+ private:
+  std::vector<std::string> texts_;
+  bool has_numbers_ = false;
+};
+
+/// A column as an option names it: a number from 0, a name, or a pattern of names.
+struct CsvColumnName {
+  std::string text;
+  std::optional<std::int64_t> number;
+  std::string where;  ///< in the configuration
+};
+/// Of an option that is null, one column or a list of them. Throws Error(config).
+std::vector<CsvColumnName> csv_column_names(const Params& params, std::string_view option);
+/// Of a key of a map.
+CsvColumnName csv_column_name(const std::string& key, std::string where);
+
+}  // namespace lockstep

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/csv_row_parser.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kShown = 40;  ///< characters of a field in messages
+
+/// Reads a number that ends at the delimiter or at the end, and blanks around it. Returns where it ends; null
+/// if there is none, or it is not finite.
+template <typename T>
+inline const char* read_number(const char* at, const char* end, char delimiter, T& value) {
+  // The common case, exact in a float: only digits, at most seven.
+  const char* digit = at;
+  std::int32_t whole = 0;
+  for (; digit != end && *digit >= '0' && *digit <= '9' && digit - at < 7; ++digit)
+    whole = whole * 10 + (*digit - '0');
+  if (digit != at && (digit == end || *digit == delimiter)) {
+    value = static_cast<T>(whole);
+    return digit;
+  }
+  const auto is_space = [delimiter](char c) { return (c == ' ' || c == '\t') && c != delimiter; };
+  while (at != end && is_space(*at)) ++at;
+  if (end - at > 1 && *at == '+' && at[1] != '-') ++at;
+  T number{};
+  auto [stop, code] = std::from_chars(at, end, number);
+  if (code == std::errc::result_out_of_range) {  // overflow, or underflow, which is zero
+    long double wide{};
+    code = std::from_chars(at, end, wide).ec;
+    number = static_cast<T>(wide);
+  }
+  if (code != std::errc{} || !std::isfinite(number)) return nullptr;
+  while (stop != end && is_space(*stop)) ++stop;
+  if (stop != end && *stop != delimiter) return nullptr;
+  value = number;
+  return stop;
+}
+
+}  // namespace
+
+bool CsvRowParser::parse_plain(std::string_view line, float* features, double* labels) const {
+  const char *at = line.data(), *const end = at + line.size();
+  const char delimiter = delimiter_;
+  bool at_end = false;  // the last field is read
+  const auto pass_delimiter = [&] {
+    at_end = at == end;
+    at += at_end ? 0 : 1;
+  };
+  for (const CsvPlan::Run& run : plan_.plain)
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      if (at_end) return false;
+      if (run.use == CsvPlan::Use::feature)
+        at = read_number(at, end, delimiter, *features++);
+      else if (run.use == CsvPlan::Use::label)
+        at = read_number(at, end, delimiter, *labels++);
+      else
+        at = std::find(at, end, delimiter);
+      if (at == nullptr) return false;
+      pass_delimiter();
+    }
+  return at_end;
+}
+
+void CsvRowParser::split(const CsvRow& row) {
+  file_.split(row, fields_);
+  if (static_cast<std::int64_t>(fields_.size()) == plan_.num_columns) return;
+  file_.fail(file_.line_number(),
+             fmt::format("has {} columns, but the rows before it have {}", fields_.size(), plan_.num_columns),
+             "Every row needs the same number of columns; a truncated file ends in the middle of a row.");
+}
+
+void CsvRowParser::parse_any(const CsvRow& row, float* features, double* labels) {
+  split(row);
+  std::fill_n(features, plan_.num_features, 0.0F);
+  for (const CsvColumn& column : plan_.columns) {
+    const std::string_view field = fields_[static_cast<std::size_t>(column.info.index)];
+    if (column.is_label)
+      labels[column.slot] = column.has_texts ? static_cast<double>(place_of_text(column, field))
+                                             : number<double>(column, field);
+    else if (column.has_texts)
+      features[column.slot + place_of_text(column, field)] = 1;
+    else
+      features[column.slot] = number<float>(column, field);
+  }
+}
+
+template <typename T>
+T CsvRowParser::number(const CsvColumn& column, std::string_view field) const {
+  if (missing_.is_missing(field)) {
+    if (!column.number_if_missing) fail_missing(column, field);
+    return static_cast<T>(*column.number_if_missing);
+  }
+  T value{};
+  const char* const end = field.data() + field.size();
+  if (read_number(field.data(), end, '\0', value) != end) fail_number(column, field);
+  return value;
+}
+
+std::string_view CsvRowParser::text_of(const CsvColumn& column, std::string_view field) const {
+  if (column.place.contains(field) || !missing_.is_missing(field)) return field;
+  return column.text_if_missing ? std::string_view(*column.text_if_missing) : std::string_view{};
+}
+
+std::int64_t CsvRowParser::place_of_text(const CsvColumn& column, std::string_view field) const {
+  const std::string_view text = text_of(column, field);
+  if (const auto found = column.place.find(text); found != column.place.end()) return found->second;
+  if (missing_.is_missing(field) && !column.text_if_missing) fail_missing(column, field);
+  constexpr std::size_t kMost = 12;
+  const auto shown = std::span(column.info.values).first(std::min(kMost, column.info.values.size()));
+  const std::string known =
+      fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < column.info.values.size() ? ", ..." : "");
+  const char* const what = column.is_label ? "classes" : "values";
+  file_.fail(file_.line_number(),
+             fmt::format("{}: '{}' is none of the {} {} ({})", file_.column(column.info.index),
+                         text.substr(0, kShown), column.info.values.size(), what, known),
+             column.learns
+                 ? fmt::format("The {0} are those of the training set: the model has not seen this one. "
+                               "Leave the row out, or list all {0} in the option {1}.",
+                               what, column.is_label ? "classes" : "categories")
+                 : fmt::format("Correct the row, or add it to the option {}: the model then has one more.",
+                               column.is_label ? "classes" : "categories"));
+}
+
+void CsvRowParser::fail_missing(const CsvColumn& column, std::string_view field) const {
+  const std::string name = file_.column(column.info.index);
+  file_.fail(file_.line_number(),
+             field.empty() ? fmt::format("{} is empty", name)
+                           : fmt::format("{}: '{}' means a missing value", name, field.substr(0, kShown)),
+             column.is_label ? "Every row needs a label: leave the row out."
+                             : "The option missing says what takes the place of missing values; the option "
+                               "ignore passes over a column.");
+}
+
+void CsvRowParser::fail_number(const CsvColumn& column, std::string_view field) const {
+  const std::string name = file_.column(column.info.index);
+  double value = 0;
+  const char* const end = field.data() + field.size();
+  const auto [stop, code] = std::from_chars(field.data(), end, value);
+  const std::string_view shown = field.substr(0, kShown);
+  if (stop == end && code != std::errc::invalid_argument)
+    file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a finite number", name, shown),
+               "Remove or repair the row; NaN, Inf and numbers beyond float32 cannot be trained on.");
+  file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a number", name, shown),
+             file_.line_number() == 1 ? "If the first line contains names, set header: true."
+             : column.is_label        ? "If labels are names of classes, set classes: auto, or list them."
+                               : "Check the row and the option delimiter. Texts are columns of the option "
+                                 "categories, or are passed over with ignore.");
+}
+
+}  // namespace lockstep
