@@ -129,7 +129,7 @@ class BadData(BadInputTest):
     def test_nan(self):
         columns = self.rows[76].split(",")
         columns[2] = "nan"
-        self.refused_rows("column 3: 'nan' is not a finite number", 77, ",".join(columns))
+        self.refused_rows("column 3: 'nan' means a missing value", 77, ",".join(columns))
 
     def test_wrong_number_of_columns(self):
         self.refused_rows("has 64 columns, but the rows before it have 65", 1700, self.rows[1699].partition(",")[2])
