@@ -60,6 +60,8 @@ constexpr std::string_view kColumnNames =
     "Names are those of the first line, with header: true; without one, columns are numbers from 0.";
 constexpr std::string_view kColumnTypes = "columns hold numbers, unless they are named there.";
 
+constexpr std::string_view kNormalize = "channels, or all: mean and std of the training set.";
+
 constexpr std::string_view kShard =
     "Optimizer state is sharded (ZeRO stage 1) by optimizer: {adam: {learning_rate: 0.001}, shard: true}. "
     "Variables "
@@ -713,6 +715,19 @@ constexpr Synonym kTable[] = {
     {"key of section data", "separator", "delimiter"},
     {"key of section data", "inputshape", "shape"},
     {"key of section data", "normalize", "", "Give mean and std, or scale and offset."},
+    {"key of section data", "normalization", "normalize", kNormalize},
+    {"key of section data", "standardize", "normalize", kNormalize},
+    {"key of section data", "standardization", "normalize", kNormalize},
+    {"key of section data", "standardscaler", "normalize", kNormalize},
+    {"key of section data", "zscore", "normalize", kNormalize},
+    {"key of section data", "featurewisecenter", "normalize", kNormalize},
+    {"key of section data", "featurewisestdnormalization", "normalize", kNormalize},
+    {"value of normalize", "channel", "channels"},
+    {"value of normalize", "true", "channels"},
+    {"value of normalize", "features", "channels"},
+    {"value of normalize", "columns", "channels"},
+    {"value of normalize", "global", "all"},
+    {"value of normalize", "false", "none"},
     {"key of section data", "stddev", "std"},
     {"key of section data", "variance", "std", "the square root of it."},
     {"key of section data", "imagesize", "size"},

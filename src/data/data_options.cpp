@@ -157,6 +157,15 @@ void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const Data
   }
 }
 
+/// Both sets are normalised by the numbers of the training set. Readers of text have no such option.
+void require_same_normalization(const DataInput& input) {
+  const std::span<const ParamSpec> table = find_reader(input.format).table;
+  if (std::ranges::find(table, "normalize", &ParamSpec::name) == table.end()) return;
+  if (input.train.string("normalize") != input.eval->string("normalize"))
+    throw input.eval->error("normalize", "must be the same for both sets",
+                            "Write it beside format: the numbers are those of the training set.");
+}
+
 bool has_section(const Node& node, std::string_view name) {
   const Node* found = node.find(name);
   return found != nullptr && !is_null(*found);
@@ -185,6 +194,7 @@ DataInput input_options(const Node& section, const std::string& name, const Node
   of_eval.attempt([&] {
     if (has_eval)
       input.eval = reader_options(split_options(section, own, "eval"), input.format, "eval", name);
+    if (has_eval) require_same_normalization(input);
   });
   add_own(mistakes, of_eval, input);
   return input;
@@ -231,6 +241,7 @@ void read_only_input(DataOptions& options, const Node& section, ErrorCollector& 
   of_eval.attempt([&] {
     if (!has_section(section, "eval")) return;
     options.eval = reader_options(split_options(section, "eval"), options.format, "eval", "");
+    require_same_normalization(options);
     options.eval_choice = choice_options(*options.eval, true);
   });
   add_own(mistakes, of_eval, options);

@@ -209,6 +209,20 @@ void Dataset::prepare_normalisation() {
   normalizer_ = ChannelNormalizer(transform.mean, transform.std, parts_.feature_shape.last());
 }
 
+void Dataset::normalize(const Normalization& values) {
+  LOCKSTEP_CHECK(normalize_by() != NormalizeBy::none && normalizer_.empty());
+  const std::int64_t channels = normalize_by() == NormalizeBy::channels ? parts_.feature_shape.last() : 1;
+  if (std::ssize(values.mean) != channels)
+    throw Error(ErrorKind::data,
+                fmt::format("has {} channels, but the means and standard deviations are those of {}",
+                            channels, values.mean.size()),
+                origin_->source, "Use data of the form that the run began with.");
+  parts_.transform.mean = values.mean;
+  parts_.transform.std = values.std;
+  prepare_normalisation();
+  normalization_ = values;
+}
+
 template <typename T>
 void Dataset::convert(const void* sample, float* out) const {
   const T* const in = static_cast<const T*>(sample);
@@ -268,6 +282,7 @@ void Dataset::set_mixing(const MixingOptions& options) {
 
 void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                               std::int64_t step, float* scratch) const {
+  LOCKSTEP_CHECK(normalize_by() == NormalizeBy::none || normalization() != nullptr);
   for (const JoinedInput& input : inputs_) {
     input.data->gather_features(samples, key, out, step, scratch);
     out += input.data->feature_shape().num_elements();
@@ -283,6 +298,11 @@ void Dataset::gather_features(std::span<const std::int64_t> samples, const Sampl
     ++own.place;
     out += step;
   });
+}
+
+void Dataset::gather_scaled(std::int64_t sample, float* out) const {
+  LOCKSTEP_CHECK(normalizer_.empty());
+  for_each({&sample, 1}, [&](const SampleValues& values) { convert(values.features, out); });
 }
 
 void Dataset::read_stored(std::int64_t first, std::int64_t count, const SampleRoom& to) const {
@@ -307,6 +327,9 @@ void Dataset::read_stored(std::int64_t first, std::int64_t count, const SampleRo
 }
 
 void Dataset::transform_stored(const void* sample, float* out, float* scratch) const {
+  LOCKSTEP_REQUIRE(
+      normalize_by() == NormalizeBy::none || normalization() != nullptr, ErrorKind::config,
+      "data.normalize needs the means and standard deviations of a run: write mean and std instead");
   float* const converted = transforms_.in_place() ? out : scratch;
   convert(sample, converted);
   if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);

@@ -21,6 +21,7 @@
 #include "core/shape.h"
 #include "data/block_grid.h"
 #include "data/channel_normalizer.h"
+#include "data/normalize_by.h"
 #include "data/sample_checks.h"
 #include "data/sample_choice.h"
 #include "data/sample_mixing.h"
@@ -41,6 +42,8 @@ struct TextInfo;
 struct FeatureTransform {
   float scale = 1.0F, offset = 0.0F;
   std::vector<float> mean, std;
+  /// Not none: mean and std are those of the training set, and are set by Dataset::normalize().
+  NormalizeBy normalize = NormalizeBy::none;
 };
 
 /// Data rows [first, last) of a file.
@@ -125,6 +128,16 @@ class Dataset {
   /// Must be called before anything is gathered from a set with a store. Throws as the constructor, and what
   /// the store throws.
   void prepare(const DatasetMemory& memory);
+
+  /// What the training set's mean and standard deviation are computed of (normalization.h).
+  NormalizeBy normalize_by() const { return parts_.transform.normalize; }
+  /// Normalises the features from now on. Needed before they are gathered, unless normalize_by() is none.
+  /// Throws Error(data) if the numbers are not those of such data.
+  void normalize(const Normalization& values);
+  /// Null before normalize().
+  const Normalization* normalization() const { return normalization_.empty() ? nullptr : &normalization_; }
+  /// out = the features of one sample after scale and offset, not normalised and not transformed.
+  void gather_scaled(std::int64_t sample, float* out) const;
 
   /// Transforms the features from now on. `training`: random transforms act, otherwise their fixed form.
   /// Throws Error(config) if a transform cannot take the samples.
@@ -252,6 +265,7 @@ class Dataset {
   std::int64_t elements_per_sample_ = 0;
   std::int64_t num_features_ = 0;  ///< values in memory
   ChannelNormalizer normalizer_;
+  Normalization normalization_;
   std::string fingerprint_;
   std::int64_t block_samples_ = 0;
   std::shared_ptr<const SampleOrigin> origin_;

@@ -50,6 +50,12 @@ FeatureTransform transform_options(const Params& params) {
       throw params.error(name, "is an empty list", "Give one value per channel, one for all, or null.");
     std::transform(values.begin(), values.end(), std::back_inserter(*list), to_float);
   }
+  const std::string& normalize = params.string("normalize");
+  if (normalize == "none") return transform;
+  transform.normalize = normalize == "all" ? NormalizeBy::all : NormalizeBy::channels;
+  if (params.has("mean") || params.has("std"))
+    throw params.error("normalize", "computes mean and std, but they are given, too",
+                       "Leave out normalize, or mean and std.");
   return transform;
 }
 

@@ -23,8 +23,11 @@ inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"offset", ParamType::real, "0.0", "[-1e30, 1e30]", "added after scale"},
     ParamSpec{"mean", ParamType::reals, "null", "[-1e30, 1e30]; one per channel, or one",
               "subtracted after offset"},
-    ParamSpec{"std", ParamType::reals, "null", "(0, 1e30]; one per channel, or one",
-              "divisor, applied last"}};
+    ParamSpec{"std", ParamType::reals, "null", "(0, 1e30]; one per channel, or one", "divisor, applied last"},
+    ParamSpec{
+        "normalize", ParamType::string, "none", "channels|all|none",
+        "mean and std are computed over the chosen samples of the training set when a run begins, of each "
+        "channel or of all values; the run keeps them"}};
 
 /// Options of readers that give a store.
 inline constexpr std::array kStoreOptions{

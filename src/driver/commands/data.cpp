@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/timer.h"
 #include "data/data_options.h"
+#include "data/normalization.h"
 #include "data/text_info.h"
 #include "data/value_notes.h"
 #include "driver/config/config.h"
@@ -22,6 +23,7 @@
 #include "driver/samples/sample_pictures.h"
 #include "driver/samples/sample_statistics.h"
 #include "driver/setup/data_trial.h"
+#include "driver/setup/run_size.h"
 #include "io/output_file.h"
 #include "session/terminal.h"
 
@@ -52,6 +54,26 @@ void print_features(const std::string& title, const FeatureStatistics& features)
   fmt::print("  {:<16}{}\n", title, text_of(features.all));
   for (std::size_t c = 0; c < features.channels.size(); ++c)
     fmt::print("    channel {:<6}{}\n", c, text_of(features.channels[c]));
+}
+
+void print_normalization(const Dataset& data) {
+  const Normalization* const values = data.normalization();
+  if (values == nullptr) return;
+  constexpr std::size_t kMostChannels = 16;
+  const std::size_t channels = values->mean.size();
+  if (data.normalize_by() == NormalizeBy::all) {
+    fmt::print("  {:<16}by all: mean {}, standard deviation {}\n", "normalised", number(values->mean[0]),
+               number(values->std[0]));
+    return;
+  }
+  fmt::print("  {:<16}by channels: {}\n", "normalised", channels);
+  for (std::size_t c = 0; c < std::min(channels, kMostChannels); ++c)
+    fmt::print("    channel {:<6}mean {}, standard deviation {}{}\n", c, number(values->mean[c]),
+               number(values->std[c]),
+               std::ranges::find(values->constant, static_cast<std::int64_t>(c)) != values->constant.end()
+                   ? " (constant)"
+                   : "");
+  if (channels > kMostChannels) fmt::print("    ... and {} more\n", channels - kMostChannels);
 }
 
 std::string class_name(const Dataset& data, std::int64_t label) {
@@ -162,6 +184,7 @@ class Look {
                data_->stream() != nullptr ? ", read while it is used" : "");
     if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
+    print_normalization(*data_);
     const LabelStatistics labels = label_statistics(*data_, samples_);
     const TransformList list(params);
     data_->set_transforms(TransformList(), training_);
@@ -256,6 +279,16 @@ class Look {
   std::vector<Picture> stored_, transformed_;
 };
 
+/// Both sets by the numbers of the training set. `training`: that of an evaluation set, otherwise null.
+void normalize(Dataset& set, const SampleChoice* choice, const Dataset* training) {
+  for (std::size_t i = 0; i < set.inputs().size(); ++i)
+    normalize(*set.inputs()[i].data, choice,
+              training != nullptr ? training->inputs()[i].data.get() : nullptr);
+  if (set.normalize_by() == NormalizeBy::none) return;
+  set.normalize(training != nullptr ? *training->normalization()
+                                    : computed_normalization(set, choice, cores_per_rank(1)));
+}
+
 }  // namespace
 
 int run_command(const DataArguments& arguments) {
@@ -275,8 +308,10 @@ int run_command(const DataArguments& arguments) {
     return samples;
   };
   const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory);
+  normalize(*train, train->choice().get(), nullptr);
   const std::vector<std::int64_t> of_train = look_at(*train, true);
   if (const auto eval = open_evaluation_set(config.data, config.base_directory)) {
+    normalize(*eval, nullptr, train.get());
     const std::vector<std::int64_t> of_eval = look_at(*eval, false);
     findings.add_equal(equal_samples(*train, of_train, *eval, of_eval), *train, *eval);
   }

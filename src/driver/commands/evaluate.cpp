@@ -70,7 +70,8 @@ int run_command(const EvaluateArguments& arguments) {
                     "Train first, or name one with --checkpoint.");
       return checkpoint;
     });
-    RunContext context(environment, target.config, found.header.shards, {.eval = true});
+    RunContext context(environment, target.config, found.header.shards,
+                       {.eval = true, .kept_in = target.run_dir});
     shared([&] {
       agree(
           world,

@@ -90,6 +90,7 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
                              .class_names = trained.class_names(),
                              .labels = labels};
   auto data = open_input(input.format, input.train, request, use);
+  if (const Normalization* values = trained.normalization()) data->normalize(*values);
   data->set_transforms(TransformList(input.eval.value_or(input.train)), false);
   return data;
 }
@@ -223,7 +224,8 @@ int predict(CommEnvironment& environment, const PredictArguments& arguments, con
     return checkpoint;
   });
   // The model's input shape is that of the data it was trained on.
-  RunContext context(environment, target.config, found.header.shards, {.train = true});
+  RunContext context(environment, target.config, found.header.shards,
+                     {.train = true, .kept_in = target.run_dir});
   shared([&] { restore_variables(world, found, *context.model().variables, arguments.run.averages); });
   Writing to;
   const std::unique_ptr<Dataset> input = open_files(context, arguments, target, found, to);

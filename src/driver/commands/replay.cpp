@@ -96,7 +96,8 @@ int run_command(const ReplayArguments& arguments) {
     const StepRecord recorded = shared([&] { return read_record(world, arguments.run_dir, arguments.step); });
     const FoundCheckpoint state =
         shared([&] { return find_checkpoint(world, arguments.run_dir, state_path); });
-    RunContext context(environment, config, state.header.shards, {.train = true, .updates = true});
+    RunContext context(environment, config, state.header.shards,
+                       {.train = true, .updates = true, .kept_in = arguments.run_dir});
     const StepRecord repeated = repeat(context, state, recorded);
     return shared([&] {
       const bool equal = differences(recorded, repeated).empty();

@@ -172,7 +172,8 @@ int run_command(const SampleArguments& arguments) {
         if (!found.exists())
           throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
                       "Train first, or name one with --checkpoint.");
-        RunContext context(environment, target.config, found.header.shards, {.train = true});
+        RunContext context(environment, target.config, found.header.shards,
+                           {.train = true, .kept_in = target.run_dir});
         check_vocabulary(target.run_dir, context.train_data());
         const int head = next_token_head(context);
         const TextInfo& text = *context.train_data().text();

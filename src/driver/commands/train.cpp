@@ -32,7 +32,11 @@ int run_prepared_job(CommEnvironment& environment, const Config& config, Trainin
                      JobRecorder& job, const RunChanges& changes, bool accept_changes) {
   const bool resumed = start.found.exists();
   RunContext context(environment, config, resumed ? std::optional(start.found.header.shards) : std::nullopt,
-                     {.train = true, .eval = true, .updates = true, .ranks = environment.world().size()});
+                     {.train = true,
+                      .eval = true,
+                      .updates = true,
+                      .ranks = environment.world().size(),
+                      .kept_in = resumed ? start.run_dir : std::string()});
   if (const auto code = job.interrupted_at_start()) return *code;
   check_data_of_run(context, job, changes, start.found, accept_changes);
   start.status = job.status();

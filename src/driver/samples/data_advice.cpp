@@ -34,18 +34,10 @@ void DataFindings::add_values(bool training, const FeatureStatistics& features) 
   if (!training) return;
   if (std::abs(all.mean) <= kFarMean && all.deviation <= kLargeDeviation && all.deviation >= kSmallDeviation)
     return;
-  std::vector<std::string> mean, std;
-  const std::vector<ValueStatistics>& channels =
-      features.channels.empty() ? std::vector<ValueStatistics>{all} : features.channels;
-  for (const ValueStatistics& channel : channels) {
-    mean.push_back(fmt::format("{:.4g}", channel.mean));
-    std.push_back(fmt::format("{:.4g}", channel.deviation > 0 ? channel.deviation : 1));
-  }
   lines_.push_back(fmt::format(
       "the values that the model gets have mean {:.4g} and standard deviation {:.4g}. If they are "
-      "no class numbers or tokens, normalise them: add - normalize: {{mean: [{}], std: [{}]}} to "
-      "data.transforms.",
-      all.mean, all.deviation, fmt::join(mean, ", "), fmt::join(std, ", ")));
+      "no class numbers or tokens, normalise them: normalize: channels in section data.",
+      all.mean, all.deviation));
 }
 
 void DataFindings::add_labels(bool training, const LabelStatistics& labels) {

@@ -9,7 +9,9 @@
 #include "comm/startup_check.h"
 #include "core/cpu.h"
 #include "core/version.h"
+#include "data/normalization.h"
 #include "driver/config/yaml_node.h"
+#include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_size.h"
 #include "driver/setup/train_setup.h"
 #include "train/fault_step.h"
@@ -24,6 +26,13 @@ std::string variable_table_text(const VariableStore& variables) {
   for (const Variable& variable : variables.variables())
     text += fmt::format("{} {} {}\n", variable.name, variable.shape.to_string(),
                         variable.trainable ? "trainable" : (variable.frozen ? "frozen" : "state"));
+  return text;
+}
+
+/// Of all inputs.
+std::string normalization_of(const Dataset& data) {
+  std::string text = data.normalization() != nullptr ? normalization_text(*data.normalization()) : "";
+  for (const JoinedInput& input : data.inputs()) text += normalization_of(*input.data) + "\n";
   return text;
 }
 
@@ -77,6 +86,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
         device_->is_gpu() ? 1  // it only submits work to the GPU
                           : choose_threads(config_, is_chief(), ranks_on_host_, static_cast<int>(own.size()));
     workers_ = std::make_unique<Workers>(threads, device_->device);
+    normalize_sets(world(), train_data_.get(), eval_data_.get(), needs.kept_in, cores_);
     model_.variables->initialize(seed());
     check_same_everywhere();
   });
@@ -114,6 +124,7 @@ void RunContext::check_same_everywhere() {
   Node root = config_.root;
   std::vector<NamedText> fields = environment();
   fields.insert(fields.end(), {{"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
+                               {"normalisation", normalization_of(train_data_ ? *train_data_ : *eval_data_)},
                                {"configuration", to_yaml(root) + fault_in_config()},
                                {"shards", std::to_string(shards_)},
                                {"variables", variable_table_text(*model_.variables)},

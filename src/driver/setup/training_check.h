@@ -21,6 +21,8 @@ struct RunNeeds {
   bool updates = false;              ///< the variables are updated: gradients and slots take memory
   int ranks = 1;                     ///< that share the slots with optimizer.shard
   int ranks_on_host = 1;             ///< that share the memory for data
+  /// The run directory that keeps the numbers of data.normalize; empty: they are computed.
+  std::string kept_in = {};
 };
 
 /// The data sets of a run and the model for them.

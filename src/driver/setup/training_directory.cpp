@@ -10,6 +10,7 @@
 #include "driver/setup/training_check.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
+#include "session/run_normalization.h"
 #include "session/run_vocabulary.h"
 
 namespace lockstep {
@@ -81,6 +82,7 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           keep_job_config(run_dir, job, text);
           write_file_atomically(run_dir + "/config.yaml", text);
           keep_vocabulary(run_dir, context.train_data());
+          keep_normalization(run_dir, context.train_data());
         },
         "writing config.yaml and the vocabulary");
   });

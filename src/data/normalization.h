@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mean and standard deviation of a training set, which normalise its features and those of all other sets of
+// the run: (x - mean) / std, after scale and offset, before transforms.
+//
+// The chosen samples are cut into parts that depend on their number only. A part is summed in double, sample
+// by sample; parts are merged along a binary tree with Chan's formula. So the result has the same bits
+// whoever computes which part. Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/normalize_by.h"
+
+namespace lockstep {
+
+class Dataset;
+class SampleChoice;
+
+class NormalizationSums {
+ public:
+  /// Of data.normalize_by(), which is not none, over the samples that `choice` takes (null: all). Both must
+  /// live as long as this. `data` is not normalised yet, and has no inputs().
+  NormalizationSums(const Dataset& data, const SampleChoice* choice);
+
+  std::int64_t num_samples() const;
+  int num_parts() const { return num_parts_; }
+  /// Numbers that describe one part.
+  std::int64_t values_per_part() const { return 1 + 2 * channels_; }
+  /// Any thread.
+  void compute(int part, std::span<double> out) const;
+  /// `parts`: all parts, one after the other. They are used up. Throws Error(data) for values
+  /// beyond float32.
+  Normalization merged(std::span<double> parts) const;
+
+ private:
+  void merge(std::span<double> parts, int first, int last) const;
+
+  const Dataset& data_;
+  const SampleChoice* const choice_;
+  const std::int64_t values_;    ///< of a sample
+  const std::int64_t channels_;  ///< with statistics of their own
+  int num_parts_;
+};
+
+/// All of it on this process, with `threads` threads.
+Normalization computed_normalization(const Dataset& data, const SampleChoice* choice, int threads);
+
+/// A line "mean <tab> std" per channel; exact.
+std::string normalization_text(const Normalization& values);
+/// Throws Error(data) at `where` for a text of another form.
+Normalization normalization_from_text(std::string_view text, const std::string& where);
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// normalization.txt of a run directory: a line "mean <tab> std" per channel, as computed when the run began;
+// of the input NAME of data.inputs: normalization-NAME.txt. Every later job and command uses these numbers.
+// On-disk names: do not change.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+
+namespace lockstep {
+
+/// Writes the files that there are for the data. The chief.
+void keep_normalization(const std::string& run_dir, const Dataset& data);
+/// The text of an input's file ("": the only input). Throws Error(data) if there is none. The chief.
+std::string kept_normalization(const std::string& run_dir, const std::string& input);
+std::string normalization_path(const std::string& run_dir, const std::string& input);
+
+}  // namespace lockstep
