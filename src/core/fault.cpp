@@ -26,7 +26,7 @@ constexpr std::string_view kKinds[] = {
     "ENOSPC", "EIO", "EIO_fsync", "short_write", "slow_write", "kill_in_write", "kill_before_fsync",
     "kill_before_rename", "kill_after_rename",
     // while data files are copied: io/stage_copy.cpp
-    "ENOSPC_in_stage", "kill_in_stage"};
+    "ENOSPC_in_stage", "flipped_bit_in_stage", "kill_in_stage"};
 
 struct Planned {
   Fault fault;

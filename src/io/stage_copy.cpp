@@ -145,6 +145,10 @@ bool StageCopier::copy(const StagedFile& file, const StagePiece& piece, std::vec
   const std::uint32_t checksum = crc32c(buffer.data(), bytes);
   FileDescriptor to(::open(path_of(file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!to.is_open() || !write_at(to, buffer.data(), piece.offset, piece.bytes)) fail_to_write(file, errno);
+  if (fault_is("flipped_bit_in_stage") && !buffer.empty()) {
+    const auto flipped = static_cast<char>(buffer.front() ^ 1);
+    write_at(to, &flipped, piece.offset, 1);
+  }
   if (options_.verify) {
     std::ranges::fill(buffer, 0);
     const ssize_t again = read_at(to, buffer.data(), piece.offset, piece.bytes);

@@ -139,6 +139,12 @@ class StagingTest(LockstepTest):
             self.assertEqual(self.left(), [], "not even kept")
 
     @unittest.skipUnless(FAULTS, "needs a build with LOCKSTEP_FAULTS")
+    def test_a_copy_that_differs(self):
+        result = self.staged("run", code=3, variables={"LOCKSTEP_FAULT": "0:1:flipped_bit_in_stage"})
+        self.assert_one_error(result, 3, rf"{self.folder}/part\d\.h5: its copy {self.node}/\S+ differs from what was read, from byte 0 on: wrong checksum")
+        self.assertEqual(self.left(), [])
+
+    @unittest.skipUnless(FAULTS, "needs a build with LOCKSTEP_FAULTS")
     def test_what_a_killed_job_leaves_is_used_by_its_run_and_removed_by_others(self):
         def kill(run):
             job = self.start(*self.train_arguments(run, **self.options("data.stage_threads=1")), variables={"LOCKSTEP_FAULT": "0:0:kill_in_stage"})

@@ -106,7 +106,9 @@ TEST_F(StageFolderTest, AKeptFolderStaysUnlessTheWorkFailed) {
   stage.reset();
   EXPECT_TRUE(names().empty());
   leftover("a", true);
-  claim("a").reset();  // not to be kept any more
+  claim("a")->leave();  // not to be kept any more
+  EXPECT_EQ(names(), std::vector<std::string>{"lockstep-stage-a"});
+  claim("b").reset();
   EXPECT_TRUE(names().empty());
 }
 
@@ -191,7 +193,10 @@ TEST_F(StageCopyTest, AnotherFileOfTheSameNameIsCopiedAgain) {
   fs::remove(path("small"));
   write("small", "abd");  // another inode, or at least time
   fs::last_write_time(path("small"), fs::last_write_time(path("small")) + std::chrono::seconds(1));
-  EXPECT_EQ(copy({file("small")}), 1);
+  const StagedFile now = file("small");
+  EXPECT_FALSE(StagedPieces(stage()).checksum(now.name, now.origin, 0, 3));
+  EXPECT_EQ(copy({now}), 1);
+  EXPECT_TRUE(StagedPieces(stage()).checksum(now.name, now.origin, 0, 3));
   EXPECT_EQ(bytes_of(copy_of("small")), "abd");
   EXPECT_EQ(copy({file("small")}), 0);
 }
