@@ -75,6 +75,13 @@ TEST_F(CsvTableTest, ColumnsByNameNumberAndPatternInTheOrderOfTheOption) {
       << "a number in quotes is a name";
 }
 
+TEST_F(CsvTableTest, RowsOfNumbersAloneFollowTheOptionToo) {
+  const std::string text = "a,b,c,d\n1,2,3,4\n5,6,7,8\n";
+  EXPECT_THAT(features_of(*open(text, "columns: [c, a], label_column: null")), ElementsAre(3, 1, 7, 5));
+  EXPECT_THAT(features_of(*open(text, "columns: [a, c], labels: b")), ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(labels_of<std::int32_t>(*open(text, "columns: a, labels: [d, b]")), ElementsAre(4, 2, 8, 6));
+}
+
 TEST_F(CsvTableTest, RowsOfSeveralLinesHaveTheLineInWhichTheyBegin) {
   const auto data = open(std::string(kPeople) + "4,d,1,2,C,first\n", "columns: age, labels: id");
   EXPECT_EQ(data->where(2), line(4));
