@@ -75,10 +75,14 @@ def kinds(folder):
     labels = idx([row[6] for row in rows], (32,))
     text = "".join(f"{'abc'[i % 3]}\tthe word{i % 5} and \u00e4nother{i % 7}\n" for i in range(32)).encode()
     csv_data = f"  format: csv\n  path: data.csv\n{SCALE}"
+    table = "id,colour,size,y\n" + "".join(f'{i},"{("red", "dark, ""blue""", "green")[i % 3]}",{i % 7 if i % 5 else "NA"},{"abc"[i % 3]}\n' for i in range(32))
+    table_data = ("  format: csv\n  path: data.csv\n  header: true\n  columns: [colour, \"s*\"]\n  labels: y\n  classes: auto\n"
+                  f"  categories: {{colour: auto}}\n  missing: {{size: 0}}\n{SCALE}")
     idx_data = f"  format: idx\n  images: images\n  labels: labels\n{SCALE}"
     text_data = "  format: text_tsv\n  path: data.tsv\n  label_column: 0\n  text_column: 1\n  max_length: 6\n  max_vocabulary: 90\n"
     found = [
         Kind("csv", csv_data, {"data.csv": csv}, ["data.csv"]),
+        Kind("csv_table", table_data, {"data.csv": table.encode()}, ["data.csv"]),
         Kind("csv_gzip", csv_data, {"data.csv": gzip.compress(csv, mtime=0)}, ["data.csv"]),
         Kind("csv_parts", f"  format: csv\n  path: data*.csv\n{SCALE}", {"data1.csv": csv[:cut], "data2.csv": csv[cut:]},
              ["data1.csv", "data2.csv"]),
