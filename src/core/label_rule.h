@@ -34,6 +34,7 @@ struct LabelRule {
   static LabelRule zero_or_one(std::optional<std::int32_t> ignored = {}) {
     return {0, 1, true, ignored, "0 or 1"};
   }
+  static LabelRule not_negative() { return {.least = 0, .wanted = "0 or more"}; }
   static LabelRule finite(std::optional<std::int32_t> ignored = {}) { return {.ignored = ignored}; }
 };
 

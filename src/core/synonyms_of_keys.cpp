@@ -345,6 +345,8 @@ constexpr Synonym kTable[] = {
     {"key of loss", "weight", "class_weights"},
     {"key of loss", "classweight", "class_weights"},
     {"key of loss", "weights", "class_weights"},
+    {"key of loss", "sampleweight", "", "sample_weights stands beside loss, in the model or in a head."},
+    {"key of loss", "sampleweights", "", "sample_weights stands beside loss, in the model or in a head."},
     {"key of loss", "posweights", "pos_weight"},
     {"key of loss", "smoothing", "label_smoothing"},
     {"key of loss", "ignorelabel", "ignore_index"},

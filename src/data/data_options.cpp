@@ -23,6 +23,10 @@ constexpr ParamSpec kDataKeys[] = {
     {"inputs", ParamType::node, "null", "map of names to options, or null",
      "Several inputs per sample, which layers read by these names: each has the reader's options that differ "
      "from the common ones, and may have a format of its own. null: one input, features."},
+    {"targets", ParamType::node, "null", "map of names to options, or null",
+     "Labels by name, for heads and sample weights: the values that a reader gives as features, with options "
+     "as in "
+     "inputs. null: the labels that the reader gives."},
     {"train", ParamType::node, "null", "", "Options of the training set that differ from the common ones."},
     {"eval", ParamType::node, "null", "",
      "Options of the evaluation set that differ from the common ones. null: no evaluation."},
@@ -42,7 +46,7 @@ std::string data_format(const Node& data) {
 
 std::string subject_of(std::string_view split, std::string_view format, std::string_view input) {
   return input.empty() ? fmt::format("section data ({}, reader {})", split, format)
-                       : fmt::format("data.inputs.{} ({}, reader {})", input, split, format);
+                       : fmt::format("{} ({}, reader {})", input, split, format);
 }
 
 Params reader_options(Node node, const std::string& format, std::string_view split, std::string_view input) {
@@ -93,10 +97,11 @@ bool takes(std::string_view format, std::string_view key) {
 /// refuse it.
 bool concerns_input(const Node& section, const Node& input, std::string_view key) {
   if (takes(format_of_input(section, input), key)) return true;
-  const Node* const inputs = section.find("inputs");
-  return inputs == nullptr || std::ranges::none_of(inputs->entries, [&](const auto& other) {
-           return other.second.kind == Node::Kind::map && takes(format_of_input(section, other.second), key);
-         });
+  for (const char* const sets : {"inputs", "targets"})
+    if (const Node* const found = section.find(sets))
+      for (const auto& [name, other] : found->entries)
+        if (other.kind == Node::Kind::map && takes(format_of_input(section, other), key)) return false;
+  return section.find("inputs") != nullptr || !takes(data_format(section), key);
 }
 
 void require_map(const Node& node, const std::string& what) {
@@ -145,9 +150,9 @@ void refuse_mixing(const Node& eval) {
 
 /// Adds the mistakes of the evaluation set but those that are in the options common to both sets: they are
 /// among `mistakes` as mistakes of the training set.
-void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const DataInput& input) {
-  const std::string train = subject_of("train", input.format, input.name),
-                    eval = subject_of("eval", input.format, input.name);
+void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std::string& format,
+             const std::string& path) {
+  const std::string train = subject_of("train", format, path), eval = subject_of("eval", format, path);
   std::set<std::pair<std::string, std::string>> known;
   for (const Error& error : mistakes.errors()) known.emplace(error.where(), error.what_happened());
   for (const Error& error : of_eval.errors()) {
@@ -171,11 +176,20 @@ bool has_section(const Node& node, std::string_view name) {
   return found != nullptr && !is_null(*found);
 }
 
-/// Reads a map of data.inputs.
-DataInput input_options(const Node& section, const std::string& name, const Node& own, bool has_eval,
-                        ErrorCollector& mistakes) {
+bool has_eval(const Node& section) {
+  if (has_section(section, "eval")) return true;
+  for (const char* const key : {"inputs", "targets"})
+    if (const Node* const sets = section.find(key))
+      for (const auto& [name, own] : sets->entries)
+        if (has_section(own, "eval")) return true;
+  return false;
+}
+
+/// Reads an entry of data.inputs or data.targets (`key_of_sets`).
+DataInput input_options(const Node& section, std::string_view key_of_sets, const std::string& name,
+                        const Node& own, ErrorCollector& mistakes) {
   DataInput input{.name = name};
-  const std::string path = "data.inputs." + name;
+  const std::string path = fmt::format("data.{}.{}", key_of_sets, name);
   require_map(own, path);
   for (const auto& [key, value] : own.entries) {
     const bool nested = key == "train" || key == "eval";
@@ -188,33 +202,37 @@ DataInput input_options(const Node& section, const std::string& name, const Node
   }
   input.format = format_of_input(section, own);
   mistakes.attempt([&] {
-    input.train = reader_options(split_options(section, own, "train"), input.format, "train", name);
+    input.train = reader_options(split_options(section, own, "train"), input.format, "train", path);
   });
   ErrorCollector of_eval;
   of_eval.attempt([&] {
-    if (has_eval)
-      input.eval = reader_options(split_options(section, own, "eval"), input.format, "eval", name);
-    if (has_eval) require_same_normalization(input);
+    if (!has_eval(section)) return;
+    input.eval = reader_options(split_options(section, own, "eval"), input.format, "eval", path);
+    require_same_normalization(input);
   });
-  add_own(mistakes, of_eval, input);
+  add_own(mistakes, of_eval, input.format, path);
   return input;
 }
 
-/// Reads data.inputs.
-void read_inputs(DataOptions& options, const Node& section, const Node& inputs, ErrorCollector& mistakes) {
-  if (inputs.kind != Node::Kind::map || inputs.entries.empty())
-    throw Error(ErrorKind::config, "data.inputs must be a map of names to options", inputs.where,
+/// Reads data.inputs or data.targets (`key`).
+std::vector<DataInput> read_sets(const Node& section, std::string_view key, ErrorCollector& mistakes) {
+  const Node& sets = *section.find(key);
+  if (sets.kind != Node::Kind::map || sets.entries.empty())
+    throw Error(ErrorKind::config, fmt::format("data.{} must be a map of names to options", key), sets.where,
                 "Write one indented 'name: {options}' per line.");
-  bool has_eval = has_section(section, "eval");
-  for (const auto& [name, own] : inputs.entries) has_eval = has_eval || has_section(own, "eval");
-  for (const auto& [name, own] : inputs.entries)
-    mistakes.attempt([&] {
-      DataInput input = input_options(section, name, own, has_eval, mistakes);
-      if (options.name.empty())
-        static_cast<DataInput&>(options) = std::move(input);
-      else
-        options.others.push_back(std::move(input));
-    });
+  std::vector<DataInput> read;
+  for (const auto& [name, own] : sets.entries)
+    mistakes.attempt([&] { read.push_back(input_options(section, key, name, own, mistakes)); });
+  return read;
+}
+
+/// Reads data.inputs.
+void read_inputs(DataOptions& options, const Node& section, ErrorCollector& mistakes) {
+  std::vector<DataInput> inputs = read_sets(section, "inputs", mistakes);
+  mistakes.throw_if_any();
+  static_cast<DataInput&>(options) = std::move(inputs.front());
+  inputs.erase(inputs.begin());
+  options.others = std::move(inputs);
   const auto samples = [&](std::string_view split) {
     std::vector<ParamSpec> table(choice_table().begin(), choice_table().end());
     table.insert(table.end(), mixing_table().begin(), mixing_table().end());
@@ -226,7 +244,8 @@ void read_inputs(DataOptions& options, const Node& section, const Node& inputs, 
     options.train_choice = choice_options(params, false);
     options.mixing = mixing_options(params);
   });
-  if (has_eval) mistakes.attempt([&] { options.eval_choice = choice_options(samples("eval"), true); });
+  if (has_eval(section))
+    mistakes.attempt([&] { options.eval_choice = choice_options(samples("eval"), true); });
 }
 
 /// Reads a section without data.inputs.
@@ -239,12 +258,12 @@ void read_only_input(DataOptions& options, const Node& section, ErrorCollector& 
   });
   ErrorCollector of_eval;
   of_eval.attempt([&] {
-    if (!has_section(section, "eval")) return;
+    if (!has_eval(section)) return;
     options.eval = reader_options(split_options(section, "eval"), options.format, "eval", "");
     require_same_normalization(options);
     options.eval_choice = choice_options(*options.eval, true);
   });
-  add_own(mistakes, of_eval, options);
+  add_own(mistakes, of_eval, options.format, "");
 }
 
 }  // namespace
@@ -280,38 +299,46 @@ DataOptions data_options(const Node& section) {
   if (section.kind == Node::Kind::map)
     if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
   if (section.kind == Node::Kind::map && has_section(section, "inputs"))
-    read_inputs(options, section, *section.find("inputs"), mistakes);
+    read_inputs(options, section, mistakes);
   else
     read_only_input(options, section, mistakes);
+  if (section.kind == Node::Kind::map && has_section(section, "targets"))
+    options.targets = read_sets(section, "targets", mistakes);
+  for (const DataInput& target : options.targets)
+    for (std::size_t i = 0; i < num_inputs(options); ++i)
+      if (input_of(options, i).name == target.name)
+        mistakes.add(Error(ErrorKind::config,
+                           fmt::format("an input and a target are both named '{}'", target.name),
+                           section.find("targets")->where, "Give one of them another name."));
   mistakes.throw_if_any();
   return options;
 }
 
 void try_data_files(DataOptions& options, const std::string& base_directory,
                     std::span<const std::vector<std::string>> files) {
-  const auto trial_of = [&](std::size_t i) { return find_reader(input_of(options, i).format).trial; };
+  const std::vector<const DataInput*> sets = sets_of(options);
+  const auto trial_of = [&](std::size_t i) { return find_reader(sets[i]->format).trial; };
   std::size_t first = 0;
-  while (first < num_inputs(options) && trial_of(first) == nullptr) ++first;
-  if (first == num_inputs(options)) return;
+  while (first < sets.size() && trial_of(first) == nullptr) ++first;
+  if (first == sets.size()) return;
   ChildNote file;
   const auto opening = [&](const std::string& path) { file.set(path); };
   const auto outcome = run_in_child([&] {
-    for (std::size_t i = first; i < num_inputs(options); ++i) {
-      const DataInput& input = input_of(options, i);
+    for (std::size_t i = first; i < sets.size(); ++i) {
+      const DataInput& input = *sets[i];
       const auto trial = trial_of(i);
       if (trial == nullptr) continue;
       trial(input.train, base_directory, nullptr, opening);
       if (input.eval) trial(*input.eval, base_directory, nullptr, opening);
-      if (files.empty()) continue;
+      if (files.empty() || files[i].empty()) continue;
       const std::vector<std::string> paths = data_files(files[i], "");
       trial(input.train, base_directory, &paths, opening);
     }
   });
   if (outcome)
-    options.failure =
-        Error(ErrorKind::data,
-              fmt::format("damaged: the library that reads {} {}", input_of(options, first).format, *outcome),
-              file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
+    options.failure = Error(
+        ErrorKind::data, fmt::format("damaged: the library that reads {} {}", sets[first]->format, *outcome),
+        file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
 }
 
 namespace {
@@ -331,20 +358,21 @@ DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   use.random_order = use.random_order || choice.scatters();
   use.read_once = use.read_once && !choice.scatters() && !choice.needs_labels();
-  use.inputs = static_cast<int>(num_inputs(options));
+  use.inputs = static_cast<int>(sets_of(options).size());
   return use;
 }
 
 /// The samples of all inputs.
 std::unique_ptr<Dataset> open_joined(const DataOptions& options, bool evaluation,
                                      const std::string& base_directory, const DatasetUse& use) {
-  if (options.name.empty()) return open_input(options, evaluation, base_directory, use);
-  std::vector<JoinedInput> inputs;
-  for (std::size_t i = 0; i < num_inputs(options); ++i) {
-    const DataInput& input = input_of(options, i);
-    inputs.push_back({input.name, open_input(input, evaluation, base_directory, use)});
-  }
-  return Dataset::join(std::move(inputs));
+  if (options.name.empty() && options.targets.empty())
+    return open_input(options, evaluation, base_directory, use);
+  std::vector<JoinedInput> inputs, targets;
+  const std::vector<const DataInput*> sets = sets_of(options);
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    (i < num_inputs(options) ? inputs : targets)
+        .push_back({sets[i]->name, open_input(*sets[i], evaluation, base_directory, use)});
+  return Dataset::join(std::move(inputs), std::move(targets));
 }
 
 /// Those that are used of them.
@@ -370,6 +398,13 @@ std::size_t num_inputs(const DataOptions& options) { return 1 + options.others.s
 
 const DataInput& input_of(const DataOptions& options, std::size_t input) {
   return input == 0 ? options : options.others[input - 1];
+}
+
+std::vector<const DataInput*> sets_of(const DataOptions& options) {
+  std::vector<const DataInput*> sets;
+  for (std::size_t i = 0; i < num_inputs(options); ++i) sets.push_back(&input_of(options, i));
+  for (const DataInput& target : options.targets) sets.push_back(&target);
+  return sets;
 }
 
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,

@@ -27,9 +27,10 @@ struct DataInput {
   std::optional<Params> eval;  ///< for the evaluation set; empty without one
 };
 
-/// The first input, the others (data.inputs), and which samples are used.
+/// The first input, the others (data.inputs), targets, and which samples are used.
 struct DataOptions : DataInput {
   std::vector<DataInput> others;
+  std::vector<DataInput> targets;  ///< where labels come from (data.targets); empty: the reader's labels
   ChoiceOptions train_choice, eval_choice;
   std::optional<MixingOptions> mixing;
   StageOptions stage;
@@ -40,9 +41,11 @@ struct DataOptions : DataInput {
 /// How many inputs there are, and one of them; 0 is the first.
 std::size_t num_inputs(const DataOptions& options);
 const DataInput& input_of(const DataOptions& options, std::size_t input);
+/// All inputs, then the targets.
+std::vector<const DataInput*> sets_of(const DataOptions& options);
 
 /// The keys of the section besides the reader's options and those of choice_table() and stage_table():
-/// format, inputs, train, eval.
+/// format, inputs, targets, train, eval.
 std::span<const ParamSpec> data_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.
@@ -51,15 +54,15 @@ DataOptions data_options(const Node& section);
 /// The options of a split ("train" or "eval") as written: the common ones, overridden by the split's own.
 /// Throws Error(config).
 Node split_options(const Node& data, std::string_view split);
-/// The same for an entry of data.inputs: its options override the common ones, and its own `train` or `eval`
-/// overrides them.
+/// The same for an entry of data.inputs or data.targets: its options override the common ones, and its own
+/// `train` or `eval` overrides them.
 Node split_options(const Node& data, const Node& input, std::string_view split);
 
-/// Opens the files of both sets, and `files` of each input (names and patterns, relative to the current
-/// folder), in a child process and keeps in options.failure that the child crashed or did not end: HDF5 can
-/// crash on a damaged file. Other errors are left to the functions below. Does nothing for readers without a
-/// trial. For the chief, before MPI starts: a process with MPI must not fork. The error is for all ranks, so
-/// that they end together.
+/// Opens the files of both sets, and `files` of each of sets_of() (names and patterns, relative to the
+/// current folder), in a child process and keeps in options.failure that the child crashed or did not end:
+/// HDF5 can crash on a damaged file. Other errors are left to the functions below. Does nothing for readers
+/// without a trial. For the chief, before MPI starts: a process with MPI must not fork. The error is for all
+/// ranks, so that they end together.
 void try_data_files(DataOptions& options, const std::string& base_directory,
                     std::span<const std::vector<std::string>> files = {});
 

@@ -28,9 +28,7 @@ constexpr std::int64_t kSlabsPerThread = 8;  ///< at least, if there are enough 
 template <typename T>
 std::int64_t sum_over(const std::vector<JoinedInput>& inputs, T (Dataset::*bytes)() const) {
   std::int64_t sum = 0;
-  for (const JoinedInput& input : inputs)
-    if (__builtin_add_overflow(sum, ((*input.data).*bytes)(), &sum))
-      return std::numeric_limits<std::int64_t>::max();
+  for (const JoinedInput& input : inputs) sum += ((*input.data).*bytes)();
   return sum;
 }
 
@@ -98,7 +96,8 @@ std::int64_t Dataset::sample_bytes() const {
 }
 
 std::int64_t Dataset::size_bytes() const {
-  if (!inputs_.empty()) return sum_over(inputs_, &Dataset::size_bytes);
+  if (!inputs_.empty())
+    return sum_over(inputs_, &Dataset::size_bytes) + sum_over(targets_, &Dataset::size_bytes);
   constexpr std::int64_t kLabelBytes = 4;
   const std::int64_t of_features =
       num_features_ * static_cast<std::int64_t>(size_in_bytes(parts_.feature_dtype));
@@ -109,7 +108,8 @@ std::int64_t Dataset::size_bytes() const {
 }
 
 std::int64_t Dataset::memory_bytes() const {
-  if (!inputs_.empty()) return sum_over(inputs_, &Dataset::memory_bytes);
+  if (!inputs_.empty())
+    return sum_over(inputs_, &Dataset::memory_bytes) + sum_over(targets_, &Dataset::memory_bytes);
   return stream_ != nullptr ? stream_->memory_bytes() : size_bytes();
 }
 
@@ -344,7 +344,21 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t*
 }
 
 void Dataset::gather_labels(std::span<const std::int64_t> samples, float* out) const {
-  if (!inputs_.empty()) return labelled().gather_labels(samples, out);
+  std::vector<float> scratch(static_cast<std::size_t>(targets_.empty() ? 0 : scratch_values()));
+  gather_labels(samples, {}, out, scratch.data());
+}
+
+void Dataset::gather_labels(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                            float* scratch) const {
+  if (!targets_.empty()) {
+    float* column = out;
+    for (const JoinedInput& target : targets_) {
+      target.data->gather_features(samples, key, column, parts_.num_label_columns, scratch);
+      column += target.data->feature_shape().num_elements();
+    }
+    return check_targets(samples, out);
+  }
+  if (!inputs_.empty()) return labelled().gather_labels(samples, key, out, scratch);
   LOCKSTEP_CHECK(label_kind_ != LabelKind::none, "{} has no labels", origin_->source);
   for_each(samples, [&](const SampleValues& values) {
     if (label_kind_ == LabelKind::rows)
@@ -361,6 +375,10 @@ void Dataset::check_labels(const LabelRule& rule, std::int64_t first, std::int64
   if (label_kind_ == LabelKind::none)
     throw Error(ErrorKind::data, "has no labels", origin_->source,
                 "Name the labels in the reader's options.");
+  if (!targets_.empty()) {
+    demands_.push_back({rule, first, last});
+    return check_all_targets();
+  }
   if (!inputs_.empty()) return labelled().check_labels(rule, first, last);
   checks_->demand(rule, first, last);
   if (stream_ == nullptr) checks_->check_labels(0, parts_.size, values_at(0));

@@ -117,8 +117,11 @@ class Dataset {
   explicit Dataset(DatasetParts parts);
   /// The samples of several sets, joined: sample i has the features of sample i of each, transformed, one
   /// after the other. Labels are those of the first set that has any. Throws Error(data) if the sets differ
-  /// in their number of samples, or in labels that are in memory.
-  static std::unique_ptr<Dataset> join(std::vector<JoinedInput> inputs);
+  /// in their number of samples, or in labels that are in memory. With `targets`, labels are the features of
+  /// these sets, transformed, one after the other, as float32; `inputs` then have none. An only input may be
+  /// without a name.
+  static std::unique_ptr<Dataset> join(std::vector<JoinedInput> inputs,
+                                       std::vector<JoinedInput> targets = {});
   ~Dataset();
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -164,8 +167,12 @@ class Dataset {
   std::span<const JoinedInput> inputs() const { return inputs_; }
   /// Whether its labels are those of this input.
   bool labels_come_from(std::size_t input) const {
-    return input == label_input_ && label_kind_ != LabelKind::none;
+    return input == label_input_ && label_kind_ != LabelKind::none && targets_.empty();
   }
+  /// The sets that labels come from; empty: the labels are those of a reader, and have no names.
+  std::span<const JoinedInput> targets() const { return targets_; }
+  /// Their names, and the shapes of their parts of a label row.
+  std::vector<NamedShape> target_shapes() const;
   /// The inputs that a model gets: those of a joined set, otherwise one without a name.
   std::vector<NamedShape> input_shapes() const;
   /// Shape of one sample, transformed; of a joined set, the number of all values.
@@ -194,7 +201,11 @@ class Dataset {
   /// out[i] = the labels of samples[i]. `out` has samples.size() x num_label_columns() values. Needs
   /// LabelKind::indices.
   void gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const;
-  /// The same for float targets; class indices are converted.
+  /// The same for float targets; class indices are converted. `key` and `scratch` are those of
+  /// gather_features(): targets are transformed like inputs. Does not allocate.
+  void gather_labels(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                     float* scratch) const;
+  /// The same for a place of no epoch. Allocates.
   void gather_labels(std::span<const std::int64_t> samples, float* out) const;
 
   /// Copies samples [first, first + count) as they are stored, without transforms, labels too. Checks values
@@ -235,10 +246,14 @@ class Dataset {
   void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
-  explicit Dataset(std::vector<JoinedInput> inputs);
+  Dataset(std::vector<JoinedInput> inputs, std::vector<JoinedInput> targets);
   /// The joined set with the labels; without labels the first one.
   const Dataset& labelled() const { return *inputs_[label_input_].data; }
   void check_joined() const;
+  void check_sizes() const;
+  void set_labels();
+  void check_targets(std::span<const std::int64_t> samples, const float* labels) const;
+  void check_all_targets() const;
   template <typename T>
   void convert(const void* sample, float* out) const;
   void convert(const void* sample, float* out) const;
@@ -259,8 +274,14 @@ class Dataset {
   std::string computed_fingerprint(int threads = 1) const;
 
   DatasetParts parts_;
-  std::vector<JoinedInput> inputs_;
+  std::vector<JoinedInput> inputs_, targets_;
   std::size_t label_input_ = 0;
+  /// What columns of targets may hold; they are checked when they are gathered.
+  struct Demand {
+    LabelRule rule;
+    std::int64_t first, last;
+  };
+  mutable std::vector<Demand> demands_;
   LabelKind label_kind_ = LabelKind::none;
   std::int64_t elements_per_sample_ = 0;
   std::int64_t num_features_ = 0;  ///< values in memory

@@ -53,14 +53,13 @@ StageOptions stage_options(const Node& section) {
 }
 
 namespace {
-/// Calls use(reader, options of a set) for both sets of each input.
+/// Calls use(reader, options of a set) for both sets of each input and target.
 template <typename Use>
 void for_each_set(const DataOptions& options, Use use) {
-  for (std::size_t i = 0; i < num_inputs(options); ++i) {
-    const DataInput& input = input_of(options, i);
-    const ReaderEntry& reader = find_reader(input.format);
-    use(reader, input.train);
-    if (input.eval) use(reader, *input.eval);
+  for (const DataInput* const input : sets_of(options)) {
+    const ReaderEntry& reader = find_reader(input->format);
+    use(reader, input->train);
+    if (input->eval) use(reader, *input->eval);
   }
 }
 }  // namespace

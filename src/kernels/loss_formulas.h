@@ -88,6 +88,10 @@ LOCKSTEP_FORMULA LossAndSlope element_term(const ElementLossOptions& options, do
   return {0.0, 0.0};
 }
 
+LOCKSTEP_FORMULA double weight_of(const SampleWeights& samples, std::int64_t piece) {
+  return samples.values == nullptr ? 1.0 : static_cast<double>(samples.values[piece / samples.per_sample]);
+}
+
 /// The loss and slope of element e.
 template <typename M>
 LOCKSTEP_FORMULA LossAndSlope element_at(const ElementLossOptions& options, const float* x,
@@ -96,7 +100,11 @@ LOCKSTEP_FORMULA LossAndSlope element_at(const ElementLossOptions& options, cons
   if (options.ignores_nan && t != t) return {0.0, 0.0};
   const double factor =
       options.factors == nullptr ? 1.0 : static_cast<double>(options.factors[e % options.channels]);
-  return element_term<M>(options, static_cast<double>(x[e]), t, factor);
+  const LossAndSlope term = element_term<M>(options, static_cast<double>(x[e]), t, factor);
+  if (options.samples.values == nullptr) return term;
+  const double weight = weight_of(options.samples, e);
+  if (weight == 0) return {0.0, 0.0};
+  return {weight * term.loss, weight * term.slope};
 }
 
 LOCKSTEP_FORMULA LossAndSlope penalty_term(double l1, double l2, double w) {

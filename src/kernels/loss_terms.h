@@ -16,6 +16,13 @@ namespace lockstep {
 
 enum class ElementLoss { squared, absolute, huber, log_cosh, hinge, sigmoid, focal, identity };
 
+/// Factors of samples: a term of piece i of `per_sample` consecutive ones is multiplied by values[i /
+/// per_sample]. Without values all factors are 1. A factor of 0 is the same as an ignored label.
+struct SampleWeights {
+  const float* values = nullptr;
+  std::int64_t per_sample = 1;
+};
+
 /// Formulas for an output x and its label t:
 ///   squared   (x - t)^2
 ///   absolute  |x - t|
@@ -33,6 +40,7 @@ struct ElementLossOptions {
   const float* factors = nullptr;  ///< one per channel (element e has channel e % channels), or null
   std::int64_t channels = 1;
   bool ignores_nan = false;
+  SampleWeights samples = {};  ///< by element
 };
 
 /// Formulas for a row x of logits with p = softmax(x) and labels t: an index l, or a dense row. W = sum_j t_j
@@ -45,6 +53,7 @@ struct RowLossOptions {
   const float* weights = nullptr;  ///< per class; null: all 1
   bool focal = false, divergence = false;
   double gamma = 0;
+  SampleWeights samples = {};  ///< by row
 };
 
 /// Dice loss per sample: the mean over classes c of 1 - (2 sum p t + smooth) / (sum p + sum t + smooth), with
@@ -52,6 +61,7 @@ struct RowLossOptions {
 struct DiceOptions {
   bool softmax = true;
   double smooth = 1;
+  SampleWeights samples = {};  ///< by sample
 };
 /// The largest number of classes for the dice loss.
 inline constexpr std::int64_t kMostDiceClasses = 1024;

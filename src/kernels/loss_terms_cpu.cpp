@@ -69,17 +69,19 @@ class LossTerms final : public LossTermKernels {
     for (std::int64_t i = 0; i < rows; ++i) {
       const float* logits = x + i * classes;
       float* gradient = dx == nullptr ? nullptr : dx + i * classes;
-      if (indices != nullptr && indices[i] < 0) {
+      const double of_sample = weight_of(options.samples, i);
+      if (of_sample == 0 || (indices != nullptr && indices[i] < 0)) {
         zero(gradient, classes);
         continue;
       }
       const std::int64_t label = indices != nullptr ? indices[i] : largest(dense + i * classes, classes);
       hits += label >= 0 && largest(logits, classes) == label ? 1 : 0;
-      double weight = 1.0;
+      double weight = of_sample;
       if (options.weights != nullptr) {
-        weight = 0.0;
+        double of_class = 0.0;
         for (std::int64_t j = 0; j < classes; ++j)
-          weight += target(indices, dense, i, j, classes) * static_cast<double>(options.weights[j]);
+          of_class += target(indices, dense, i, j, classes) * static_cast<double>(options.weights[j]);
+        weight *= of_class;
       }
       total += weight * (options.focal
                              ? focal(options, logits, classes, indices[i], weight * gradient_scale, gradient)
@@ -96,10 +98,16 @@ class LossTerms final : public LossTermKernels {
     double total = 0.0;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t first = i * positions;
-      total += dice_of_sample(
-          options, positions, classes, x + first * classes, indices == nullptr ? nullptr : indices + first,
-          dense == nullptr ? nullptr : dense + first * classes, static_cast<double>(gradient_scale),
-          dx == nullptr ? nullptr : dx + first * classes);
+      const double weight = weight_of(options.samples, i);
+      if (weight == 0) {
+        zero(dx == nullptr ? nullptr : dx + first * classes, positions * classes);
+        continue;
+      }
+      total += weight * dice_of_sample(options, positions, classes, x + first * classes,
+                                       indices == nullptr ? nullptr : indices + first,
+                                       dense == nullptr ? nullptr : dense + first * classes,
+                                       weight * static_cast<double>(gradient_scale),
+                                       dx == nullptr ? nullptr : dx + first * classes);
     }
     *loss_sum = total;
   }

@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t i = blockIdx.x; i < rows; i += gridDim.x) {
     const float* logits = x + i * classes;
     float* gradient = dx == nullptr ? nullptr : dx + i * classes;
-    if (indices != nullptr && indices[i] < 0) {
+    const double of_sample = weight_of(options.samples, i);
+    if (of_sample == 0 || (indices != nullptr && indices[i] < 0)) {
       for (std::int64_t j = threadIdx.x; gradient != nullptr && j < classes; j += kThreads)
         gradient[j] = 0.0F;
       continue;
@@ -123,12 +124,12 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t top = block_largest(logits, classes);
     const std::int64_t label = indices != nullptr ? indices[i] : block_largest(dense + i * classes, classes);
     hits += label >= 0 && top == label ? 1.0 : 0.0;
-    double weight = 1.0;
+    double weight = of_sample;
     if (options.weights != nullptr) {
-      weight = 0.0;
+      double of_class = 0.0;
       for (std::int64_t j = threadIdx.x; j < classes; j += kThreads)
-        weight += target(indices, dense, i, j, classes) * static_cast<double>(options.weights[j]);
-      weight = block_sum(weight);
+        of_class += target(indices, dense, i, j, classes) * static_cast<double>(options.weights[j]);
+      weight *= block_sum(of_class);
     }
     const double scale = weight * static_cast<double>(gradient_scale);
     const RowSoftmax softmax = block_softmax(logits, classes, top);
@@ -198,6 +199,12 @@ __global__ void __launch_bounds__(kThreads)
     const float* x = outputs + first * classes;
     const std::int32_t* indices = all_indices == nullptr ? nullptr : all_indices + first;
     const float* dense = all_dense == nullptr ? nullptr : all_dense + first * classes;
+    const double weight = weight_of(options.samples, i);
+    if (weight == 0) {  // of a whole block's sample
+      for (std::int64_t j = threadIdx.x; d_outputs != nullptr && j < positions * classes; j += kThreads)
+        d_outputs[first * classes + j] = 0.0F;
+      continue;
+    }
     double counted = 0.0, loss = 0.0;
     for (std::int64_t c = 0; c < classes; ++c) {
       double both = 0.0, sum = 0.0, labels = 0.0;
@@ -220,8 +227,8 @@ __global__ void __launch_bounds__(kThreads)
       everywhere[c] = found.everywhere;
     }
     counted = block_sum(counted);  // also waits until the classes' slopes are stored
-    if (counted > 0) total += loss / static_cast<double>(classes);
-    const double share = static_cast<double>(gradient_scale) / static_cast<double>(classes);
+    if (counted > 0) total += weight * (loss / static_cast<double>(classes));
+    const double share = weight * static_cast<double>(gradient_scale) / static_cast<double>(classes);
     for (std::int64_t p = threadIdx.x; d_outputs != nullptr && p < positions; p += kThreads) {
       float* to = d_outputs + (first + p) * classes;
       if (indices != nullptr && indices[p] < 0) {

@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/heads.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+
+#include "core/params.h"
 
 namespace lockstep {
 
@@ -54,6 +58,23 @@ T* write(const Head& head, std::pair<std::int64_t, std::int64_t> columns, const 
              : write(head, columns, labels.rows, labels.columns, n, static_cast<T*>(out));
 }
 
+/// The terms of a sample count as much as its weight. Positions count once, unless the weight is 0.
+LossCounts weighted_count(const Loss& loss, std::int64_t n, const Shape& output, const Labels& labels) {
+  LossCounts sum;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto weight = static_cast<double>(labels.weights[i]);
+    if (weight == 0) continue;
+    Labels own = labels;
+    own.weights = nullptr;
+    if (own.indices != nullptr) own.indices += i * labels.columns;
+    if (own.rows != nullptr) own.rows += i * labels.columns;
+    const LossCounts counts = loss.count(1, output, own);
+    sum.divisor += weight * counts.divisor;
+    sum.positions += counts.positions;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Heads::Heads(std::vector<Head> heads) : heads_(std::move(heads)) {
@@ -65,7 +86,8 @@ bool Heads::takes_labels() const {
   return std::ranges::any_of(heads_, [](const Head& head) { return head.loss->takes_labels(); });
 }
 bool Heads::counts_labels() const {
-  return std::ranges::any_of(heads_, [](const Head& head) { return head.loss->counts_labels(); });
+  return std::ranges::any_of(
+      heads_, [](const Head& head) { return head.loss->counts_labels() || head.weight_column >= 0; });
 }
 const Head* Heads::only_classifier() const {
   const auto has_classes = [](const Head& head) { return head.loss->has_classes(); };
@@ -92,13 +114,63 @@ void Heads::prepare(const Graph& graph, Device& device) {
 
 std::pair<std::int64_t, std::int64_t> Heads::columns_of(const Head& head, std::int64_t columns) const {
   if (!head.loss->takes_labels()) return {0, 0};
-  const auto found = head.columns.value_or(std::pair<std::int64_t, std::int64_t>{0, columns});
+  const auto found = head.columns ? *head.columns : columns_without_weights(head, columns);
   if (found.first < 0 || found.first >= found.second || found.second > columns)
     throw Error(ErrorKind::config,
                 fmt::format("{}its labels are columns [{}, {}), but the data has {} label {}", head.prefix(),
                             found.first, found.second, columns, columns == 1 ? "column" : "columns"),
                 head.where, "Give labels as [first, last): 0-based, the last one not included.");
   return found;
+}
+
+/// All columns, but those that are weights of any head.
+std::pair<std::int64_t, std::int64_t> Heads::columns_without_weights(const Head& head,
+                                                                     std::int64_t columns) const {
+  const auto is_weight = [&](std::int64_t column) {
+    return std::ranges::find(heads_, column, &Head::weight_column) != heads_.end();
+  };
+  std::int64_t first = 0, last = columns;
+  while (first < last && is_weight(first)) ++first;
+  while (last > first && is_weight(last - 1)) --last;
+  for (std::int64_t column = first; column < last; ++column)
+    if (is_weight(column))
+      throw Error(ErrorKind::config,
+                  fmt::format("{}label column {} has the weights, among columns that are labels",
+                              head.prefix(), column),
+                  head.where, "Say which columns are labels: model.heads with labels.");
+  return {first, last};
+}
+
+void Heads::name_labels(std::span<const NamedShape> targets) {
+  const auto find = [&](const Head& head, const std::string& name) {
+    std::pair<std::int64_t, std::int64_t> columns{0, 0};
+    std::vector<std::string_view> known;
+    for (const NamedShape& target : targets) {
+      columns = {columns.second, columns.second + target.shape.num_elements()};
+      if (target.name == name) return columns;
+      known.push_back(target.name);
+    }
+    const std::string suggestion = nearest(name, known);
+    throw Error(ErrorKind::config,
+                known.empty()
+                    ? fmt::format("{}the data's labels have no names, so none is '{}'", head.prefix(), name)
+                    : fmt::format("{}there is no target '{}'", head.prefix(), name),
+                head.where,
+                known.empty()        ? "data.targets names labels; columns have numbers: labels: [0, 1]."
+                : suggestion.empty() ? fmt::format("The targets of the data are {}.", fmt::join(known, ", "))
+                                     : fmt::format("Did you mean '{}'?", suggestion));
+  };
+  for (Head& head : heads_) {
+    if (!head.label_name.empty()) head.columns = find(head, head.label_name);
+    if (head.weight_name.empty()) continue;
+    const auto [first, last] = find(head, head.weight_name);
+    if (last - first != 1)
+      throw Error(ErrorKind::config,
+                  fmt::format("{}sample_weights: target {} has {} values per sample", head.prefix(),
+                              head.weight_name, last - first),
+                  head.where, "A sample has one weight.");
+    head.weight_column = first;
+  }
 }
 
 std::int64_t Heads::width(const Head& head, std::int64_t columns) const {
@@ -110,14 +182,24 @@ LabelForm Heads::form(const Head& head, std::int64_t columns) const {
   return head.loss->takes_labels() ? head.loss->form(head.shape, width(head, columns)) : LabelForm::none;
 }
 
+/// Values per sample of a head's part of a block.
+std::int64_t Heads::words(const Head& head, std::int64_t columns) const {
+  return width(head, columns) + (head.weight_column >= 0 ? 1 : 0);
+}
+
 std::int64_t Heads::words(std::int64_t columns) const {
   std::int64_t sum = 0;
-  for (const Head& head : heads_) sum += width(head, columns);
+  for (const Head& head : heads_) sum += words(head, columns);
   return sum;
 }
 
 void Heads::expect_columns(std::int64_t columns) {
   for (const Head& head : heads_) {
+    if (head.weight_column >= columns)
+      throw Error(ErrorKind::config,
+                  fmt::format("{}sample_weights: the data has {} label {}", head.prefix(), columns,
+                              columns == 1 ? "column" : "columns"),
+                  head.where, "Columns are counted from 0.");
     try {
       const LabelForm taken = form(head, columns);
       const LabelRule allowed = taken == LabelForm::none ? LabelRule{} : head.loss->rule(head.shape, taken);
@@ -145,7 +227,7 @@ LabelBlock Heads::arrange(const Labels& labels, std::int64_t n, void* out) const
   if (labels.indices == nullptr && labels.rows == nullptr) return {};
   LabelBlock block{out, labels.columns};
   if (const Head& head = heads_[0]; heads_.size() == 1 && head.table.empty() && !head.loss->ignored() &&
-                                    width(head, labels.columns) == labels.columns) {
+                                    head.weight_column < 0 && width(head, labels.columns) == labels.columns) {
     const LabelForm taken = form(head, labels.columns);
     if (taken == LabelForm::indices && labels.indices != nullptr) block.data = labels.indices;
     if (taken == LabelForm::rows && labels.rows != nullptr) block.data = labels.rows;
@@ -159,6 +241,13 @@ LabelBlock Heads::arrange(const Labels& labels, std::int64_t n, void* out) const
       out = write<std::int32_t>(head, columns, labels, n, out);
     else
       out = write<float>(head, columns, labels, n, out);
+    if (head.weight_column < 0) continue;
+    float* const weights = static_cast<float*>(out);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = i * labels.columns + head.weight_column;
+      weights[i] = labels.indices != nullptr ? static_cast<float>(labels.indices[at]) : labels.rows[at];
+    }
+    out = weights + n;
   }
   return block;
 }
@@ -167,12 +256,13 @@ Labels Heads::labels_of(int number, const LabelBlock& block, std::int64_t n) con
   if (block.data == nullptr) return {};
   const auto* words = static_cast<const char*>(block.data);
   for (int i = 0; i < number; ++i)
-    words += static_cast<std::size_t>(n * width((*this)[i], block.columns)) * sizeof(float);
+    words += static_cast<std::size_t>(n * this->words((*this)[i], block.columns)) * sizeof(float);
   const Head& head = (*this)[number];
   Labels labels{.columns = width(head, block.columns)};
   const LabelForm taken = form(head, block.columns);
   if (taken == LabelForm::indices) labels.indices = reinterpret_cast<const std::int32_t*>(words);
   if (taken == LabelForm::rows) labels.rows = reinterpret_cast<const float*>(words);
+  if (head.weight_column >= 0) labels.weights = reinterpret_cast<const float*>(words) + n * labels.columns;
   return labels;
 }
 
@@ -183,7 +273,10 @@ std::size_t Heads::bytes(const LabelBlock& block, std::int64_t n) const {
 void Heads::count(const LabelBlock& block, std::int64_t n, std::span<LossCounts> counts) const {
   for (int i = 0; i < size(); ++i) {
     const Head& head = (*this)[i];
-    counts[static_cast<std::size_t>(i)] = head.loss->count(n, head.shape, labels_of(i, block, n));
+    const Labels labels = labels_of(i, block, n);
+    counts[static_cast<std::size_t>(i)] = labels.weights == nullptr
+                                              ? head.loss->count(n, head.shape, labels)
+                                              : weighted_count(*head.loss, n, head.shape, labels);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/named_shape.h"
 #include "model/graph.h"
 #include "model/loss.h"
 
@@ -25,8 +26,12 @@ struct Head {
   std::string output = {};  ///< "layer" or "layer:1"; empty: the last layer
   std::unique_ptr<Loss> loss;
   double weight = 1;
-  /// Label columns [first, last) of the data; without a value: all columns.
+  /// Label columns [first, last) of the data; without a value: all columns that are no weights.
   std::optional<std::pair<std::int64_t, std::int64_t>> columns = {};
+  std::string label_name = {};  ///< instead: the name of a target, which name_labels() looks up
+  /// The label column with the weights of the samples; -1: all are 1.
+  std::int64_t weight_column = -1;
+  std::string weight_name = {};  ///< instead: the name of a target
   /// A row per class: a class index in a label column is replaced by its row. Empty: labels stay as they are.
   std::vector<std::vector<float>> table = {};
   std::string where = {};  ///< in the configuration
@@ -36,7 +41,8 @@ struct Head {
   std::string prefix() const { return name.empty() ? "" : "head " + name + ": "; }
 };
 
-/// All labels of one microshard: n x width() values of 4 bytes per head, one head after the other.
+/// All labels of one microshard: n x width() values of 4 bytes per head, and n weights if the head has
+/// some, one head after the other.
 struct LabelBlock {
   const void* data = nullptr;  ///< null: there are no labels
   std::int64_t columns = 0;    ///< label columns of the data set that they come from
@@ -61,6 +67,9 @@ class Heads {
   void add_outputs(Graph& graph) const;
   /// Sets the heads' shapes and prepares the losses on the device. Call after the graph's finish().
   void prepare(const Graph& graph, Device& device);
+  /// Looks up the columns of heads that name theirs. `targets`: the data's label columns, by name, one after
+  /// the other; empty: they have no names. Throws Error(config).
+  void name_labels(std::span<const NamedShape> targets);
   /// Announces a data set with so many label columns. Throws Error(config) if they do not fit.
   void expect_columns(std::int64_t columns);
 
@@ -86,7 +95,9 @@ class Heads {
   void count(const LabelBlock& block, std::int64_t n, std::span<LossCounts> counts) const;
 
  private:
+  std::int64_t words(const Head& head, std::int64_t columns) const;
   std::int64_t words(std::int64_t columns) const;
+  std::pair<std::int64_t, std::int64_t> columns_without_weights(const Head& head, std::int64_t columns) const;
 
   std::vector<Head> heads_;
   std::int64_t label_words_ = 0;

@@ -19,8 +19,13 @@ constexpr ParamSpec kTable[] = {
      "The layer whose output the loss reads. null: the last layer."},
     {"loss", ParamType::node, "softmax_cross_entropy", "", "See the list of losses."},
     {"weight", ParamType::real, "1", "[0, 1e30]", "Factor of its loss in the sum."},
-    {"labels", ParamType::integers, "null", "[0, 1e12]; [first, last) or null",
-     "Its label columns, 0-based, the last one not included. null: all."},
+    {"labels", ParamType::node, "null", "name, [first, last) or null",
+     "Its labels: a target of the data (data.targets), or label columns, 0-based, the last one not included. "
+     "null: all."},
+    {"sample_weights", ParamType::node, "null", "name, column or null",
+     "Weights of the samples: a target of the data, or a label column, 0-based. The loss is the sum of "
+     "weight x loss "
+     "of a sample, divided by the sum of the weights. null: all 1."},
     {"label_table", ParamType::node, "null", "list of rows, or null",
      "Rows of label values, one per class: a class index in a label column is replaced by its row. All rows "
      "have the same length."},
@@ -50,6 +55,43 @@ std::vector<std::vector<float>> label_table(const Node& node) {
   return table;
 }
 
+void read_labels(Head& head, const Params& params) {
+  const Node& node = params.node("labels");
+  if (is_null(node)) return;
+  const auto number = [](const Node& item) {
+    return item.kind == Node::Kind::scalar ? parse_integer(item.text) : std::nullopt;
+  };
+  if (node.kind == Node::Kind::scalar && !number(node)) {
+    head.label_name = node.text;
+    return;
+  }
+  const std::optional<std::int64_t> first = node.items.size() == 2 ? number(node.items[0]) : std::nullopt,
+                                    last = node.items.size() == 2 ? number(node.items[1]) : std::nullopt;
+  if (!first || !last || *first < 0 || *first >= *last)
+    throw params.error(
+        "labels", "are not a range of columns",
+        "Give labels as [first, last): 0-based, the last one not included; or name a target of "
+        "the data.");
+  head.columns = {*first, *last};
+}
+
+/// The option sample_weights of a head or of the model.
+void read_weights(Head& head, const Params& params) {
+  const Node& node = params.node("sample_weights");
+  if (is_null(node)) return;
+  if (!head.loss->takes_weights())
+    throw params.error("sample_weights", "this loss takes no weights", "Leave sample_weights out.");
+  const std::optional<std::int64_t> column =
+      node.kind == Node::Kind::scalar ? parse_integer(node.text) : std::nullopt;
+  if (node.kind != Node::Kind::scalar || (column && *column < 0))
+    throw params.error("sample_weights", "is neither a name nor a column",
+                       "Name a target of the data, or give the number of a label column, from 0.");
+  if (column)
+    head.weight_column = *column;
+  else
+    head.weight_name = node.text;
+}
+
 Head head_from_config(const Node& node) {
   const Params params(node, kTable, "head of the model");
   const std::string& name = params.string("name");
@@ -61,13 +103,8 @@ Head head_from_config(const Node& node) {
             .loss = make_loss(params.node("loss")),
             .weight = params.real("weight"),
             .where = node.overridden.empty() ? node.where : node.overridden};
-  if (params.has("labels")) {
-    const std::vector<std::int64_t>& columns = params.integers("labels");
-    if (columns.size() != 2 || columns[0] < 0 || columns[0] >= columns[1])
-      throw params.error("labels", "are not a range of columns",
-                         "Give labels as [first, last): 0-based, the last one not included.");
-    head.columns = {columns[0], columns[1]};
-  }
+  read_labels(head, params);
+  read_weights(head, params);
   if (!is_null(params.node("label_table"))) {
     if (!head.loss->takes_labels())
       throw params.error("label_table", "this loss takes no labels", "Leave label_table out.");
@@ -85,8 +122,11 @@ Heads heads_from_config(const Params& model) {
   std::vector<Head> heads;
   if (is_null(list)) {
     heads.push_back({.loss = make_loss(model.node("loss")), .where = model.where("loss")});
+    read_weights(heads.front(), model);
     return Heads(std::move(heads));
   }
+  if (model.given("sample_weights"))
+    throw model.error("sample_weights", "stands beside heads", "Write it in each head.");
   if (const std::string_view blamed = option_to_blame(model, {"loss", "heads"}); model.given("loss"))
     throw model.error(blamed, fmt::format("stands beside {}", blamed == "heads" ? "loss" : "heads"),
                       "Give either loss, or a list of heads with a loss each.");

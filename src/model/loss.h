@@ -27,6 +27,7 @@ struct Labels {
   const std::int32_t* indices = nullptr;
   const float* rows = nullptr;
   std::int64_t columns = 1;
+  const float* weights = nullptr;  ///< a factor of each sample's loss; null: all 1
 };
 
 /// The sums of one microshard.
@@ -72,6 +73,10 @@ class Loss {
   virtual bool counts_labels() const { return false; }
   /// Counts `labels`, in host memory and in the form of form(). Samples without labels count.
   virtual LossCounts count(std::int64_t n, const Shape& output, const Labels& labels) const;
+
+  /// run() takes Labels::weights: each term of sample i, and its gradient, is multiplied by weights[i];
+  /// samples of weight 0 are ignored. The caller counts accordingly.
+  virtual bool takes_weights() const { return false; }
 
   /// Computes the sums of one microshard, and overwrites `d_outputs` (may be null) with the gradient of
   /// gradient_scale * sum of losses. `labels` are on the device. `sums` is pinned memory of the device; it is

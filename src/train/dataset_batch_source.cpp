@@ -48,12 +48,14 @@ DatasetBatchSource::~DatasetBatchSource() {
   for (SampleStream* const stream : streams_) stream->leave(plan_);
 }
 
-Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, int slot) {
+Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, const SampleKey& key,
+                                         FetchPlace place) {
   Labels labels{.columns = dataset_.num_label_columns()};
-  if (auto& rows = rows_[static_cast<std::size_t>(slot)]; !rows.empty()) {
-    dataset_.gather_labels(samples, rows.data());
+  if (auto& rows = rows_[static_cast<std::size_t>(place.slot)]; !rows.empty()) {
+    dataset_.gather_labels(samples, key, rows.data(),
+                           scratch_[static_cast<std::size_t>(place.worker)].data());
     labels.rows = rows.data();
-  } else if (auto& indices = indices_[static_cast<std::size_t>(slot)]; !indices.empty()) {
+  } else if (auto& indices = indices_[static_cast<std::size_t>(place.slot)]; !indices.empty()) {
     dataset_.gather_labels(samples, indices.data());
     labels.indices = indices.data();
   }
@@ -74,8 +76,8 @@ Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshar
   const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
   dataset_.gather_features(samples, key(batch, microshard.first_sample), features,
                            scratch_[static_cast<std::size_t>(place.worker)].data());
-  const Labels labels =
-      mixer_ ? mix(batch, microshard, samples, place, features) : gather_labels(samples, place.slot);
+  const Labels labels = mixer_ ? mix(batch, microshard, samples, place, features)
+                               : gather_labels(samples, key(batch, microshard.first_sample), place);
   if (place.worker == 0) seconds_ += timer.seconds();
   return labels;
 }
@@ -83,7 +85,8 @@ Labels DatasetBatchSource::fetch(const Batch& batch, const Microshard& microshar
 Labels DatasetBatchSource::fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,
                                         float* /*features*/) {
   const std::span<const std::int64_t> samples = chosen(batch, microshard, place.worker);
-  return mixer_ ? mix(batch, microshard, samples, place, nullptr) : gather_labels(samples, place.slot);
+  return mixer_ ? mix(batch, microshard, samples, place, nullptr)
+                : gather_labels(samples, key(batch, microshard.first_sample), place);
 }
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ class DatasetBatchSource final : public BatchSource {
 
  private:
   std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);
-  Labels gather_labels(std::span<const std::int64_t> samples, int slot);
+  Labels gather_labels(std::span<const std::int64_t> samples, const SampleKey& key, FetchPlace place);
   /// Of a position in the batch.
   SampleKey key(const Batch& batch, std::int64_t position) const {
     return {.seed = plan_.spec().seed, .epoch = batch.epoch, .place = batch.first + position};

@@ -20,6 +20,10 @@ constexpr ParamSpec kModelTable[] = {
      "Named groups of layers with parameters, which the list of layers uses like layers."},
     {"loss", ParamType::node, "softmax_cross_entropy", "",
      "Loss on the output of the last layer, which training minimizes; see the list of losses."},
+    {"sample_weights", ParamType::node, "null", "name, column or null",
+     "Weights of the samples in the loss: a target of the data (data.targets), or a label column, 0-based. "
+     "null: "
+     "all 1."},
     {"heads", ParamType::node, "null", "list or null",
      "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes "
      "the sum of weight x loss."},
@@ -138,18 +142,22 @@ void check_labels(Model& model, const Dataset& dataset) {
   LOCKSTEP_REQUIRE(!heads.takes_labels() || dataset.label_kind() != LabelKind::none, ErrorKind::config,
                    "the data has no labels, which the loss needs");
   const std::int64_t columns = dataset.num_label_columns();
+  heads.name_labels(dataset.target_shapes());
   heads.expect_columns(columns);
   for (const Head& head : heads) {
     const auto [first, last] = heads.columns_of(head, columns);
     if (first < last) dataset.check_labels(heads.rule(head, columns), first, last);
+    if (head.weight_column >= 0)
+      dataset.check_labels(LabelRule::not_negative(), head.weight_column, head.weight_column + 1);
   }
   if (const SampleMixing* const mixing = dataset.mixing()) {
     const std::int64_t classes = mixing->label_values();
     LOCKSTEP_REQUIRE(heads.size() == 1, ErrorKind::config,
                      "option mix: the model has {} heads, but mixing takes one", heads.size());
     const Head& head = heads[0];
-    LOCKSTEP_REQUIRE(head.table.empty() && !head.loss->ignored() && !head.columns, ErrorKind::config,
-                     "option mix: labels with columns, label_table or ignore_index cannot be mixed");
+    LOCKSTEP_REQUIRE(head.table.empty() && !head.loss->ignored() && !head.columns && head.weight_column < 0,
+                     ErrorKind::config,
+                     "option mix: labels with columns, weights, label_table or ignore_index cannot be mixed");
     LOCKSTEP_REQUIRE(head.shape.num_elements() == classes, ErrorKind::config,
                      "option mix: label rows have {} values, but the model's output has the shape {}",
                      classes, head.shape.to_string());

@@ -20,8 +20,9 @@ SampleMixer::SampleMixer(const Dataset& dataset, std::size_t most_samples, int w
   for (auto& rows : rows_) rows.resize(most_samples * row);
 }
 
-void SampleMixer::gather_rows(std::span<const std::int64_t> samples, Partner& partner, float* rows) const {
-  if (dataset_.label_kind() == LabelKind::rows) return dataset_.gather_labels(samples, rows);
+void SampleMixer::gather_rows(std::span<const std::int64_t> samples, const SampleKey& key, Partner& partner,
+                              float* rows, float* scratch) const {
+  if (dataset_.label_kind() == LabelKind::rows) return dataset_.gather_labels(samples, key, rows, scratch);
   dataset_.gather_labels(samples, partner.indices.data());
   for (std::size_t i = 0; i < samples.size(); ++i)
     mixing_.write_row(partner.indices[i], rows + static_cast<std::int64_t>(i) * mixing_.label_values());
@@ -34,10 +35,10 @@ Labels SampleMixer::mix(const Samples& of, const Next& next, FetchPlace place, f
   const auto values = static_cast<std::int64_t>(partner.features.size());
   const auto n = static_cast<std::int64_t>(of.samples.size());
   float* const rows = rows_[static_cast<std::size_t>(place.slot)].data();
-  gather_rows(of.samples, partner, rows);
+  gather_rows(of.samples, of.key, partner, rows, scratch);
   // The first sample, as it is now, is the partner of the last one.
   if (n == 1) {
-    gather_rows({&next.sample, 1}, partner, partner.row.data());
+    gather_rows({&next.sample, 1}, next.key, partner, partner.row.data(), scratch);
     if (features != nullptr)
       dataset_.gather_features({&next.sample, 1}, next.key, partner.features.data(), scratch);
   } else {

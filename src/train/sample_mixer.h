@@ -38,7 +38,8 @@ class SampleMixer {
     std::vector<float> features, row;
     std::vector<std::int32_t> indices;
   };
-  void gather_rows(std::span<const std::int64_t> samples, Partner& partner, float* rows) const;
+  void gather_rows(std::span<const std::int64_t> samples, const SampleKey& key, Partner& partner, float* rows,
+                   float* scratch) const;
 
   const Dataset& dataset_;
   const SampleMixing& mixing_;

@@ -73,9 +73,11 @@ std::unique_ptr<SampleSource> open_source(const Config& config, const ConvertArg
                                           SampleFormat format, int ranks_on_host) {
   const DatasetUse use{.ranks_on_host = ranks_on_host, .read_once = true};
   const bool training = arguments.part == "train";
-  if (!config.data.name.empty())
-    throw Error(ErrorKind::config, "the samples have several inputs, and a file takes one", arguments.config,
-                "Write a configuration of each input's own for this command, without data.inputs.");
+  if (sets_of(config.data).size() > 1)
+    throw Error(
+        ErrorKind::config, "the samples have several inputs or targets, and a file takes one",
+        arguments.config,
+        "Write a configuration of each one's own for this command, without data.inputs and data.targets.");
   if (!training && !config.data.eval)
     throw Error(ErrorKind::config, "there is no evaluation set to convert", arguments.config,
                 "Add eval: to section data, or leave out --part.");

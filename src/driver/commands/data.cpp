@@ -86,10 +86,6 @@ std::string class_name(const Dataset& data, std::int64_t label) {
 void print_labels(const Dataset& data, const LabelStatistics& labels) {
   constexpr std::size_t kMostClasses = 40;
   constexpr std::int64_t kBar = 30;
-  if (data.label_kind() == LabelKind::none) {
-    fmt::print("  labels          none\n");
-    return;
-  }
   if (labels.counts.empty()) {
     fmt::print("  labels          {} columns: {}\n", labels.columns, text_of(labels.values));
     return;
@@ -146,19 +142,21 @@ double rate(const Dataset& data, std::span<const std::int64_t> samples, std::uin
   return static_cast<double>(done) / timer.seconds();
 }
 
-/// One set, or one input of it, as it is looked at.
+/// One set, or one input or target of it, as it is looked at.
 class Look {
  public:
-  /// `set` has the samples of all inputs.
-  Look(const DataArguments& arguments, const Config& config, bool training, Dataset& set, std::size_t input)
+  /// `set` has all inputs and targets; `number` counts in sets_of().
+  Look(const DataArguments& arguments, const Config& config, bool training, Dataset& set, std::size_t number)
       : arguments_(arguments),
         seed_(config.general.seed),
         base_directory_(config.base_directory),
         training_(training),
-        input_(input_of(config.data, input)),
-        with_labels_(set.inputs().empty() || set.labels_come_from(input) ||
-                     (input == 0 && set.label_kind() == LabelKind::none)),
-        data_(set.inputs().empty() ? &set : set.inputs()[input].data.get()),
+        is_target_(number >= num_inputs(config.data)),
+        input_(*sets_of(config.data)[number]),
+        with_labels_(set.inputs().empty() || set.labels_come_from(number)),
+        data_(set.inputs().empty() ? &set
+              : is_target_         ? set.targets()[number - num_inputs(config.data)].data.get()
+                                   : set.inputs()[number].data.get()),
         samples_(spread_samples(set, arguments.samples.value_or(enough(*data_)))) {
     data_->choose(set.choice());
   }
@@ -168,7 +166,7 @@ class Look {
 
   void print(DataFindings& findings) {
     fmt::print("{}{}: {} samples of {} {}{}\n", training_ ? "training set" : "evaluation set",
-               input_.name.empty() ? "" : ", input " + input_.name,
+               input_.name.empty() ? "" : (is_target_ ? ", target " : ", input ") + input_.name,
                data_->num_chosen() == data_->size()
                    ? fmt::format("{}", data_->size())
                    : fmt::format("{} of {}", data_->num_chosen(), data_->size()),
@@ -185,7 +183,10 @@ class Look {
     if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
     print_normalization(*data_);
-    const LabelStatistics labels = label_statistics(*data_, samples_);
+    const bool labelled = with_labels_ && data_->label_kind() != LabelKind::none;
+    const LabelStatistics labels = labelled     ? label_statistics(*data_, samples_)
+                                   : is_target_ ? target_statistics(*data_, samples_)
+                                                : LabelStatistics{};
     const TransformList list(params);
     data_->set_transforms(TransformList(), training_);
     const FeatureStatistics before = feature_statistics(*data_, samples_, seed_);
@@ -197,12 +198,15 @@ class Look {
       const FeatureStatistics after = feature_statistics(*data_, samples_, seed_);
       print_features("transformed", after);
       transformed_ = pictures_of(after);
-      if (data_->text() == nullptr) findings.add_values(training_, after);
-    } else if (data_->text() == nullptr) {
+      if (data_->text() == nullptr && !is_target_) findings.add_values(training_, after);
+    } else if (data_->text() == nullptr && !is_target_) {
       findings.add_values(training_, before);
     }
-    if (with_labels_) print_labels(*data_, labels);
-    if (with_labels_) findings.add_labels(training_, labels);
+    if (labelled || !labels.counts.empty())
+      print_labels(*data_, labels);
+    else if (with_labels_)
+      fmt::print("  labels          none\n");
+    if (labelled) findings.add_labels(training_, labels);
     findings.add_reading(training_, *data_);
     if (data_->text() != nullptr)
       print_texts(*data_, std::span(samples_).first(std::min<std::size_t>(3, samples_.size())));
@@ -272,6 +276,7 @@ class Look {
   std::uint64_t seed_;
   const std::string& base_directory_;
   bool training_;
+  bool is_target_;
   const DataInput& input_;
   bool with_labels_;
   Dataset* data_;
@@ -284,6 +289,9 @@ void normalize(Dataset& set, const SampleChoice* choice, const Dataset* training
   for (std::size_t i = 0; i < set.inputs().size(); ++i)
     normalize(*set.inputs()[i].data, choice,
               training != nullptr ? training->inputs()[i].data.get() : nullptr);
+  for (std::size_t i = 0; i < set.targets().size(); ++i)
+    normalize(*set.targets()[i].data, choice,
+              training != nullptr ? training->targets()[i].data.get() : nullptr);
   if (set.normalize_by() == NormalizeBy::none) return;
   set.normalize(training != nullptr ? *training->normalization()
                                     : computed_normalization(set, choice, cores_per_rank(1)));
@@ -298,7 +306,7 @@ int run_command(const DataArguments& arguments) {
   std::vector<std::vector<Picture>> rows;
   const auto look_at = [&](Dataset& set, bool training) {
     std::vector<std::int64_t> samples;
-    for (std::size_t i = 0; i < num_inputs(config.data); ++i) {
+    for (std::size_t i = 0; i < sets_of(config.data).size(); ++i) {
       if (!training || i > 0) fmt::print("\n");
       Look look(arguments, config, training, set, i);
       look.print(findings);

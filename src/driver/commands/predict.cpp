@@ -100,15 +100,19 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
 std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
                                     const std::vector<std::vector<std::string>>& files, bool labels,
                                     int ranks_on_host) {
-  const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(num_inputs(options))};
+  const std::vector<const DataInput*> sets = sets_of(options);
+  const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(sets.size())};
   const auto open = [&](bool with_labels) {
-    if (options.name.empty()) return read_one(options, trained, files[0], with_labels, use);
-    std::vector<JoinedInput> inputs;
-    for (std::size_t i = 0; i < num_inputs(options); ++i)
-      inputs.push_back(
-          {input_of(options, i).name, read_one(input_of(options, i), *trained.inputs()[i].data, files[i],
-                                               with_labels && trained.labels_come_from(i), use)});
-    return Dataset::join(std::move(inputs));
+    if (trained.inputs().empty()) return read_one(options, trained, files[0], with_labels, use);
+    std::vector<JoinedInput> inputs, targets;
+    const std::size_t count = trained.inputs().size();
+    for (std::size_t i = 0; i < count; ++i)
+      inputs.push_back({sets[i]->name, read_one(*sets[i], *trained.inputs()[i].data, files[i],
+                                                with_labels && trained.labels_come_from(i), use)});
+    for (std::size_t i = count; i < sets.size() && with_labels && !files[i].empty(); ++i)
+      targets.push_back(
+          {sets[i]->name, read_one(*sets[i], *trained.targets()[i - count].data, files[i], false, use)});
+    return Dataset::join(std::move(inputs), std::move(targets));
   };
   try {
     return open(labels);
@@ -192,7 +196,8 @@ std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments&
           std::vector<std::vector<std::string>> files = files_by_input(data, arguments.inputs);
           std::vector<std::string> paths;  // of all inputs
           for (std::size_t i = 0; i < files.size(); ++i) {
-            files[i] = find_reader(input_of(data, i).format).reads_folders ? files_and_folders(files[i], "")
+            if (files[i].empty()) continue;
+            files[i] = find_reader(sets_of(data)[i]->format).reads_folders ? files_and_folders(files[i], "")
                                                                            : data_files(files[i], "");
             for (const std::string& file : files[i])
               if (std::ranges::find(paths, file) == paths.end()) paths.push_back(file);

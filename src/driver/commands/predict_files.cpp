@@ -10,34 +10,53 @@
 
 namespace lockstep {
 
+namespace {
+
+std::string names_of(std::span<const DataInput* const> sets) {
+  std::string names;
+  for (const DataInput* set : sets)
+    if (!set->name.empty()) names += (names.empty() ? "" : ", ") + set->name;
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::string>> files_by_input(const DataOptions& options,
                                                      std::span<const std::string> arguments) {
-  const std::size_t count = num_inputs(options);
-  std::vector<std::vector<std::string>> files(count);
+  const std::vector<const DataInput*> sets = sets_of(options);
+  std::vector<std::vector<std::string>> files(sets.size());
   std::vector<std::string> unnamed;
-  std::string names;
-  for (std::size_t i = 0; i < count; ++i) names += (i == 0 ? "" : ", ") + input_of(options, i).name;
   for (const std::string& argument : arguments) {
-    const std::size_t equals = options.name.empty() ? std::string::npos : argument.find('=');
-    std::size_t input = 0;
-    while (input < count && equals != std::string::npos &&
-           input_of(options, input).name != argument.substr(0, equals))
-      ++input;
-    if (equals == std::string::npos || input == count)
+    const std::size_t equals = argument.find('=');
+    const auto of_name = std::ranges::find_if(sets, [&](const DataInput* set) {
+      return !set->name.empty() && equals != std::string::npos && set->name == argument.substr(0, equals);
+    });
+    if (of_name == sets.end())
       unnamed.push_back(argument);
     else
-      files[input].push_back(argument.substr(equals + 1));
+      files[static_cast<std::size_t>(of_name - sets.begin())].push_back(argument.substr(equals + 1));
   }
-  const bool any_named = std::ranges::any_of(files, [](const auto& own) { return !own.empty(); });
-  if (!any_named) return std::vector(count, unnamed);
-  if (!unnamed.empty())
+  const std::size_t inputs = num_inputs(options);
+  const auto has_file = [](const std::vector<std::string>& own) { return !own.empty(); };
+  const std::span of_inputs(files.data(), inputs), of_targets = std::span(files).subspan(inputs);
+  if (std::ranges::none_of(of_inputs, has_file)) {
+    std::ranges::fill(of_inputs, unnamed);
+  } else if (!unnamed.empty()) {
     throw Error(ErrorKind::usage, fmt::format("'{}' does not say which input it is", unnamed.front()),
-                "--input", fmt::format("Write --input NAME=FILE; the inputs are {}.", names));
-  for (std::size_t i = 0; i < count; ++i)
-    if (files[i].empty())
-      throw Error(ErrorKind::usage, fmt::format("input {} has no file", input_of(options, i).name), "--input",
-                  fmt::format("Write --input {}=FILE. If all inputs are in one file, leave out the names.",
-                              input_of(options, i).name));
+                "--input", fmt::format("Write --input NAME=FILE; the inputs are {}.", names_of(sets)));
+  }
+  const bool targets = std::ranges::any_of(of_targets, has_file);
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    if (files[i].empty() && (i < inputs || targets))
+      throw Error(
+          ErrorKind::usage, fmt::format("{} {} has no file", i < inputs ? "input" : "target", sets[i]->name),
+          "--input",
+          i < inputs
+              ? fmt::format("Write --input {}=FILE. If all inputs are in one file, leave out the names.",
+                            sets[i]->name)
+              : fmt::format("Write --input {}=FILE, or name files of no target: then the samples have no "
+                            "labels.",
+                            sets[i]->name));
   return files;
 }
 

@@ -24,15 +24,13 @@ std::vector<std::string> inputs_of(const Config& config, const std::string& conf
   const auto add = [&](const std::string& file) {
     inputs.push_back((std::filesystem::path(config.base_directory) / file).string());
   };
-  for (std::size_t i = 0; i < num_inputs(config.data); ++i) {
-    const DataInput& input = input_of(config.data, i);
-    for (const ParamSpec& option : find_reader(input.format).table) {
-      if (!input.train.has(option.name)) continue;
-      if (option.type == ParamType::string) add(input.train.string(option.name));
+  for (const DataInput* input : sets_of(config.data))
+    for (const ParamSpec& option : find_reader(input->format).table) {
+      if (!input->train.has(option.name)) continue;
+      if (option.type == ParamType::string) add(input->train.string(option.name));
       if (option.type == ParamType::strings)
-        for (const std::string& file : input.train.strings(option.name)) add(file);
+        for (const std::string& file : input->train.strings(option.name)) add(file);
     }
-  }
   return inputs;
 }
 

@@ -284,8 +284,11 @@ void Values::data(const Node& node) {
     return format != nullptr ? text_of(*format) : common;
   };
   const std::string format = format_of(node, "");
-  const Node* const inputs = node.find("inputs");
-  const bool named = inputs != nullptr && !is_null(*inputs);
+  const auto sets_of = [&](const char* key) {
+    const Node* const sets = node.find(key);
+    return sets != nullptr && !is_null(*sets) ? sets : nullptr;
+  };
+  const bool named = sets_of("inputs") != nullptr;
   add("data.format", format, Change::result);
   for (const ParamSpec& spec : stage_table()) {
     const Node* const value = node.find(spec.name);
@@ -301,27 +304,31 @@ void Values::data(const Node& node) {
       values_.back().item = text_of(*own);
     }
     const Node common = split_options(node, split);
-    if (!named) {
-      data_set(fmt::format("data.{}", split), common, format);
-      continue;
-    }
     Node of_samples = common;  // the rest is in each input's options
     std::erase_if(of_samples.entries, [](const auto& entry) {
       return entry_of(choice_table(), entry.first) == nullptr &&
              entry_of(mixing_table(), entry.first) == nullptr;
     });
-    options(fmt::format("data.{}", split), of_samples, {choice_table()});
-    for (const auto& [name, input] : inputs->entries)
-      data_set(fmt::format("data.inputs.{}.{}", name, split), split_options(node, input, split),
-               format_of(input, format));
+    if (named)
+      options(fmt::format("data.{}", split), of_samples, {choice_table()});
+    else
+      data_set(fmt::format("data.{}", split), common, format);
+    for (const char* const key : {"inputs", "targets"})
+      if (const Node* const sets = sets_of(key))
+        for (const auto& [name, input] : sets->entries)
+          data_set(fmt::format("data.{}.{}.{}", key, name, split), split_options(node, input, split),
+                   format_of(input, format));
   }
-  if (!named) return;
-  std::string names;
-  for (const auto& [name, input] : inputs->entries) {
-    names += (names.empty() ? "" : ", ") + name;
-    add(fmt::format("data.inputs.{}.format", name), format_of(input, format), Change::result);
+  for (const char* const key : {"inputs", "targets"}) {
+    const Node* const sets = sets_of(key);
+    if (sets == nullptr) continue;
+    std::string names;
+    for (const auto& [name, input] : sets->entries) {
+      names += (names.empty() ? "" : ", ") + name;
+      add(fmt::format("data.{}.{}.format", key, name), format_of(input, format), Change::result);
+    }
+    add(fmt::format("data.{}", key), names, Change::result);
   }
-  add("data.inputs", names, Change::result);
 }
 
 void Values::configuration(const Node& root) {

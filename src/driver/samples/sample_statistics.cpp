@@ -107,6 +107,20 @@ LabelStatistics label_statistics(const Dataset& data, std::span<const std::int64
   return statistics;
 }
 
+LabelStatistics target_statistics(const Dataset& target, std::span<const std::int64_t> samples) {
+  constexpr std::size_t kMostClasses = 1000;
+  LabelStatistics statistics{.columns = target.feature_shape().num_elements()};
+  if (statistics.columns != 1) return statistics;
+  bool classes = true;
+  for_each_sample(target, samples, 0, [&](std::int64_t, const std::vector<float>& values) {
+    classes = classes && values[0] >= 0 && values[0] == std::floor(values[0]) &&
+              statistics.counts.size() <= kMostClasses;
+    if (classes) ++statistics.counts[static_cast<std::int64_t>(values[0])];
+  });
+  if (!classes) statistics.counts.clear();
+  return statistics;
+}
+
 std::vector<std::pair<std::int64_t, std::int64_t>> equal_samples(const Dataset& first,
                                                                  std::span<const std::int64_t> of_first,
                                                                  const Dataset& second,

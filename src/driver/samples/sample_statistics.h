@@ -38,6 +38,9 @@ struct LabelStatistics {
 };
 LabelStatistics label_statistics(const Dataset& data, std::span<const std::int64_t> samples);
 
+/// Of the values of a target: by class, if it has one whole number per sample; otherwise empty.
+LabelStatistics target_statistics(const Dataset& target, std::span<const std::int64_t> samples);
+
 /// Samples of `second` whose features occur in `first`, bit by bit: pairs (of first, of second).
 std::vector<std::pair<std::int64_t, std::int64_t>> equal_samples(const Dataset& first,
                                                                  std::span<const std::int64_t> of_first,

@@ -60,7 +60,7 @@ Normalization shared_normalization(Communicator& world, const Dataset& train, co
   Normalization values = sums.merged(all);
   if (world.rank() == 0) {
     log_info("normalisation{}: mean and standard deviation of {} samples, {} channel{}, in {:.1f} s",
-             name.empty() ? "" : " of input " + name, sums.num_samples(), values.mean.size(),
+             name.empty() ? "" : " of " + name, sums.num_samples(), values.mean.size(),
              values.mean.size() == 1 ? "" : "s", timer.seconds());
     constexpr std::size_t kShown = 10;
     if (!values.constant.empty())
@@ -106,11 +106,15 @@ void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const st
       if (set != nullptr) set->normalize(values);
   };
   if (first.inputs().empty()) return normalize(train, eval, "");
-  const auto input = [](Dataset* set, std::size_t i) {
-    return set != nullptr ? set->inputs()[i].data.get() : nullptr;
+  const auto joined = [&](std::span<const JoinedInput> (Dataset::*sets)() const) {
+    const auto at = [&](Dataset* set, std::size_t i) {
+      return set != nullptr ? (set->*sets)()[i].data.get() : nullptr;
+    };
+    for (std::size_t i = 0; i < (first.*sets)().size(); ++i)
+      normalize(at(train, i), at(eval, i), (first.*sets)()[i].name);
   };
-  for (std::size_t i = 0; i < first.inputs().size(); ++i)
-    normalize(input(train, i), input(eval, i), first.inputs()[i].name);
+  joined(&Dataset::inputs);
+  joined(&Dataset::targets);
 }
 
 }  // namespace lockstep

@@ -43,6 +43,7 @@ class Dice final : public Loss {
   }
   std::optional<std::int32_t> ignored() const override { return ignored_; }
   bool has_classes() const override { return false; }
+  bool takes_weights() const override { return true; }
   PredictionKind predictions() const override {
     return options_.softmax ? PredictionKind::classes : PredictionKind::labels;
   }
@@ -71,7 +72,9 @@ class Dice final : public Loss {
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
            const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
            LossSums* sums) const override {
-    kernels.loss_terms.dice(lane, options_, n, per_sample(output), output.last(), outputs, labels.indices,
+    DiceOptions options = options_;
+    options.samples.values = labels.weights;
+    kernels.loss_terms.dice(lane, options, n, per_sample(output), output.last(), outputs, labels.indices,
                             labels.rows, gradient_scale, d_outputs, &sums->loss);
   }
 

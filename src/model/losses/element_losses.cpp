@@ -47,6 +47,7 @@ class ElementwiseLoss final : public Loss {
   }
   std::optional<std::int32_t> ignored() const override { return options_.ignored; }
   bool has_classes() const override { return false; }
+  bool takes_weights() const override { return takes_labels(); }
   PredictionKind predictions() const override {
     const ElementLoss kind = options_.terms.kind;
     return kind == ElementLoss::sigmoid || kind == ElementLoss::focal ? PredictionKind::labels
@@ -78,8 +79,10 @@ class ElementwiseLoss final : public Loss {
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
            const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
            LossSums* sums) const override {
-    kernels.loss_terms.element(lane, options_.terms, n * output.num_elements(), outputs, labels.rows,
-                               gradient_scale, d_outputs, &sums->loss);
+    ElementLossOptions options = options_.terms;
+    options.samples = {labels.weights, output.num_elements()};
+    kernels.loss_terms.element(lane, options, n * output.num_elements(), outputs, labels.rows, gradient_scale,
+                               d_outputs, &sums->loss);
   }
 
  private:

@@ -33,6 +33,7 @@ class SoftmaxLoss : public Loss {
   }
   std::optional<std::int32_t> ignored() const override { return ignored_; }
   bool has_classes() const override { return !options_.divergence; }
+  bool takes_weights() const override { return true; }
   void prepare(Device& device, const Shape& output) override {
     if (weights_.empty()) return;
     options_.weights = on_device_.make(weights_, output.last(), device, kind_);
@@ -58,8 +59,11 @@ class SoftmaxLoss : public Loss {
            const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
            LossSums* sums) const override {
     const std::int64_t rows = n * positions(output), classes = output.last();
-    if (options_.smoothing > 0 || options_.focal || options_.divergence || !weights_.empty())
-      kernels.loss_terms.row(lane, options_, rows, classes, outputs, labels.indices, labels.rows,
+    RowLossOptions options = options_;
+    options.samples = {labels.weights, positions(output)};
+    if (options_.smoothing > 0 || options_.focal || options_.divergence || !weights_.empty() ||
+        labels.weights != nullptr)
+      kernels.loss_terms.row(lane, options, rows, classes, outputs, labels.indices, labels.rows,
                              gradient_scale, d_outputs, &sums->loss, &sums->correct);
     else if (labels.indices != nullptr)
       kernels.loss.softmax_cross_entropy(lane, rows, classes, outputs, labels.indices, gradient_scale,

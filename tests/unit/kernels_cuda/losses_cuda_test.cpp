@@ -20,28 +20,32 @@ struct Found {
   std::vector<float> gradient;
 };
 
-Found on_cpu(const LossCase& test, std::int64_t n, const std::vector<float>& x, const CaseLabels& labels) {
+Found on_cpu(const LossCase& test, std::int64_t n, const std::vector<float>& x, const CaseLabels& labels,
+             const std::vector<float>& weights = {}) {
   const std::unique_ptr<Loss> loss = make_loss(parse_yaml(test.yaml, "test"));
   loss->prepare(cpu_device(), test.output);
   LossSums sums;
   Found found{.gradient = std::vector<float>(x.size())};
-  loss->run(cpu_kernels(), Lane{}, n, test.output, x.data(), labels.labels(), 0.125F, found.gradient.data(),
-            &sums);
+  Labels all = labels.labels();
+  if (!weights.empty()) all.weights = weights.data();
+  loss->run(cpu_kernels(), Lane{}, n, test.output, x.data(), all, 0.125F, found.gradient.data(), &sums);
   return {sums.loss, sums.correct, found.gradient};
 }
 
 Found on_gpu(const LossCase& test, std::int64_t n, const std::vector<float>& x, const CaseLabels& labels,
-             bool gradient = true) {
+             bool gradient = true, const std::vector<float>& weights = {}) {
   Device& device = cuda_backend().open(0);
   const std::unique_ptr<Loss> loss = make_loss(parse_yaml(test.yaml, "test"));
   loss->prepare(device, test.output);
   const CudaLane lane;
-  const DeviceFloats dx(x), rows(labels.rows), d_outputs(static_cast<std::int64_t>(x.size()));
+  const DeviceFloats dx(x), rows(labels.rows), of_samples(weights),
+      d_outputs(static_cast<std::int64_t>(x.size()));
   const OnDevice<std::int32_t> indices(labels.indices);
   const Buffer sums = Buffer::pinned(device, sizeof(LossSums));
   loss->run(cuda_backend().kernels({}), lane, n, test.output, dx.data(),
             {.indices = labels.indices.empty() ? nullptr : indices.data(),
-             .rows = labels.rows.empty() ? nullptr : rows.data()},
+             .rows = labels.rows.empty() ? nullptr : rows.data(),
+             .weights = weights.empty() ? nullptr : of_samples.data()},
             0.125F, gradient ? d_outputs.data() : nullptr, sums.as<LossSums>().data());
   device.synchronize(lane.lane.stream);
   const LossSums& found = sums.as<LossSums>()[0];
@@ -65,6 +69,23 @@ TEST_F(LossOnGpu, MatchesTheCpuAndRepeatsItsBits) {
       expect_same(again.gradient, gpu.gradient, what);
       EXPECT_EQ(on_gpu(test, n, x, labels, false).loss, gpu.loss) << "without a gradient";
     }
+}
+
+TEST_F(LossOnGpu, WeightsOfSamplesMatchTheCpu) {
+  const std::vector<float> weights = {0.5F, 0.0F, 2.0F, 1.0F, 0.25F};
+  for (const LossCase& test : loss_cases()) {
+    if (!make_loss(parse_yaml(test.yaml, "test"))->takes_weights()) continue;
+    SCOPED_TRACE(test.yaml + " of " + test.output.to_string());
+    const CaseLabels labels(test, std::ssize(weights));
+    const auto x =
+        random_floats(weights.size() * static_cast<std::size_t>(test.output.num_elements()), 3, -3, 3);
+    const Found cpu = on_cpu(test, std::ssize(weights), x, labels, weights),
+                gpu = on_gpu(test, std::ssize(weights), x, labels, true, weights);
+    EXPECT_NEAR(gpu.loss, cpu.loss, 1e-6 * (std::abs(cpu.loss) + 0.1));
+    EXPECT_EQ(gpu.correct, cpu.correct);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(gpu.gradient[i]), static_cast<double>(cpu.gradient[i]), 1e-6) << i;
+  }
 }
 
 TEST_F(LossOnGpu, NanPropagates) {

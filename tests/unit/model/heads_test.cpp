@@ -12,6 +12,7 @@ namespace {
 constexpr ParamSpec kModel[] = {
     {"loss", ParamType::node, "softmax_cross_entropy", "", ""},
     {"heads", ParamType::node, "null", "", ""},
+    {"sample_weights", ParamType::node, "null", "", ""},
 };
 
 Heads heads_from(const std::string& yaml) {
@@ -121,6 +122,38 @@ TEST(Heads, LayersReadByAHeadAreNotFused) {
   const Graph::Calls calls = graph.calls(true);
   EXPECT_EQ(calls.operations.size(), 3U) << "dense, relu, dense";
   EXPECT_EQ(calls.outputs, (std::vector<int>{1, 3}));
+}
+
+TEST(Heads, WeightsFollowTheLabelsOfTheirHeadAndWeighItsCount) {
+  Built built(
+      "heads: [{name: x, output: a, labels: digit, sample_weights: trust, "
+      "loss: {softmax_cross_entropy: {ignore_index: 9}}}, "
+      "{name: y, output: b, labels: pair, loss: mean_squared_error}]");
+  const std::vector<NamedShape> targets = {{"digit", {}}, {"trust", {1}}, {"pair", {2}}};
+  built.heads.name_labels(targets);
+  built.heads.expect_columns(4);
+  EXPECT_EQ(built.heads.label_words(), 4);
+  EXPECT_TRUE(built.heads.counts_labels());
+  const std::vector<float> data = {2, 0.5F, 10, 11, 9, 4, 20, 21, 1, 0, 30, 31};  // three samples
+  std::vector<float> block(12);
+  const LabelBlock labels = built.heads.arrange({.rows = data.data(), .columns = 4}, 3, block.data());
+  const Labels x = built.heads.labels_of(0, labels, 3), y = built.heads.labels_of(1, labels, 3);
+  EXPECT_EQ(std::vector(x.indices, x.indices + 3), (std::vector<std::int32_t>{2, Loss::kIgnoredIndex, 1}));
+  EXPECT_EQ(std::vector(x.weights, x.weights + 3), (std::vector<float>{0.5F, 4, 0}));
+  EXPECT_EQ(std::vector(y.rows, y.rows + 6), (std::vector<float>{10, 11, 20, 21, 30, 31}));
+  EXPECT_EQ(y.weights, nullptr);
+  std::vector<LossCounts> counts(2);
+  built.heads.count(labels, 3, counts);
+  EXPECT_EQ(counts[0].divisor, 0.5) << "the second sample is ignored, the third has no weight";
+  EXPECT_EQ(counts[0].positions, 1);
+  EXPECT_EQ(counts[1].divisor, 6);
+}
+
+TEST(Heads, ColumnsOfWeightsAreNoLabels) {
+  const Heads heads = heads_from("{loss: softmax_cross_entropy, sample_weights: 0}");
+  EXPECT_EQ(heads.columns_of(heads[0], 2), std::pair(std::int64_t{1}, std::int64_t{2}));
+  const Heads middle = heads_from("{loss: mean_squared_error, sample_weights: 1}");
+  expect_error([&] { middle.columns_of(middle[0], 3); }, "label column 1 has the weights");
 }
 
 TEST(Heads, ErrorsNameTheMistake) {

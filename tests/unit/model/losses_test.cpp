@@ -52,6 +52,49 @@ TEST(Losses, ValuesAndGradientsFollowTheFormula) {
     }
 }
 
+TEST(Losses, WeightsMultiplyEachSampleAndItsGradient) {
+  const std::vector<float> weights = {0.5F, 0.0F, 2.0F, 1.0F, 0.25F};
+  const auto n = std::ssize(weights);
+  int tried = 0;
+  for (const LossCase& test : loss_cases()) {
+    if (!make_loss(parse_yaml(test.yaml, "test"))->takes_weights()) continue;
+    ++tried;
+    SCOPED_TRACE(test.yaml + " of " + test.output.to_string());
+    const CaseLabels all(test, n);
+    std::vector<float> x = outputs_of(test, n);
+    const std::int64_t values = test.output.num_elements();
+    // What is not finite in a sample of weight 0 has no effect.
+    std::fill_n(x.begin() + values, values, std::numeric_limits<float>::quiet_NaN());
+    Labels labels = all.labels();
+    labels.weights = weights.data();
+    const Found together = run(test, n, x, labels);
+    double loss = 0;
+    std::int64_t correct = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto weight = static_cast<double>(weights[static_cast<std::size_t>(i)]);
+      Labels own = all.labels();
+      if (own.indices != nullptr) own.indices += i * (std::ssize(all.indices) / n);
+      if (own.rows != nullptr) own.rows += i * (std::ssize(all.rows) / n);
+      const std::vector<float> outputs(x.begin() + i * values, x.begin() + (i + 1) * values);
+      const Found alone = run(test, 1, outputs, own);
+      if (weight != 0) {
+        loss += weight * alone.sums.loss;
+        correct += alone.sums.correct;
+      }
+      for (std::int64_t j = 0; j < values; ++j) {
+        const double expected =
+            weight == 0 ? 0 : weight * static_cast<double>(alone.gradient[static_cast<std::size_t>(j)]);
+        ASSERT_NEAR(static_cast<double>(together.gradient[static_cast<std::size_t>(i * values + j)]),
+                    expected, 1e-6 * (1 + std::abs(expected)))
+            << "sample " << i;
+      }
+    }
+    EXPECT_NEAR(together.sums.loss, loss, 2e-6 * (1 + std::abs(loss)));
+    EXPECT_EQ(together.sums.correct, correct);
+  }
+  EXPECT_GE(tried, 10);
+}
+
 TEST(Losses, NoSamplesGiveZero) {
   for (const LossCase& test : loss_cases()) {
     const CaseLabels labels(test, 0);
