@@ -20,7 +20,8 @@ void keep_normalization(const std::string& run_dir, const Dataset& data) {
       write_file_atomically(normalization_path(run_dir, input), normalization_text(*values));
   };
   keep(data, "");
-  for (const JoinedInput& input : data.inputs()) keep(*input.data, input.name);
+  for (const auto& sets : {data.inputs(), data.targets()})
+    for (const JoinedInput& set : sets) keep(*set.data, set.name);
 }
 
 std::string kept_normalization(const std::string& run_dir, const std::string& input) {

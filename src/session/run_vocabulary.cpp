@@ -21,7 +21,8 @@ std::string categories_path(const std::string& run_dir) { return run_dir + "/cat
 /// Of all inputs; empty if there are none.
 std::string categories_text(const Dataset& data) {
   std::string text = data.table() != nullptr ? data.table()->categories_text() : std::string();
-  for (const JoinedInput& input : data.inputs()) text += categories_text(*input.data);
+  for (const auto& sets : {data.inputs(), data.targets()})
+    for (const JoinedInput& set : sets) text += categories_text(*set.data);
   return text;
 }
 

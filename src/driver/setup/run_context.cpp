@@ -32,7 +32,8 @@ std::string variable_table_text(const VariableStore& variables) {
 /// Of all inputs.
 std::string normalization_of(const Dataset& data) {
   std::string text = data.normalization() != nullptr ? normalization_text(*data.normalization()) : "";
-  for (const JoinedInput& input : data.inputs()) text += normalization_of(*input.data) + "\n";
+  for (const auto& sets : {data.inputs(), data.targets()})
+    for (const JoinedInput& set : sets) text += normalization_of(*set.data) + "\n";
   return text;
 }
 

@@ -90,6 +90,8 @@ void check_same_classes(const Dataset& train, const Dataset& eval) {
 void check_same_columns(const Dataset& train, const Dataset& eval) {
   for (std::size_t i = 0; i < train.inputs().size(); ++i)
     check_same_columns(*train.inputs()[i].data, *eval.inputs()[i].data);
+  for (std::size_t i = 0; i < train.targets().size(); ++i)
+    check_same_columns(*train.targets()[i].data, *eval.targets()[i].data);
   if (train.table() == nullptr || eval.table() == nullptr) return;
   const std::vector<TableInfo::Column>&of_train = train.table()->features, &of_eval = eval.table()->features;
   for (std::size_t i = 0; i < std::min(of_train.size(), of_eval.size()); ++i) {
