@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates images of shapes and the class of every pixel: the data of unet.yaml.
 
-    python3 examples/generate_shapes.py             # examples/shapes.h5: 600 images of 64 x 64 x 3, 17 MB, in seconds
+    python3 examples/generate_shapes.py             # examples/shapes.h5: 600 images of 64 x 64 x 3, 10 MB, in seconds
 
 An image has one to four overlapping shapes of random size and colour on a background that fades from one colour to another, with
 noise. Colours carry no information: the class of a pixel is that of the shape around it.
 
     0  background    1  disc    2  square, upright    3  triangle, pointing up
 
-The file has features (uint8, samples x height x width x 3) and labels (int32, samples x (height x width): the classes row by
-row). The same options give the same numbers with the same version of numpy. Needs numpy and h5py.
+The file has features (uint8, samples x height x width x 3) and labels (uint8, samples x height x width x 1: the classes).
+The same options give the same numbers with the same version of numpy. Needs numpy and h5py.
 """
 import argparse
 import pathlib
@@ -62,10 +62,10 @@ def main():
         file.attrs["generator"] = "examples/generate_shapes.py"
         file.attrs["seed"] = options.seed
         features = file.create_dataset("features", (options.samples, options.size, options.size, 3), np.uint8)
-        labels = file.create_dataset("labels", (options.samples, options.size * options.size), np.int32)
+        labels = file.create_dataset("labels", (options.samples, options.size, options.size, 1), np.uint8)
         for i in range(options.samples):
             features[i], classes = image(random, options.size)
-            labels[i] = classes.ravel()
+            labels[i] = classes.reshape(options.size, options.size, 1)
         counts = np.bincount(labels[()].ravel(), minlength=4)
     shares = ", ".join(f"{name} {count / counts.sum():.1%}"
                        for name, count in zip(("background", "discs", "squares", "triangles"), counts))

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks that readers make before they read.
+#include "core/cpu.h"
+#include "core/error.h"
+#include "data/dataset.h"
+
+namespace lockstep {
+
+void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
+  const double needed = static_cast<double>(rows) * bytes_per_row;
+  const auto available = static_cast<double>(physical_memory_bytes());
+  if (available > 0 && needed > available)
+    throw Error(ErrorKind::data,
+                fmt::format("{} records take {:.1f} GB of memory, but this host has {:.1f} GB", rows,
+                            needed * 1e-9, available * 1e-9),
+                source, "Read fewer with the option rows: [first, last].");
+}
+
+RowRange checked_rows(const std::optional<RowRange>& rows, std::int64_t available,
+                      const std::string& source) {
+  if (!rows) return {0, available};
+  if (rows->first >= 0 && rows->first < rows->last && rows->last <= available) return *rows;
+  throw Error(
+      ErrorKind::data,
+      fmt::format("rows [{}, {}) were requested, but there are {} rows", rows->first, rows->last, available),
+      source, "Give rows as [first, last): 0-based, the last one not included.");
+}
+
+}  // namespace lockstep
