@@ -82,6 +82,8 @@ class InputsTest(LockstepTest):
             name = f"r{ranks}t{threads}"
             self.run_two(name, ranks=ranks, threads=threads, sets=sets)
             self.assert_same_run("one", name)
+        self.run_two("staged", ranks=2, sets=[*sets, f"data.stage_to={self.folder}"])
+        self.assert_same_run("one", "staged")
         self.run_two("stopped", ranks=3, steps=4, sets=sets)
         self.run_two("stopped", ranks=2, steps=9, sets=sets)
         self.run_two("stopped", threads=2, sets=sets)
@@ -99,6 +101,7 @@ class InputsTest(LockstepTest):
             self.assert_one_error(result, 2, message)
 
     def test_look_at_each_input(self):
+        self.assertIn("400 samples of top 4x8x1 float32, bottom 32 float32", self.lockstep("check", self.two).out)
         out = self.lockstep("data", self.two).out
         for text in ("training set, input top: 400 samples of 8x8x1 float32, transformed to 4x8x1", "training set, input bottom: 400 samples of 32",
                      "evaluation set, input bottom: 100 samples of 32"):

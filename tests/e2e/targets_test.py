@@ -164,7 +164,9 @@ model:
             self.assertAlmostEqual(a, b, delta=1e-5 * b)
 
     def test_look_at_each_target(self):
-        out = self.lockstep("data", self.config("heads.yaml", DATA + TARGETS + HEADS + BESIDE)).out
+        config = self.config("heads.yaml", DATA + TARGETS + HEADS + BESIDE)
+        self.assertIn("400 samples of 64 float32; targets: digit 1 float32, even 1 float32, trust 1 float32", self.lockstep("check", config).out)
+        out = self.lockstep("data", config).out
         for text in ("training set, target digit: 400 samples", "10 classes", "evaluation set, target trust: 100 samples"):
             self.assertIn(text, out)
 

@@ -208,6 +208,9 @@ class JsonlFiles {
     ++parts_.first_record;  // lines count from 1
     for (DatasetFile& file : parts_.files) ++file.first_record;
     if (labels && params_.has("labels")) form_.labels = params_.string("labels");
+    if (form_.labels && std::ranges::find(form_.features, *form_.labels) != form_.features.end())
+      throw params_.error("labels", fmt::format("names '{}', which is a feature, too", *form_.labels),
+                          "A sample's label would be given away: name another field, or none.");
     begin(labels_may_miss);
     parts_.store = std::make_shared<JsonlStore>(form_, std::move(files_), ranges);
     return std::move(parts_);

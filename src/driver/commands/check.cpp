@@ -163,11 +163,25 @@ std::string classes_text(const ClassQuotas& quotas) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+/// "8x8x1 uint8", or each of several inputs, and targets.
+std::string form_text(const Dataset& data) {
+  if (data.inputs().empty())
+    return fmt::format("{} {}", data.feature_shape().to_string(), name_of(data.feature_dtype()));
+  const auto texts_of = [](std::span<const JoinedInput> sets) {
+    std::vector<std::string> texts;
+    for (const JoinedInput& set : sets)
+      texts.push_back(fmt::format("{}{}{} {}", set.name, set.name.empty() ? "" : " ",
+                                  set.data->feature_shape().to_string(), name_of(set.data->feature_dtype())));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  return texts_of(data.inputs()) +
+         (data.targets().empty() ? "" : fmt::format("; targets: {}", texts_of(data.targets())));
+}
+
 void print_data(const Sizes& sizes) {
   const Dataset& train = *sizes.parts.train;
   const Dataset* eval = sizes.parts.eval.get();
-  fmt::print("training set      {} samples of {} {}\n", chosen_text(train), train.feature_shape().to_string(),
-             name_of(train.feature_dtype()));
+  fmt::print("training set      {} samples of {}\n", chosen_text(train), form_text(train));
   if (train.quotas() != nullptr)
     fmt::print("in an epoch       {} (class: uses of samples)\n", classes_text(*train.quotas()));
   if (!sizes.calls.casts.empty()) {

@@ -72,6 +72,17 @@ TEST_F(JsonlReaderTest, AStreamHasTheValuesAndTheFingerprintOfMemory) {
   EXPECT_EQ(memory->fingerprint(), stream->fingerprint());
 }
 
+TEST_F(JsonlReaderTest, AFeatureIsNoLabel) {
+  write("x", "{\"x\":1,\"y\":2}\n");
+  try {
+    open("x", {{"features", "[y, x]"}, {"labels", "x"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_THAT(error.what(), HasSubstr("names 'x', which is a feature, too"));
+  }
+}
+
 TEST_F(JsonlReaderTest, BadLinesAreNamed) {
   const std::string good = "{\"x\":[1,2],\"y\":0}\n";
   expect_error("", "", "holds no lines");
