@@ -27,7 +27,7 @@ void work_on(Shared& shared, std::int64_t count, FunctionRef<void(std::int64_t)>
     std::int64_t mine = 0;
     {
       const std::lock_guard lock(shared.mutex);
-      if (shared.error || shared.next == count) return;
+      if (shared.error || shared.next >= count) return;
       mine = shared.next++;
     }
     try {

@@ -64,6 +64,13 @@ class NormalizeTest(LockstepTest):
         self.assert_same_run("one", "written")
         self.assertEqual(records(self.folder / "written", "eval"), records(self.folder / "one", "eval"))
 
+    def test_fewer_samples_than_two_for_each_rank(self):
+        """5 parts on 4 ranks: the last rank has none."""
+        config = self.config("few", "normalize: channels")
+        for run, ranks in (("alone", None), ("four", 4)):
+            self.train(run, config=config, ranks=ranks, sets=["data.train={rows: [0, 5]}"], steps=1)
+        self.assertEqual(*((self.folder / run / "normalization.txt").read_text() for run in ("alone", "four")))
+
     def test_the_numbers_are_those_of_the_chosen_training_samples(self):
         with gzip.open(DIGITS_DATA, "rt", newline="") as file:
             rows = [[float(value) / 16 for value in row[:-1]] for row in csv.reader(file)][:1200]

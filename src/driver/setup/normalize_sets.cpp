@@ -33,7 +33,8 @@ void compute_parts(const NormalizationSums& sums, const Range& own, int threads,
   const Timer timer;
   std::atomic<std::int64_t> done{0};
   std::atomic<std::int64_t> said{0};  // progress reports
-  const std::int64_t count = std::min<std::int64_t>(own.last, sums.num_parts()) - own.first;
+  const std::int64_t count =
+      std::max<std::int64_t>(std::min<std::int64_t>(own.last, sums.num_parts()) - own.first, 0);
   const auto size = static_cast<std::size_t>(sums.values_per_part());
   in_parallel(threads, count, [&](std::int64_t i) {
     sums.compute(static_cast<int>(own.first + i), out.subspan(static_cast<std::size_t>(i) * size, size));
