@@ -3,18 +3,15 @@
 #include "driver/commands/checkpoint.h"
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "driver/commands/checkpoint_rows.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/print_result.h"
-#include "driver/config/config.h"
-#include "io/checkpoint_store.h"
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
 #include "session/number_text.h"
-#include "session/saver.h"
 
 namespace lockstep {
 
@@ -29,90 +26,13 @@ std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // NaN and infinities as null
 }
 
-/// The rules of the run, so that "why is it kept" has the run's own answer; the defaults if it has no
-/// readable configuration.
-RetentionRules rules_of(const std::string& run_dir) {
-  const std::string path = (fs::path(run_dir) / "config.yaml").string();
-  std::error_code code;
-  if (!fs::is_regular_file(path, code)) return {};
-  try {
-    return load_config(path).checkpoint.saver.retention;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-std::vector<KeptCheckpoint> checkpoints_of(const std::string& run_dir) {
-  std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, rules_of(run_dir)).list();
-  LOCKSTEP_REQUIRE(!all.empty(), ErrorKind::checkpoint, "{}: holds no checkpoint\n  Give a run directory.",
-                   run_dir);
-  return all;
-}
-
-std::string why_kept(const KeptCheckpoint& kept) {
-  std::string why;
-  for (const auto& [holds, word] : {std::pair{kept.recent, "recent"}, std::pair{kept.best, "best"},
-                                    std::pair{kept.preserved, "for good"}})
-    if (holds) why += (why.empty() ? "" : ", ") + std::string(word);
-  return why.empty() ? "goes with the next" : why;
-}
-
-std::string utc(double seconds) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  char text[32] = {};
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
-/// What is wrong with a file; empty if every byte is right.
-std::string damage_of(const std::string& path) {
-  try {
-    CheckpointFile(path).verify();
-    return {};
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::checkpoint) throw;
-    return fmt::format("{}: {}", error.where(), error.what_happened());
-  }
-}
-
-/// A file without permission may be intact.
-const char* fault_word(const std::string& path) {
-  return unreadable_reason(path).empty() ? "DAMAGED" : "UNREADABLE";
-}
-
-struct Row {
-  KeptCheckpoint kept;
-  std::optional<std::int64_t> epoch;  // finished ones; of files whose header can be read
-  bool inside = false;                // some samples of the next one are consumed
-  std::uintmax_t bytes = 0;
-  std::string damage;
-};
-
-Row describe(const KeptCheckpoint& kept, bool verify) {
-  Row row{.kept = kept};
-  std::error_code code;
-  row.bytes = fs::file_size(kept.path, code);
-  if (code) row.bytes = 0;
-  try {
-    const CheckpointHeader header = CheckpointFile(kept.path).header();
-    row.epoch = header.epoch;
-    row.inside = header.samples_consumed > 0;
-  } catch (const Error& error) {
-    row.damage = error.what_happened();
-  }
-  if (verify) row.damage = damage_of(kept.path);
-  return row;
-}
-
-std::string as_table(const std::vector<Row>& rows, bool verify) {
+std::string as_table(const std::vector<CheckpointRow>& rows, bool verify) {
   std::string text = fmt::format("{:>10}  {:>6}  {:<20}  {:>10}  {:>12}  {}\n", "step", "epoch", "written",
                                  "MB", "metric", "kept");
-  for (const Row& row : rows) {
+  for (const CheckpointRow& row : rows) {
     text += fmt::format("{:>10}  {:>6}  {:<20}  {:>10.1f}  {:>12}  {}", row.kept.step,
                         row.epoch ? std::to_string(*row.epoch + (row.inside ? 1 : 0)) : "?",
-                        utc(row.kept.time), 1e-6 * static_cast<double>(row.bytes),
+                        utc_text(row.kept.time), 1e-6 * static_cast<double>(row.bytes),
                         row.kept.metric ? number_text(*row.kept.metric) : "", why_kept(row.kept));
     if (!row.damage.empty())
       text += fmt::format("; {}: {}", fault_word(row.kept.path), row.damage);
@@ -123,10 +43,10 @@ std::string as_table(const std::vector<Row>& rows, bool verify) {
   return text;
 }
 
-Json as_json(const Row& row, bool verify) {
+Json as_json(const CheckpointRow& row, bool verify) {
   Json json = {{"step", row.kept.step},
                {"file", row.kept.path},
-               {"written", utc(row.kept.time)},
+               {"written", utc_text(row.kept.time)},
                {"bytes", row.bytes},
                {"kept", why_kept(row.kept)}};
   json["epoch"] = row.epoch ? Json(*row.epoch) : Json();
@@ -171,11 +91,11 @@ std::string as_text(const TensorDifference& difference) {
 }  // namespace
 
 int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FILE* out) {
-  std::vector<Row> rows;
-  for (const KeptCheckpoint& kept : checkpoints_of(run_dir)) rows.push_back(describe(kept, verify));
+  std::vector<CheckpointRow> rows;
+  for (const KeptCheckpoint& kept : checkpoints_of(run_dir)) rows.push_back(checkpoint_row(kept, verify));
   if (json) {
     Json all = Json::array();
-    for (const Row& row : rows) all.push_back(as_json(row, verify));
+    for (const CheckpointRow& row : rows) all.push_back(as_json(row, verify));
     print_result(out, dumped(all));
   } else {
     print_result(out, as_table(rows, verify));
@@ -192,7 +112,7 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
     files.push_back(path);
   int damaged = 0;
   for (const std::string& file : files) {
-    const std::string damage = damage_of(file);
+    const std::string damage = checkpoint_damage(file);
     print_result(out, damage.empty() ? fmt::format("{}: intact\n", file)
                                      : fmt::format("{}, {}\n", damage, fault_word(file)));
     if (!damage.empty()) ++damaged;

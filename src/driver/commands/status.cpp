@@ -5,91 +5,25 @@
 // no lock.
 #include "driver/commands/commands.h"
 #include "driver/commands/print_result.h"
+#include "driver/commands/run_overview.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "io/checkpoint_store.h"
 #include "session/number_text.h"
 #include "session/progress.h"
-#include "session/run_progress.h"
 
 namespace lockstep {
 
 namespace {
 
-struct SavedCheckpoint {
-  std::int64_t step = 0;
-  std::string path;
-  double time = 0;  ///< seconds since 1970
-};
-
-std::optional<SavedCheckpoint> last_checkpoint(const std::string& run_dir) {
-  const std::optional<std::int64_t> step = newest_checkpoint_step(run_dir);
-  if (!step) return std::nullopt;
-  SavedCheckpoint saved{.step = *step, .path = CheckpointStore(run_dir, 0).path_of(*step)};
-  struct stat status {};
-  if (::stat(saved.path.c_str(), &status) == 0)
-    saved.time =
-        static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
-  return saved;
-}
-
-std::string clock_text(double time) {
-  const auto seconds = static_cast<std::time_t>(time);
-  std::tm parts{};
-  localtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  return text.data();
-}
-
-/// When the run last wrote something. A record is some seconds old, and of a job that crashed there is none
-/// of the end.
-double last_written(const std::string& run_dir) {
-  double last = 0;
-  for (const char* name : {"status.json", "metrics.jsonl", "lockstep.log", "checkpoint"}) {
-    struct stat status {};
-    if (::stat((run_dir + "/" + name).c_str(), &status) == 0)
-      last = std::max(last, static_cast<double>(status.st_mtim.tv_sec) +
-                                1e-9 * static_cast<double>(status.st_mtim.tv_nsec));
-  }
-  return last;
-}
-
 void print_line(const char* name, const std::string& text) { print_result("{:<12}{}\n", name, text); }
-
-std::string state_text(const RunProgress& run, const JobRecord& last) {
-  std::string text = name_of(run.state);
-  switch (run.state) {
-    case RunState::starting:
-    case RunState::running:
-      text += fmt::format(": {}", last.phase);
-      if (run.silent_seconds > kSilentSeconds)
-        text += fmt::format(" (no sign of life for {})", format_duration(run.silent_seconds));
-      break;
-    case RunState::waiting:
-      text += fmt::format(" for the next job; the last one ended with exit code 75: {}", last.reason);
-      break;
-    case RunState::crashed:
-      text += fmt::format(": the last job ended without a word, {} ago or later",
-                          format_duration(run.silent_seconds));
-      break;
-    default:
-      if (!last.reason.empty()) text += ": " + last.reason;
-  }
-  return text;
-}
 
 void print_text(const std::string& run_dir, const RunProgress& run, const JobRecord& last,
                 const std::optional<SavedCheckpoint>& saved, double now) {
   print_line("run", run_dir);
-  print_line("state", state_text(run, last));
+  print_line("state", run_state_text(run, last));
   if (run.total_steps > 0)
     print_line("step",
                fmt::format("{} of {} ({:.0f} %)", run.step, run.total_steps,
@@ -161,23 +95,12 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
 }  // namespace
 
 int run_command(const StatusArguments& arguments) {
-  std::vector<JobRecord> jobs = read_jobs(arguments.run_dir);
-  if (jobs.empty())
-    throw Error(
-        ErrorKind::config, "there is no status of a run", arguments.run_dir + "/status.json",
-        "Give the run directory of `lockstep train` (runs/NAME). A run that waits in the queue for its "
-        "first job has none yet.");
   const double now = unix_time();
-  if (!jobs.back().ended())
-    jobs.back().heartbeat = std::max(jobs.back().heartbeat, std::min(now, last_written(arguments.run_dir)));
-  RunProgress run = run_progress(jobs, now, is_alive_here);
-  const std::optional<SavedCheckpoint> saved = last_checkpoint(arguments.run_dir);
-  if (saved && !jobs.back().ended())
-    run.step = std::max(run.step, saved->step);  // the record is some seconds old
+  const RunOverview run = run_overview(arguments.run_dir, now);
   if (arguments.json)
-    print_json(arguments.run_dir, run, jobs.back(), saved);
+    print_json(arguments.run_dir, run.progress, run.jobs.back(), run.saved);
   else
-    print_text(arguments.run_dir, run, jobs.back(), saved, now);
+    print_text(arguments.run_dir, run.progress, run.jobs.back(), run.saved, now);
   return 0;
 }
 
