@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
-#include "event.pb.h"
 #include "io/crc32c.h"
+#include "io/event_messages.h"
 #include "io/file_descriptor.h"
 
 namespace lockstep {
@@ -30,33 +31,39 @@ Integer little_endian(const char* from) {
   return value;
 }
 
-const char* kind_of(event_file::Summary::Value::ValueCase value) {
-  switch (value) {
-    case event_file::Summary::Value::kSimpleValue:
-      return "scalar";
-    case event_file::Summary::Value::kImage:
-      return "image";
-    case event_file::Summary::Value::kHistogram:
-      return "histogram";
-    case event_file::Summary::Value::kAudio:
-      return "audio";
-    case event_file::Summary::Value::kTensor:
-      return "tensor";
-    case event_file::Summary::Value::VALUE_NOT_SET:
-      break;
-  }
-  return "unknown";
-}
-
-EventRecord to_record(const event_file::Event& event) {
+EventRecord to_record(event_file::Event& event) {
   EventRecord record;
   record.wall_time = event.wall_time();
   record.step = event.step();
-  record.file_version = event.file_version();
-  record.restart = event.session_log().status() == event_file::SessionLog::START;
-  for (const event_file::Summary::Value& value : event.summary().value())
-    record.values.push_back(
-        {value.tag(), kind_of(value.value_case()), static_cast<double>(value.simple_value())});
+  switch (event.what_case()) {
+    case event_file::Event::kFileVersion:
+      record.file_version = event.file_version();
+      break;
+    case event_file::Event::kSessionLog:
+      record.session = static_cast<SessionStatus>(event.session_log().status());
+      record.restart = record.session == SessionStatus::start;
+      record.checkpoint_path = event.session_log().checkpoint_path();
+      record.message = event.session_log().msg();
+      break;
+    case event_file::Event::kLogMessage:
+      record.message = event.log_message().message();
+      break;
+    case event_file::Event::kGraphDef:
+      record.graph_def = std::move(*event.mutable_graph_def());
+      break;
+    case event_file::Event::kTaggedRunMetadata:
+      record.run_metadata_tag = event.tagged_run_metadata().tag();
+      record.run_metadata = std::move(*event.mutable_tagged_run_metadata()->mutable_run_metadata());
+      break;
+    case event_file::Event::kSummary:
+      for (event_file::Summary::Value& value : *event.mutable_summary()->mutable_value())
+        record.values.push_back({value.tag(), kind_of(value), static_cast<double>(value.simple_value()),
+                                 data_of(value), metadata_of(value)});
+      break;
+    case event_file::Event::kMetaGraphDef:
+    case event_file::Event::WHAT_NOT_SET:
+      break;
+  }
   return record;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "io/summary_value.h"
+
 namespace lockstep {
 
 /// One value of a summary. `kind` is "scalar", "histogram", "image", "audio", "tensor" or "unknown"; only
@@ -18,7 +20,12 @@ struct EventValue {
   std::string tag;
   std::string kind;
   double number = 0;
+  SummaryData data = {};
+  SummaryMetadata metadata = {};  ///< a file has it with the first value of a tag only
 };
+
+/// What a record says about the life of the run. The numbers are TensorFlow's: do not change.
+enum class SessionStatus { none = 0, start = 1, stop = 2, checkpoint = 3 };
 
 struct EventRecord {
   double wall_time = 0;  ///< seconds since 1970
@@ -26,6 +33,10 @@ struct EventRecord {
   std::string file_version;  ///< first record only: "brain.Event:2"
   bool restart = false;      ///< earlier records of `step` and later are invalid
   std::vector<EventValue> values;
+  SessionStatus session = SessionStatus::none;
+  std::string checkpoint_path, message;        ///< of a session's or a log record
+  std::string graph_def;                       ///< a serialised graph
+  std::string run_metadata_tag, run_metadata;  ///< times of a step, serialised
 };
 
 class EventReader {

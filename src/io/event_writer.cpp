@@ -12,13 +12,14 @@
 #include <filesystem>
 #include <mutex>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include "core/cpu.h"
 #include "core/log.h"
-#include "event.pb.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
+#include "io/event_messages.h"
 #include "io/file_descriptor.h"
 
 namespace lockstep {
@@ -53,6 +54,7 @@ struct EventWriter::Impl {
   // A thread takes `writing` before `mutex`. `writing` guards the file and `outgoing`, `mutex` the rest.
   mutable std::mutex writing, mutex;
   std::string path, error, buffer, outgoing;
+  std::unordered_set<std::string> described;  ///< tags whose metadata the file has
   bool is_open = false;
   bool unsynced = false;  ///< written since the last sync(); under `writing`
   FileDescriptor file;
@@ -162,6 +164,21 @@ void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) 
   event_file::Summary::Value* entry = event.mutable_summary()->add_value();
   entry->set_tag(std::string(tag));
   entry->set_simple_value(static_cast<float>(value));
+  impl_->append(event);
+}
+
+void EventWriter::add(std::int64_t step, std::vector<SummaryValue> values) {
+  event_file::Event event;
+  event.set_wall_time(now_seconds());
+  event.set_step(step);
+  for (SummaryValue& value : values) {
+    bool first = false;
+    if (!value.metadata.empty()) {
+      const std::lock_guard lock(impl_->mutex);
+      first = impl_->described.insert(value.tag).second;
+    }
+    to_message(std::move(value), first, *event.mutable_summary()->add_value());
+  }
   impl_->append(event);
 }
 

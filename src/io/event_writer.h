@@ -12,6 +12,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "io/summary_value.h"
 
 namespace lockstep {
 
@@ -26,6 +29,8 @@ class EventWriter {
 
   /// Writes one number, in float32 as in TensorBoard. NaN and infinities are written unchanged.
   void scalar(std::string_view tag, std::int64_t step, double value);
+  /// Writes values of one step, in one record. A file holds the metadata of a tag once, with its first value.
+  void add(std::int64_t step, std::vector<SummaryValue> values);
   /// Makes TensorBoard discard the values of earlier files from `step` on. A resumed run calls it with the
   /// first step that it computes.
   void restart_from(std::int64_t step);

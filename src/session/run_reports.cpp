@@ -4,7 +4,6 @@
 
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "core/log.h"
 #include "core/timed_service.h"
@@ -98,6 +97,13 @@ void RunReports::record(Split split, std::int64_t step, std::int64_t epoch, std:
 void RunReports::event(std::string_view tag, std::int64_t step, double value) {
   if (files_->train) files_->train->scalar(tag, step, value);
 }
+
+void RunReports::summary(Split split, std::int64_t step, std::vector<SummaryValue> values) {
+  if (EventWriter* events = (split == Split::train ? files_->train : files_->eval).get())
+    events->add(step, std::move(values));
+}
+
+bool RunReports::has_events() const { return files_->train != nullptr; }
 
 void RunReports::flush() { files_->each(Flush()); }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/coordinator.h"
 #include "io/event_writer.h"
@@ -49,6 +50,10 @@ class RunReports {
               std::span<const List> lists = {});
   /// One event of training, without a line of metrics.jsonl.
   void event(std::string_view tag, std::int64_t step, double value);
+  /// Values of any kind for the event files, in one record.
+  void summary(Split split, std::int64_t step, std::vector<SummaryValue> values);
+  /// False: summary() drops its values, so that nobody need make them.
+  bool has_events() const;
   void flush();
   /// A function for any thread that makes everything recorded so far durable. It may outlive this object.
   std::function<void()> syncer() const;

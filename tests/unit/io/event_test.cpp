@@ -211,6 +211,54 @@ TEST(Events, LinksAndDamagedFilesStayAsTheyAre) {
   EXPECT_EQ(read_whole_file(damaged), text);
 }
 
+TEST(Events, EveryKindOfValueIsReadBack) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  const HistogramData counted{-1, 2, 3, 1, 5, {-0.5, 0.5, 2.5}, {1, 0, 2}};
+  const SummaryMetadata text{"text", "content", "Notes", "what was seen"};
+  for (const int step : {1, 2})
+    writer.add(step, {{"loss", 0.5F},
+                      {"weights", counted},
+                      {"input", ImageData{2, 3, 1, "png"}},
+                      {"noise", AudioData{8000, 2, 5, "RIFF", "audio/x"}},
+                      {"notes", TensorData{SummaryDType::text, {2}, {}, {"a", "b"}}, text},
+                      {"table", TensorData{SummaryDType::i32, {1, 1}, std::string("\1\0\0\0", 4), {}}}});
+  writer.close();
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_EQ(records.size(), 3U);
+  for (const std::size_t at : {std::size_t{1}, std::size_t{2}}) {
+    const std::vector<EventValue>& values = records[at].values;
+    ASSERT_EQ(values.size(), 6U);
+    std::vector<std::string> kinds;
+    for (const EventValue& value : values) kinds.push_back(value.tag + " " + value.kind);
+    EXPECT_THAT(kinds, ::testing::ElementsAre("loss scalar", "weights histogram", "input image",
+                                              "noise audio", "notes tensor", "table tensor"));
+    EXPECT_EQ(std::get<float>(values[0].data), 0.5F);
+    const auto& histogram = std::get<HistogramData>(values[1].data);
+    EXPECT_EQ(
+        std::vector({histogram.min, histogram.max, histogram.num, histogram.sum, histogram.sum_squares}),
+        std::vector({counted.min, counted.max, counted.num, counted.sum, counted.sum_squares}));
+    EXPECT_EQ(histogram.limits, counted.limits);
+    EXPECT_EQ(histogram.counts, counted.counts);
+    const auto& image = std::get<ImageData>(values[2].data);
+    EXPECT_EQ(std::vector({image.height, image.width, image.channels}), std::vector({2, 3, 1}));
+    EXPECT_EQ(image.png, "png");
+    const auto& sound = std::get<AudioData>(values[3].data);
+    EXPECT_EQ(sound.sample_rate, 8000);
+    EXPECT_EQ(sound.channels * 100 + sound.frames, 205);
+    EXPECT_EQ(sound.encoded + sound.content_type, "RIFFaudio/x");
+    const auto& words = std::get<TensorData>(values[4].data);
+    EXPECT_EQ(words.dtype, SummaryDType::text);
+    EXPECT_EQ(words.shape, std::vector<std::int64_t>{2});
+    EXPECT_EQ(words.strings, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(std::get<TensorData>(values[5].data).bytes, std::string("\1\0\0\0", 4));
+    // The metadata is there with the first value only.
+    const SummaryMetadata& metadata = values[4].metadata;
+    EXPECT_EQ(metadata.plugin + metadata.content + metadata.display_name + metadata.description,
+              at == 1 ? "textcontentNoteswhat was seen" : "");
+  }
+}
+
 TEST(Events, FlushedAndSyncedDataIsInTheFile) {
   const TemporaryFolder folder;
   EventWriter writer(folder.path());

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes files for other programs to read (h5py_test.py, tensorboard_test.py): interop_program checkpoint
-// FILE | events FOLDER | verify FILE.
+// FILE | events FOLDER | kinds FOLDER | verify FILE.
 #include <cstdio>
 #include <numeric>
 #include <string_view>
@@ -10,6 +10,7 @@
 
 #include "io/checkpoint.h"
 #include "io/event_writer.h"
+#include "io/png_file.h"
 
 namespace lockstep {
 namespace {
@@ -51,16 +52,44 @@ void write_events(const std::string& folder) {
     throw Error(ErrorKind::data, first.error() + resumed.error());
 }
 
+/// A picture of one grey pixel, a sound of two samples, and what else a summary holds.
+void write_kinds(const std::string& folder) {
+  EventWriter writer(folder);
+  for (int step = 1; step <= 2; ++step)
+    writer.add(step, {{"loss", 0.5F * static_cast<float>(step)},
+                      {"weights", HistogramData{.min = -1,
+                                                .max = 2,
+                                                .num = 3,
+                                                .sum = 1,
+                                                .sum_squares = 5,
+                                                .limits = {-0.5, 0.5, 2.5},
+                                                .counts = {1, 0, 2}}},
+                      {"input/image/0", ImageData{1, 1, 1, png_of(Picture(1, 1, 1, 200))}},
+                      {"noise/audio", AudioData{8000, 1, 2, "RIFF"}},
+                      {"notes",
+                       TensorData{.dtype = SummaryDType::text, .shape = {2}, .strings = {"**a**", "b"}},
+                       {.plugin = "text", .display_name = "Notes", .description = "what was seen"}},
+                      {"table",
+                       TensorData{.dtype = SummaryDType::i32,
+                                  .shape = {1, 2},
+                                  .bytes = std::string("\x07\0\0\0\xff\xff\xff\xff", 8)},
+                       {.plugin = "some_plugin", .content = "bytes"}}});
+  writer.close();
+  if (!writer.error().empty()) throw Error(ErrorKind::data, writer.error());
+}
+
 int run(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
   if (what == "checkpoint")
     write_checkpoint_file(argv[2]);
   else if (what == "events")
     write_events(argv[2]);
+  else if (what == "kinds")
+    write_kinds(argv[2]);
   else if (what == "verify")
     CheckpointFile(argv[2]).verify();
   else
-    throw Error(ErrorKind::usage, "checkpoint FILE | events FOLDER | verify FILE");
+    throw Error(ErrorKind::usage, "checkpoint FILE | events FOLDER | kinds FOLDER | verify FILE");
   return 0;
 }
 
