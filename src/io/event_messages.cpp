@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/event_messages.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -88,17 +89,55 @@ HistogramData histogram_of(const event_file::HistogramProto& from) {
           .counts = {from.bucket().begin(), from.bucket().end()}};
 }
 
+/// The bytes of the first character of `text`; 0 if it is not valid UTF-8 (RFC 3629).
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t at = 1; at < length; ++at)
+    if ((byte(at) & 0xC0) != 0x80) return 0;
+  const unsigned char second = byte(1);
+  const bool is_bad = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+                      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
+  return is_bad ? 0 : length;
+}
+
 }  // namespace
 
 void to_message(SummaryValue&& value, bool with_metadata, event_file::Summary::Value& message) {
-  message.set_tag(std::move(value.tag));
+  set_text(*message.mutable_tag(), value.tag);
   std::visit(IntoMessage{message}, value.value);
   if (!with_metadata || value.metadata.empty()) return;
   event_file::SummaryMetadata& metadata = *message.mutable_metadata();
   metadata.mutable_plugin_data()->set_plugin_name(std::move(value.metadata.plugin));
   metadata.mutable_plugin_data()->set_content(std::move(value.metadata.content));
-  metadata.set_display_name(std::move(value.metadata.display_name));
-  metadata.set_summary_description(std::move(value.metadata.description));
+  set_text(*metadata.mutable_display_name(), value.metadata.display_name);
+  set_text(*metadata.mutable_summary_description(), value.metadata.description);
+}
+
+void to_message(QueuedEvent&& event, event_file::Event& message) {
+  if (auto* const graph = std::get_if<GraphNote>(&event.what)) {
+    message.set_graph_def(std::move(graph->graph_def));
+  } else if (auto* const times = std::get_if<RunMetadataNote>(&event.what)) {
+    set_text(*message.mutable_tagged_run_metadata()->mutable_tag(), times->tag);
+    message.mutable_tagged_run_metadata()->set_run_metadata(std::move(times->run_metadata));
+  } else if (auto* const session = std::get_if<SessionNote>(&event.what)) {
+    event_file::SessionLog& log = *message.mutable_session_log();
+    log.set_status(static_cast<event_file::SessionLog::Status>(session->status));
+    set_text(*log.mutable_checkpoint_path(), session->checkpoint_path);
+    set_text(*log.mutable_msg(), session->message);
+  }
+}
+
+void set_text(std::string& to, std::string_view text) {
+  to = text;
+  for (std::size_t at = 0; at < to.size();) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0) to[at] = '?';
+    at += std::max<std::size_t>(length, 1);
+  }
 }
 
 const char* kind_of(const event_file::Summary::Value& message) {

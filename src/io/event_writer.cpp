@@ -11,6 +11,7 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
@@ -20,13 +21,16 @@
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
 #include "io/event_messages.h"
+#include "io/event_queue.h"
 #include "io/file_descriptor.h"
+#include "io/writer_thread.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 65536;
+constexpr std::size_t kWakeBytes = 65536;    // that wait
+constexpr std::size_t kWriteBytes = 262144;  // at once
 constexpr int kMostFilesPerSecond = 100;
 
 double now_seconds() {
@@ -40,24 +44,35 @@ void append_little_endian(std::string& to, Integer value) {
 }
 
 /// One TFRecord: length, its masked CRC, payload, its masked CRC.
-void append_record(std::string& to, const std::string& payload) {
+void append_record(std::string& to, const event_file::Event& event) {
   const std::size_t start = to.size();
-  append_little_endian(to, static_cast<std::uint64_t>(payload.size()));
+  const std::size_t bytes = event.ByteSizeLong();
+  append_little_endian(to, static_cast<std::uint64_t>(bytes));
   append_little_endian(to, masked_crc32c(to.data() + start, sizeof(std::uint64_t)));
-  to += payload;
-  append_little_endian(to, masked_crc32c(payload.data(), payload.size()));
+  const std::size_t payload = to.size();
+  to.resize(payload + bytes);
+  event.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(to.data() + payload));
+  append_little_endian(to, masked_crc32c(to.data() + payload, bytes));
 }
 
 }  // namespace
 
 struct EventWriter::Impl {
-  // A thread takes `writing` before `mutex`. `writing` guards the file and `outgoing`, `mutex` the rest.
+  // A thread takes `writing` before `mutex`. `writing` guards what encodes and writes, `mutex` the rest.
   mutable std::mutex writing, mutex;
-  std::string path, error, buffer, outgoing;
-  std::unordered_set<std::string> described;  ///< tags whose metadata the file has
+  std::string path, error;
+  EventQueue queue;
   bool is_open = false;
+  bool warned = false;    ///< of a full queue
   bool unsynced = false;  ///< written since the last sync(); under `writing`
   FileDescriptor file;
+  EventQueue::Batch batch;                    ///< being written; keeps its memory
+  event_file::Event number_event;             ///< likewise
+  std::string outgoing;                       ///< likewise
+  std::unordered_set<std::string> described;  ///< tags whose metadata the file has
+  std::optional<WriterThread> thread;         ///< last: it uses the others
+
+  explicit Impl(std::size_t queue_bytes) : queue(queue_bytes) {}
 
   void fail(const Error& reason) {
     log_warning("{}: {}; no more events are written, the run continues", reason.where(),
@@ -67,10 +82,10 @@ struct EventWriter::Impl {
     const std::lock_guard lock(mutex);
     error = reason.what();
     is_open = false;
-    buffer.clear();
+    queue.drop_all();
   }
 
-  void open(const std::string& folder) {
+  void open(const std::string& folder, const Options& options) {
     std::error_code code;
     std::filesystem::create_directories(folder, code);
     if (code)
@@ -78,7 +93,7 @@ struct EventWriter::Impl {
     const double now = std::floor(now_seconds());
     const std::string name =
         (std::filesystem::path(folder) /
-         fmt::format("events.out.tfevents.{:010.0f}.{}.{}", now, host_name(), ::getpid()))
+         fmt::format("events.out.tfevents.{:010.0f}.{}.{}{}", now, host_name(), ::getpid(), options.suffix))
             .string();
     std::string candidate = name;
     // A further writer of this process in the same second gets a suffix.
@@ -90,23 +105,34 @@ struct EventWriter::Impl {
     }
     if (!file.is_open()) return fail(file_error(ErrorKind::data, "create the event file", candidate, errno));
     path = candidate;
-    is_open = true;
     event_file::Event event;
     event.set_wall_time(now);
     event.set_file_version("brain.Event:2");
-    append(event);
-    flush();
+    append_record(outgoing, event);
+    if (!write_outgoing()) return;
+    is_open = true;
+    thread.emplace(
+        "writer of event files", [this] { flush(); }, options.flush_seconds);
   }
 
-  void append(const event_file::Event& event) {
-    bool full = false;
+  /// Any thread. push(queue) returns false if something was dropped.
+  template <typename Push>
+  void enqueue(Push&& push) {
+    bool wakes = false, warns = false;
     {
       const std::lock_guard lock(mutex);
       if (!is_open) return;
-      append_record(buffer, event.SerializeAsString());
-      full = buffer.size() >= kBufferBytes;
+      const bool below = queue.waiting_bytes() < kWakeBytes;
+      if (!push(queue)) warns = !std::exchange(warned, true);
+      wakes = below && queue.waiting_bytes() >= kWakeBytes;
     }
-    if (full) flush();
+    if (wakes) request_flush();
+    if (warns)
+      log_warning("{}: events come faster than they are written; what does not fit is left out", path);
+  }
+
+  void request_flush() {
+    if (thread) thread->wake();
   }
 
   void flush() {
@@ -114,18 +140,67 @@ struct EventWriter::Impl {
     flush_locked();
   }
 
-  // Holds `writing`.
+  // From here on: holds `writing`.
+
   void flush_locked() {
     {
       const std::lock_guard lock(mutex);
-      if (!is_open) return;
-      outgoing.swap(buffer);  // both keep their memory
+      if (!is_open || queue.empty()) return;
+      queue.take(batch);
     }
-    if (outgoing.empty()) return;
+    bool good = true;
+    batch.each(
+        [&](std::int64_t step, double wall_time, std::string_view tag, float value) {
+          if (good) append_number(step, wall_time, tag, value);
+          if (outgoing.size() >= kWriteBytes) good = good && write_outgoing();
+        },
+        [&](QueuedEvent& event) {
+          if (good) append_event(event);
+          if (outgoing.size() >= kWriteBytes) good = good && write_outgoing();
+        });
+    if (good) write_outgoing();
+    {
+      const std::lock_guard lock(mutex);
+      queue.done(batch);
+    }
+    batch.clear();
+  }
+
+  void append_number(std::int64_t step, double wall_time, std::string_view tag, float value) {
+    number_event.set_wall_time(wall_time);
+    number_event.set_step(step);
+    event_file::Summary& summary = *number_event.mutable_summary();
+    event_file::Summary::Value& entry =
+        summary.value_size() == 0 ? *summary.add_value() : *summary.mutable_value(0);
+    set_text(*entry.mutable_tag(), tag);
+    entry.set_simple_value(value);
+    append_record(outgoing, number_event);
+  }
+
+  void append_event(QueuedEvent& queued) {
+    event_file::Event event;
+    event.set_wall_time(queued.wall_time);
+    event.set_step(queued.step);
+    if (auto* const values = std::get_if<std::vector<SummaryValue>>(&queued.what)) {
+      for (SummaryValue& value : *values) {
+        const bool first = !value.metadata.empty() && described.insert(value.tag).second;
+        to_message(std::move(value), first, *event.mutable_summary()->add_value());
+      }
+    } else {
+      to_message(std::move(queued), event);
+    }
+    append_record(outgoing, event);
+  }
+
+  /// False after an error.
+  bool write_outgoing() {
     unsynced = true;
-    if (!write_fully(file.get(), outgoing.data(), outgoing.size()))
-      return fail(file_error(ErrorKind::data, "write events", path, errno));
+    if (!write_fully(file.get(), outgoing.data(), outgoing.size())) {
+      fail(file_error(ErrorKind::data, "write events", path, errno));
+      return false;
+    }
     outgoing.clear();
+    return true;
   }
 
   void sync() {
@@ -143,12 +218,18 @@ struct EventWriter::Impl {
     {
       const std::lock_guard closing(mutex);
       is_open = false;
+      if (queue.dropped() > 0)
+        log_warning("{}: {} values were left out, because events came faster than they were written", path,
+                    queue.dropped());
     }
     if (file.close() != 0) fail(file_error(ErrorKind::data, "close the event file", path, errno));
   }
 };
 
-EventWriter::EventWriter(const std::string& folder) : impl_(std::make_unique<Impl>()) { impl_->open(folder); }
+EventWriter::EventWriter(const std::string& folder, const Options& options)
+    : impl_(std::make_unique<Impl>(options.queue_bytes)) {
+  impl_->open(folder, options);
+}
 
 EventWriter::~EventWriter() {
   try {
@@ -158,41 +239,41 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) {
-  event_file::Event event;
-  event.set_wall_time(now_seconds());
-  event.set_step(step);
-  event_file::Summary::Value* entry = event.mutable_summary()->add_value();
-  entry->set_tag(std::string(tag));
-  entry->set_simple_value(static_cast<float>(value));
-  impl_->append(event);
+  const double now = now_seconds();
+  impl_->enqueue([&](EventQueue& queue) { return queue.push(tag, step, now, static_cast<float>(value)); });
 }
 
 void EventWriter::add(std::int64_t step, std::vector<SummaryValue> values) {
-  event_file::Event event;
-  event.set_wall_time(now_seconds());
-  event.set_step(step);
-  for (SummaryValue& value : values) {
-    bool first = false;
-    if (!value.metadata.empty()) {
-      const std::lock_guard lock(impl_->mutex);
-      first = impl_->described.insert(value.tag).second;
-    }
-    to_message(std::move(value), first, *event.mutable_summary()->add_value());
-  }
-  impl_->append(event);
+  QueuedEvent event{now_seconds(), step, std::move(values)};
+  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
-void EventWriter::restart_from(std::int64_t step) {
-  event_file::Event event;
-  event.set_wall_time(now_seconds());
-  event.set_step(step);
-  event.mutable_session_log()->set_status(event_file::SessionLog::START);
-  impl_->append(event);
+void EventWriter::graph(std::string graph_def) {
+  QueuedEvent event{now_seconds(), 0, GraphNote{std::move(graph_def)}};
+  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
+void EventWriter::run_metadata(std::string_view tag, std::int64_t step, std::string serialised) {
+  QueuedEvent event{now_seconds(), step, RunMetadataNote{std::string(tag), std::move(serialised)}};
+  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+}
+
+void EventWriter::session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path,
+                              std::string_view message) {
+  QueuedEvent event{now_seconds(), step,
+                    SessionNote{status, std::string(checkpoint_path), std::string(message)}};
+  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+}
+
+void EventWriter::request_flush() { impl_->request_flush(); }
 void EventWriter::flush() { impl_->flush(); }
 void EventWriter::sync() { impl_->sync(); }
 void EventWriter::close() { impl_->close(); }
+
+std::int64_t EventWriter::dropped() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->queue.dropped();
+}
 
 std::string EventWriter::path() const {
   const std::lock_guard lock(impl_->mutex);

@@ -4,8 +4,14 @@
 // Writes event files for TensorBoard: TFRecord framing with masked CRC-32C around protobuf messages
 // (event.proto).
 //
-// A full or lost disk must not end a training run. The first error is logged as a warning and remembered, and
-// nothing more is written. Thread-safe.
+// The calling thread only puts events into a queue of limited size (event_queue.h). A thread of the writer
+// encodes them and writes them, so a slow, full or lost disk neither blocks nor ends a training run:
+//
+//   a slow disk          what does not fit into the queue is dropped and counted, large values before
+//                        numbers; one warning
+//   a full or lost disk  the first error is logged as a warning and remembered; nothing more is written
+//
+// flush(), sync() and close() wait for the disk. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +20,23 @@
 #include <string_view>
 #include <vector>
 
+#include "io/event_reader.h"
 #include "io/summary_value.h"
 
 namespace lockstep {
 
 class EventWriter {
  public:
-  /// Creates `folder` if it does not exist, and in it `events.out.tfevents.<10-digit time>.<host>.<pid>`.
-  explicit EventWriter(const std::string& folder);
+  struct Options {
+    std::size_t queue_bytes = std::size_t{64} << 20;
+    double flush_seconds = 0;  ///< > 0: the thread also writes this often
+    std::string suffix = {};   ///< of the file's name
+  };
+
+  /// Creates `folder` if it does not exist, and in it
+  /// `events.out.tfevents.<10-digit time>.<host>.<pid><suffix>`.
+  explicit EventWriter(const std::string& folder) : EventWriter(folder, Options()) {}
+  EventWriter(const std::string& folder, const Options& options);
   /// Closes the file; an error is a warning.
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;
@@ -31,9 +46,17 @@ class EventWriter {
   void scalar(std::string_view tag, std::int64_t step, double value);
   /// Writes values of one step, in one record. A file holds the metadata of a tag once, with its first value.
   void add(std::int64_t step, std::vector<SummaryValue> values);
+  /// `graph_def`: a serialised graph (graph_summary.h). A file holds one.
+  void graph(std::string graph_def);
+  /// The times of a step (run_metadata.h). TensorBoard shows the tags beside the graph.
+  void run_metadata(std::string_view tag, std::int64_t step, std::string serialised);
+  void session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path = {},
+                   std::string_view message = {});
   /// Makes TensorBoard discard the values of earlier files from `step` on. A resumed run calls it with the
   /// first step that it computes.
-  void restart_from(std::int64_t step);
+  void restart_from(std::int64_t step) { session_log(SessionStatus::start, step); }
+  /// Has the thread write everything soon. Does not wait.
+  void request_flush();
   /// Hands all data to the operating system, so that it survives the end of this process. A thread that
   /// writes values at the same time does not wait for the disk.
   void flush();
@@ -46,6 +69,8 @@ class EventWriter {
   std::string path() const;
   /// The first error, or empty.
   std::string error() const;
+  /// Values that did not fit into the queue.
+  std::int64_t dropped() const;
 
  private:
   struct Impl;

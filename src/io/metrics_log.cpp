@@ -7,17 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "core/log.h"
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
+#include "io/writer_thread.h"
 
 namespace lockstep {
 
@@ -29,6 +32,51 @@ using Json = nlohmann::ordered_json;
 struct Limits {
   std::int64_t step, evaluated_step;
 };
+
+/// What append() got, to be encoded by the thread.
+struct Waiting {
+  struct Numbers {
+    std::string name;
+    std::vector<double> values;
+    std::int64_t columns;
+  };
+  std::int64_t step, epoch;
+  std::string split;
+  std::vector<std::pair<std::string, double>> values;
+  std::vector<Numbers> lists;
+
+  std::size_t bytes() const {
+    std::size_t bytes = sizeof *this;
+    for (const auto& [name, value] : values) bytes += sizeof name + name.size() + sizeof value;
+    for (const Numbers& list : lists) bytes += sizeof list + list.name.size() + list.values.size() * 8;
+    return bytes;
+  }
+};
+
+/// With "\n". dump() writes NaN and infinities as null.
+std::string line_of(const Waiting& from) {
+  Json record;
+  record["step"] = from.step;
+  record["epoch"] = from.epoch;
+  record["split"] = from.split;
+  for (const auto& [name, value] : from.values) record[name] = value;
+  for (const Waiting::Numbers& list : from.lists) {
+    Json& numbers = record[list.name] = Json::array();
+    for (std::size_t i = 0; i < list.values.size(); ++i) {
+      if (list.columns > 0 && i % static_cast<std::size_t>(list.columns) == 0)
+        numbers.push_back(Json::array());
+      (list.columns > 0 ? numbers.back() : numbers).push_back(list.values[i]);
+    }
+  }
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// A name that occurs twice would make a value invisible.
+void require_different(std::vector<std::string_view> names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  LOCKSTEP_CHECK(twice == names.end(), "two values of a record are called '{}'", *twice);
+}
 
 enum class Line { kept, dropped, odd };
 Line judge(std::string_view line, const Limits& limits) {
@@ -43,12 +91,73 @@ Line judge(std::string_view line, const Limits& limits) {
 }  // namespace
 
 struct MetricsLog::Impl {
-  std::string path, error;
+  // A thread takes `mutex` before `queue_mutex`. `mutex` guards the file, `queue_mutex` the three after it.
+  const std::string path;
+  const std::size_t queue_bytes;
   FileDescriptor file;
-  mutable std::mutex mutex;
+  std::vector<Waiting> taken;  ///< being written; keeps its memory
+  mutable std::mutex mutex, queue_mutex;
+  std::vector<Waiting> queue;
+  std::size_t bytes = 0;  ///< in `queue` and `taken`
+  std::int64_t dropped = 0;
+  std::string error;
+  std::optional<WriterThread> thread;  ///< last: it uses the others
+
+  Impl(std::string file_path, std::size_t most_bytes) : path(std::move(file_path)), queue_bytes(most_bytes) {}
+
+  bool failed() const {
+    const std::lock_guard lock(queue_mutex);
+    return !error.empty();
+  }
+
+  void enqueue(Waiting&& record) {
+    const std::size_t size = record.bytes();
+    bool is_first = false;
+    {
+      const std::lock_guard lock(queue_mutex);
+      if (!error.empty()) return;
+      if (size > queue_bytes || bytes > queue_bytes - size) {
+        is_first = ++dropped == 1;
+      } else {
+        bytes += size;
+        queue.push_back(std::move(record));
+      }
+    }
+    if (is_first)
+      log_warning("{}: records come faster than they are written; what does not fit is left out", path);
+    if (thread) thread->wake();
+  }
+
+  void flush() {
+    const std::lock_guard lock(mutex);
+    flush_locked();
+  }
+
+  /// Holds `mutex`.
+  void flush_locked() {
+    {
+      const std::lock_guard lock(queue_mutex);
+      taken.swap(queue);
+    }
+    if (taken.empty()) return;
+    std::string lines;
+    std::size_t done = 0;
+    for (const Waiting& record : taken) {
+      lines += line_of(record);
+      done += record.bytes();
+    }
+    taken.clear();
+    if (open() && !write_fully(file.get(), lines.data(), lines.size()))
+      fail(file_error(ErrorKind::data, "write metrics", path, errno));
+    const std::lock_guard lock(queue_mutex);
+    bytes -= done;
+  }
 
   void fail(const Error& reason) {
-    error = reason.what();
+    {
+      const std::lock_guard lock(queue_mutex);
+      error = reason.what();
+    }
     log_warning("{}: {}; no more metrics are written, the run continues", reason.where(),
                 reason.what_happened());
     file = FileDescriptor();
@@ -68,7 +177,7 @@ struct MetricsLog::Impl {
   }
 
   bool open() {
-    if (!error.empty()) return false;
+    if (failed()) return false;
     if (file.is_open()) return true;
     try {
       file = FileDescriptor(open_run_file(path, O_WRONLY | O_CREAT | O_APPEND, ErrorKind::data));
@@ -104,52 +213,51 @@ struct MetricsLog::Impl {
   }
 };
 
-MetricsLog::MetricsLog(std::string path) : impl_(std::make_unique<Impl>()) {
-  impl_->path = std::move(path);
+MetricsLog::MetricsLog(std::string path, std::size_t queue_bytes)
+    : impl_(std::make_unique<Impl>(std::move(path), queue_bytes)) {
   try {
     impl_->drop(std::nullopt);
   } catch (const Error& error) {
     impl_->fail(error);
   }
+  impl_->thread.emplace("writer of metrics", [impl = impl_.get()] { impl->flush(); });
 }
 
-MetricsLog::~MetricsLog() = default;
+MetricsLog::~MetricsLog() {
+  try {
+    impl_->flush();
+    if (dropped() > 0)
+      log_warning("{}: {} records were left out, because they came faster than they were written",
+                  impl_->path, dropped());
+  } catch (...) {  // out of memory
+  }
+}
 
 void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view split,
                         std::span<const std::pair<std::string, double>> values, std::span<const List> lists) {
-  Json record;
-  record["step"] = step;
-  record["epoch"] = epoch;
-  record["split"] = split;
-  for (const auto& [name, value] : values) {
-    LOCKSTEP_CHECK(!record.contains(name), "two values of a record are called '{}'", name);
-    record[name] = value;
-  }
-  for (const List& list : lists) {
-    LOCKSTEP_CHECK(!record.contains(list.name), "two values of a record are called '{}'", list.name);
-    Json& numbers = record[list.name] = Json::array();
-    for (std::size_t i = 0; i < list.values.size(); ++i) {
-      if (list.columns > 0 && i % static_cast<std::size_t>(list.columns) == 0)
-        numbers.push_back(Json::array());
-      (list.columns > 0 ? numbers.back() : numbers).push_back(list.values[i]);
-    }
-  }
-  // dump() writes NaN and infinities as null.
-  const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::lock_guard lock(impl_->mutex);
-  if (impl_->open() && !write_fully(impl_->file.get(), line.data(), line.size()))
-    impl_->fail(file_error(ErrorKind::data, "write metrics", impl_->path, errno));
+  std::vector<std::string_view> names = {"step", "epoch", "split"};
+  for (const auto& [name, value] : values) names.push_back(name);
+  for (const List& list : lists) names.push_back(list.name);
+  require_different(std::move(names));
+  Waiting record{step, epoch, std::string(split), {values.begin(), values.end()}, {}};
+  for (const List& list : lists)
+    record.lists.push_back({list.name, {list.values.begin(), list.values.end()}, list.columns});
+  impl_->enqueue(std::move(record));
 }
+
+void MetricsLog::flush() { impl_->flush(); }
 
 void MetricsLog::sync() {
   const std::lock_guard lock(impl_->mutex);
+  impl_->flush_locked();
   if (impl_->file.is_open() && ::fdatasync(impl_->file.get()) != 0 && errno != EINVAL)
     impl_->fail(file_error(ErrorKind::data, "flush metrics to disk", impl_->path, errno));
 }
 
 void MetricsLog::drop_after(std::int64_t step, std::int64_t evaluated_step) {
   const std::lock_guard lock(impl_->mutex);
-  if (!impl_->error.empty()) return;
+  impl_->flush_locked();
+  if (impl_->failed()) return;
   try {
     impl_->drop(Limits{step, evaluated_step});
   } catch (const Error& error) {
@@ -158,8 +266,13 @@ void MetricsLog::drop_after(std::int64_t step, std::int64_t evaluated_step) {
 }
 
 std::string MetricsLog::error() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl_->queue_mutex);
   return impl_->error;
+}
+
+std::int64_t MetricsLog::dropped() const {
+  const std::lock_guard lock(impl_->queue_mutex);
+  return impl_->dropped;
 }
 
 }  // namespace lockstep

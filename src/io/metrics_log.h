@@ -6,10 +6,12 @@
 //   {"step":200,"epoch":3,"split":"train","loss":0.25,"accuracy":0.9375}
 //
 // Numbers have enough digits to read the same double back. NaN and infinities are written as null, because
-// JSON cannot express them. As with event files, the first disk error is a warning and does not end the
-// training.
+// JSON cannot express them. As with event files (event_writer.h), a thread encodes and writes, records that
+// do not fit into its queue are dropped and counted, and the first disk error is a warning and does not end
+// the training. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,15 +32,18 @@ class MetricsLog {
 
   /// Appends to `path`; the first record creates the file. Removes a last line that a killed run left
   /// incomplete.
-  explicit MetricsLog(std::string path);
+  explicit MetricsLog(std::string path, std::size_t queue_bytes = std::size_t{16} << 20);
+  /// Writes what is queued.
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  /// Writes one record and hands it to the operating system at once. The names "step", "epoch" and "split"
-  /// are reserved.
+  /// Queues one record, which the thread hands to the operating system at once. The names "step", "epoch"
+  /// and "split" are reserved.
   void append(std::int64_t step, std::int64_t epoch, std::string_view split,
               std::span<const std::pair<std::string, double>> values, std::span<const List> lists = {});
+  /// Waits until the records so far are with the operating system.
+  void flush();
   /// Makes the records durable, so that they survive the end of this machine.
   void sync();
   /// Removes the records of steps above `step`, and of evaluations (split "eval") above `evaluated_step`,
@@ -48,6 +53,8 @@ class MetricsLog {
 
   /// The first error, or empty.
   std::string error() const;
+  /// Records that did not fit into the queue.
+  std::int64_t dropped() const;
 
  private:
   struct Impl;

@@ -35,9 +35,9 @@ struct RunReports::Files {
 
 namespace {
 
-struct Flush {
-  void operator()(EventWriter& events) const { events.flush(); }
-  void operator()(MetricsLog&) const {}  // has nothing in memory
+struct RequestFlush {
+  void operator()(EventWriter& events) const { events.request_flush(); }
+  void operator()(MetricsLog&) const {}  // its thread writes each record at once
 };
 
 struct Sync {
@@ -53,7 +53,7 @@ RunReports::RunReports(bool is_chief, std::string run_dir, Options options)
       options_(options),
       files_(std::make_shared<Files>()) {
   if (is_chief && options.events)
-    loop(coordinator_, options.flush_seconds, [files = files_] { files->each(Flush()); },
+    loop(coordinator_, options.flush_seconds, [files = files_] { files->each(RequestFlush()); },
          {.name = "event files"});
 }
 
@@ -105,7 +105,7 @@ void RunReports::summary(Split split, std::int64_t step, std::vector<SummaryValu
 
 bool RunReports::has_events() const { return files_->train != nullptr; }
 
-void RunReports::flush() { files_->each(Flush()); }
+void RunReports::request_flush() { files_->each(RequestFlush()); }
 
 std::function<void()> RunReports::syncer() const {
   return [files = files_] { files->each(Sync()); };
@@ -122,6 +122,7 @@ void RunReports::close() {
   }
   for (const auto& events : {train, eval})
     if (events) events->close();  // another thread may still hold it for a moment
+  if (metrics) metrics->flush();
 }
 
 void RunReports::note(const std::string& text) {

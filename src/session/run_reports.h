@@ -54,7 +54,8 @@ class RunReports {
   void summary(Split split, std::int64_t step, std::vector<SummaryValue> values);
   /// False: summary() drops its values, so that nobody need make them.
   bool has_events() const;
-  void flush();
+  /// What is recorded is in the files soon. No step waits for a disk: threads of the files write.
+  void request_flush();
   /// A function for any thread that makes everything recorded so far durable. It may outlive this object.
   std::function<void()> syncer() const;
   /// Flushes and closes the files.

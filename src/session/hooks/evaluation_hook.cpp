@@ -64,7 +64,7 @@ void EvaluationHook::evaluate(HookContext& context) {
   const StepResult& last = context.last_step();
   const std::int64_t epoch = last.step > 0 ? last.epoch : context.cursor().epoch;
   reports.record(RunReports::Split::eval, step, epoch + 1, values, lists);
-  reports.flush();
+  reports.request_flush();
   reports.note(fmt::format("evaluation at step {}{}: loss {}{}{}  ({} samples)", step,
                            averaged ? ", averaged variables" : "", number_text(result.loss),
                            accuracy ? "  accuracy " + number_text(result.accuracy) : "", parts,

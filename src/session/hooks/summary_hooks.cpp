@@ -34,7 +34,7 @@ void SummarySaverHook::after_run(HookContext& context, const StepResult& result)
   samples_ = 0;
 }
 
-void SummarySaverHook::end(HookContext& context) { context.reports().flush(); }
+void SummarySaverHook::end(HookContext& context) { context.reports().request_flush(); }
 
 void StepCounterHook::after_create_session(HookContext&) {
   since_.restart();

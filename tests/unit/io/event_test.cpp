@@ -13,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "io/event_queue.h"
 #include "io/event_reader.h"
 #include "io/event_trim.h"
 #include "io/event_writer.h"
@@ -257,6 +258,93 @@ TEST(Events, EveryKindOfValueIsReadBack) {
     EXPECT_EQ(metadata.plugin + metadata.content + metadata.display_name + metadata.description,
               at == 1 ? "textcontentNoteswhat was seen" : "");
   }
+}
+
+TEST(Events, WhatDoesNotFitIsLeftOutAndCounted) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path(), {.queue_bytes = 2000});
+  writer.add(1, {{"large", ImageData{1, 1, 1, std::string(3000, 'x')}}, {"small", 1.0F}});
+  writer.scalar("loss", 1, 0.5);
+  writer.session_log(SessionStatus::stop, 1);
+  writer.close();
+  EXPECT_EQ(writer.dropped(), 1);
+  EXPECT_EQ(writer.error(), "");
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[1].values.at(0).tag, "small");
+  EXPECT_EQ(records[2].values.at(0).tag, "loss");
+  EXPECT_EQ(records[3].session, SessionStatus::stop);
+}
+
+TEST(EventQueue, LargeValuesLeaveRoomForNumbers) {
+  EventQueue queue(100000);
+  const auto image = [] {
+    return QueuedEvent{0, 1,
+                       std::vector<SummaryValue>{{"image", ImageData{1, 1, 1, std::string(9000, 'x')}}}};
+  };
+  int images = 0;
+  while (queue.push(image())) ++images;
+  EXPECT_EQ(images, 8) << "three quarters of the queue";
+  int numbers = 0;
+  while (queue.push("loss", numbers, 0, 1)) ++numbers;
+  EXPECT_GT(numbers, 500);
+  EXPECT_EQ(queue.dropped(), 2);
+  EventQueue::Batch batch;
+  queue.take(batch);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_FALSE(queue.push("loss", 1, 0, 1)) << "bytes that are being written count";
+  std::vector<std::int64_t> steps;
+  int events = 0;
+  batch.each(
+      [&](std::int64_t step, double, std::string_view tag, float) {
+        EXPECT_EQ(tag, "loss");
+        steps.push_back(step);
+      },
+      [&](const QueuedEvent&) { ++events; });
+  EXPECT_EQ(events, images);
+  EXPECT_EQ(static_cast<int>(steps.size()), numbers);
+  EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
+  queue.done(batch);
+  EXPECT_TRUE(queue.push(image()));
+}
+
+TEST(Events, AThreadWritesWithoutAFlush) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  for (int step = 0; step < 10000; ++step) writer.scalar("loss", step, 1);
+  // No time limit of its own: the test's limit ends it.
+  while (std::filesystem::file_size(writer.path()) < 10000) ::usleep(1000);
+  writer.request_flush();
+  while (values_in(folder.path()).size() < 10000) ::usleep(1000);
+}
+
+TEST(Events, InvalidTextIsMarked) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  const std::string good = "caf\xc3\xa9 \xf0\x9f\x98\x80";
+  writer.scalar(good, 1, 1);
+  writer.scalar("a\xc3(\xed\xa0\x80\xff", 1, 1);
+  writer.close();
+  EXPECT_EQ(values_in(folder.path()),
+            (std::vector<std::pair<std::string, std::int64_t>>{{"a?(????", 1}, {good, 1}}));
+}
+
+TEST(Events, TheLifeOfARunIsReadBack) {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path(), {.suffix = ".v2"});
+  writer.graph("graph");
+  writer.session_log(SessionStatus::checkpoint, 7, "runs/a/step-7.h5", "saved");
+  writer.run_metadata("step_8", 8, "times");
+  writer.close();
+  EXPECT_THAT(writer.path(), ::testing::EndsWith(".v2"));
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[1].graph_def, "graph");
+  EXPECT_EQ(records[2].session, SessionStatus::checkpoint);
+  EXPECT_FALSE(records[2].restart);
+  EXPECT_EQ(records[2].checkpoint_path + records[2].message, "runs/a/step-7.h5saved");
+  EXPECT_EQ(records[2].step, 7);
+  EXPECT_EQ(records[3].run_metadata_tag + records[3].run_metadata, "step_8times");
 }
 
 TEST(Events, FlushedAndSyncedDataIsInTheFile) {

@@ -26,6 +26,7 @@ TEST(MetricsLog, OneObjectPerRecord) {
   log.append(2, 0, "eval",
              Values{{"loss", std::nan("")}, {"peak", -std::numeric_limits<double>::infinity()}});
   log.append(3, 1, "a \"b\"\n", Values{});
+  log.flush();
   EXPECT_EQ(log.error(), "");
   EXPECT_EQ(read_whole_file(path),
             "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.1,\"accuracy\":0.3333333333333333}\n"
@@ -40,6 +41,7 @@ TEST(MetricsLog, ListsAndMatricesFollowTheValues) {
   const std::vector<double> each{0.5, std::nan("")}, matrix{3, 1, 0, 2};
   const MetricsLog::List lists[] = {{"f1/per_class", each}, {"confusion_matrix/matrix", matrix, 2}};
   log.append(1, 1, "eval", Values{{"f1", 0.5}}, lists);
+  log.flush();
   EXPECT_EQ(read_whole_file(path),
             "{\"step\":1,\"epoch\":1,\"split\":\"eval\",\"f1\":0.5,\"f1/per_class\":[0.5,null],"
             "\"confusion_matrix/matrix\":[[3.0,1.0],[0.0,2.0]]}\n");
@@ -65,9 +67,13 @@ TEST(MetricsLog, ResumingDropsRepeatedRecords) {
   {
     MetricsLog log(path);
     for (int step = 1; step <= 6; ++step) {
-      if (step == 5) first = read_whole_file(path);
+      if (step == 5) {
+        log.flush();
+        first = read_whole_file(path);
+      }
       log.append(step, 0, "train", Values{{"loss", 1.0 / step}});
     }
+    log.flush();
     all = read_whole_file(path);
   }
   ASSERT_NE(first, all);
@@ -75,12 +81,14 @@ TEST(MetricsLog, ResumingDropsRepeatedRecords) {
   log.drop_after(4);
   EXPECT_EQ(read_whole_file(path), first);
   for (int step = 5; step <= 6; ++step) log.append(step, 0, "train", Values{{"loss", 1.0 / step}});
+  log.flush();
   EXPECT_EQ(read_whole_file(path), all);
   log.drop_after(6);
   EXPECT_EQ(read_whole_file(path), all);
   log.drop_after(0);  // while it is open
   EXPECT_EQ(read_whole_file(path), "");
   log.append(1, 0, "train", Values{{"loss", 0.5}});
+  log.flush();
   EXPECT_EQ(read_whole_file(path), "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5}\n");
   EXPECT_THAT(folder.names(), ::testing::ElementsAre("metrics.jsonl"));
 }
@@ -91,6 +99,7 @@ TEST(MetricsLog, RemovesATruncatedLine) {
   write_file_atomically(path, "{\"step\":1}\n{\"step\":2,\"lo");
   MetricsLog log(path);
   log.append(2, 0, "train", Values{});
+  log.flush();
   EXPECT_EQ(read_whole_file(path), "{\"step\":1}\n{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n");
 }
 
@@ -116,20 +125,40 @@ TEST(MetricsLog, NextRunRepairsAFailedWrite) {
   {
     MetricsLog log(path);
     log.append(1, 0, "train", Values{{"loss", 0.5}});
+    log.flush();
     const testing::FileSizeLimit limit(60);
     log.append(2, 0, "train", Values{{"loss", 0.5}});
+    log.flush();
     EXPECT_THAT(log.error(), ::testing::HasSubstr("File too large"));
   }
   MetricsLog log(path);
   log.append(2, 0, "train", Values{});
+  log.flush();
   EXPECT_EQ(read_whole_file(path),
             "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"split\":"
             "\"train\"}\n");
 }
 
+TEST(MetricsLog, ARecordThatDoesNotFitIsLeftOutAndCounted) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsLog log(path, 1000);
+  const std::vector<double> many(200);
+  const MetricsLog::List lists[] = {{"many", many}};
+  log.append(1, 0, "train", Values{}, lists);
+  log.append(2, 0, "train", Values{});
+  log.flush();
+  log.append(3, 0, "train", Values{});
+  log.flush();
+  EXPECT_EQ(log.dropped(), 1);
+  EXPECT_EQ(read_whole_file(path),
+            "{\"step\":2,\"epoch\":0,\"split\":\"train\"}\n{\"step\":3,\"epoch\":0,\"split\":\"train\"}\n");
+}
+
 TEST(MetricsLog, ErrorIsRememberedAndDoesNotThrow) {
   MetricsLog log("/nonexistent/metrics.jsonl");
   log.append(1, 0, "train", Values{});
+  log.flush();
   EXPECT_THAT(log.error(), ::testing::HasSubstr("/nonexistent/metrics.jsonl"));
   log.append(2, 0, "train", Values{});
   log.drop_after(1);
