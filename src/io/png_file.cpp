@@ -17,12 +17,15 @@ Picture::Picture(int wide, int high, int number_of_channels, std::uint8_t fill)
              fill) {}
 
 std::string png_of(const Picture& picture) {
-  LOCKSTEP_CHECK(picture.width > 0 && picture.height > 0 && (picture.channels == 1 || picture.channels == 3));
+  LOCKSTEP_CHECK(picture.width > 0 && picture.height > 0 &&
+                 (picture.channels == 1 || picture.channels == 3 || picture.channels == 4));
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(picture.width);
   image.height = static_cast<png_uint_32>(picture.height);
-  image.format = picture.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  image.format = picture.channels == 1   ? PNG_FORMAT_GRAY
+                 : picture.channels == 3 ? PNG_FORMAT_RGB
+                                         : PNG_FORMAT_RGBA;
   png_alloc_size_t size = 0;
   const auto write = [&](void* to) {
     if (png_image_write_to_memory(&image, to, &size, 0, picture.pixels.data(), 0, nullptr) == 0)

@@ -13,7 +13,7 @@ namespace lockstep {
 /// 8 bits per channel, row by row from the top.
 struct Picture {
   int width = 0, height = 0;
-  int channels = 3;  ///< 1: grey; 3: red, green, blue
+  int channels = 3;  ///< 1: grey; 3: red, green, blue; 4: and alpha
   std::vector<std::uint8_t> pixels;
 
   Picture() = default;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes files for other programs to read (h5py_test.py, tensorboard_test.py): interop_program checkpoint
-// FILE | events FOLDER | kinds FOLDER | verify FILE.
+// FILE | events FOLDER | kinds FOLDER | plugins FOLDER | verify FILE.
 #include <cstdio>
 #include <numeric>
 #include <string_view>
@@ -11,6 +11,8 @@
 #include "io/checkpoint.h"
 #include "io/event_writer.h"
 #include "io/png_file.h"
+#include "io/summary_media.h"
+#include "io/summary_writer.h"
 
 namespace lockstep {
 namespace {
@@ -78,6 +80,36 @@ void write_kinds(const std::string& folder) {
   if (!writer.error().empty()) throw Error(ErrorKind::data, writer.error());
 }
 
+/// By SummaryWriter: what the plugins show.
+void write_plugins(const std::string& folder) {
+  SummaryWriter writer(folder);
+  const std::vector<GraphNode> nodes = {{.name = "features", .op = "Input", .output_shapes = {{-1, 8}}},
+                                        {.name = "block/dense",
+                                         .op = "dense",
+                                         .inputs = {"features"},
+                                         .device = "/cpu:0",
+                                         .output_shapes = {{-1, 4}},
+                                         .texts = {{"activation", "relu"}},
+                                         .numbers = {{"parameters", 36}}}};
+  writer.add_graph(nodes);
+  const std::vector<DeviceTimes> times = {
+      {"/cpu:0", {{.node = "block/dense", .begin_us = 10, .end_us = 25}}}};
+  writer.add_run_metadata("step_3", 3, run_metadata(times));
+  writer.add_hparams({.values = {{"optimizer.learning_rate", 0.1}, {"train.shuffle", true}, {"model", "mlp"}},
+                      .metrics = {{"", "loss"}, {"eval", "accuracy"}},
+                      .start_seconds = 100});
+  writer.add_summary(3, {hparams_end(HParamsStatus::success, 200)});
+  writer.add_text("notes", 3, "# Title");
+  writer.add_summary(3, {text_table_value("table", {"a", "b", "c", "d"}, 2),
+                         tensor_value("counts", std::vector<std::int64_t>{5, -6}, {2})});
+  writer.add_pr_curve("class_1", 3, {.tp = {3, 2, 0}, .fp = {2, 1, 0}, .tn = {0, 1, 2}, .fn = {0, 1, 3}});
+  writer.add_summary(3, image_values("in", {2, 2, 2, 1}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  writer.add_summary(3, audio_values("tone", {1, 4, 1}, std::vector<float>{0, 0.5F, 1, -1}, 8000, 1));
+  writer.add_session_log(SessionStatus::checkpoint, 3, "step-3.h5");
+  writer.close();
+  if (!writer.error().empty()) throw Error(ErrorKind::data, writer.error());
+}
+
 int run(int argc, char** argv) {
   const std::string_view what = argc == 3 ? argv[1] : "";
   if (what == "checkpoint")
@@ -86,10 +118,13 @@ int run(int argc, char** argv) {
     write_events(argv[2]);
   else if (what == "kinds")
     write_kinds(argv[2]);
+  else if (what == "plugins")
+    write_plugins(argv[2]);
   else if (what == "verify")
     CheckpointFile(argv[2]).verify();
   else
-    throw Error(ErrorKind::usage, "checkpoint FILE | events FOLDER | kinds FOLDER | verify FILE");
+    throw Error(ErrorKind::usage,
+                "checkpoint FILE | events FOLDER | kinds FOLDER | plugins FOLDER | verify FILE");
   return 0;
 }
 
