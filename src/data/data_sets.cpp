@@ -4,10 +4,14 @@
 // Opens the data sets of a configuration.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/child_process.h"
 #include "data/class_lists.h"
 #include "data/data_files.h"
 #include "data/data_options.h"
+#include "data/opened_sets.h"
+#include "data/reader_options.h"
 #include "data/reader_table.h"
 
 namespace lockstep {
@@ -41,18 +45,11 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
 
 namespace {
 
-std::unique_ptr<Dataset> open_input(const DataInput& input, bool evaluation,
-                                    const std::string& base_directory, const DatasetUse& use) {
-  const Params& params = evaluation ? *input.eval : input.train;
-  std::unique_ptr<Dataset> data =
-      evaluation ? open_evaluation_dataset(input.format, params, input.train, base_directory, use)
-                 : open_dataset(input.format, params, base_directory, use);
-  data->set_transforms(TransformList(params), !evaluation);
-  return data;
+const Params& params_of(const DataInput& input, bool evaluation) {
+  return evaluation ? *input.eval : input.train;
 }
 
 DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
-  if (options.failure) throw Error(*options.failure);
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   use.random_order = use.random_order || choice.scatters();
   use.read_once = use.read_once && !choice.scatters() && !choice.needs_labels();
@@ -60,20 +57,7 @@ DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
   return use;
 }
 
-/// The samples of all inputs.
-std::unique_ptr<Dataset> open_joined(const DataOptions& options, bool evaluation,
-                                     const std::string& base_directory, const DatasetUse& use) {
-  if (options.name.empty() && options.targets.empty())
-    return open_input(options, evaluation, base_directory, use);
-  std::vector<JoinedInput> inputs, targets;
-  const std::vector<const DataInput*> sets = sets_of(options);
-  for (std::size_t i = 0; i < sets.size(); ++i)
-    (i < num_inputs(options) ? inputs : targets)
-        .push_back({sets[i]->name, open_input(*sets[i], evaluation, base_directory, use)});
-  return Dataset::join(std::move(inputs), std::move(targets));
-}
-
-/// Those that are used of them.
+/// The samples of all inputs that are used.
 void choose(Dataset& data, const DataOptions& options, bool evaluation) {
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   std::vector<std::int32_t> labels;
@@ -82,25 +66,94 @@ void choose(Dataset& data, const DataOptions& options, bool evaluation) {
   if (choice.balances) data.balance(balance_classes(choice, data.choice().get(), labels));
 }
 
-std::unique_ptr<Dataset> open_chosen(const DataOptions& options, bool evaluation,
-                                     const std::string& base_directory, const DatasetUse& use) {
-  std::unique_ptr<Dataset> data =
-      open_joined(options, evaluation, base_directory, use_of(options, evaluation, use));
-  if (options.mixing && !evaluation) data->set_mixing(*options.mixing);
-  choose(*data, options, evaluation);
+}  // namespace
+
+OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory)
+    : options_(&options), evaluation_(evaluation) {
+  if (options.failure) throw Error(*options.failure);
+  for (const DataInput* const input : sets_of(options)) {
+    const Params& params = params_of(*input, evaluation);
+    const ReaderEntry& reader = find_reader(input->format);
+    Set set{.name = input->name, .bad_records = bad_record_options(params, reader.table)};
+    set.data = evaluation && reader.make_evaluation != nullptr
+                   ? reader.make_evaluation(params, input->train, base_directory)
+                   : reader.make(params, base_directory);
+    set.bad = set.data->bad_records();
+    if (set.data->has_store()) set.threads = memory_options(params, {}).threads;
+    sets_.push_back(std::move(set));
+  }
+}
+
+bool OpenedSets::skips() const {
+  return std::ranges::any_of(sets_, [](const Set& set) { return set.bad_records.skip; });
+}
+
+bool skips_bad_records(const DataOptions& options) {
+  return std::ranges::any_of(sets_of(options), [](const DataInput* input) {
+    const auto skips = [&](const Params& params) {
+      return bad_record_options(params, find_reader(input->format).table).skip;
+    };
+    return skips(input->train) || (input->eval && skips(*input->eval));
+  });
+}
+
+void OpenedSets::find_bad() {
+  for (Set& set : sets_)
+    if (set.to_scan()) set.bad = bad_records_of(*set.data, set.most(), set.threads);
+}
+
+/// A sample is bad if any of its parts is.
+void OpenedSets::leave_out_bad() {
+  std::vector<std::int64_t> samples;
+  for (Set& set : sets_) {
+    check_bad_records(set.bad, std::ssize(set.bad), set.most(), set.data->size());
+    for (const BadRecord& record : set.bad) samples.push_back(record.sample);
+    if (set.data->size() != sets_.front().data->size()) return;  // Dataset::join() says so
+  }
+  std::ranges::sort(samples);
+  samples.erase(std::ranges::unique(samples).begin(), samples.end());
+  if (samples.empty()) return;
+  for (Set& set : sets_) set.data->leave_out(std::move(set.bad), samples);
+}
+
+std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
+  leave_out_bad();
+  const DataOptions& options = *options_;
+  const std::vector<const DataInput*> sets = sets_of(options);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    Dataset& data = *sets_[i].data;
+    const Params& params = params_of(*sets[i], evaluation_);
+    if (data.has_store()) data.prepare(memory_options(params, use_of(options, evaluation_, use)));
+    data.set_transforms(TransformList(params), !evaluation_);
+  }
+  std::unique_ptr<Dataset> data;
+  if (options.name.empty() && options.targets.empty()) {
+    data = std::move(sets_.front().data);
+  } else {
+    std::vector<JoinedInput> inputs, targets;
+    for (std::size_t i = 0; i < sets.size(); ++i)
+      (i < num_inputs(options) ? inputs : targets).push_back({sets[i]->name, std::move(sets_[i].data)});
+    data = Dataset::join(std::move(inputs), std::move(targets));
+  }
+  if (options.mixing && !evaluation_) data->set_mixing(*options.mixing);
+  choose(*data, options, evaluation_);
   return data;
 }
-}  // namespace
 
 std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
                                            const DatasetUse& use) {
-  return open_chosen(options, false, base_directory, use);
+  OpenedSets opened(options, false, base_directory);
+  opened.find_bad();
+  return std::move(opened).finish(use);
 }
 
 std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
                                              const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  return options.eval ? open_chosen(options, true, base_directory, use) : nullptr;
+  if (!options.eval) return nullptr;
+  OpenedSets opened(options, true, base_directory);
+  opened.find_bad();
+  return std::move(opened).finish(use);
 }
 
 }  // namespace lockstep

@@ -45,11 +45,7 @@ Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
                 fmt::format("its samples are empty (shape {})", parts_.feature_shape.to_string()),
                 origin_->source, "Every sample needs at least one feature value.");
   num_features_ = (parts_.size - 1) * parts_.feature_step + elements_per_sample_;
-  checks_ = std::make_shared<SampleChecks>(SampleForm{.feature_type = parts_.feature_dtype,
-                                                      .features = elements_per_sample_,
-                                                      .label_columns = parts_.num_label_columns,
-                                                      .label_step = parts_.label_step},
-                                           origin_);
+  make_checks();
   prepare_normalisation();
   if (has_store()) {
     LOCKSTEP_CHECK(parts_.feature_step == elements_per_sample_ && parts_.features.size_bytes() == 0);
@@ -64,6 +60,14 @@ Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
 Dataset::~Dataset() = default;
 Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+
+void Dataset::make_checks() {
+  checks_ = std::make_shared<SampleChecks>(SampleForm{.feature_type = parts_.feature_dtype,
+                                                      .features = elements_per_sample_,
+                                                      .label_columns = parts_.num_label_columns,
+                                                      .label_step = parts_.label_step},
+                                           origin_);
+}
 
 void Dataset::check_values(int threads) {
   const auto labels = static_cast<std::size_t>(

@@ -19,6 +19,7 @@
 #include "core/label_rule.h"
 #include "core/named_shape.h"
 #include "core/shape.h"
+#include "data/bad_records.h"
 #include "data/block_grid.h"
 #include "data/channel_normalizer.h"
 #include "data/normalize_by.h"
@@ -32,6 +33,7 @@ namespace lockstep {
 
 class ClassQuotas;
 class Digest;
+class GoodSamples;
 class SampleStream;
 struct TableInfo;
 struct TextInfo;
@@ -75,6 +77,8 @@ struct DatasetParts : SampleOrigin {
   std::vector<std::string> class_names;    ///< by class index or label column; empty: unknown
   std::shared_ptr<const TextInfo> text;    ///< text_info.h; null if the features are not text
   std::shared_ptr<const TableInfo> table;  ///< table_info.h; null if the files are no tables
+  /// Samples whose records are bad, ascending, of a reader that has read all of them: their values are 0.
+  std::vector<BadRecord> bad;
   FeatureTransform transform;
 };
 
@@ -131,6 +135,16 @@ class Dataset {
   /// Must be called before anything is gathered from a set with a store. Throws as the constructor, and what
   /// the store throws.
   void prepare(const DatasetMemory& memory);
+
+  /// Bad records that the reader has found in values that are in memory.
+  const std::vector<BadRecord>& bad_records() const { return parts_.bad; }
+  /// The set is that of the other samples from now on, which are counted anew. Before prepare(), and for sets
+  /// that do not overlap. `bad`: of this set; `samples`: those, and others that are bad elsewhere, ascending.
+  /// Throws Error(data) if none is left.
+  void leave_out(std::vector<BadRecord> bad, const std::vector<std::int64_t>& samples);
+  /// What was left out of it: bad records of its own, and how many samples.
+  const std::vector<BadRecord>& left_out() const { return left_out_; }
+  std::int64_t num_left_out() const { return num_left_out_; }
 
   /// What the training set's mean and standard deviation are computed of (normalization.h).
   NormalizeBy normalize_by() const { return parts_.transform.normalize; }
@@ -246,6 +260,7 @@ class Dataset {
   void check_labels(const LabelRule& rule) const { check_labels(rule, 0, parts_.num_label_columns); }
 
  private:
+  friend class BadRecordScan;
   Dataset(std::vector<JoinedInput> inputs, std::vector<JoinedInput> targets);
   /// The joined set with the labels; without labels the first one.
   const Dataset& labelled() const { return *inputs_[label_input_].data; }
@@ -264,6 +279,9 @@ class Dataset {
   void for_each(std::span<const std::int64_t> samples, Use use) const;
   /// Blocks of so many samples; 0: as the form of the samples suggests.
   BlockGrid grid(std::int64_t block_samples) const;
+  void make_checks();
+  /// Of a set in memory.
+  void keep_only(const GoodSamples& good);
   void load(int threads);
   void check_values(int threads = 1);
   void prepare_normalisation();
@@ -291,6 +309,8 @@ class Dataset {
   std::int64_t block_samples_ = 0;
   std::shared_ptr<const SampleOrigin> origin_;
   std::shared_ptr<SampleChecks> checks_;
+  std::vector<BadRecord> left_out_;
+  std::int64_t num_left_out_ = 0;
   std::unique_ptr<SampleStream> stream_;
   TransformList transforms_;
   bool training_ = false;

@@ -104,6 +104,7 @@ std::string Dataset::computed_fingerprint(int threads) const {
     digest.add(parts_.label_indices.data(), parts_.label_indices.size() * sizeof(std::int32_t));
     digest.add(parts_.label_rows.data(), parts_.label_rows.size() * sizeof(float));
   }
+  for (const BadRecord& record : left_out_) digest.add(record.sample);
   const FeatureTransform& transform = parts_.transform;
   digest.add(&transform.scale, sizeof(float)).add(&transform.offset, sizeof(float));
   for (const std::vector<float>* list : {&transform.mean, &transform.std}) {

@@ -27,7 +27,12 @@ inline constexpr std::array kCommonReaderOptions{
     ParamSpec{
         "normalize", ParamType::string, "none", "channels|all|none",
         "mean and std are computed over the chosen samples of the training set when a run begins, of each "
-        "channel or of all values; the run keeps them"}};
+        "channel or of all values; the run keeps them"},
+    ParamSpec{"bad_records", ParamType::string, "stop", "stop|skip",
+              "records that cannot be decoded, or with values that are not finite: an error, or left out of "
+              "the set and listed in the run directory"},
+    ParamSpec{"max_bad_records", ParamType::real, "0.01", "[0, 1e15]; below 1 a share of the samples",
+              "with bad_records: skip, more than these are an error", Change::free}};
 
 /// Options of readers that give a store.
 inline constexpr std::array kStoreOptions{

@@ -36,6 +36,18 @@ std::vector<ReaderEntry>& entries() {
   };
   return table;
 }
+
+void leave_out_bad(Dataset& data, const Params& params, const ReaderEntry& reader) {
+  const BadRecordOptions options = bad_record_options(params, reader.table);
+  if (!options.skip) return;
+  const std::int64_t most = options.most(data.size());
+  std::vector<BadRecord> bad =
+      data.has_store() ? bad_records_of(data, most, memory_options(params, {}).threads) : data.bad_records();
+  check_bad_records(bad, std::ssize(bad), most, data.size());
+  std::vector<std::int64_t> samples;
+  for (const BadRecord& record : bad) samples.push_back(record.sample);
+  data.leave_out(std::move(bad), samples);
+}
 }  // namespace
 
 std::span<const ReaderEntry> reader_table() { return entries(); }
@@ -59,7 +71,9 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 
 std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
                                       const std::string& base_directory, const DatasetUse& use) {
-  std::unique_ptr<Dataset> dataset = find_reader(format).make(params, base_directory);
+  const ReaderEntry& reader = find_reader(format);
+  std::unique_ptr<Dataset> dataset = reader.make(params, base_directory);
+  leave_out_bad(*dataset, params, reader);
   if (dataset->has_store()) dataset->prepare(memory_options(params, use));
   return dataset;
 }
@@ -70,6 +84,7 @@ std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const 
   const ReaderEntry& reader = find_reader(format);
   if (reader.make_evaluation == nullptr) return open_dataset(format, params, base_directory, use);
   std::unique_ptr<Dataset> dataset = reader.make_evaluation(params, train, base_directory);
+  leave_out_bad(*dataset, params, reader);
   if (dataset->has_store()) dataset->prepare(memory_options(params, use));
   return dataset;
 }

@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "io/file_descriptor.h"
+#include "io/file_error.h"
 #include "io/staged_files.h"
 
 namespace lockstep {
@@ -54,14 +55,12 @@ class OpenFiles {
         ::open(path_to_open(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     if (!file->is_open() || ::fstat(file->get(), &status) != 0)
-      throw Error(ErrorKind::data, fmt::format("cannot open{}: {}", staged_note(path), std::strerror(errno)),
-                  path, "Check that the file exists, its permissions, and that the path is spelled right.");
+      throw FileError(fmt::format("cannot open{}: {}", staged_note(path), std::strerror(errno)), path,
+                      "Check that the file exists, its permissions, and that the path is spelled right.");
     if (!S_ISREG(status.st_mode))
-      throw Error(ErrorKind::data, "is not a regular file", path,
-                  "Give the path of a file, not of a folder or device.");
+      throw FileError("is not a regular file", path, "Give the path of a file, not of a folder or device.");
     if (status.st_size < least_bytes)
-      throw Error(ErrorKind::data, "became shorter while it was read", path,
-                  "Start when the file is complete.");
+      throw FileError("became shorter while it was read", path, "Start when the file is complete.");
     return file;
   }
 
@@ -93,9 +92,9 @@ class FileBytes final : public ByteSource {
       if (got == 0) break;
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
-        throw Error(ErrorKind::data, fmt::format("cannot read: {}", std::strerror(errno)),
-                    fmt::format("{}, byte {}", path_, offset + static_cast<std::int64_t>(done)),
-                    "The disk or the file system may be damaged.");
+        throw FileError(fmt::format("cannot read: {}", std::strerror(errno)),
+                        fmt::format("{}, byte {}", path_, offset + static_cast<std::int64_t>(done)),
+                        "The disk or the file system may be damaged.");
       done += static_cast<std::size_t>(got);
     }
     return done;
@@ -132,9 +131,9 @@ class PartOfBytes final : public ByteSource {
 void ByteSource::read(std::int64_t offset, void* to, std::size_t bytes) {
   const std::size_t got = read_some(offset, to, bytes);
   if (got < bytes)
-    throw Error(ErrorKind::data, "ends here, before its data end: truncated, or changed while it was read",
-                fmt::format("{}, byte {}", where(), offset + static_cast<std::int64_t>(got)),
-                "Copy or make the file again; start when it is complete.");
+    throw FileError("ends here, before its data end: truncated, or changed while it was read",
+                    fmt::format("{}, byte {}", where(), offset + static_cast<std::int64_t>(got)),
+                    "Copy or make the file again; start when it is complete.");
 }
 
 std::int64_t exact_bytes(ByteSource& source) {

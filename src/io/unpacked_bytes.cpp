@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "io/byte_source.h"
+#include "io/file_error.h"
 
 namespace lockstep {
 
@@ -79,9 +80,8 @@ class UnpackedBytes final : public ByteSource {
   }
 
   [[noreturn]] void fail(std::string what) const {
-    throw Error(ErrorKind::data, std::move(what),
-                fmt::format("{}, byte {} of the unpacked data", where_, done_),
-                "Copy or make the file again.");
+    throw FileError(std::move(what), fmt::format("{}, byte {} of the unpacked data", where_, done_),
+                    "Copy or make the file again.");
   }
 
   void fill() {

@@ -31,7 +31,21 @@ struct CsvSource {
   std::vector<std::string> paths;
   std::optional<RowRange> rows;
   CsvFormat format;
+  bool skips_bad = false;  ///< rows that are no samples (data.bad_records)
 };
+
+/// Calls work(); false if it throws about a row that may be bad. `reason`: why.
+template <typename Work>
+bool is_good_row(const CsvSource& source, std::string& reason, Work work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (!source.skips_bad || error.kind() != ErrorKind::data) throw;
+    reason = error.what_happened();
+    return false;
+  }
+}
 
 /// What the first of several files sets for the others.
 struct CsvFirstFile {
@@ -112,7 +126,8 @@ CsvLists learned_lists(const CsvSource& source, const CsvColumns& columns) {
         parser.emplace(file, plan, columns.missing());
       },
       [&](const CsvFile& file, const CsvRow& row) {
-        parser->split(row);
+        std::string reason;
+        if (!is_good_row(source, reason, [&] { parser->split(row); })) return;
         for (auto& [column, values] : found) {
           const std::string_view text =
               parser->text_of(*column, parser->fields()[static_cast<std::size_t>(column->info.index)]);
@@ -216,8 +231,14 @@ std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params
       },
       [&](const CsvFile& file, const CsvRow& row) {
         lines.add(file, parts.size);
+        std::string reason;
+        if (!is_good_row(source, reason, [&] { parser->parse(row, features, labels); })) {
+          std::fill(features.end() - plan.num_features, features.end(), 0.0F);
+          std::fill(labels.end() - plan.num_labels, labels.end(), 0.0);
+          parts.bad.push_back(
+              {parts.size, fmt::format("{}, line {}", file.path(), file.line_number()), std::move(reason)});
+        }
         ++parts.size;
-        parser->parse(row, features, labels);
       });
   parts.features = Buffer(cpu_device(), features.size() * sizeof(float));
   std::copy(features.begin(), features.end(), parts.features.as<float>().begin());
@@ -230,7 +251,8 @@ std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params
 }
 
 CsvSource source_of(const Params& params, const std::string& base_directory) {
-  return {data_files(params, "path", base_directory), rows_option(params), CsvFormat(params)};
+  return {data_files(params, "path", base_directory), rows_option(params), CsvFormat(params),
+          params.string("bad_records") == "skip"};
 }
 
 std::unique_ptr<Dataset> read_set(const Params& params, const CsvSource& source, const CsvColumns& columns,

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "data/readers/stored_numbers.h"
+#include "io/file_error.h"
 
 namespace lockstep {
 
@@ -58,9 +59,8 @@ void Hdf5Part::require_length(std::int64_t first) const {
   for (const auto& [length, data] :
        {std::pair{&features_file, &features}, {&labels_file, labels ? &*labels : nullptr}})
     if (data != nullptr && length->became_shorter())
-      throw Error(ErrorKind::data, "became shorter while it was read",
-                  fmt::format("{}, record {}", data->where, first),
-                  "Copy or make the file again; start when it is complete.");
+      throw FileError("became shorter while it was read", fmt::format("{}, record {}", data->where, first),
+                      "Copy or make the file again; start when it is complete.");
 }
 
 Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
@@ -109,12 +109,16 @@ std::shared_ptr<Hdf5Part> Hdf5Store::open(std::size_t file) {
       parts_[opened_.front()] = nullptr;
       opened_.erase(opened_.begin());
     }
-    parts_[file] =
-        std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
-                                   form_.labels_name ? &*form_.labels_name : nullptr, form_.netcdf);
+    try {
+      parts_[file] =
+          std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
+                                     form_.labels_name ? &*form_.labels_name : nullptr, form_.netcdf);
+    } catch (const Error& error) {
+      throw FileError(error.what_happened(), error.where(), error.advice());
+    }
     if (parts_[file]->features.rows() < files_[file].rows.last)
-      throw Error(ErrorKind::data, "became shorter while it was read", parts_[file]->features.where,
-                  "Start when the file is complete.");
+      throw FileError("became shorter while it was read", parts_[file]->features.where,
+                      "Start when the file is complete.");
   } else {
     opened_.erase(std::ranges::find(opened_, file));
   }

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "io/file_error.h"
 #include "io/staged_files.h"
 
 namespace lockstep {
@@ -88,17 +89,15 @@ void read_file(const std::string& path, std::vector<std::byte>& bytes) {
     }
   };
   const auto fail = [&](const char* what) {
-    throw Error(ErrorKind::data,
-                fmt::format("cannot {}{}: {}", what, staged_note(path), std::strerror(errno)), path,
-                "Check that the file is still there, and its permissions.");
+    throw FileError(fmt::format("cannot {}{}: {}", what, staged_note(path), std::strerror(errno)), path,
+                    "Check that the file is still there, and its permissions.");
   };
   const Descriptor file{
       ::open(path_to_open(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // does not wait for a FIFO
   struct stat status {};
   if (file.value < 0 || ::fstat(file.value, &status) != 0) fail("open");
   if (!S_ISREG(status.st_mode))
-    throw Error(ErrorKind::data, "is not a regular file", path,
-                "Give the path of a file, not of a folder or device.");
+    throw FileError("is not a regular file", path, "Give the path of a file, not of a folder or device.");
   bytes.resize(static_cast<std::size_t>(status.st_size));
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t got = ::read(file.value, bytes.data() + done, bytes.size() - done);

@@ -69,9 +69,11 @@ std::unique_ptr<Dataset> dataset(const Params& params, ImageForm form, ImageFile
   const auto files = std::make_shared<const ImageFiles>(std::move(found));
   if (form.shape.rank() == 0) {
     ImageWork work;
-    const std::string first = files->path(range.first);
-    read_file(first, work.file);
-    form.shape = work.shape_of(form, work.file, [&] { return first; });
+    look_at_first_good(params, range.last - range.first, [&](std::int64_t i) {
+      const std::string path = files->path(range.first + i);
+      read_file(path, work.file);
+      form.shape = work.shape_of(form, work.file, [&] { return path; });
+    });
   }
   DatasetParts parts;
   parts.source = std::move(source);

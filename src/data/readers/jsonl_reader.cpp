@@ -211,17 +211,20 @@ class JsonlFiles {
     if (form_.labels && std::ranges::find(form_.features, *form_.labels) != form_.features.end())
       throw params_.error("labels", fmt::format("names '{}', which is a feature, too", *form_.labels),
                           "A sample's label would be given away: name another field, or none.");
-    begin(labels_may_miss);
+    look_at_first_good(params_, files_.front().count,
+                       [&](std::int64_t line) { begin(line, labels_may_miss); });
     parts_.store = std::make_shared<JsonlStore>(form_, std::move(files_), ranges);
     return std::move(parts_);
   }
 
  private:
   /// The first line says what a sample is.
-  void begin(bool labels_may_miss) {
+  void begin(std::int64_t number, bool labels_may_miss) {
     const RecordFile& file = files_.front();
-    std::string line(static_cast<std::size_t>(file.end(0) - file.begin(0)), '\0');
-    file.source->read(file.begin(0), line.data(), line.size());
+    form_.values = 0;
+    form_.extents.clear();
+    std::string line(static_cast<std::size_t>(file.end(number) - file.begin(number)), '\0');
+    file.source->read(file.begin(number), line.data(), line.size());
     std::vector<JsonField> fields = form_.fields();
     try {
       read_json_fields(without_line_end(line), fields);
@@ -236,7 +239,7 @@ class JsonlFiles {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
       const std::string within = error.where().empty() ? "" : ", " + error.where();
-      throw Error(error.kind(), error.what_happened(), file.where(0) + within, error.advice());
+      throw Error(error.kind(), error.what_happened(), file.where(number) + within, error.advice());
     }
   }
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "data/data_files.h"
 #include "data/readers/stored_numbers.h"
+#include "io/file_error.h"
 
 namespace lockstep {
 
@@ -97,7 +98,7 @@ void read_records(ByteSource& source, std::int64_t begin, void* to, std::size_t 
     } catch (const Error& error) {
       const std::string& place = error.where();
       const std::string within = place.starts_with(source.where()) ? place.substr(source.where().size()) : "";
-      throw Error(error.kind(), error.what_happened(), where(i) + within, error.advice());
+      throw FileError(error.what_happened(), where(i) + within, error.advice());
     }
   }
 }

@@ -210,7 +210,8 @@ class TfrecordFiles {
     const auto first = std::ranges::find_if(files_, [](const RecordFile& file) { return file.count > 0; });
     if (first == files_.end())
       throw Error(ErrorKind::data, "holds no records", parts_.source, "Check the path.");
-    begin(*first, labels_may_miss);
+    look_at_first_good(params_, first->count,
+                       [&](std::int64_t record) { begin(*first, record, labels_may_miss); });
     parts_.store = std::make_shared<TfrecordStore>(form_, std::move(files_), ranges);
     return std::move(parts_);
   }
@@ -229,9 +230,10 @@ class TfrecordFiles {
     return file;
   }
 
-  void begin(const RecordFile& file, bool labels_may_miss) {
-    std::string frame(static_cast<std::size_t>(file.end(0)), '\0');
-    file.source->read(0, frame.data(), frame.size());
+  void begin(const RecordFile& file, std::int64_t record, bool labels_may_miss) {
+    const std::int64_t at = file.begin(record);
+    std::string frame(static_cast<std::size_t>(file.end(record) - at), '\0');
+    file.source->read(at, frame.data(), frame.size());
     try {
       const std::string_view example = tfrecord_data(frame);
       if (labels_may_miss && form_.labels_name && !find_feature(example, *form_.labels_name))
@@ -241,7 +243,7 @@ class TfrecordFiles {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
       const std::string within = error.where().empty() ? "" : ", " + error.where();
-      throw Error(error.kind(), error.what_happened(), file.where(0) + within, error.advice());
+      throw Error(error.kind(), error.what_happened(), file.where(record) + within, error.advice());
     }
   }
 

@@ -66,11 +66,11 @@ class WebdatasetStore final : public SampleStore {
   }
   bool decodes_samples() const override { return true; }
 
-  /// Of the first sample; sets the form's.
-  const Shape& set_shape() {
+  /// Of a sample; sets the form's.
+  const Shape& set_shape(std::int64_t sample) {
     ImageWorks::Loan work(works_);
-    read_bytes(place_of(0), work->file);
-    form_.shape = work->shape_of(form_, work->file, [&] { return where(0); });
+    read_bytes(place_of(sample), work->file);
+    form_.shape = work->shape_of(form_, work->file, [&] { return where(sample); });
     return form_.shape;
   }
 
@@ -189,7 +189,9 @@ std::unique_ptr<Dataset> dataset(const Params& params, const std::vector<std::st
   }
   parts.feature_shape = form.shape;
   const auto store = std::make_shared<WebdatasetStore>(std::move(form), std::move(shards), range.first);
-  if (parts.feature_shape.rank() == 0) parts.feature_shape = store->set_shape();
+  if (parts.feature_shape.rank() == 0)
+    look_at_first_good(params, parts.size,
+                       [&](std::int64_t i) { parts.feature_shape = store->set_shape(i); });
   parts.name = [store](std::int64_t sample) { return store->where(sample); };
   parts.store = store;
   return std::make_unique<Dataset>(std::move(parts));

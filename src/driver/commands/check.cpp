@@ -178,10 +178,15 @@ std::string form_text(const Dataset& data) {
          (data.targets().empty() ? "" : fmt::format("; targets: {}", texts_of(data.targets())));
 }
 
+void print_bad_records(const Dataset& data) {
+  for (const std::string& note : bad_records_notes(data)) fmt::print("bad records       {}\n", note);
+}
+
 void print_data(const Sizes& sizes) {
   const Dataset& train = *sizes.parts.train;
   const Dataset* eval = sizes.parts.eval.get();
   fmt::print("training set      {} samples of {}\n", chosen_text(train), form_text(train));
+  print_bad_records(train);
   if (train.quotas() != nullptr)
     fmt::print("in an epoch       {} (class: uses of samples)\n", classes_text(*train.quotas()));
   if (!sizes.calls.casts.empty()) {
@@ -192,7 +197,10 @@ void print_data(const Sizes& sizes) {
   const Graph& graph = *sizes.parts.model.graph;
   if (const std::string widened = widened_products(graph); !widened.empty())
     fmt::print("float32 products  {}\n", widened);
-  if (eval != nullptr) fmt::print("evaluation set    {} samples\n", chosen_text(*eval));
+  if (eval != nullptr) {
+    fmt::print("evaluation set    {} samples\n", chosen_text(*eval));
+    print_bad_records(*eval);
+  }
   fmt::print("batch             {} samples in {}, {} steps per epoch\n", sizes.plan.spec().batch_size,
              shards_text(sizes.shards(), sizes.rounds), sizes.plan.steps_per_epoch());
   if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
@@ -302,9 +310,12 @@ int run_command(const CheckArguments& arguments) {
   const FoundCheckpoint found = arguments.run_dir.empty() ? FoundCheckpoint{} : run_in(run_dir, config);
   std::string no_gpu;
   const ComputeDevice device = device_here(config, no_gpu);
+  OpenedData opened = open_data(config, true, true);
+  for (auto* const sets : {&opened.train, &opened.eval})
+    if (*sets) (*sets)->find_bad();
   const DataAndModel parts =
       read_data_and_model(config, device.device, {.train = true, .eval = true, .updates = true},
-                          no_gpu.empty() ? device.memory_bytes(1) : 0);
+                          std::move(opened), no_gpu.empty() ? device.memory_bytes(1) : 0);
   const Model& model = parts.model;
   const RunNames known = run_names(config, model, parts.train.get(), parts.eval.get());
   check_names(config, known);

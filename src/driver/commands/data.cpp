@@ -182,6 +182,7 @@ class Look {
                data_->stream() != nullptr ? ", read while it is used" : "");
     if (static_cast<std::int64_t>(samples_.size()) < data_->num_chosen())
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
+    for (const std::string& note : bad_records_notes(*data_)) fmt::print("  bad records     {}\n", note);
     print_normalization(*data_);
     const bool labelled = with_labels_ && data_->label_kind() != LabelKind::none;
     const LabelStatistics labels = labelled     ? label_statistics(*data_, samples_)

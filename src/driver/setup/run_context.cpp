@@ -56,13 +56,17 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
           if (config_.data.failure) throw Error(*config_.data.failure);
         },
         "trying the data files");
+    OpenedData opened;
+    agree(
+        world(), [&] { opened = open_data(config_, needs.train, needs.eval); }, "opening the data");
+    share_bad_records(world(), opened, needs.kept_in, lockstep::cores_per_rank(ranks_on_host_));
     agree(
         world(),
         [&] {
           RunNeeds mine = needs;
           mine.ranks_on_host = ranks_on_host_;
-          DataAndModel all =
-              read_data_and_model(config_, device_->device, mine, device_->memory_bytes(ranks_on_host_));
+          DataAndModel all = read_data_and_model(config_, device_->device, mine, std::move(opened),
+                                                 device_->memory_bytes(ranks_on_host_));
           train_data_ = std::move(all.train);
           eval_data_ = std::move(all.eval);
           model_ = std::move(all.model);

@@ -112,15 +112,13 @@ void check_same_columns(const Dataset& train, const Dataset& eval) {
 }  // namespace
 
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
-                                 double memory_bytes) {
+                                 OpenedData opened, double memory_bytes) {
   DataAndModel all;
   const bool random_order = config.train.shuffle == Shuffle::samples;
-  if (needs.train)
-    all.train = open_training_set(config.data, config.base_directory,
-                                  {.ranks_on_host = needs.ranks_on_host, .random_order = random_order});
-  if (needs.eval)
-    all.eval =
-        open_evaluation_set(config.data, config.base_directory, {.ranks_on_host = needs.ranks_on_host});
+  if (opened.train)
+    all.train =
+        std::move(*opened.train).finish({.ranks_on_host = needs.ranks_on_host, .random_order = random_order});
+  if (opened.eval) all.eval = std::move(*opened.eval).finish({.ranks_on_host = needs.ranks_on_host});
   LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
                    "section data has no evaluation set: add `eval:` with its options");
   const Dataset& first = all.train ? *all.train : *all.eval;

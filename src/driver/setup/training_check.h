@@ -9,6 +9,7 @@
 #include <string>
 
 #include "driver/config/config.h"
+#include "driver/setup/opened_data.h"
 #include "session/run_names.h"
 #include "train/model.h"
 #include "train/run_schedules.h"
@@ -30,11 +31,11 @@ struct DataAndModel {
   std::unique_ptr<Dataset> train, eval;  ///< null: not wanted, or none
   Model model;
 };
-/// This rank alone. `memory_bytes`: what it has on the device; 0: not known. Throws Error(config) or
-/// Error(data) if sets, labels and model do not fit each other, and Error(device) if the model is larger than
-/// the memory.
+/// This rank alone. `opened`: with its bad records. `memory_bytes`: what it has on the device; 0: not known.
+/// Throws Error(config) or Error(data) if sets, labels and model do not fit each other, and Error(device) if
+/// the model is larger than the memory.
 DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
-                                 double memory_bytes);
+                                 OpenedData opened, double memory_bytes);
 
 /// Sets may be null. Throws Error(config) if a metric of eval.metrics does not fit.
 RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval);

@@ -6,10 +6,12 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "data/opened_sets.h"
 #include "driver/setup/run_changes.h"
 #include "driver/setup/training_check.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
+#include "session/run_bad_records.h"
 #include "session/run_normalization.h"
 #include "session/run_vocabulary.h"
 
@@ -83,6 +85,8 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           write_file_atomically(run_dir + "/config.yaml", text);
           keep_vocabulary(run_dir, context.train_data());
           keep_normalization(run_dir, context.train_data());
+          if (skips_bad_records(context.config().data))
+            keep_bad_records(run_dir, context.train_data(), context.eval_data());
         },
         "writing config.yaml and the vocabulary");
   });

@@ -69,6 +69,11 @@ void log_run(RunContext& context, const Training& training) {
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
+  for (const std::string& note : bad_records_notes(context.train_data()))
+    log_warning("training set: {} (bad_records.csv)", note);
+  if (context.eval_data() != nullptr)
+    for (const std::string& note : bad_records_notes(*context.eval_data()))
+      log_warning("evaluation set: {} (bad_records.csv)", note);
   log_streams("training", context.train_data());
   if (context.eval_data() != nullptr) log_streams("evaluation", *context.eval_data());
   if (const std::int64_t block = samples_read_for_one(context.train_data());

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between the opening of the files of a set and the reading of its samples: bad records are found there, by
+// one process or by all ranks together, and left out of all inputs and targets alike.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/bad_records.h"
+#include "data/data_options.h"
+#include "data/dataset.h"
+
+namespace lockstep {
+
+class OpenedSets {
+ public:
+  /// One of sets_of(options).
+  struct Set {
+    std::string name;  ///< DataInput::name
+    std::unique_ptr<Dataset> data;
+    BadRecordOptions bad_records;
+    int threads = 1;             ///< that read it
+    std::vector<BadRecord> bad;  ///< ascending
+    /// Its bad records are unknown: look for them with a BadRecordScan.
+    bool to_scan() const { return bad_records.skip && data->has_store(); }
+    std::int64_t most() const { return bad_records.most(data->size()); }
+  };
+
+  /// Opens the files of the training or the evaluation set, all inputs and targets. Throws Error.
+  OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory);
+
+  bool is_evaluation() const { return evaluation_; }
+  /// As sets_of(options). Those that to_scan() need their `bad`.
+  std::vector<Set>& sets() { return sets_; }
+  /// Bad records of any set are skipped.
+  bool skips() const;
+  /// Finds the bad records of all sets in this process.
+  void find_bad();
+  /// The set that is used. Reads it into memory, or prepares it for being read while it is used.
+  std::unique_ptr<Dataset> finish(const DatasetUse& use) &&;
+
+ private:
+  void leave_out_bad();
+
+  const DataOptions* options_;
+  bool evaluation_;
+  std::vector<Set> sets_;
+};
+
+/// Some input or target of the training or evaluation set skips bad records.
+bool skips_bad_records(const DataOptions& options);
+
+}  // namespace lockstep
