@@ -29,6 +29,7 @@ optional_test_packages=(
   python3-h5py    # reads a checkpoint from outside; a test skips without it
   shellcheck      # checks the scripts; likewise
   gdb             # debugs one rank; likewise
+  tmux            # terminals, for tests of plot and top; likewise
   iproute2        # network namespaces as hosts; likewise, also where not root
   libclang-rt-dev # libFuzzer, for tests/fuzz/run_libfuzzer.sh, which no test runs
   python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)

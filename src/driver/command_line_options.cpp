@@ -52,6 +52,9 @@ CommandLineParser::CommandLineParser()
   add_data();
   add_convert();
   add_status();
+  add_plot();
+  add_top();
+  add_trace();
   add_vocabulary();
   add_neighbours();
   add(app_, "info", "Print build, libraries, devices, MPI and threads", "lockstep info",

@@ -50,6 +50,9 @@ class CommandLineParser {
   void add_events();
   void add_replay();
   void add_status();
+  void add_plot();
+  void add_top();
+  void add_trace();
   void add_vocabulary();
   void add_neighbours();
   CommandLine predict_or_sample(const CLI::App& command) const;
@@ -72,6 +75,9 @@ class CommandLineParser {
   EventsArguments events_;
   ReplayArguments replay_;
   StatusArguments status_;
+  PlotArguments plot_;
+  TopArguments top_;
+  TraceArguments trace_;
   VocabularyArguments vocabulary_;
   NeighboursArguments neighbours_;
   CheckpointListArguments list_;

@@ -6,13 +6,17 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/coordinator.h"
 #include "core/function_ref.h"
 #include "session/deferred_calls.h"
 #include "session/hook_state.h"
 #include "session/metric_board.h"
+#include "session/rank_times.h"
 #include "session/rank_values.h"
 #include "session/save_request.h"
 #include "session/session_parts.h"
@@ -34,6 +38,11 @@ class HookContext {
   const VariableStore& variables() const { return parts_.variables; }
   Communicator& control() { return parts_.control; }
   RunReports& reports() { return parts_.reports; }
+  /// In begin: numbers of the hook for each record of training, beside those of the step. The writer calls it
+  /// on the chief, in after_run. Names must outlive the call.
+  using SummaryProducer = std::function<void(std::vector<RunReports::Value>& values)>;
+  void add_summary(SummaryProducer producer) { summaries_.push_back(std::move(producer)); }
+  const std::vector<SummaryProducer>& summaries() const { return summaries_; }
   /// The numbers of the last step, by name (train/step_metrics.h).
   const StepMetrics& step_metrics() const { return parts_.trainer.metrics(); }
   /// What evaluations found.
@@ -109,6 +118,8 @@ class HookContext {
 
   /// Values that each rank sends with every step: declared in begin (rank_values.h).
   RankValues& rank_values() { return rank_values_; }
+  /// What each rank spent the last step on.
+  const RankTimes& rank_times() const { return rank_times_; }
   /// For hooks that communicate: runs something that may fail on this rank alone, and keeps its error for the
   /// next exchange.
   void keep_errors(const Hook& hook, FunctionRef<void()> body);
@@ -128,6 +139,8 @@ class HookContext {
   Coordinator& coordinator_;
   MetricBoard eval_metrics_;
   RankValues rank_values_;
+  RankTimes rank_times_;
+  std::vector<SummaryProducer> summaries_;
   StopControl stop_;
   SaveRequest save_;
   DeferredCalls deferred_;

@@ -53,6 +53,7 @@ void MonitoredSession::add(std::unique_ptr<Hook> hook) {
 void MonitoredSession::start() {
   LOCKSTEP_CHECK(!started_);
   started_ = true;
+  context_.rank_times_.begin(context_.rank_values_, context_.control());
   hooks_.call_agreed("begin", [&](Hook& hook) { hook.begin(context_); });
   if (const Hook* const hook = hooks_.deciding())
     context_.trainer().wait_for_gradients(fmt::format("the hook {} decides on updates", hook->name()));
@@ -67,6 +68,7 @@ void MonitoredSession::create(std::optional<Cursor> go_on) {
   const Setbacks setbacks = context_.setbacks_;
   context_.state_.reset();
   context_.last_step_ = {};
+  context_.rank_times_.restart();
   if (context_.begins_again()) {  // hooks start theirs again
     agree_shared(parts.control, "ending services", [&] { coordinator_.join(options_.stop_grace_seconds); });
     coordinator_.clear_stop();
@@ -109,10 +111,12 @@ bool MonitoredSession::run_step() {
   Trainer& trainer = context_.trainer();
   set_step_phase(global_step() + 1);
   context_.end_feed();
+  context_.rank_times_.step_begins(trainer);
   hooks_.call_in_step("before_run", [&](Hook& hook) { hook.before_run(context_); });
   if (coordinator_.should_stop()) check_services();
   send_values();
   const StepResult result = trainer.compute();
+  context_.rank_times_.exchanged(trainer);
   const StopControl::Agreement agreement = context_.stop_.agreement();
   if (agreement.severity == StopControl::Severity::error) throw_error();
   if (agreement.severity == StopControl::Severity::transient_error) {
@@ -127,6 +131,7 @@ bool MonitoredSession::run_step() {
     roll_back(result);
   } else {
     trainer.apply(verdict == Verdict::update);
+    context_.rank_times_.step_ended(trainer);
     if (verdict == Verdict::update) context_.setbacks_.updated();
     context_.last_step_ = result;
     hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });

@@ -99,8 +99,14 @@ void RunStatus::first_step_begins() {
   write();
 }
 
-void RunStatus::step_done(std::int64_t step, double loss) {
+void RunStatus::set_straggler_factor(double factor) {
   const std::lock_guard lock(mutex_);
+  ranks_.set_straggler_factor(factor);
+}
+
+void RunStatus::step_done(std::int64_t step, double loss, std::int64_t samples, const RankTimes& times) {
+  const std::lock_guard lock(mutex_);
+  ranks_.step_done(times, step, samples);
   record_.step = step;
   record_.loss = loss;
   record_.last_step = unix_time();
@@ -127,12 +133,19 @@ void RunStatus::write() {
   const std::lock_guard one_at_a_time(writing_);
   try {
     std::string text;
+    std::optional<RanksReport> ranks;
     {
       const std::lock_guard lock(mutex_);
       record_.heartbeat = unix_time();
       record_.phase = record_.ended() ? std::string() : flight_recorder().phase();
       text = to_json(record_);
+      ranks = ranks_.take();
+      if (ranks) {
+        ranks->job_begin = record_.begin;
+        ranks->time = record_.heartbeat;
+      }
     }
+    if (ranks) write_file_atomically(run_dir_ + "/ranks.json", to_json(*ranks) + "\n");
     write_file_atomically(run_dir_ + "/status.json", text + "\n");
   } catch (const std::exception& error) {
     if (!std::exchange(warned_, true))

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes status.json (run_record.h) while a job runs: on the chief, in a thread of its own, every few
-// seconds. A step only stores a few numbers in memory. If the file cannot be written, one warning says so.
+// Writes status.json (run_record.h) and ranks.json (rank_status.h) while a job runs: on the chief, in a
+// thread of its own, every few seconds. A step only stores a few numbers in memory. If the file cannot be
+// written, one warning says so.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/timed_service.h"
+#include "session/rank_status.h"
 #include "session/run_record.h"
 
 namespace lockstep {
@@ -31,8 +33,10 @@ class RunStatus {
   // For the thread of the loop.
   void set_data(const JobData& data);
   void set_total_steps(std::int64_t steps);
+  /// Of comm.straggler_factor, for ranks.json.
+  void set_straggler_factor(double factor);
   void first_step_begins();
-  void step_done(std::int64_t step, double loss);
+  void step_done(std::int64_t step, double loss, std::int64_t samples, const RankTimes& times);
   void waited_for_checkpoints(double seconds);
 
   /// Records the end of the job and writes it at once. Later calls do nothing.
@@ -45,6 +49,7 @@ class RunStatus {
   std::vector<JobRecord> before_;
   mutable std::mutex mutex_;  // of what follows
   JobRecord record_;
+  RankTimesSum ranks_;
   std::mutex writing_;
   bool warned_ = false;
   Coordinator coordinator_;  // last: its thread ends before what it uses

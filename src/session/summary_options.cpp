@@ -17,6 +17,10 @@ constexpr ParamSpec kTable[] = {
      "Record global_step/sec and samples/sec after every this many steps.", Change::free},
     {"events", boolean, "true", "", "Write event files for TensorBoard.", Change::free},
     {"metrics", boolean, "true", "", "Write metrics.jsonl.", Change::free},
+    {"ranks", boolean, "false", "",
+     "Record what the ranks spend their steps on: ranks/work_seconds_max, ranks/communication_share and "
+     "others.",
+     Change::free},
     {"flush_seconds", real, "5", "[0.1, 3600] seconds",
      "Write what is recorded to the event files this often. They are also written before each checkpoint.",
      Change::free},
@@ -32,6 +36,7 @@ SummaryOptions summary_options(const Params& section) {
           .counter_every_steps = section.integer("counter_every_steps"),
           .events = section.boolean("events"),
           .metrics = section.boolean("metrics"),
+          .ranks = section.boolean("ranks"),
           .flush_seconds = section.real("flush_seconds")};
 }
 

@@ -18,6 +18,7 @@ struct SummaryOptions {
   std::int64_t counter_every_steps = 100;
   bool events = true;   ///< event files for TensorBoard
   bool metrics = true;  ///< metrics.jsonl
+  bool ranks = false;   ///< what the ranks spend their steps on (rank_summary_hook.h)
   double flush_seconds = 5;
 };
 

@@ -123,6 +123,27 @@ struct StatusArguments {
   bool json = false;
 };
 
+struct PlotArguments {
+  std::vector<std::string> run_dirs;
+  std::vector<std::string> tags;  ///< patterns; empty: loss and accuracy
+  bool follow = false, log = false, ascii = false;
+  std::string x = "step";  ///< step, epoch or hours
+  double smooth = 0;
+  std::optional<int> width, height;  ///< columns; lines of each chart
+};
+
+struct TopArguments {
+  std::string run_dir;
+  bool once = false, ascii = false;
+  double interval = 1;  ///< seconds between pictures
+};
+
+struct TraceArguments {
+  std::string run_dir;
+  bool merge = false;
+  std::string output;  ///< of merge; empty: RUN_DIR/profile/merged.json
+};
+
 struct VocabularyArguments {
   std::string config, output;
   std::vector<std::string> overrides;
@@ -175,8 +196,9 @@ struct HelpArguments {
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
-                 ReplayArguments, StatusArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
-                 ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
-                 CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
+                 ReplayArguments, StatusArguments, PlotArguments, TopArguments, TraceArguments,
+                 VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
+                 CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
+                 CheckpointAverageArguments, CheckpointExportArguments>;
 
 }  // namespace lockstep

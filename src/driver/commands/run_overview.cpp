@@ -59,6 +59,10 @@ RunOverview run_overview(const std::string& run_dir, double now) {
   return run;
 }
 
+bool is_over(RunState state) {
+  return state != RunState::starting && state != RunState::running && state != RunState::waiting;
+}
+
 std::string run_state_text(const RunProgress& run, const JobRecord& last) {
   std::string text = name_of(run.state);
   switch (run.state) {

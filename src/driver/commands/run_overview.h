@@ -28,6 +28,8 @@ struct RunOverview {
 /// `now`: seconds since 1970. Throws Error(config) if the directory has no records of jobs.
 RunOverview run_overview(const std::string& run_dir, double now);
 
+/// No step will follow unless a person starts the run again: finished, stopped, failed or crashed.
+bool is_over(RunState state);
 /// "crashed: the last job ended without a word, 3m05s ago or later".
 std::string run_state_text(const RunProgress& run, const JobRecord& last);
 /// "2026-01-31 23:59:59", in local time.

@@ -61,10 +61,15 @@ ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted) {
 
 ChartAxis step_axis(const Chart& chart, int wanted) {
   const auto last = static_cast<double>(std::max<std::int64_t>(chart.steps - 1, 1));
-  const double step = std::max(1.0, round_step(last / wanted));
-  ChartAxis axis{0, last, {}};
-  for (double i = 0; i * step <= last; ++i) axis.ticks.push_back(i * step);
-  return axis;
+  return {0, last, round_ticks(0, last, wanted, 1)};
+}
+
+std::vector<double> round_ticks(double low, double high, int wanted, double least) {
+  const double step = std::max(least, round_step((high - low) / wanted));
+  std::vector<double> ticks;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
+    ticks.push_back(i * step);
+  return ticks;
 }
 
 std::string tick_text(double value) { return fmt::format("{:.4g}", std::abs(value) < 1e-300 ? 0 : value); }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/terminal/text_style.h"
+
 namespace lockstep {
 
 struct Chart {
@@ -34,10 +36,13 @@ struct ChartAxis {
 /// Begins at 0 unless the values are far above it. About `wanted` ticks.
 ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted);
 ChartAxis step_axis(const Chart& chart, int wanted);
+/// About `wanted` ticks at multiples of 1, 2 or 5 times a power of ten, of at least `least`, that lie in
+/// [low, high].
+std::vector<double> round_ticks(double low, double high, int wanted, double least);
 std::string tick_text(double value);
 
-/// `width` columns; Unicode braille characters, or ASCII if `unicode` is false.
-std::string text_chart(const Chart& chart, int width, bool unicode);
+/// Lines for a terminal (text_plot.h).
+std::string text_chart(const Chart& chart, const TextStyle& style);
 /// A whole SVG file with one chart above the other, for light and dark backgrounds.
 std::string svg_charts(std::span<const Chart> charts, const std::string& title);
 

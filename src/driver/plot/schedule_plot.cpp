@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
-#include "core/scalar.h"
+#include "driver/terminal/text_style.h"
 #include "session/run_names.h"
-#include "session/terminal.h"
 
 namespace lockstep {
 
@@ -24,30 +21,6 @@ std::string title_of(const ScheduledNumber& number) {
   if (number.follower() != nullptr)
     title += fmt::format(", drawn as if {} always improved", with_split(number.follower()->metric()));
   return title;
-}
-
-/// The locale of characters, as setlocale(3) finds it.
-bool locale_is_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    std::string text(value);
-    for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
-  }
-  return false;
-}
-
-int columns_of_output() {
-  constexpr int kUsual = 80, kLeast = 40, kMost = 240;
-  int columns = kUsual;
-  if (const auto width =
-          terminal_width_of(stdout, [](const char* name) -> const char* { return std::getenv(name); }))
-    columns = width();
-  else if (const char* const variable = std::getenv("COLUMNS"))
-    columns =
-        static_cast<int>(std::clamp<std::int64_t>(parse_integer(variable).value_or(kUsual), kLeast, kMost));
-  return std::clamp(columns, kLeast, kMost);
 }
 
 }  // namespace
@@ -79,9 +52,10 @@ std::string schedule_summary(const RunSchedules& schedules, const ScheduleRun& r
 }
 
 void print_charts(const std::vector<Chart>& charts) {
-  const int width = columns_of_output();
-  const bool unicode = locale_is_utf8();
-  for (const Chart& chart : charts) fmt::print("\n{}", text_chart(chart, width, unicode));
+  constexpr int kLeast = 40, kMost = 240;
+  TextStyle style = style_of_output();
+  style.width = std::clamp(style.width, kLeast, kMost);
+  for (const Chart& chart : charts) fmt::print("\n{}", text_chart(chart, style));
   fmt::print("\n");
 }
 

@@ -11,6 +11,7 @@
 #include "session/hooks/nan_guard_hook.h"
 #include "session/hooks/noise_scale_hook.h"
 #include "session/hooks/progress_hook.h"
+#include "session/hooks/rank_summary_hook.h"
 #include "session/hooks/run_directory_hook.h"
 #include "session/hooks/schedule_hook.h"
 #include "session/hooks/signal_hook.h"
@@ -66,6 +67,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   if (const int ranks = session.context().control().size(); ranks > 1 && config.comm.straggler_factor)
     session.add(std::make_unique<StragglerHook>(
         ranks, StragglerOptions{.factor = *config.comm.straggler_factor, .least_seconds = 1e-3}));
+  if (parts.status != nullptr) parts.status->set_straggler_factor(config.comm.straggler_factor.value_or(0));
+  if (config.summary.ranks) session.add(std::make_unique<RankSummaryHook>());
   session.add(std::make_unique<SummarySaverHook>(
       HookTimer(config.summary.every_steps, config.summary.every_seconds)));
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.counter_every_steps, {})));

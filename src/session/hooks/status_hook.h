@@ -5,6 +5,7 @@
 #pragma once
 
 #include "session/hook.h"
+#include "session/hook_context.h"
 #include "session/run_status.h"
 #include "session/saver.h"
 
@@ -16,8 +17,8 @@ class StatusHook : public Hook {
   StatusHook(RunStatus* status, const Saver& saver)
       : Hook("status", HookScope::chief_only), status_(status), saver_(saver) {}
   void before_run(HookContext&) override { status_->first_step_begins(); }
-  void after_run(HookContext&, const StepResult& result) override {
-    status_->step_done(result.step, result.loss);
+  void after_run(HookContext& context, const StepResult& result) override {
+    status_->step_done(result.step, result.loss, result.samples, context.rank_times());
     status_->waited_for_checkpoints(saver_.blocked_seconds());
   }
 

@@ -28,6 +28,7 @@ void SummarySaverHook::after_run(HookContext& context, const StepResult& result)
   }
   if (!context.is_chief()) return;
   timer_.done();
+  for (const HookContext::SummaryProducer& producer : context.summaries()) producer(values);
   values.push_back({"samples_per_second", static_cast<double>(samples_) / since_.seconds(), false});
   context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, values);
   since_.restart();

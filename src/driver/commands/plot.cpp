@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep plot`: curves of runs in the terminal. Writes nothing, takes no lock.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <iterator>
+#include <optional>
+#include <thread>
+
+#include "driver/commands/commands.h"
+#include "driver/commands/print_result.h"
+#include "driver/commands/run_overview.h"
+#include "driver/plot/metric_plot.h"
+#include "driver/plot/text_plot.h"
+#include "driver/terminal/screen.h"
+#include "session/number_text.h"
+#include "session/progress.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int kUsualRows = 12;
+constexpr double kLookSeconds = 0.5;
+
+TextStyle style_of(const PlotArguments& arguments) {
+  TextStyle style = style_of_output();
+  if (arguments.width) style.width = *arguments.width;
+  if (arguments.ascii) style.unicode = false;
+  return style;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+bool all_over(MetricPlots& plots) {
+  for (const MetricPlots::Run& run : plots.runs())
+    if (!is_over(run_overview(run.curves.run_dir(), unix_time()).progress.state)) return false;
+  return true;
+}
+
+/// "runs/digits: running, step 480/1200, left 1m10s".
+std::string head_of(MetricPlots& plots, const TextStyle& style) {
+  TextLine line(style);
+  for (const MetricPlots::Run& run : plots.runs()) {
+    const RunProgress at = run_overview(run.curves.run_dir(), unix_time()).progress;
+    const std::int64_t step = std::max(at.step, run.curves.last_step());
+    line.add(line.columns() > 0 ? "   " : "").add(run.name, Colour::bold);
+    line.add(fmt::format(" {}, step {}/{}", name_of(at.state), step, at.total_steps));
+    if (at.left_seconds > 0) line.add(", left " + format_duration(at.left_seconds));
+  }
+  if (line.room() > 12) line.pad_to(style.width - 8).add(" q: quit", Colour::dim);
+  return line.text();
+}
+
+int follow_on_screen(MetricPlots& plots, const PlotArguments& arguments) {
+  int ended_by = 0;
+  {
+    Screen screen;
+    Screen::Event event = Screen::Event::resized;
+    while (event != Screen::Event::quit) {
+      const bool over = all_over(plots);  // before the records: none of the last ones is missed
+      for (MetricPlots::Run& run : plots.runs()) run.curves.update();
+      if (over) break;
+      const TextStyle style = style_of(arguments);
+      std::vector<std::string> lines{head_of(plots, style)};
+      std::ranges::move(plots.draw_fitted(style, style.height - 1, arguments.height),
+                        std::back_inserter(lines));
+      if (lines.size() == 1) lines.push_back(TextLine(style).add("no records yet").text());
+      screen.draw(lines);
+      event = screen.wait(kLookSeconds);
+    }
+    ended_by = screen.signal();
+  }
+  if (ended_by != 0) {
+    std::signal(ended_by, SIG_DFL);
+    std::raise(ended_by);
+  }
+  plots.check();
+  const TextStyle style = style_of(arguments);
+  print_result("{}", joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
+  return 0;
+}
+
+/// "digits step 480 epoch 12 loss 0.25"; nothing if the record has no tag of the charts.
+std::string line_of(const MetricPlots& plots, const MetricPlots::Run& run, const MetricRecord& record) {
+  std::string text;
+  for (const auto& [name, value] : record.values)
+    if (const std::string tag = tag_of(record.split, name); plots.wants(tag))
+      text += fmt::format("  {} {}", tag, number_text(value));
+  if (text.empty()) return text;
+  return fmt::format("{}  step {}  epoch {}{}\n", run.name, record.step, record.epoch, text);
+}
+
+int follow_as_lines(MetricPlots& plots, const PlotArguments& arguments) {
+  // Those that are read already, too: a reader gets all of them.
+  std::vector<RunCurves> curves;
+  for (const std::string& run_dir : arguments.run_dirs) curves.emplace_back(run_dir);
+  std::int64_t printed = 0;
+  for (;;) {
+    const bool over = all_over(plots);
+    for (std::size_t i = 0; i < curves.size(); ++i)
+      curves[i].update([&](const MetricRecord& record) {
+        const std::string line = line_of(plots, plots.runs()[i], record);
+        printed += line.empty() ? 0 : 1;
+        print_result(stdout, line);
+      });
+    flush_results(stdout);
+    if (over) break;
+    std::this_thread::sleep_for(std::chrono::duration<double>(kLookSeconds));
+  }
+  for (MetricPlots::Run& run : plots.runs()) run.curves.update();
+  if (printed == 0) plots.check();
+  return 0;
+}
+
+}  // namespace
+
+int run_command(const PlotArguments& arguments) {
+  MetricPlots plots(arguments.run_dirs, {.tags = arguments.tags,
+                                         .x = arguments.x == "epoch"   ? PlotX::epoch
+                                              : arguments.x == "hours" ? PlotX::hours
+                                                                       : PlotX::step,
+                                         .log = arguments.log,
+                                         .smooth = arguments.smooth});
+  const TextStyle style = style_of(arguments);
+  if (arguments.follow)
+    return style.redraws ? follow_on_screen(plots, arguments) : follow_as_lines(plots, arguments);
+  plots.check();
+  print_result("{}", joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
+  return 0;
+}
+
+}  // namespace lockstep
