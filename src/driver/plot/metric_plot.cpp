@@ -167,6 +167,7 @@ std::vector<std::string> MetricPlots::chart(const NamePattern& pattern, const Te
   }
   plot.x.ticks =
       round_ticks(0, plot.x.high, std::max(2, style.width / 12), options_.x == PlotX::step ? 1 : 1e-6);
+  if (options_.x == PlotX::step) plot.x_text = [](double step) { return fmt::format("{:.0f}", step); };
   if (options_.smooth > 0) plot.x_name += fmt::format("; smoothed by {}", options_.smooth);
   if (not_positive > 0) plot.x_name += fmt::format("; {} values are not positive", not_positive);
   return text_plot(plot, style);

@@ -26,7 +26,8 @@ Error no_profile(const std::string& path, const std::string& why) {
 }
 
 /// The arrows of pairs of flow events; an end without its begin is an error.
-std::vector<ProfileArrow> arrows_of(const std::map<std::int64_t, Json>& begins, const std::vector<Json>& ends) {
+std::vector<ProfileArrow> arrows_of(const std::map<std::int64_t, Json>& begins,
+                                    const std::vector<Json>& ends) {
   std::vector<ProfileArrow> arrows;
   for (const Json& end : ends) {
     const Json& begin = begins.at(end.at("id").get<std::int64_t>());
@@ -126,7 +127,11 @@ class Merger {
     auto& threads = threads_[rank];
     const auto [found, added] = threads.emplace(name, static_cast<int>(threads.size()) + 1);
     if (added)
-      put({{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", found->second}, {"args", {{"name", name}}}});
+      put({{"ph", "M"},
+           {"name", "thread_name"},
+           {"pid", rank},
+           {"tid", found->second},
+           {"args", {{"name", name}}}});
     return found->second;
   }
 
@@ -165,7 +170,8 @@ std::vector<TraceProfile> read_profiles(const std::string& run_dir) {
   std::vector<std::string> paths;
   std::error_code code;
   for (fs::directory_iterator at(run_dir + "/profile", code), end; !code && at != end; at.increment(code))
-    if (const std::string name = at->path().filename().string(); name.starts_with("trace-") && name.ends_with(".json"))
+    if (const std::string name = at->path().filename().string();
+        name.starts_with("trace-") && name.ends_with(".json"))
       paths.push_back(at->path().string());
   if (paths.empty())
     throw Error(ErrorKind::config, "there are no profiles", run_dir + "/profile",
@@ -189,9 +195,12 @@ std::string merged_trace(std::vector<TraceProfile> profiles) {
     for (const ProfileSpan& span : profile.spans) end = std::max(end, shift + span.begin + span.duration);
     clock_error = std::max(clock_error, profile.clock_error);
   }
-  const Json other{{"format", 1}, {"begin_time", begin_time}, {"clock_error_us", clock_error}, {"profiles", profiles.size()}};
-  return fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n{}\n]}}\n", dumped(other),
-                     merger.text());
+  const Json other{{"format", 1},
+                   {"begin_time", begin_time},
+                   {"clock_error_us", clock_error},
+                   {"profiles", profiles.size()}};
+  return fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n{}\n]}}\n",
+                     dumped(other), merger.text());
 }
 
 }  // namespace lockstep

@@ -27,8 +27,8 @@ struct ProfileArrow {
 struct TraceProfile {
   std::string path;
   std::int64_t first_step = 0, last_step = 0;
-  double begin_time = 0;  ///< seconds since 1970; 0: not known
-  double clock_error = 0; ///< the largest of all ranks
+  double begin_time = 0;                               ///< seconds since 1970; 0: not known
+  double clock_error = 0;                              ///< the largest of all ranks
   std::map<int, std::string> ranks;                    ///< "rank 0 (host)"
   std::map<std::pair<int, int>, std::string> threads;  ///< by rank and thread
   std::vector<ProfileSpan> spans;

@@ -31,7 +31,8 @@ std::vector<double> own_times(const std::vector<ProfileSpan>& spans) {
     own[i] = span.duration;
     while (!open.empty()) {
       const ProfileSpan& outer = spans[open.back()];
-      if (outer.rank == span.rank && outer.thread == span.thread && span.begin < outer.begin + outer.duration) break;
+      if (outer.rank == span.rank && outer.thread == span.thread && span.begin < outer.begin + outer.duration)
+        break;
       open.pop_back();
     }
     if (!open.empty()) own[open.back()] -= span.duration;
@@ -56,8 +57,8 @@ std::string share(double part, double whole) {
 }
 
 void add_ranks(std::string& text, const TraceProfile& profile, const std::map<int, RankTimes>& ranks) {
-  text += fmt::format("\n{:<6}{:>10}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", "rank", "ms/step", "forward", "backward",
-                      "update", "communication", "waiting", "input");
+  text += fmt::format("\n{:<6}{:>10}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", "rank", "ms/step", "forward",
+                      "backward", "update", "communication", "waiting", "input");
   std::size_t shown = 0;
   for (const auto& [rank, times] : ranks) {
     if (++shown > kMostRanks) {
@@ -84,19 +85,22 @@ void add_waits(std::string& text, const TraceProfile& profile, const std::map<in
   const auto steps = static_cast<double>(profile.steps());
   for (std::size_t i = 0; i < std::min(order.size(), kMostRanks); ++i) {
     const auto& [rank, times] = order[i];
-    text += fmt::format("{:<6}{:>20.3f}{:>22.1f}{:>29.3f}\n", rank, 1e-3 * times.waited / steps, times.last / steps,
-                        1e-3 * times.made_wait / steps);
+    text += fmt::format("{:<6}{:>20.3f}{:>22.1f}{:>29.3f}\n", rank, 1e-3 * times.waited / steps,
+                        times.last / steps, 1e-3 * times.made_wait / steps);
   }
 }
 
-void add_layers(std::string& text, const TraceProfile& profile, const std::map<std::string, LayerTimes>& layers) {
+void add_layers(std::string& text, const TraceProfile& profile,
+                const std::map<std::string, LayerTimes>& layers) {
   std::vector<std::pair<std::string, LayerTimes>> order(layers.begin(), layers.end());
   std::ranges::stable_sort(order, std::greater(),
                            [](const auto& one) { return one.second.forward + one.second.backward; });
   double all = 0;
   for (const auto& [name, times] : order) all += times.forward + times.backward;
-  const double runs = static_cast<double>(profile.steps()) * static_cast<double>(std::max<std::size_t>(profile.ranks.size(), 1));
-  text += fmt::format("\n{:<28}{:>14}{:>14}{:>10}\n", "layer (ms of threads/step)", "forward", "backward", "share");
+  const double runs = static_cast<double>(profile.steps()) *
+                      static_cast<double>(std::max<std::size_t>(profile.ranks.size(), 1));
+  text += fmt::format("\n{:<28}{:>14}{:>14}{:>10}\n", "layer (ms of threads/step)", "forward", "backward",
+                      "share");
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i == kMostLayers) {
       text += fmt::format("and {} more\n", order.size() - kMostLayers);
@@ -121,7 +125,8 @@ std::string trace_summary(const TraceProfile& profile) {
     times.begin = std::min(times.begin, span.begin);
     times.end = std::max(times.end, span.begin + span.duration);
     const auto thread = profile.threads.find({span.rank, span.thread});
-    if (thread != profile.threads.end() && thread->second.starts_with("main")) times.by_category[span.category] += own[i];
+    if (thread != profile.threads.end() && thread->second.starts_with("main"))
+      times.by_category[span.category] += own[i];
     if (span.category == "forward") layers[span.name].forward += own[i];
     if (span.category == "backward") layers[span.name].backward += own[i];
   }
@@ -133,9 +138,10 @@ std::string trace_summary(const TraceProfile& profile) {
     if (calls.emplace(std::tuple(arrow.from_rank, arrow.from_thread, arrow.begin), true).second)
       ++ranks[arrow.from_rank].last;
   }
-  std::string text = fmt::format("{}\nsteps {} to {}, {} rank{}, {} arrows, clocks of ranks within {:.1f} us\n", profile.path,
-                                 profile.first_step, profile.last_step, ranks.size(), ranks.size() == 1 ? "" : "s",
-                                 profile.arrows.size(), profile.clock_error);
+  std::string text =
+      fmt::format("{}\nsteps {} to {}, {} rank{}, {} arrows, clocks of ranks within {:.1f} us\n",
+                  profile.path, profile.first_step, profile.last_step, ranks.size(),
+                  ranks.size() == 1 ? "" : "s", profile.arrows.size(), profile.clock_error);
   add_ranks(text, profile, ranks);
   add_waits(text, profile, ranks);
   add_layers(text, profile, layers);

@@ -35,6 +35,7 @@ TEST(MetricsReader, ReadsWhatTheLogWrites) {
   const std::vector<std::pair<std::string, double>> values{{"loss", 0.25}, {"big", 1e300}, {"bad", NAN}};
   const std::vector<double> matrix{1, 2, 3, 4};
   log.append(7, 2, "train", values, std::vector<MetricsLog::List>{{"matrix", matrix, 2}});
+  log.flush();
   EXPECT_TRUE(read(reader, all));
   ASSERT_EQ(all.records.size(), 1u);
   EXPECT_EQ(all.records[0].step, 7);
@@ -45,6 +46,7 @@ TEST(MetricsReader, ReadsWhatTheLogWrites) {
   EXPECT_EQ(all.records[0].values[1], values[1]);
   EXPECT_TRUE(std::isnan(all.records[0].values[2].second));
   log.append(8, 2, "eval", values);
+  log.flush();
   EXPECT_TRUE(read(reader, all));
   ASSERT_EQ(all.records.size(), 2u);
   EXPECT_EQ(all.records[1].split, "eval");
@@ -56,11 +58,13 @@ TEST(MetricsReader, BeginsAnewWhenTheRunWentBack) {
   MetricsLog log(folder / "metrics.jsonl");
   const std::vector<std::pair<std::string, double>> values{{"loss", 1}};
   for (int step = 1; step <= 4; ++step) log.append(step, 1, "train", values);
+  log.flush();
   MetricsReader reader(folder / "metrics.jsonl");
   Reading all;
   read(reader, all);
   log.drop_after(2);
   log.append(3, 1, "train", values);
+  log.flush();
   all.records.clear();
   read(reader, all);
   EXPECT_EQ(all.begins, 2);
