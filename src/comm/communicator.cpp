@@ -10,24 +10,54 @@
 
 namespace lockstep {
 
-// One call: open in the flight recorder during its lifetime, counted at its end.
+// One call: open in the flight recorder during its lifetime, counted at its end, and noted for the arrows of
+// a trace.
 class Communicator::Call {
  public:
+  /// A collective call.
   Call(Communicator& owner, const char* what, std::size_t bytes, int peer = -1)
       : owner_(owner), bytes_(bytes), recorded_(what, bytes, peer), traced_("communication", what) {}
+  /// Messages, which outlive the call.
+  Call(Communicator& owner, const char* what, std::size_t bytes, int peer, std::span<const OutMessage> out,
+       std::span<const InMessage> in)
+      : owner_(owner),
+        bytes_(bytes),
+        out_(out),
+        in_(in),
+        collective_(false),
+        recorded_(what, bytes, peer),
+        traced_("communication", what) {}
   ~Call() {
     const auto spent = std::chrono::steady_clock::now() - start_;
     owner_.nanoseconds_.fetch_add(
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count()),
         std::memory_order_relaxed);
     owner_.bytes_moved_.fetch_add(bytes_, std::memory_order_relaxed);
+    if (traced_.kept()) note_messages();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
  private:
+  void note_messages() const {
+    TraceMessage message{
+        .ranks = owner_.size_, .begin_ns = traced_.begin_ns(), .end_ns = trace_detail::now_ns()};
+    const auto note = [&](TraceMessage::Kind kind, int from, int to) {
+      message.kind = kind;
+      message.from = from;
+      message.to = to;
+      trace_detail::record_message(owner_.name_.c_str(), message);
+    };
+    if (collective_) note(TraceMessage::Kind::joined, -1, -1);
+    for (const OutMessage& out : out_) note(TraceMessage::Kind::sent, owner_.rank_, out.to);
+    for (const InMessage& in : in_) note(TraceMessage::Kind::received, in.from, owner_.rank_);
+  }
+
   Communicator& owner_;
   std::size_t bytes_;
+  std::span<const OutMessage> out_;
+  std::span<const InMessage> in_;
+  bool collective_ = true;
   RecordedCall recorded_;
   Traced traced_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -42,7 +72,9 @@ void Communicator::exchange(const void* send, std::size_t send_bytes, int to, vo
                             std::size_t recv_bytes, int from, const char* what) {
   check_peer(to, what);
   check_peer(from, what);
-  const Call call(*this, what, send_bytes + recv_bytes, from);
+  const OutMessage out{send, send_bytes, to};
+  const InMessage in{recv, recv_bytes, from};
+  const Call call(*this, what, send_bytes + recv_bytes, from, {&out, 1}, {&in, 1});
   do_exchange(send, send_bytes, to, recv, recv_bytes, from, what);
 }
 
@@ -60,7 +92,9 @@ void Communicator::exchange_pieces(const void* send, std::size_t send_bytes, std
                                    void* ring, std::size_t piece_bytes, Arrived arrived, const char* what) {
   check_peer(peer, what);
   LOCKSTEP_CHECK(piece_bytes > 0, "'{}'", what);
-  const Call call(*this, what, send_bytes + recv_bytes, peer);
+  const OutMessage out{send, send_bytes, peer};
+  const InMessage in{ring, recv_bytes, peer};
+  const Call call(*this, what, send_bytes + recv_bytes, peer, {&out, 1}, {&in, 1});
   do_exchange_pieces(send, send_bytes, recv_bytes, peer, ring, piece_bytes, arrived, what);
 }
 
@@ -78,7 +112,8 @@ void Communicator::exchange_many(std::span<const OutMessage> out, std::span<cons
   const Call call(*this, what, bytes,
                   in.size() == 1    ? in.front().from
                   : out.size() == 1 ? out.front().to
-                                    : -1);
+                                    : -1,
+                  out, in);
   do_exchange_many(out, in, what);
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 namespace lockstep {
@@ -19,6 +21,9 @@ struct ThreadBuffer {
   std::mutex mutex;
   std::string name;
   std::vector<TraceSpan> spans;
+  std::vector<TraceMessage> messages;
+  /// How many there were so far, by channel, kind and other rank.
+  std::map<std::tuple<std::uint64_t, TraceMessage::Kind, std::int32_t>, std::uint64_t> counts;
   std::int64_t dropped = 0;
 };
 
@@ -36,6 +41,13 @@ Buffers& buffers() {
 // Of the calling thread. Its first span creates the buffer, so threads without spans allocate nothing.
 thread_local std::array<char, 32> own_name{"thread"};
 thread_local std::shared_ptr<ThreadBuffer> own;
+
+/// FNV-1a, which is the same on all ranks.
+std::uint64_t hash_of(const char* text, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325 ^ seed;
+  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3;
+  return hash;
+}
 
 ThreadBuffer& own_buffer() {
   if (!own) {
@@ -80,6 +92,23 @@ void record(const char* category, const char* name, std::int64_t begin_ns) noexc
   }
 }
 
+void record_message(const char* group, TraceMessage message) noexcept {
+  const std::int64_t start_ns = buffers().start_ns.load(std::memory_order_relaxed);
+  if ((mode.load(std::memory_order_relaxed) & kKept) == 0 || message.begin_ns < start_ns) return;
+  message.begin_ns -= start_ns;
+  message.end_ns -= start_ns;
+  try {
+    ThreadBuffer& own = own_buffer();
+    const std::lock_guard lock(own.mutex);
+    // Two groups of one name are used by different threads.
+    message.channel = hash_of(own.name.c_str(), hash_of(group, static_cast<std::uint64_t>(message.ranks)));
+    const std::int32_t other = message.kind == TraceMessage::Kind::sent ? message.to : message.from;
+    message.number = own.counts[{message.channel, message.kind, other}]++;
+    if (own.messages.size() < kSpansPerThread) own.messages.push_back(message);  // else its arrow is missing
+  } catch (...) {  // out of memory: the arrow is lost
+  }
+}
+
 }  // namespace trace_detail
 
 void start_trace() {
@@ -87,11 +116,15 @@ void start_trace() {
   for (const auto& buffer : buffers().all) {
     const std::lock_guard own(buffer->mutex);
     buffer->spans.clear();
+    buffer->messages.clear();
+    buffer->counts.clear();
     buffer->dropped = 0;
   }
   buffers().start_ns = trace_detail::now_ns();
   trace_detail::mode |= trace_detail::kKept;
 }
+
+std::int64_t trace_start_ns() { return buffers().start_ns.load(std::memory_order_relaxed); }
 
 std::vector<ThreadTrace> stop_trace() {
   trace_detail::mode &= ~trace_detail::kKept;
@@ -99,8 +132,12 @@ std::vector<ThreadTrace> stop_trace() {
   const std::lock_guard lock(buffers().mutex);
   std::erase_if(buffers().all, [&](const std::shared_ptr<ThreadBuffer>& buffer) {
     const std::lock_guard own(buffer->mutex);
-    if (!buffer->spans.empty()) traces.push_back({buffer->name, std::move(buffer->spans), buffer->dropped});
+    if (!buffer->spans.empty())
+      traces.push_back(
+          {buffer->name, std::move(buffer->spans), std::move(buffer->messages), buffer->dropped});
     buffer->spans = {};
+    buffer->messages = {};
+    buffer->counts = {};
     return buffer.use_count() == 1;  // its thread has ended
   });
   std::ranges::stable_sort(traces, {}, &ThreadTrace::thread);

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lockstep top`: a job as its files show it, in pipes and in real terminals (tmux); and summary.ranks, which records the same."""
 import json
+import os
 import re
+import signal
 import unittest
 
 from lockstep_run import PROGRAM, LockstepTest, main, wait_until
@@ -175,6 +177,15 @@ class InATerminal(TopTest):
             self.assertIn("code=0", screen)
             self.assertNotIn("10.00 ms", screen)
             terminal.close()
+        ended = self.terminal(run.path)
+        ended.wait_for("10.00 ms")
+        ended.keys("C-z")  # no shell could continue it: it goes on
+        ended.resize(70, 20)
+        wait_until(lambda: "10.00 ms" in ended.screen(), 60, "the picture")
+        os.kill(ended.child(), signal.SIGTERM)
+        screen = ended.wait_for("\nicanon")
+        self.assertIn("code=143", screen)
+        ended.close()
         dumb = self.terminal(run.path, variables={"TERM": "dumb"})
         self.assertIn("10.00 ms", dumb.wait_for("code=0"))
 

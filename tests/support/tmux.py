@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import subprocess
 
-from lockstep_run import wait_until
+from lockstep_run import children, wait_until
 
 LIMIT = 60
 
@@ -48,6 +48,11 @@ class Terminal:
 
     def keys(self, *keys):
         self._tmux("send-keys", *keys)
+
+    def child(self):
+        """The process of the command."""
+        shell = int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        return wait_until(lambda: children(shell), LIMIT, "the command")[0]
 
     def resize(self, columns, lines):
         self._tmux("resize-window", "-x", columns, "-y", lines)

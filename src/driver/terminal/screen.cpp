@@ -95,10 +95,16 @@ void Screen::leave() noexcept {
   if (keys_) tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);  // what was typed is not for the shell
 }
 
-/// The shell has its terminal back until it continues the program.
+/// The shell has its terminal back until it continues the program. Without a shell that could, the system
+/// does not stop it.
 void Screen::stop_and_continue() {
+  struct sigaction ours {}, standard {};
+  standard.sa_handler = SIG_DFL;
+  sigemptyset(&standard.sa_mask);
   leave();
-  ::raise(SIGSTOP);
+  sigaction(SIGTSTP, &standard, &ours);
+  ::raise(SIGTSTP);
+  sigaction(SIGTSTP, &ours, nullptr);
   enter();
 }
 

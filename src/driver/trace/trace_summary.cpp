@@ -78,14 +78,14 @@ void add_ranks(std::string& text, const TraceProfile& profile, const std::map<in
 
 void add_waits(std::string& text, const TraceProfile& profile, const std::map<int, RankTimes>& ranks) {
   if (ranks.size() < 2) return;
-  text += fmt::format("\n{:<6}{:>20}{:>22}{:>28}\n", "rank", "waits, ms/step", "came last, per step",
+  text += fmt::format("\n{:<6}{:>18}{:>22}{:>32}\n", "rank", "waits, ms/step", "came last, per step",
                       "others waited for it, ms/step");
   std::vector<std::pair<int, RankTimes>> order(ranks.begin(), ranks.end());
   std::ranges::stable_sort(order, std::greater(), [](const auto& one) { return one.second.made_wait; });
   const auto steps = static_cast<double>(profile.steps());
   for (std::size_t i = 0; i < std::min(order.size(), kMostRanks); ++i) {
     const auto& [rank, times] = order[i];
-    text += fmt::format("{:<6}{:>20.3f}{:>22.1f}{:>29.3f}\n", rank, 1e-3 * times.waited / steps,
+    text += fmt::format("{:<6}{:>18.3f}{:>22.1f}{:>32.3f}\n", rank, 1e-3 * times.waited / steps,
                         times.last / steps, 1e-3 * times.made_wait / steps);
   }
 }

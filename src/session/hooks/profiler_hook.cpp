@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/hooks/profiler_hook.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
@@ -11,41 +13,12 @@
 #include "core/trace.h"
 #include "io/atomic_file.h"
 #include "session/hook_context.h"
+#include "session/run_record.h"
+#include "session/trace_file.h"
 
 namespace lockstep {
 
 namespace {
-
-/// This rank's events in the Trace Event Format (Google, "Trace Event Format", 2016), joined by commas:
-/// complete events ("X") in microseconds, and metadata ("M") with the names. A process is a rank.
-std::string events_of(const std::vector<ThreadTrace>& threads, int rank) {
-  using Json = nlohmann::json;
-  std::string text = Json{{"ph", "M"},
-                          {"name", "process_name"},
-                          {"pid", rank},
-                          {"args", {{"name", fmt::format("rank {} ({})", rank, host_name())}}}}
-                         .dump();
-  int thread_id = 0;
-  for (const ThreadTrace& thread : threads) {
-    ++thread_id;
-    const std::string name = thread.dropped == 0
-                                 ? thread.thread
-                                 : fmt::format("{} ({} spans did not fit)", thread.thread, thread.dropped);
-    text += ",\n" + Json{{"ph", "M"},
-                         {"name", "thread_name"},
-                         {"pid", rank},
-                         {"tid", thread_id},
-                         {"args", {{"name", name}}}}
-                        .dump();
-    for (const TraceSpan& span : thread.spans)
-      text += fmt::format(
-          ",\n{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-          Json(span.name.data()).dump(-1, ' ', false, Json::error_handler_t::replace), span.category, rank,
-          thread_id, 1e-3 * static_cast<double>(span.begin_ns),
-          1e-3 * static_cast<double>(span.end_ns - span.begin_ns));
-  }
-  return text;
-}
 
 /// The texts of all ranks in their order, on rank 0; nothing on the others. All ranks.
 std::vector<std::string> gather_texts(Communicator& group, const std::string& mine) {
@@ -68,6 +41,35 @@ std::vector<std::string> gather_texts(Communicator& group, const std::string& mi
   return texts;
 }
 
+/// The messages of all ranks, on rank 0. All ranks.
+std::vector<PlacedMessage> gather_messages(Communicator& group, const std::vector<PlacedMessage>& mine) {
+  static_assert(std::is_trivially_copyable_v<PlacedMessage>);
+  std::string bytes(mine.size() * sizeof(PlacedMessage), '\0');
+  if (!mine.empty()) std::memcpy(bytes.data(), mine.data(), bytes.size());
+  std::vector<PlacedMessage> all;
+  for (const std::string& one : gather_texts(group, bytes)) {
+    const std::size_t before = all.size(), count = one.size() / sizeof(PlacedMessage);
+    all.resize(before + count);
+    if (count > 0) std::memcpy(all.data() + before, one.data(), one.size());
+  }
+  return all;
+}
+
+/// By rank, what its times are moved by, so that they are those of the clock of rank 0 since the first rank
+/// began. `clocks`: on rank 0. All ranks.
+std::vector<std::int64_t> shifts_to_one_clock(Communicator& group, const std::vector<ClockOffset>& clocks) {
+  std::vector<std::int64_t> shifts(static_cast<std::size_t>(group.size()));
+  const std::int64_t start = trace_start_ns();
+  group.allgather(&start, sizeof start, shifts.data(), "starts of the profile");
+  if (group.rank() == 0) {
+    for (std::size_t rank = 0; rank < shifts.size(); ++rank) shifts[rank] -= clocks[rank].offset_ns;
+    const std::int64_t first = *std::ranges::min_element(shifts);
+    for (std::int64_t& shift : shifts) shift -= first;
+  }
+  group.broadcast(shifts.data(), shifts.size() * sizeof shifts[0], 0, "clocks of the profile");
+  return shifts;
+}
+
 }  // namespace
 
 ProfilerHook::ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every)
@@ -79,7 +81,8 @@ void ProfilerHook::before_run(HookContext& context) {
   const std::int64_t next = context.global_step() + 1;
   const bool due = every_ > 0 ? next >= first_ && (next - first_) % every_ == 0 : next == first_;
   if (started_ >= 0 || !due) return;
-  context.control().barrier("start of the profile");  // the clocks of all ranks start together
+  clocks_ = measure_clocks(context.control());
+  context.control().barrier("start of the profile");  // all ranks trace the same steps
   context.trainer().device().mark_profile(true);
   start_trace();
   started_ = next;
@@ -98,17 +101,27 @@ void ProfilerHook::write(HookContext& context, std::int64_t last) {
   const std::string name = fmt::format("trace-{:08}-{:08}.json", started_, last);
   const std::string path = context.run_dir() + "/profile/" + name;
   started_ = -1;
-  const std::vector<ThreadTrace> spans = stop_trace();
+  const std::vector<ThreadTrace> threads = stop_trace();
   context.trainer().device().mark_profile(false);
-  const std::vector<std::string> texts = gather_texts(group, events_of(spans, group.rank()));
+  const std::vector<std::int64_t> shifts = shifts_to_one_clock(group, clocks_);
+  const std::int64_t shift = shifts[static_cast<std::size_t>(group.rank())];
+  std::vector<std::string> texts =
+      gather_texts(group, span_events(threads, group.rank(), host_name(), shift));
+  const std::vector<PlacedMessage> messages =
+      gather_messages(group, placed_messages(threads, group.rank(), group.size(), shift));
   shared([&] {
     agree(
         group,
         [&] {
           if (group.rank() != 0) return;
           std::filesystem::create_directories(context.run_dir() + "/profile");
-          write_file_atomically(path, fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n",
-                                                  fmt::join(texts, ",\n")));
+          std::int64_t error_ns = 0;
+          for (const ClockOffset& clock : clocks_) error_ns = std::max(error_ns, clock.error_ns);
+          texts.push_back(flow_events(messages, group.size(), 2 * error_ns));
+          // Of the moment that has the time 0 in the file.
+          const double begin_time =
+              unix_time() - 1e-9 * static_cast<double>(trace_detail::now_ns() - (trace_start_ns() - shift));
+          write_file_atomically(path, trace_file(begin_time, clocks_, texts));
         },
         "writing the profile");
   });

@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles a few steps: every rank and thread, layer by layer, in one file for Perfetto or chrome://tracing.
+// Profiles a few steps: every rank and thread, layer by layer, on one clock, with arrows between ranks, in
+// one file for Perfetto or chrome://tracing (trace_file.h).
 #pragma once
 
+#include <vector>
+
+#include "comm/clock_offsets.h"
 #include "session/hook.h"
 
 namespace lockstep {
@@ -25,7 +29,8 @@ class ProfilerHook : public Hook {
   void write(HookContext& context, std::int64_t last);
 
   std::int64_t first_, last_, every_;
-  std::int64_t started_ = -1;  ///< the first step of the present profile; -1: none
+  std::vector<ClockOffset> clocks_;  ///< on the chief: at the begin of the present profile
+  std::int64_t started_ = -1;        ///< the first step of the present profile; -1: none
 };
 
 }  // namespace lockstep
