@@ -55,6 +55,8 @@ CommandLineParser::CommandLineParser()
   add_plot();
   add_top();
   add_trace();
+  add_report();
+  add_compare();
   add_vocabulary();
   add_neighbours();
   add(app_, "info", "Print build, libraries, devices, MPI and threads", "lockstep info",

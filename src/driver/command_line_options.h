@@ -53,6 +53,8 @@ class CommandLineParser {
   void add_plot();
   void add_top();
   void add_trace();
+  void add_report();
+  void add_compare();
   void add_vocabulary();
   void add_neighbours();
   CommandLine predict_or_sample(const CLI::App& command) const;
@@ -78,6 +80,8 @@ class CommandLineParser {
   PlotArguments plot_;
   TopArguments top_;
   TraceArguments trace_;
+  ReportArguments report_;
+  CompareArguments compare_;
   VocabularyArguments vocabulary_;
   NeighboursArguments neighbours_;
   CheckpointListArguments list_;

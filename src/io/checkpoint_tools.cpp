@@ -46,6 +46,14 @@ bool same_form(const CheckpointEntry& a, const CheckpointEntry& b) {
   return a.dtype == b.dtype && a.shape == b.shape;
 }
 
+/// The index along each axis of element `i` in memory.
+std::vector<std::int64_t> place_of(std::int64_t i, const Shape& shape) {
+  std::vector<std::int64_t> place(static_cast<std::size_t>(shape.rank()));
+  for (int axis = shape.rank(); axis-- > 0; i /= shape[axis])
+    place[static_cast<std::size_t>(axis)] = i % shape[axis];
+  return place;
+}
+
 void compare_values(const Tensor& a, const Tensor& b, TensorDifference& difference) {
   const std::size_t count = static_cast<std::size_t>(a.num_elements());
   const std::size_t size = count > 0 ? a.size_bytes() / count : 0;
@@ -54,7 +62,11 @@ void compare_values(const Tensor& a, const Tensor& b, TensorDifference& differen
   const std::vector<double> x = values_of(a), y = values_of(b);
   for (std::size_t i = 0; i < count; ++i) {
     if (std::memcmp(first + i * size, second + i * size, size) == 0) continue;
-    ++difference.num_different;
+    if (++difference.num_different == 1) {
+      difference.first_place = place_of(static_cast<std::int64_t>(i), a.shape());
+      difference.first_value = x[i];
+      difference.second_value = y[i];
+    }
     const double absolute = std::isnan(x[i]) && std::isnan(y[i]) ? 0
                             : x[i] == y[i]                       ? 0
                                                                  : std::abs(x[i] - y[i]);

@@ -23,10 +23,12 @@ struct TensorDifference {
   enum class Kind { equal, values, shape, only_first, only_second };
   std::string path;
   Kind kind = Kind::equal;
-  std::string detail;              ///< shape: both shapes and types
-  std::int64_t num_different = 0;  ///< values: elements whose bits differ
-  double max_absolute = 0;         ///< values: largest |a - b|; NaN if only one of the two is NaN
-  double max_relative = 0;         ///< values: largest |a - b| / max(|a|, |b|)
+  std::string detail;                        ///< shape: both shapes and types
+  std::int64_t num_different = 0;            ///< values: elements whose bits differ
+  double max_absolute = 0;                   ///< values: largest |a - b|; NaN if only one of the two is NaN
+  double max_relative = 0;                   ///< values: largest |a - b| / max(|a|, |b|)
+  std::vector<std::int64_t> first_place;     ///< values: the index of the first element that differs
+  double first_value = 0, second_value = 0;  ///< of that element
 };
 /// Compares all tensors of both, sorted by path. Equal means equal bits. Damage throws Error(checkpoint).
 std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second);

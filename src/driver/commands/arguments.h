@@ -144,6 +144,17 @@ struct TraceArguments {
   std::string output;  ///< of merge; empty: RUN_DIR/profile/merged.json
 };
 
+struct ReportArguments {
+  std::string run_dir, output;           ///< output empty: report.html in the run directory
+  std::optional<std::int64_t> mistakes;  ///< of each list; empty: some, where computing them is quick
+};
+
+struct CompareArguments {
+  std::vector<std::string> run_dirs;
+  std::string output;  ///< empty: text alone
+  bool expect_equal = false;
+};
+
 struct VocabularyArguments {
   std::string config, output;
   std::vector<std::string> overrides;
@@ -197,8 +208,8 @@ using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
                  ReplayArguments, StatusArguments, PlotArguments, TopArguments, TraceArguments,
-                 VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
-                 CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
-                 CheckpointAverageArguments, CheckpointExportArguments>;
+                 ReportArguments, CompareArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
+                 ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
+                 CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
 
 }  // namespace lockstep

@@ -25,6 +25,8 @@ int run_command(const StatusArguments& arguments);
 int run_command(const PlotArguments& arguments);
 int run_command(const TopArguments& arguments);
 int run_command(const TraceArguments& arguments);
+int run_command(const ReportArguments& arguments);
+int run_command(const CompareArguments& arguments);
 int run_command(const VocabularyArguments& arguments);
 int run_command(const NeighboursArguments& arguments);
 int run_command(const InfoArguments& arguments);
