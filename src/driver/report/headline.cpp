@@ -60,7 +60,7 @@ Section headline_section(const ReportRun& run) {
   if (progress.total_steps > 0) steps += fmt::format(" of {}", grouped(progress.total_steps));
   std::string epochs = run.records.last_epoch > 0 ? grouped(run.records.last_epoch) : "";
   if (run.records.steps_per_epoch)
-    epochs += fmt::format(" of {} steps", grouped(*run.records.steps_per_epoch));
+    epochs += fmt::format(" ({} steps each)", grouped(*run.records.steps_per_epoch));
   const double end = run.last_job().ended() ? run.last_job().end : run.last_job().heartbeat;
   std::string body = facts({
       {"State", escaped(run_state_text(progress, run.last_job()))},

@@ -108,8 +108,10 @@ std::string json_numbers(std::span<const double> values) {
 
 Cell text_cell(std::string_view text) { return {escaped(text)}; }
 
-std::string number_html(double value) { if (!std::isfinite(value)) return "–";
-  return number_text(value); }
+std::string number_html(double value) {
+  if (!std::isfinite(value)) return "–";
+  return number_text(value);
+}
 
 Cell number_cell(double value) { return {number_html(value), true}; }
 

@@ -1,74 +1,52 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times of layers from a trace of the hook `profile`.
+// Times of layers from the newest profile of a run.
 #include <fmt/format.h>
 
-#include <cmath>
-#include <filesystem>
+#include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "driver/report/network_view.h"
-#include "io/atomic_file.h"
+#include "driver/trace/trace_profile.h"
 
 namespace lockstep::report {
 
 namespace {
 
-namespace fs = std::filesystem;
-constexpr std::uintmax_t kMostBytes = 64'000'000;
-
-struct Trace {
-  fs::path path;
-  long long first = 0, last = 0;
-};
-
-/// The one of the latest steps.
-Trace newest_trace(const std::string& run_dir) {
-  Trace newest;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(run_dir) / "profile", failed)) {
-    Trace trace{.path = entry.path()};
-    char rest = 0;
-    if (std::sscanf(entry.path().filename().c_str(), "trace-%lld-%lld.jso%c", &trace.first, &trace.last,
-                    &rest) == 3 &&
-        rest == 'n' && trace.last >= trace.first && trace.last > newest.last)
-      newest = trace;
-  }
-  return newest;
-}
+constexpr std::size_t kSpanName = 47;  // characters that spans keep of a name (core/trace.h)
 
 }  // namespace
 
 void add_profile(NetworkView& network, const std::string& run_dir) {
-  const Trace trace = newest_trace(run_dir);
-  std::error_code failed;
-  if (trace.path.empty() || fs::file_size(trace.path, failed) > kMostBytes || failed) return;
+  std::vector<TraceProfile> profiles;
+  try {
+    profiles = read_profiles(run_dir);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::config) return;  // there is none
+    network.problem += fmt::format("{}No times of layers: {}: {}.", network.problem.empty() ? "" : " ",
+                                   error.where(), error.what_happened());
+    return;
+  }
+  if (profiles.empty()) return;
+  const TraceProfile& newest = *std::ranges::max_element(profiles, {}, &TraceProfile::last_step);
   struct Sum {
     double forward = 0, backward = 0;
   };
   std::map<std::string, Sum> sums;
-  try {
-    const nlohmann::json root = nlohmann::json::parse(read_whole_file(trace.path.string()), nullptr, false);
-    if (!root.is_object() || !root.contains("traceEvents")) return;
-    for (const nlohmann::json& event : root["traceEvents"]) {
-      if (!event.is_object() || event.value("ph", "") != "X") continue;
-      const std::string category = event.value("cat", "");
-      const double ms = 1e-3 * event.value("dur", 0.0);
-      if (category == "forward") sums[event.value("name", "")].forward += ms;
-      if (category == "backward") sums[event.value("name", "")].backward += ms;
-    }
-  } catch (const std::exception&) {
-    return;
+  for (const ProfileSpan& span : newest.spans) {
+    if (span.category == "forward") sums[span.name].forward += span.duration;
+    if (span.category == "backward") sums[span.name].backward += span.duration;
   }
-  const auto steps = static_cast<double>(trace.last - trace.first + 1);
+  // Microseconds of all steps.
+  const double scale = 1e-3 / static_cast<double>(std::max<std::int64_t>(1, newest.steps()));
   for (NetworkLayer& layer : network.layers) {
-    const auto found = sums.find(layer.name.substr(0, 47));  // as spans keep names
+    const auto found = sums.find(layer.name.substr(0, kSpanName));
     if (found == sums.end()) continue;
-    layer.forward_ms = found->second.forward / steps;
-    layer.backward_ms = found->second.backward / steps;
-    network.measured = fmt::format("the profile of steps {} to {}", trace.first, trace.last);
+    layer.forward_ms = scale * found->second.forward;
+    layer.backward_ms = scale * found->second.backward;
+    network.measured = fmt::format("the profile of steps {} to {}", newest.first_step, newest.last_step);
   }
 }
 

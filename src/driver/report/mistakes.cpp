@@ -22,11 +22,13 @@ std::string pictures(const std::vector<Mistake>& mistakes) {
     if (!one.features.empty()) text += fmt::format("<div><small>{}</small></div>", escaped(one.features));
     if (!one.truth.empty()) text += fmt::format("<div>true <b>{}</b></div>", escaped(one.truth));
     if (!one.predicted.empty())
-      text +=
-          fmt::format("<div>predicted <b>{}</b>{}</div>", escaped(one.predicted),
-                      std::isfinite(one.confidence) ? fmt::format(" ({:.1f} %)", 100 * one.confidence) : "");
-    text += fmt::format("<div><small>loss {:.4g}; sample {}; {}</small></div></figure>\n", one.loss,
-                        one.sample, escaped(one.where));
+      text += fmt::format(
+          "<div>predicted <b>{}</b>{}</div>", escaped(one.predicted),
+          std::isfinite(one.confidence) ? fmt::format(" ({:.1f}&nbsp;%)", 100 * one.confidence) : "");
+    // The name of the file is enough beside a picture; its folder shows when the pointer rests on it.
+    const std::string place = one.where.substr(one.where.rfind('/') + 1);
+    text += fmt::format("<div title=\"{}\"><small>loss {:.4g}; sample {}; {}</small></div></figure>\n",
+                        escaped(one.where), one.loss, one.sample, escaped(place));
   }
   return text + "</div>\n";
 }

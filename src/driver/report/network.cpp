@@ -44,18 +44,18 @@ Table layer_table(const NetworkView& network) {
     if (layer.frozen > 0) parameters += " <small>frozen</small>";
     const double own = (std::isfinite(layer.forward_ms) ? layer.forward_ms : 0) +
                        (std::isfinite(layer.backward_ms) ? layer.backward_ms : 0);
-    table.rows.push_back({text_cell(layer.name),
-                          {kind},
-                          text_cell(layer.shape.empty() ? "–" : layer.shape),
-                          {parameters, true},
-                          {flops_text(layer.flops), true},
-                          optional(layer.forward_ms, otherwise),
-                          optional(layer.backward_ms, otherwise),
-                          {measured && total > 0
-                               ? fmt::format("<span class=\"meter\" style=\"--share:{:.4f}\">{:.1f} %</span>",
-                                             own / total, 100 * own / total)
-                               : otherwise,
-                           true}});
+    table.rows.push_back(
+        {text_cell(layer.name),
+         {kind},
+         text_cell(layer.shape.empty() ? "–" : layer.shape),
+         {parameters, true},
+         {flops_text(layer.flops), true},
+         optional(layer.forward_ms, otherwise),
+         optional(layer.backward_ms, otherwise),
+         {measured && own > 0 ? fmt::format("<span class=\"meter\" style=\"--share:{:.4f}\">{:.1f} %</span>",
+                                            own / total, 100 * own / total)
+                              : otherwise,
+          true}});
   }
   table.rows.push_back({text_cell("total"),
                         {},

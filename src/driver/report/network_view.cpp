@@ -96,7 +96,9 @@ NetworkView network_view(const OpenedRun& opened, const std::string& run_dir) {
     if (opened.parts) {
       from_graph(opened, view);
     } else if (opened.config) {
-      view.problem = fmt::format("No shapes and FLOPs: {}.", opened.problem);
+      view.problem = fmt::format(
+          "No shapes and FLOPs: {}. Parameters are those of the newest checkpoint, with running statistics.",
+          opened.problem);
       from_configuration(*opened.config, view);
       add_parameters(view, run_dir);
     } else {

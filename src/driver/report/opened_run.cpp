@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "comm/shared_error.h"
+#include "core/cpu.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/normalize_sets.h"
+#include "driver/setup/opened_data.h"
 #include "driver/setup/run_directory.h"
 #include "session/run_vocabulary.h"
 
@@ -29,8 +31,11 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   run.device.emplace(open_device(config, 0));
   const bool has_eval = config.data.eval.has_value();
   RunNeeds needs{.train = !has_eval, .eval = has_eval, .kept_in = run_dir};
-  run.parts = std::make_unique<DataAndModel>(read_data_and_model(config, run.device->device, needs, 0));
   SelfCommunicator self;
+  OpenedData opened = open_data(config, needs.train, needs.eval);
+  share_bad_records(self, opened, run_dir, available_cores());
+  run.parts = std::make_unique<DataAndModel>(
+      read_data_and_model(config, run.device->device, needs, std::move(opened), 0));
   normalize_sets(self, run.parts->train.get(), run.parts->eval.get(), run_dir, 1);
   check_vocabulary(run_dir, run.parts->eval ? *run.parts->eval : *run.parts->train);
 }

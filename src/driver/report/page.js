@@ -81,7 +81,7 @@
     });
   };
 
-  const height = 220, left = 58, right = 12, top = 10, bottom = 28;
+  const height = 220, left = 58, right = 12, top = 10, bottom = 28, inset = 5;
   const views = [];
   const draw = (view) => {
     const { chart, plot } = view, width = Math.max(260, plot.clientWidth);
@@ -107,19 +107,20 @@
     if (x1 === x0) { x0 -= 0.5; x1 += 0.5; }
     const room = y1 > y0 ? 0.05 * (y1 - y0) : Math.max(1e-12, 0.1 * Math.abs(y0) || 0.1);
     y0 -= room; y1 += room;
-    const px = (x) => left + (x - x0) / (x1 - x0) * (width - left - right);
+    const px = (x) => left + inset + (x - x0) / (x1 - x0) * (width - left - right - 2 * inset);
     const py = (y) => height - bottom - (y - y0) / (y1 - y0) * (height - top - bottom);
     Object.assign(view, { x0, x1, px, py, scale });
     let svg = `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(chart.tag)}"><clipPath id="clip${view.index}"><rect x="${left}" y="${top - 2}" width="${width - left - right}" height="${height - top - bottom + 4}"/></clipPath>`;
-    for (const [value, text] of state.log ? logTicks(y0, y1) : linearTicks(y0, y1, 4))
+    for (const [value, text] of state.log ? logTicks(y0, y1) : linearTicks(y0, y1, 6))
       svg += `<path class="grid" d="M${left} ${py(value).toFixed(1)}H${width - right}"/><text x="${left - 6}" y="${(py(value) + 4).toFixed(1)}" text-anchor="end">${text}</text>`;
-    for (const [value, text] of linearTicks(x0, x1, Math.max(3, Math.min(7, width / 90))))
+    for (const [value, text] of linearTicks(x0, x1, Math.max(4, Math.min(9, width / 64))))
       svg += `<text x="${px(value).toFixed(1)}" y="${height - bottom + 16}" text-anchor="middle">${text}</text>`;
     svg += `<path class="axis" d="M${left} ${height - bottom}H${width - right}"/><g clip-path="url(#clip${view.index})">`;
     for (const line of lines) svg += curveSvg(line, view);
     plot.innerHTML = `${svg}</g><g class="over"></g></svg>`;
   };
-  const curveSvg = ({ curve, x, y, low, high }, { px, py, scale, x0, x1 }) => {
+  const curveSvg = ({ curve, x, y, low, high }, view) => {
+    const { px, py, scale, x0, x1 } = view;
     const several = curve.eval && x.length < 60;
     const pathOf = (values) => {
       let path = "", down = false;
@@ -144,7 +145,7 @@
       close();
     }
     if (y !== curve.y) svg += `<path class="curve raw c${curve.color}" d="${pathOf(curve.y)}"/>`;
-    svg += `<path class="curve c${curve.color}${curve.eval && !several ? " eval" : ""}" d="${pathOf(y)}"/>`;
+    svg += `<path class="curve c${curve.color}${curve.eval && !several && view.lines.length > 1 ? " eval" : ""}" d="${pathOf(y)}"/>`;
     if (several) for (let i = 0; i < x.length; ++i) {
       const v = y[i] === null ? null : scale(y[i]);
       if (v !== null && x[i] >= x0 && x[i] <= x1) svg += `<circle class="dot c${curve.color}" cx="${px(x[i]).toFixed(1)}" cy="${py(v).toFixed(1)}" r="2.6"/>`;
@@ -156,8 +157,8 @@
   const unit = () => ({ steps: "step", epochs: "epoch", hours: "hour" })[state.axis];
   const position = (view, event) => {
     const box = view.plot.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * view.width;
-    const inside = Math.min(Math.max(at, left), view.width - right);
-    return view.x0 + (inside - left) / (view.width - left - right) * (view.x1 - view.x0);
+    const share = (at - left - inset) / (view.width - left - right - 2 * inset);
+    return view.x0 + Math.min(Math.max(share, 0), 1) * (view.x1 - view.x0);
   };
   const readOut = (view, event) => {
     const over = view.plot.querySelector(".over");
@@ -228,7 +229,9 @@
       if (entry.isIntersecting) { near.add(view); draw(view); } else near.delete(view);
     }
   }, { rootMargin: "600px" });
-  for (const view of views) watcher.observe(view.figure);
+  // A few are drawn at once, so that a print has them; of many those that are near the window.
+  if (views.length <= 40) for (const view of views) { near.add(view); draw(view); }
+  else for (const view of views) watcher.observe(view.figure);
   let waiting = 0;
   addEventListener("resize", () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(drawNear); });
   addEventListener("beforeprint", () => { for (const details of document.querySelectorAll("details")) details.open = true; });

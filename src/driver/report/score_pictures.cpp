@@ -41,8 +41,8 @@ std::string picture(const std::vector<ScoreCurve>& curves, std::vector<CurvePosi
     for (const CurvePosition& position : curves[i].*which)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(position.x), y(position.y));
     if (!path.empty())
-      text += fmt::format("<path class=\"curve c{}\" d=\"{}\"><title>{}</title></path>", i % kColors, path,
-                          escaped(curves[i].name));
+      text += fmt::format("<path class=\"curve c{}{}\" d=\"{}\"><title>{}</title></path>", i % kColors,
+                          i < kColors ? "" : " again", path, escaped(curves[i].name));
   }
   return text + "</svg></div></figure>\n";
 }
@@ -52,10 +52,10 @@ std::string picture(const std::vector<ScoreCurve>& curves, std::vector<CurvePosi
 std::string score_pictures(const std::vector<ScoreCurve>& curves) {
   Table table{.head = {"curve", "area under ROC", "average precision"}, .rows = {}};
   for (std::size_t i = 0; i < curves.size(); ++i)
-    table.rows.push_back(
-        {{fmt::format("<span class=\"key c{}\">{}</span>", i % kColors, escaped(curves[i].name))},
-         number_cell(curves[i].auc),
-         number_cell(curves[i].average_precision)});
+    table.rows.push_back({{fmt::format("<span class=\"key c{}{}\">{}</span>", i % kColors,
+                                       i < kColors ? "" : " eval", escaped(curves[i].name))},
+                          number_cell(curves[i].auc),
+                          number_cell(curves[i].average_precision)});
   return "<div class=\"charts\">\n" +
          picture(curves, &ScoreCurve::roc, "ROC", "false positive rate", "true positive rate", true) +
          picture(curves, &ScoreCurve::precision_recall, "Precision and recall", "recall", "precision",

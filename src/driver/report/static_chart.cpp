@@ -14,7 +14,7 @@ namespace lockstep::report {
 
 namespace {
 
-constexpr double kWidth = 520, kHeight = 220, kLeft = 58, kRight = 12, kTop = 10, kBottom = 28;
+constexpr double kWidth = 340, kHeight = 200, kLeft = 58, kRight = 12, kTop = 10, kBottom = 28;
 
 struct Frame {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
@@ -43,14 +43,6 @@ Frame frame_of(const CurveChart& chart) {
   frame.y0 -= room;
   frame.y1 += room;
   return frame;
-}
-
-std::vector<double> ticks(double low, double high, int wanted) {
-  const double step = round_step((high - low) / wanted);
-  std::vector<double> found;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && found.size() < 20; ++i)
-    found.push_back(i * step);
-  return found;
 }
 
 /// The curve of one member; gaps begin a new line. A point between gaps is a short line.
@@ -95,12 +87,12 @@ std::string static_chart(const CurveChart& chart) {
   const Frame frame = frame_of(chart);
   std::string text = fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">", kWidth,
                                  kHeight, escaped(chart.tag));
-  for (const double tick : ticks(frame.y0, frame.y1, 4))
+  for (const double tick : round_ticks(frame.y0, frame.y1, 5, 0))
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/><text class=\"tick\" x=\"{:.0f}\" y=\"{:.1f}\" "
         "text-anchor=\"end\">{}</text>",
         kLeft, frame.y(tick), kWidth - kRight, kLeft - 6, frame.y(tick) + 4, tick_text(tick));
-  for (const double tick : ticks(frame.x0, frame.x1, 5))
+  for (const double tick : round_ticks(frame.x0, frame.x1, 4, 1))
     text +=
         fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{:.10g}</text>",
                     frame.x(tick), kHeight - kBottom + 16, tick);
@@ -109,7 +101,8 @@ std::string static_chart(const CurveChart& chart) {
   for (const ChartCurve& curve : chart.curves) {
     if (curve.coarse.thinned)
       text += fmt::format("<path class=\"band c{}\" d=\"{}\"/>", curve.color, band(curve.coarse, frame));
-    text += fmt::format("<path class=\"curve c{}{}\" d=\"{}\"/>", curve.color, curve.is_eval ? " eval" : "",
+    text += fmt::format("<path class=\"curve c{}{}\" d=\"{}\"/>", curve.color,
+                        curve.is_eval && chart.curves.size() > 1 ? " eval" : "",
                         path(curve.coarse, frame, &ThinPoint::mean));
   }
   return text + "</svg>";

@@ -65,12 +65,11 @@ std::string picture(const ReportRun& run) {
       "height=\"{1:.0f}\" "
       "role=\"img\" aria-label=\"jobs over time\">\n",
       kWidth, high + kAxis);
-  const double step = round_step((end - begin) / unit / 6);
-  for (double i = 0; i * step * unit <= end - begin; ++i)
+  for (const double tick : round_ticks(0, (end - begin) / unit, 6, 0))
     text += fmt::format(
         "<path class=\"grid\" d=\"M{0:.1f} {1:.0f}V{2:.0f}\"/><text class=\"tick\" x=\"{0:.1f}\" "
         "y=\"{3:.0f}\" text-anchor=\"middle\">{4}</text>\n",
-        x(begin + i * step * unit), kTop, high, high + 16, tick_text(i * step));
+        x(begin + tick * unit), kTop, high, high + 16, tick_text(tick));
   text += fmt::format("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kWidth - kRight + 12,
                       high + 16, unit_name);
   for (std::size_t i = first; i < jobs.size(); ++i) {

@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "driver/report/curves.h"
+#include "driver/report/html.h"
+#include "driver/report/network_view.h"
+#include "driver/report/report_run.h"
+#include "driver/report/score_curve.h"
+#include "driver/report/thinning.h"
+
+namespace lockstep::report {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+MetricSeries series_of(std::size_t count, auto value) {
+  MetricSeries series{"train", "loss", {}, {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    series.steps.push_back(static_cast<std::int64_t>(i) + 1);
+    series.values.push_back(value(i));
+  }
+  return series;
+}
+
+TEST(ReportHtml, EscapesWhatCouldBeCode) {
+  EXPECT_EQ(escaped("<a href=\"x\" onclick='y'>&"), "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;");
+  EXPECT_EQ(json_for_script(json_text("</script><!--&")), "\"\\u003c/script\\u003e\\u003c!--\\u0026\"");
+}
+
+TEST(ReportHtml, ReplacesBytesThatAreNoText) {
+  EXPECT_EQ(escaped("a\xFF\xC3(\x01z"), "a\uFFFD\uFFFD(\uFFFDz");
+  EXPECT_EQ(escaped("größe 模型 \xF0\x9F\x98\x80"), "größe 模型 \xF0\x9F\x98\x80");
+  EXPECT_EQ(escaped("\xE2\x82"), "\uFFFD\uFFFD");            // truncated
+  EXPECT_EQ(escaped("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
+}
+
+TEST(ReportHtml, NumbersAreGroupedAndNanIsNull) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(-123456), "-123,456");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(json_numbers(std::vector{0.5, kNan, 1e-7}), "[0.5,null,1e-07]");
+  EXPECT_EQ(base64("Man"), "TWFu");
+  EXPECT_EQ(base64("Ma"), "TWE=");
+  EXPECT_EQ(base64("M"), "TQ==");
+}
+
+TEST(Thinning, KeepsShortSeriesAndTheirGaps) {
+  const ThinCurve curve = thin_curve(series_of(4, [](std::size_t i) { return i == 2 ? kNan : 0.5; }), 4);
+  ASSERT_EQ(curve.points.size(), 4U);
+  EXPECT_FALSE(curve.thinned);
+  EXPECT_TRUE(std::isnan(curve.points[2].mean));
+  EXPECT_EQ(curve.no_numbers, 1);
+  EXPECT_EQ(curve.points[3].step, 4);
+}
+
+TEST(Thinning, ExtremesAndMeansOfLongSeriesSurvive) {
+  const auto value = [](std::size_t i) {
+    return i == 7777 ? 50.0 : i == 9000 ? -50.0 : static_cast<double>(i % 10);
+  };
+  const ThinCurve curve = thin_curve(series_of(10000, value), 100);
+  EXPECT_TRUE(curve.thinned);
+  EXPECT_LE(curve.points.size(), 101U);
+  double high = 0, low = 0, sum = 0;
+  std::int64_t values = 0;
+  for (const ThinPoint& point : curve.points) {
+    high = std::max(high, point.high);
+    low = std::min(low, point.low);
+    sum += point.mean * static_cast<double>(point.values);
+    values += point.values;
+    EXPECT_LE(point.low, point.mean);
+    EXPECT_LE(point.mean, point.high);
+  }
+  EXPECT_EQ(high, 50);
+  EXPECT_EQ(low, -50);
+  EXPECT_EQ(values, 10000);
+  EXPECT_NEAR(sum, 45000 + 50 - 7 - 50 - 0, 1e-6);
+}
+
+TEST(Thinning, ColumnWithoutANumberIsAGap) {
+  const ThinCurve curve =
+      thin_curve(series_of(1000, [](std::size_t i) { return i >= 500 && i < 600 ? kNan : 1.0; }), 10);
+  EXPECT_EQ(
+      std::ranges::count_if(curve.points, [](const ThinPoint& point) { return std::isnan(point.mean); }), 1);
+}
+
+class RecordsFile : public testing::Test {
+ protected:
+  MetricRecords read(const std::string& text) {
+    const auto path =
+        std::filesystem::temp_directory_path() / ("lockstep-report-" + std::to_string(::getpid()) + ".jsonl");
+    std::ofstream(path) << text;
+    MetricRecords records = read_metric_records(path.string());
+    std::filesystem::remove(path);
+    return records;
+  }
+};
+
+TEST_F(RecordsFile, GivesSeriesListsAndStepsPerEpoch) {
+  const MetricRecords records = read(
+      "{\"step\":10,\"epoch\":1,\"split\":\"train\",\"loss\":0.5}\n"
+      "{\"step\":24,\"epoch\":1,\"split\":\"eval\",\"loss\":null,\"m/matrix\":[[1,2],[3,4]],\"p\":[1,null]}\n"
+      "no record\n"
+      "{\"step\":25,\"epoch\":2,\"split\":\"train\",\"loss\":0.25}\n"
+      "{\"step\":30,\"epoch\":2,\"spl");
+  EXPECT_EQ(records.records, 3);
+  EXPECT_EQ(records.passed_over, 2);
+  EXPECT_EQ(records.steps_per_epoch, 24);
+  EXPECT_EQ(records.last_epoch, 2);
+  ASSERT_NE(records.find("train", "loss"), nullptr);
+  EXPECT_THAT(records.find("train", "loss")->values, ElementsAre(0.5, 0.25));
+  EXPECT_TRUE(std::isnan(records.find("eval", "loss")->values[0]));
+  ASSERT_NE(records.list("eval", "m/matrix"), nullptr);
+  EXPECT_EQ(records.list("eval", "m/matrix")->columns, 2);
+  EXPECT_THAT(records.list("eval", "m/matrix")->values, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(records.list("eval", "p")->values.size(), 2U);
+}
+
+TEST_F(RecordsFile, EpochsThatNoNumberExplainsGiveNone) {
+  EXPECT_EQ(
+      read("{\"step\":10,\"epoch\":1,\"split\":\"train\"}\n{\"step\":12,\"epoch\":3,\"split\":\"train\"}\n")
+          .steps_per_epoch,
+      std::nullopt);
+  EXPECT_FALSE(read_metric_records("/nonexistent/metrics.jsonl").exists);
+}
+
+TEST(BestValue, IsTheLeastLossAndTheGreatestAccuracy) {
+  MetricSeries series = series_of(4, [](std::size_t i) { return i == 0 ? kNan : i == 2 ? 0.1 : 0.5; });
+  EXPECT_EQ(best_value(series).step, 3);
+  EXPECT_EQ(best_value(series).last_step, 4);
+  series.tag = "accuracy";
+  EXPECT_EQ(best_value(series).step, 2);  // of equal ones the first
+}
+
+TEST(StepClock, LeavesOutTheTimeBetweenJobsAndRepeatedSteps) {
+  JobRecord killed, second;
+  killed.begin = 1000;
+  killed.first_step = 1010;
+  killed.last_step = killed.heartbeat = 1110;
+  killed.step = 100;
+  second.begin = 5000;
+  second.first_step = 5010;
+  second.begin_step = 50;
+  second.step = 150;
+  second.last_step = 5110;
+  second.end = 5120;
+  const StepClock clock = step_clock({killed, second});
+  ASSERT_THAT(clock.steps, ElementsAre(0, 50, 50, 150));
+  EXPECT_NEAR(clock.hours[0] * 3600, 10, 1e-9);
+  EXPECT_NEAR(clock.hours[1] * 3600, 60, 1e-9);   // half of the first job's 100 seconds count
+  EXPECT_NEAR(clock.hours[2] * 3600, 120, 1e-9);  // 110 seconds of the first job, 10 to start again
+  EXPECT_NEAR(clock.hours[3] * 3600, 220, 1e-9);
+}
+
+TEST(ScoreCurve, AreasOfAKnownExample) {
+  // Scores 0.8+ 0.6- 0.6+ 0.2-: of 4 pairs 3 are right and one is even.
+  const ScoreCurve curve = score_curve("x", {{0.8F, true}, {0.6F, false}, {0.6F, true}, {0.2F, false}}, 100);
+  EXPECT_DOUBLE_EQ(curve.auc, 3.5 / 4);
+  EXPECT_DOUBLE_EQ(curve.average_precision, 0.5 * 1 + 0.5 * 2 / 3);
+  EXPECT_EQ(curve.roc.front().y, 0);
+  EXPECT_EQ(curve.roc.back().x, 1);
+  EXPECT_TRUE(std::isnan(score_curve("x", {{0.5F, true}}, 100).auc));
+}
+
+TEST(ScoreCurve, LongCurvesAreThinned) {
+  std::vector<ScoredLabel> scores;
+  for (int i = 0; i < 5000; ++i) scores.push_back({static_cast<float>(i), i % 3 == 0});
+  const ScoreCurve curve = score_curve("x", scores, 100);
+  EXPECT_LE(curve.roc.size(), 120U);
+  EXPECT_NEAR(curve.auc, 0.5, 0.01);
+}
+
+TEST(Charts, OverlayTrainingAndEvaluationAndSayWhatIsThinned) {
+  MetricRecords records;
+  records.series.push_back(series_of(100000, [](std::size_t i) { return 1.0 / static_cast<double>(i + 1); }));
+  records.series.push_back({"eval", "loss", {100, 200}, {0.5, 0.25}});
+  records.series.push_back({"train", "samples_per_second", {1}, {10}});
+  const std::vector<CurveRun> runs{{"a", &records, {}}};
+  const std::vector<CurveChart> charts = charts_of(runs);
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_EQ(charts[0].curves.size(), 2U);
+  EXPECT_EQ(charts[1].group, "Speed");
+  EXPECT_THAT(thinning_note(charts), HasSubstr("100,000 recorded values"));
+  EXPECT_THAT(static_chart(charts[0]),
+              AllOf(HasSubstr("<svg"), HasSubstr("class=\"band"), Not(HasSubstr("nan"))));
+}
+
+TEST(Diagram, BranchesAndSharedLayersAreDrawn) {
+  NetworkView network;
+  network.features = "8";
+  network.layers = {{.name = "left", .kind = "dense", .shape = "4", .inputs = {-1}},
+                    {.name = "act", .kind = "relu", .shape = "4", .inputs = {0}},
+                    {.name = "right", .kind = "dense", .shape = "4", .inputs = {-1}, .shared_with = 0},
+                    {.name = "both", .kind = "concat", .shape = "8", .inputs = {1, 2}},
+                    {.name = "skip<", .kind = "add", .shape = "8", .inputs = {3, -1}}};
+  network.heads = {{"", 4}};
+  const std::string svg = network_diagram(network);
+  EXPECT_THAT(svg, AllOf(HasSubstr("variables of left"), HasSubstr("dense + relu"), HasSubstr("skip&lt;"),
+                         HasSubstr("edge skip")));
+  std::size_t boxes = 0;
+  for (std::size_t at = svg.find("class=\"box"); at != std::string::npos;
+       at = svg.find("class=\"box", at + 1))
+    ++boxes;
+  EXPECT_EQ(boxes, 6U);  // features, left with its relu, right, both, skip, loss
+}
+
+}  // namespace
+}  // namespace lockstep::report
