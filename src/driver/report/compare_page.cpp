@@ -123,7 +123,7 @@ Section metrics_section(const Comparison& comparison) {
           best = one.*member;
       for (const BestValue& one : values) {
         Cell cell = number_cell(one.exists || member == &BestValue::last ? one.*member : std::nan(""));
-        if (one.exists && one.*member == best && values.size() > 1)
+        if (one.exists && one.*member == best && std::ranges::count(values, true, &BestValue::exists) > 1)
           cell.html = fmt::format("<mark>{}</mark>", cell.html);
         cells.push_back(std::move(cell));
       }
