@@ -33,6 +33,12 @@ constexpr Part kCompute{"compute", "█", "#", Colour::green};
 constexpr Part kCommunication{"communication", "▒", "=", Colour::yellow};
 constexpr Part kInput{"input", "░", ".", Colour::blue};
 
+constexpr int kNarrow = 60;
+
+std::string_view name_of(const Part& part, const TextStyle& style) {
+  return style.width < kNarrow && &part == &kCommunication ? "comm" : part.name;
+}
+
 std::string_view glyph(const Part& part, const TextStyle& style) {
   return style.unicode ? part.block : part.ascii;
 }
@@ -163,7 +169,7 @@ class RankTable {
       host_ = std::max(host_, columns_of(rank.host));
     }
     host_ = std::min(host_, 16);
-    if (style.width < 60) host_ = 0;
+    if (style.width < kNarrow) host_ = 0;
     memory_ = style.width >= 50;
   }
 
@@ -172,8 +178,9 @@ class RankTable {
     line.add("rank ", Colour::dim);
     if (host_ > 0) line.add("host", Colour::dim).pad_to(kRank + host_ + 1);
     line.add("     step ", Colour::dim);
-    for (const Part& part : {kCompute, kCommunication, kInput})
-      line.add(glyph(part, style_), part.colour).add(fmt::format(" {}  ", part.name), Colour::dim);
+    for (const Part* part : {&kCompute, &kCommunication, &kInput})
+      line.add(glyph(*part, style_), part->colour)
+          .add(fmt::format(" {}  ", name_of(*part, style_)), Colour::dim);
     if (memory_ && line.columns() <= style_.width - kMemory - kMark)
       line.pad_to(style_.width - kMemory - kMark).add("   memory", Colour::dim);
     return line.text();
@@ -221,8 +228,8 @@ class RankTable {
     const double all = std::max(sum.step_seconds, 1e-12);
     const double communication = sum.communication_seconds / all, input = sum.input_seconds / all;
     TextLine line = labelled(style_, "time");
-    line.add(fmt::format("compute {}  communication {}  input {}", format_share(1 - communication - input),
-                         format_share(communication), format_share(input)));
+    line.add(fmt::format("compute {}  {} {}  input {}", format_share(1 - communication - input),
+                         name_of(kCommunication, style_), format_share(communication), format_share(input)));
     return line.text();
   }
 

@@ -43,6 +43,11 @@ TEST(TopView, AllRanksWhereNothingLimitsTheHeight) {
   EXPECT_GT(top_lines(state_of(500), {.width = 80, .height = 24}, false).size(), 500u);
 }
 
+TEST(TopView, NarrowPicturesHaveAllShares) {
+  EXPECT_THAT(top_lines(state_of(2), {.width = 40, .height = 24}, true),
+              ::testing::Contains("time   compute 70%  comm 20%  input 10%"));
+}
+
 TEST(TopView, SaysWhatIsNotThereYet) {
   TopState state = state_of(2);
   state.ranks.reset();
