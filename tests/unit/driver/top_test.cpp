@@ -39,6 +39,12 @@ TEST(TopView, FitsIntoEveryTerminal) {
         }
 }
 
+TEST(TopView, TheLastLineIsAboutTheRanksThatAreNotShown) {
+  for (const int height : {12, 24, 60})
+    EXPECT_THAT(top_lines(state_of(500), {.width = 80, .height = height}, true).back(),
+                ::testing::HasSubstr(" faster ranks: work 8.00 ms to "));
+}
+
 TEST(TopView, AllRanksWhereNothingLimitsTheHeight) {
   EXPECT_GT(top_lines(state_of(500), {.width = 80, .height = 24}, false).size(), 500u);
 }

@@ -63,12 +63,12 @@ TEST(MetricsReader, BeginsAnewWhenTheRunWentBack) {
   Reading all;
   read(reader, all);
   log.drop_after(2);
-  log.append(3, 1, "train", values);
+  for (int step = 3; step <= 5; ++step) log.append(step, 1, "train", values);  // longer than before
   log.flush();
   all.records.clear();
   read(reader, all);
   EXPECT_EQ(all.begins, 2);
-  ASSERT_EQ(all.records.size(), 3u);
+  ASSERT_EQ(all.records.size(), 5u);
   EXPECT_EQ(all.records[2].step, 3);
 }
 
