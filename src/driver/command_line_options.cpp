@@ -290,7 +290,23 @@ void CommandLineParser::add_events() {
   CLI::App* command = add(app_, "events", "Print what an event file holds, one JSON object per line",
                           "lockstep events runs/digits --tag loss", [this] { return events_; });
   add_target(command, "DIR|FILE", events_.target, "Event file, or a directory with event files");
-  command->add_option("--tag", events_.tag, "Only this tag")->type_name("T")->check(not_empty("a tag"));
+  command->add_option("--tag", events_.tag, "Only these tags: patterns, separated by commas")
+      ->type_name("T")
+      ->check(not_empty("a tag"));
+  CLI::Option* const format =
+      command
+          ->add_option("--export", events_.format,
+                       "Write a table for other programs: csv (numbers) or jsonl (all kinds); what a resumed "
+                       "run has replaced is left out")
+          ->type_name("csv|jsonl")
+          ->check(must_be("csv or jsonl",
+                          [](const std::string& text) { return text == "csv" || text == "jsonl"; }));
+  command
+      ->add_option("--output", events_.output,
+                   "The file that --export writes; - for standard output, the default")
+      ->type_name("FILE")
+      ->check(not_empty("a path"))
+      ->needs(format);
 }
 
 void CommandLineParser::add_replay() {

@@ -21,13 +21,25 @@ struct Kept {
   bool values = false;  ///< any record with values is among them
 };
 
+/// A resumed run writes it again at `step`.
+bool is_written_anew(const EventRecord& record, std::int64_t step) {
+  if (!record.graph_def.empty()) return true;
+  for (const EventValue& value : record.values)
+    if (value.metadata.plugin == "hparams" || value.tag.starts_with("_hparams_/") ||
+        (value.tag == kConfigurationTag && record.step == step))
+      return true;
+  return false;
+}
+
 /// The records of `text`, the contents of the file that `reader` reads, that count after `step`.
 Kept kept_of(EventReader& reader, const std::string& text, std::int64_t step) {
   Kept kept;
   for (std::uint64_t begin = 0; const std::optional<EventRecord> record = reader.next();) {
     const std::uint64_t end = reader.offset();
     // A restart at step + 1 discards nothing that is left.
-    const bool stays = record->step <= step || (record->values.empty() && record->step <= step + 1);
+    const bool stays =
+        (record->step <= step || (record->session == SessionStatus::start && record->step <= step + 1)) &&
+        !is_written_anew(*record, step);
     if (stays) kept.bytes.append(text, begin, end - begin);
     kept.values = kept.values || (stays && !record->values.empty());
     begin = end;

@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a resumed run does to the event files of earlier attempts: it removes the records that it will write
-// again, so that each record exists once. One process, which holds the run directory.
+// again, so that each record exists once: those of later steps, and what each job writes anew at its start
+// (the graph, HParams, the configuration of the same step). One process, which holds the run directory.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace lockstep {
+
+/// The tag of the configuration as text.
+inline constexpr const char* kConfigurationTag = "configuration";
 
 /// Removes records of steps above `step` from the event files in `folder` (not below it), atomically, and
 /// files that are then empty. Also removes a last record that a killed run left incomplete. Other files and

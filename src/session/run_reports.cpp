@@ -103,6 +103,18 @@ void RunReports::summary(Split split, std::int64_t step, std::vector<SummaryValu
     events->add(step, std::move(values));
 }
 
+void RunReports::graph(std::string graph_def) {
+  if (files_->train) files_->train->graph(std::move(graph_def));
+}
+
+void RunReports::run_metadata(std::string_view tag, std::int64_t step, std::string serialised) {
+  if (files_->train) files_->train->run_metadata(tag, step, std::move(serialised));
+}
+
+void RunReports::session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path) {
+  if (files_->train) files_->train->session_log(status, step, checkpoint_path);
+}
+
 bool RunReports::has_events() const { return files_->train != nullptr; }
 
 void RunReports::request_flush() { files_->each(RequestFlush()); }

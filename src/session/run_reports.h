@@ -52,6 +52,10 @@ class RunReports {
   void event(std::string_view tag, std::int64_t step, double value);
   /// Values of any kind for the event files, in one record.
   void summary(Split split, std::int64_t step, std::vector<SummaryValue> values);
+  /// For the event file of training (event_writer.h).
+  void graph(std::string graph_def);
+  void run_metadata(std::string_view tag, std::int64_t step, std::string serialised);
+  void session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path = {});
   /// False: summary() drops its values, so that nobody need make them.
   bool has_events() const;
   /// What is recorded is in the files soon. No step waits for a disk: threads of the files write.

@@ -24,6 +24,12 @@ constexpr ParamSpec kTable[] = {
     {"flush_seconds", real, "5", "[0.1, 3600] seconds",
      "Write what is recorded to the event files this often. They are also written before each checkpoint.",
      Change::free},
+    {"graph", boolean, "true", "", "Event files hold the graph of layers.", Change::free},
+    {"hparams", boolean, "true", "",
+     "Event files hold the configuration's numbers and names, for TensorBoard's HParams.", Change::free},
+    {"configuration", boolean, "true", "", "Event files hold the configuration as text.", Change::free},
+    {"projector", boolean, "false", "",
+     "At the end of a job, write the tables of embedding layers for TensorBoard's projector.", Change::free},
 };
 
 }  // namespace
@@ -37,7 +43,11 @@ SummaryOptions summary_options(const Params& section) {
           .events = section.boolean("events"),
           .metrics = section.boolean("metrics"),
           .ranks = section.boolean("ranks"),
-          .flush_seconds = section.real("flush_seconds")};
+          .flush_seconds = section.real("flush_seconds"),
+          .graph = section.boolean("graph"),
+          .hparams = section.boolean("hparams"),
+          .configuration = section.boolean("configuration"),
+          .projector = section.boolean("projector")};
 }
 
 }  // namespace lockstep

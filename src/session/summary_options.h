@@ -20,6 +20,8 @@ struct SummaryOptions {
   bool metrics = true;  ///< metrics.jsonl
   bool ranks = false;   ///< what the ranks spend their steps on (rank_summary_hook.h)
   double flush_seconds = 5;
+  bool graph = true, hparams = true, configuration = true;  ///< for TensorBoard, in each job's event file
+  bool projector = false;                                   ///< tables of embedding layers, at the end
 };
 
 /// Options of the section `summary`.

@@ -78,7 +78,9 @@ struct InspectArguments {
 
 struct EventsArguments {
   std::string target;  ///< an event file, or a directory
-  std::string tag;     ///< empty: all
+  std::string tag;     ///< patterns, separated by commas; empty: all
+  std::string format;  ///< of an export: csv or jsonl; empty: none
+  std::string output = "-";
 };
 
 struct ReplayArguments {

@@ -15,9 +15,10 @@ namespace lockstep {
 ///   {"file":"eval/events.out.tfevents...","wall_time":1700000000.5,"step":200,"tag":"loss","value":0.25}
 ///
 /// `file` is relative to a folder. NaN and infinities are null. Other values than scalars have a `kind`
-/// ("histogram", "image" ...) in place of `value`. Prints only values of `tag`. If `tag` is empty, it prints
-/// all values, and two marks: {"file_version":...}, and {"restart":true}, which says that values of this step
-/// and later in earlier files are void.
+/// ("histogram", "image" ...) in place of `value`. Prints only values whose tag matches `tag`, patterns that
+/// are separated by commas. If `tag` is empty, it prints all values, and marks: {"file_version":...};
+/// {"restart":true}, which says that values of this step and later in earlier files are void; {"stop":true},
+/// {"checkpoint":PATH}, {"graph_bytes":N}, {"run_metadata":TAG}.
 ///
 /// A truncated last record ends its file with a warning. Returns the exit code 0. Throws Error(data) for a
 /// damaged record, after printing the records before it, and if there is no event file.

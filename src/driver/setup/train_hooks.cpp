@@ -11,6 +11,7 @@
 #include "session/hooks/nan_guard_hook.h"
 #include "session/hooks/noise_scale_hook.h"
 #include "session/hooks/progress_hook.h"
+#include "session/hooks/projector_hook.h"
 #include "session/hooks/rank_summary_hook.h"
 #include "session/hooks/run_directory_hook.h"
 #include "session/hooks/schedule_hook.h"
@@ -72,6 +73,8 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::make_unique<SummarySaverHook>(
       HookTimer(config.summary.every_steps, config.summary.every_seconds)));
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.counter_every_steps, {})));
+  if (parts.description.any()) session.add(std::make_unique<RunDescriptionHook>(parts.description));
+  if (config.summary.projector) session.add(std::make_unique<ProjectorHook>(parts.embeddings));
   if (evaluation != nullptr)
     session.add(std::make_unique<EvaluationHook>(*evaluation, config.eval.every_epochs,
                                                  config.eval.every_steps, config.eval.averages));

@@ -15,6 +15,7 @@
 #include "data/step_plan.h"
 #include "driver/config/config.h"
 #include "io/run_lock.h"
+#include "session/hooks/run_description_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
 #include "session/run_status.h"
@@ -34,6 +35,8 @@ struct TrainHookParts {
   const RunLock* lock = nullptr;  ///< likewise
   std::optional<JobEnd> job_end;
   bool quiet = false;
+  RunDescriptionHook::Options description = {};
+  std::vector<std::string> embeddings = {};  ///< names of variables, for summary.projector
 };
 
 /// Adds all but the first and the last. What `parts` names outlives the session. All ranks. Throws

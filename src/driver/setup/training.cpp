@@ -6,6 +6,7 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "driver/setup/run_description.h"
 #include "driver/setup/train_hooks.h"
 #include "driver/setup/training_check.h"
 #include "session/hooks/record_hook.h"
@@ -91,7 +92,10 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                    .status = start.status,
                    .lock = start.lock,
                    .job_end = start.job_end,
-                   .quiet = start.quiet});
+                   .quiet = start.quiet,
+                   .description = run_description(context.config(), context.model(),
+                                                  context.device().is_gpu(), training.evaluation != nullptr),
+                   .embeddings = embedding_tables(context.model())});
   session.add(  // last: it measures the step without the other hooks
       std::make_unique<StepClockHook>([&context](double seconds) { context.step_took(seconds); }));
 }

@@ -35,6 +35,7 @@ constexpr ParamSpec kRocTable[] = {
     kNumThresholdsOption,
     kExactOption,
     kMemoryOption,
+    kCurveOption,
 };
 constexpr ParamSpec kPrTable[] = {
     {"average", string, "auto", kAverageChoices, kAverageHelp},
@@ -45,6 +46,7 @@ constexpr ParamSpec kPrTable[] = {
     kNumThresholdsOption,
     kExactOption,
     kMemoryOption,
+    kCurveOption,
 };
 
 struct Line {
@@ -118,6 +120,7 @@ class Auc final : public Metric {
  public:
   Auc(const Params& params, const MetricInput& input)
       : curves_(params, input, single(params, input)),
+        curve_(params.boolean("curve")),
         average_(params.string("average")),
         summation_(params.string("summation")) {
     const bool classes = input.predictions == PredictionKind::classes;
@@ -139,30 +142,40 @@ class Auc final : public Metric {
     if (average_ == "binary" || average_ == "micro") {
       if (!valid) return {kNaN, {}};
       const Curve curve = curves_.of_all(totals, records);
-      return {curves_.exact() && !defined(curve) ? kNaN : area(curve), {}};
+      MetricReport report{curves_.exact() && !defined(curve) ? kNaN : area(curve), {}};
+      std::vector<double> table;
+      if (curve_) append_curve(curve, 0, curves_.table_points(), table);
+      add_table(report, std::move(table));
+      return report;
     }
-    std::vector<double> values;
+    std::vector<double> values, table;
     double sum = 0;
     int count = 0;
     for (std::int64_t c = 0; c < curves_.columns(); ++c) {
       const Curve curve = valid ? curves_.of_column(c, totals, records) : Curve{};
       values.push_back(defined(curve) ? area(curve) : kNaN);
+      if (curve_ && valid) append_curve(curve, c, curves_.table_points(), table);
       if (!defined(curve)) continue;
       sum += values.back();
       ++count;
     }
     MetricReport report{count > 0 ? sum / count : kNaN, {}};
     if (average_ == "per_class") report.tables.push_back({"per_class", 0, std::move(values)});
+    add_table(report, std::move(table));
     return report;
   }
 
  private:
+  static void add_table(MetricReport& report, std::vector<double> table) {
+    if (!table.empty()) report.tables.push_back({kCurveTable, kCurveTableColumns, std::move(table)});
+  }
   static bool defined(const Curve& curve) { return curve.positives > 0 && (!kRoc || curve.negatives > 0); }
   double area(const Curve& curve) const {
     return kRoc ? roc_area(curve, summation_, curves_.exact()) : pr_area(curve, summation_, curves_.exact());
   }
 
   ScoreCurves curves_;
+  bool curve_;
   std::string average_, summation_;
 };
 

@@ -128,4 +128,15 @@ Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
   return curve;
 }
 
+void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, std::vector<double>& table) {
+  constexpr double kRounding = 1e-6;  // thresholds are float32
+  auto at = curve.points.rbegin();    // by rising threshold
+  for (std::int64_t i = 0; i < points; ++i) {
+    const double threshold = static_cast<double>(i) / static_cast<double>(points - 1);
+    while (i > 0 && at + 1 != curve.points.rend() && at->threshold < threshold - kRounding) ++at;
+    table.insert(table.end(), {static_cast<double>(number), threshold, at->tp, at->fp,
+                               curve.negatives - at->fp, curve.positives - at->tp});
+  }
+}
+
 }  // namespace lockstep

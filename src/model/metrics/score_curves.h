@@ -12,6 +12,8 @@
 // Both count scores that are NaN or outside [0, 1] separately; with such scores there is no curve.
 #pragma once
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "model/metrics/cases.h"
@@ -35,6 +37,10 @@ class ScoreCurves {
 
   std::int64_t columns() const { return cases_.columns(); }
   bool exact() const { return exact_; }
+  /// Of a curve in a report.
+  std::int64_t table_points() const {
+    return exact_ ? 101 : std::min<std::int64_t>(static_cast<std::int64_t>(thresholds_.size()), 1001);
+  }
   std::int64_t width() const { return exact_ ? 1 : 1 + columns() * 2 * bins(); }
   std::int64_t records_per_sample() const { return exact_ ? cases_.per_sample() : 0; }
   void add(const MetricBatch& batch, double* state) const;
@@ -57,6 +63,13 @@ class ScoreCurves {
   std::vector<float> thresholds_;
 };
 
+/// A table of metrics with curves: a row for each curve and threshold, by rising threshold, of number of the
+/// curve, threshold, true positives, false positives, true negatives, false negatives.
+inline constexpr std::string_view kCurveTable = "curve";
+inline constexpr std::int64_t kCurveTableColumns = 6;
+/// The thresholds are i / (points - 1); counted is by the curve's next threshold, and with the first one all.
+void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, std::vector<double>& table);
+
 /// The options `exact`, `num_thresholds` and `memory_mb` of metrics with curves.
 inline constexpr ParamSpec kExactOption = {
     "exact", ParamType::boolean, "false", "",
@@ -64,6 +77,13 @@ inline constexpr ParamSpec kExactOption = {
 inline constexpr ParamSpec kNumThresholdsOption = {
     "num_thresholds", ParamType::integer, "200", "[3, 1000000]",
     "Number of thresholds, evenly spaced in [0, 1], unless exact."};
+inline constexpr ParamSpec kCurveOption = {"curve",
+                                           ParamType::boolean,
+                                           "false",
+                                           "",
+                                           "Also report the curve: counts at the thresholds (at most 1001; "
+                                           "101 if exact). TensorBoard shows it under PR curves.",
+                                           Change::free};
 inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "(0, 1e9] MB",
                                             "Limit of exact's memory on a rank; more is an error."};
 

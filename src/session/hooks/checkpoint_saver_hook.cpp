@@ -130,6 +130,7 @@ void CheckpointSaverHook::collect(HookContext& context) {
     schedule_.measured(outcome.blocked_seconds, outcome.write_seconds);
     if (outcome.error) continue;
     context.note_saved(outcome.step);
+    context.reports().session_log(SessionStatus::checkpoint, outcome.step, outcome.path);
     if (context.ending() && outcome.step == context.global_step())
       context.reports().note(fmt::format("checkpoint {}", outcome.path));
     tell(context, [&](CheckpointSaverListener& listener) {

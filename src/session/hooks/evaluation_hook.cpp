@@ -3,8 +3,10 @@
 #include "session/hooks/evaluation_hook.h"
 
 #include "comm/flight_recorder.h"
+#include "model/metrics/score_curves.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
+#include "session/pr_curve_summary.h"
 
 namespace lockstep {
 
@@ -52,18 +54,23 @@ void EvaluationHook::evaluate(HookContext& context) {
     parts += fmt::format("  {} {}", name, number_text(result.parts[i]));
   }
   std::vector<RunReports::List> lists;
+  std::vector<SummaryValue> curves;
   for (const auto& [name, report] : result.metrics) {
     if (report.value) {
       values.push_back({name, *report.value});
       context.eval_metrics().note("eval/" + name, step, *report.value);
       parts += fmt::format("  {} {}", name, number_text(*report.value));
     }
-    for (const MetricTable& table : report.tables)
+    for (const MetricTable& table : report.tables) {
+      if (table.name == kCurveTable && reports.has_events())
+        for (SummaryValue& curve : pr_curve_summaries(name, table)) curves.push_back(std::move(curve));
       lists.push_back({fmt::format("{}/{}", name, table.name), table.values, table.columns});
+    }
   }
   const StepResult& last = context.last_step();
   const std::int64_t epoch = last.step > 0 ? last.epoch : context.cursor().epoch;
   reports.record(RunReports::Split::eval, step, epoch + 1, values, lists);
+  if (!curves.empty()) reports.summary(RunReports::Split::eval, step, std::move(curves));
   reports.request_flush();
   reports.note(fmt::format("evaluation at step {}{}: loss {}{}{}  ({} samples)", step,
                            averaged ? ", averaged variables" : "", number_text(result.loss),

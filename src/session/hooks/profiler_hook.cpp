@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <type_traits>
+#include <utility>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
@@ -13,6 +14,7 @@
 #include "core/trace.h"
 #include "io/atomic_file.h"
 #include "session/hook_context.h"
+#include "session/layer_times.h"
 #include "session/run_record.h"
 #include "session/trace_file.h"
 
@@ -100,9 +102,16 @@ void ProfilerHook::write(HookContext& context, std::int64_t last) {
   Communicator& group = context.control();
   const std::string name = fmt::format("trace-{:08}-{:08}.json", started_, last);
   const std::string path = context.run_dir() + "/profile/" + name;
-  started_ = -1;
+  const std::int64_t first = std::exchange(started_, -1);
   const std::vector<ThreadTrace> threads = stop_trace();
   context.trainer().device().mark_profile(false);
+  // Tags are unique in a file: a run that goes back may profile the same steps again.
+  const int attempt = profiles_++;
+  if (context.reports().has_events())
+    context.reports().run_metadata(
+        fmt::format("steps_{}-{}{}", first, last, attempt == 0 ? "" : fmt::format("_{}", attempt)), last,
+        run_metadata(layer_times(threads, last - first + 1,
+                                 context.trainer().device().is_host() ? "/device:CPU:0" : "/device:GPU:0")));
   const std::vector<std::int64_t> shifts = shifts_to_one_clock(group, clocks_);
   const std::int64_t shift = shifts[static_cast<std::size_t>(group.rank())];
   std::vector<std::string> texts =

@@ -15,7 +15,7 @@ namespace lockstep {
 class ProfilerHook : public Hook {
  public:
   /// Profiles the steps that make global_step `first` to `last`. `every` > 0: again after so many steps. The
-  /// chief writes RUN_DIR/profile/trace-<first>-<last>.json.
+  /// chief writes RUN_DIR/profile/trace-<first>-<last>.json, and its own times of layers to the event file.
   ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every);
 
   bool communicates() const override { return true; }
@@ -31,6 +31,7 @@ class ProfilerHook : public Hook {
   std::int64_t first_, last_, every_;
   std::vector<ClockOffset> clocks_;  ///< on the chief: at the begin of the present profile
   std::int64_t started_ = -1;        ///< the first step of the present profile; -1: none
+  int profiles_ = 0;
 };
 
 }  // namespace lockstep

@@ -35,7 +35,10 @@ void SummarySaverHook::after_run(HookContext& context, const StepResult& result)
   samples_ = 0;
 }
 
-void SummarySaverHook::end(HookContext& context) { context.reports().request_flush(); }
+void SummarySaverHook::end(HookContext& context) {
+  context.reports().session_log(SessionStatus::stop, context.global_step());
+  context.reports().request_flush();
+}
 
 void StepCounterHook::after_create_session(HookContext&) {
   since_.restart();

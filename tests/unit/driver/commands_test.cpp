@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "driver/commands/events.h"
+#include "driver/commands/events_export.h"
 #include "driver/commands/inspect.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -181,6 +182,57 @@ TEST(EventsCommand, OneObjectPerLine) {
   EXPECT_EQ(losses[1].at("step"), 5);
   EXPECT_EQ(events(folder / all[0].at("file").get<std::string>(), "").size(), 2U);
   EXPECT_TRUE(events(folder.path(), "none").empty());
+}
+
+TEST(EventsCommand, ExportsATableWithoutWhatARestartHasReplaced) {
+  const TemporaryFolder folder;
+  {
+    EventWriter first(folder.path());
+    for (int step = 1; step <= 3; ++step) first.scalar("loss", step, 1);
+    EventWriter evaluation(folder / "eval");
+    evaluation.scalar("a,b", 2, 0.1);
+    evaluation.add(
+        2, {{"weights", HistogramData{0, 2, 3, 4, 5, {1, 2}, {1, 2}}},
+            {"notes", TensorData{.dtype = SummaryDType::text, .shape = {1}, .strings = {"x"}}},
+            {"new", TensorData{.shape = {}, .bytes = std::string("\0\0\0\x40", 4)}, {.plugin = "scalars"}},
+            {"new", TensorData{.shape = {}, .bytes = std::string("\0\0\x80\x3f", 4)}}});
+  }
+  {
+    EventWriter resumed(folder.path());
+    resumed.restart_from(3);
+    resumed.scalar("loss", 3, std::nan(""));
+  }
+  const auto exported = [&](const char* format, const char* tags) {
+    export_events(folder.path(), format, tags, folder / "table");
+    std::vector<std::string> lines;
+    std::istringstream text(read_whole_file(folder / "table"));
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  };
+  const auto without_time = [](const std::string& line) {
+    const std::size_t last = line.rfind(','), before = line.rfind(',', last - 1);
+    return line.substr(0, before) + line.substr(last);
+  };
+  std::vector<std::string> rows;
+  for (const std::string& line : exported("csv", "")) rows.push_back(without_time(line));
+  EXPECT_THAT(rows, ::testing::ElementsAre("run,tag,step,value", ",loss,1,1", ",loss,2,1", ",loss,3,nan",
+                                           "eval,\"a,b\",2,0.1", "eval,new,2,2", "eval,new,2,1"));
+  EXPECT_EQ(exported("csv", "lo*,none").size(), 4U);
+  const std::vector<std::string> all = exported("jsonl", "w*,notes");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(json::parse(all[0]).at("counts"), json({1, 2}));
+  EXPECT_EQ(json::parse(all[0]).at("run"), "eval");
+  EXPECT_EQ(json::parse(all[1]).at("values"), json({"x"}));
+  try {
+    export_events(folder.path(), "csv", "lass", folder / "table");
+    ADD_FAILURE() << "no tag matches";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_THAT(error.what(), AllOf(::testing::HasSubstr("lass"), ::testing::HasSubstr("loss")));
+  }
+  write_file_atomically(folder / "events.out.tfevents.zip", "PK this is no event file");
+  EXPECT_THROW(export_events(folder.path(), "csv", "", folder / "other"), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
 TEST(EventsCommand, NoEventFiles) {

@@ -9,7 +9,9 @@
 
 #include "checkpoint_testing.h"
 #include "core/error.h"
+#include "io/atomic_file.h"
 #include "io/event_reader.h"
+#include "io/projector_files.h"
 #include "io/summary_media.h"
 #include "io/summary_plugins.h"
 #include "io/summary_tags.h"
@@ -120,6 +122,28 @@ TEST(SummaryCollections, MergeAllKeepsTheOrderAndRefusesATagTwice) {
   EXPECT_THAT(collections.merge_all(3, "none"), ::testing::IsEmpty());
   collections.add(producer("a"));
   EXPECT_THROW(collections.merge_all(3), Error);
+}
+
+TEST(ProjectorFiles, ConfigurationVectorsAndLabels) {
+  const TemporaryFolder folder;
+  const std::vector<float> words = {1, 2, 3, 4, 5, 6}, ids = {0.5F, -1};
+  const ProjectorTable tables[] = {{.name = "words/embeddings",
+                                    .rows = 3,
+                                    .columns = 2,
+                                    .values = words,
+                                    .metadata = "word\tcount\nthe\t9\na\t8\nof\t7\n"},
+                                   {.name = "ids \"x\"", .rows = 2, .columns = 1, .values = ids}};
+  write_projector(folder.path(), tables, 2);
+  EXPECT_EQ(read_whole_file(folder / "projector/words_embeddings.tsv"), "1\t2\n3\t4\n");
+  EXPECT_EQ(read_whole_file(folder / "projector/words_embeddings.metadata.tsv"),
+            "word\tcount\nthe\t9\na\t8\n");
+  EXPECT_EQ(
+      read_whole_file(folder / "projector_config.pbtxt"),
+      "embeddings {\n  tensor_name: \"words/embeddings\"\n  tensor_path: \"projector/words_embeddings.tsv\"\n"
+      "  tensor_shape: 2\n  tensor_shape: 2\n  metadata_path: "
+      "\"projector/words_embeddings.metadata.tsv\"\n}\n"
+      "embeddings {\n  tensor_name: \"ids \\\"x\\\"\"\n  tensor_path: \"projector/ids \\\"x\\\".tsv\"\n"
+      "  tensor_shape: 2\n  tensor_shape: 1\n}\n");
 }
 
 TEST(SummaryWriter, ReopenGoesOnInANewFileAndCloseEndsIt) {

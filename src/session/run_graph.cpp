@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/run_graph.h"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kFeatures = "features";
+
+/// Of a batch: the number of samples is any.
+std::vector<std::int64_t> extents_of(const Shape& shape) {
+  std::vector<std::int64_t> extents = {-1};
+  extents.insert(extents.end(), shape.extents().begin(), shape.extents().end());
+  return extents;
+}
+
+std::string input_name(const Graph& graph, Graph::Source source) {
+  if (source.node < 0) return kFeatures;
+  const std::string& name = graph.nodes()[static_cast<std::size_t>(source.node)].layer->name();
+  return source.output == 0 ? name : fmt::format("{}:{}", name, source.output);
+}
+
+}  // namespace
+
+std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device) {
+  std::vector<GraphNode> nodes = {
+      {.name = kFeatures, .op = "Input", .output_shapes = {extents_of(graph.features())}}};
+  for (const Graph::Node& from : graph.nodes()) {
+    const LayerTraits traits = from.layer->traits();
+    GraphNode to{.name = from.layer->name(), .op = traits.kind, .device = device};
+    for (const Graph::Source input : from.inputs) to.inputs.push_back(input_name(graph, input));
+    for (const Shape& shape : from.outputs) to.output_shapes.push_back(extents_of(shape));
+    to.numbers.emplace_back("parameters", from.parameters);
+    if (from.frozen_parameters > 0) to.numbers.emplace_back("frozen_parameters", from.frozen_parameters);
+    to.numbers.emplace_back("flops_per_sample", static_cast<std::int64_t>(traits.flops_per_sample));
+    const auto name_of = [&](int node) {
+      return graph.nodes()[static_cast<std::size_t>(node)].layer->name();
+    };
+    if (from.fused_into >= 0) to.texts.emplace_back("computed_by", name_of(from.fused_into));
+    if (from.shared_with >= 0) to.texts.emplace_back("shares_variables_of", name_of(from.shared_with));
+    if (!from.trainable) to.texts.emplace_back("trainable", "false");
+    const auto* const collective = dynamic_cast<const CollectiveLayer*>(from.layer.get());
+    if (collective != nullptr && collective->synchronises()) {
+      const int group = collective->collective_traits().group_size;
+      GraphNode sync{.name = to.name + "_synchronisation",
+                     .op = "SumOverMicroshards",
+                     .inputs = to.inputs,
+                     .device = device};
+      sync.numbers.emplace_back("group_size", group);
+      to.inputs.push_back("^" + sync.name);
+      nodes.push_back(std::move(sync));
+    }
+    nodes.push_back(std::move(to));
+  }
+  return nodes;
+}
+
+}  // namespace lockstep
