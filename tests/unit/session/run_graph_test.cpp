@@ -22,6 +22,7 @@ TEST(RunGraph, LayersShapesAndSynchronisation) {
 - conv2d: {name: conv, filters: 3, kernel: 3, bias: false}
 - batch_norm: {name: bn}
 - relu: {name: act}
+- flatten: {name: flat}
 - dense: {name: out, units: 2}
 )",
                                              "net"),
@@ -32,13 +33,13 @@ TEST(RunGraph, LayersShapesAndSynchronisation) {
   std::vector<std::string> names;
   for (const GraphNode& node : nodes) names.push_back(node.name + " " + node.op);
   EXPECT_THAT(names, ElementsAre("features Input", "conv conv2d", "bn_synchronisation SumOverMicroshards",
-                                 "bn batch_norm", "act relu", "out dense"));
+                                 "bn batch_norm", "act relu", "flat flatten", "out dense"));
   EXPECT_THAT(nodes[1].inputs, ElementsAre("features"));
   EXPECT_THAT(nodes[1].output_shapes, ElementsAre(ElementsAre(-1, 4, 4, 3)));
   EXPECT_THAT(nodes[1].numbers, ::testing::Contains(Pair("parameters", 54)));
   EXPECT_THAT(nodes[3].inputs, ElementsAre("conv", "^bn_synchronisation"));
   EXPECT_THAT(nodes[4].texts, ElementsAre(Pair("computed_by", "bn")));
-  EXPECT_EQ(nodes[5].device, "/device:CPU:0");
+  EXPECT_EQ(nodes[6].device, "/device:CPU:0");
 }
 
 TraceSpan span(const char* name, const char* category, std::int64_t begin, std::int64_t end) {
