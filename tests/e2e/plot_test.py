@@ -68,7 +68,9 @@ class Charts(PlotTest):
     def test_an_extreme_of_one_step_among_many_is_drawn(self):
         run = self.made(total_steps=20000)
         run.append(*((step, {"loss": 9.0 if step == 7001 else 1.0}) for step in range(1, 20001)))
-        rows = rows_of(self.plot(run.path, "--tag", "loss").out)
+        text = self.plot(run.path, "--tag", "loss").out
+        self.assertRegex(text, r"\n +0 +5000 +10000 +15000\n", "the axis")
+        rows = rows_of(text)
         self.assertEqual([row.count("*") for row in rows[1:8]], [1] * 7, rows)  # the axis ends at 10
 
     def test_runs_share_charts_and_tags_have_patterns(self):
@@ -94,7 +96,9 @@ class Charts(PlotTest):
         self.assertIn("1 values are not positive", text)
         run = self.made("noise")
         run.append(*((step, {"loss": float(step % 2)}) for step in range(400)))
-        rows = rows_of(self.plot(run.path, "--tag", "loss", "--smooth", "0.95", "--height", "11").out)
+        text = self.plot(run.path, "--tag", "loss", "--smooth", "0.95", "--height", "11").out
+        self.assertIn("loss: 1 at step 399", text, "the last value is the recorded one")
+        rows = rows_of(text)
         self.assertLessEqual([row[40:].count("*") > 0 for row in rows].count(True), 2, rows)
 
     def test_wrong_directories_and_tags(self):

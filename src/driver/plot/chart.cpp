@@ -67,7 +67,7 @@ ChartAxis step_axis(const Chart& chart, int wanted) {
 std::vector<double> round_ticks(double low, double high, int wanted, double least) {
   const double step = std::max(least, round_step((high - low) / wanted));
   std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
+  for (double i = std::ceil(low / step - 1e-9) + 0.0; i * step <= high + 1e-9 * step; ++i)
     ticks.push_back(i * step);
   return ticks;
 }

@@ -132,10 +132,11 @@ std::vector<std::string> MetricPlots::chart(const NamePattern& pattern, const Te
     std::vector<CurvePoint> points;
     for (std::size_t i = 0; i < curve.steps.size(); ++i)
       points.push_back({x_of(*part.run, curve.steps[i]), curve.values[i]});
-    smooth(points, options_.smooth);
-    std::string last = "no finite value";
-    for (CurvePoint& point : points) {
+    std::string last = "no finite value";  // as recorded
+    for (const CurvePoint& point : points)
       if (std::isfinite(point.y)) last = number_text(point.y);
+    smooth(points, options_.smooth);
+    for (CurvePoint& point : points) {
       if (options_.log && std::isfinite(point.y)) {
         not_positive += point.y <= 0 ? 1 : 0;
         point.y = point.y > 0 ? std::log10(point.y) : std::numeric_limits<double>::quiet_NaN();
