@@ -120,6 +120,56 @@ class ReportTest(LockstepTest):
         self.assertNotRegex(page, r"(src|href)=\"(?!#|data:)")
         self.assertNotRegex(page, r"@import|url\((?!#)")
 
+    def test_controls_of_the_page_work(self):
+        self.killed_and_resumed()
+        page, _ = self.report("run", "--mistakes", 0)
+        # A visitor in the page: what the charts say after each action goes into the document.
+        visitor = """
+addEventListener("error", (event) => { document.body.dataset.failed = event.message; });
+const found = {}, figure = document.querySelector("figure[data-chart]"), plot = figure.querySelector(".plot");
+const ticks = () => [...plot.querySelectorAll("svg > text[text-anchor=middle]")].map((text) => text.textContent);
+const levels = () => [...plot.querySelectorAll("svg > text[text-anchor=end]")].map((text) => text.textContent);
+const lines = () => plot.querySelectorAll("path.raw").length;
+const set = (id, value, event) => {
+  const control = document.getElementById(id);
+  if (control.type === "checkbox") control.checked = value; else control.value = value;
+  control.dispatchEvent(new Event(event, { bubbles: true }));
+};
+const point = (kind, share) => {
+  const box = plot.getBoundingClientRect();
+  plot.dispatchEvent(new PointerEvent(kind, { clientX: box.left + share * box.width, clientY: box.top + 60, button: 0, pointerId: 1, bubbles: true }));
+};
+plot.setPointerCapture = () => {};
+found.steps = ticks(); found.smoothed = lines(); found.linear = levels();
+set("smooth", 0, "input"); found.plain = lines();
+set("axis", "epochs", "change"); found.epochs = ticks();
+set("axis", "hours", "change"); found.hours = ticks();
+set("axis", "steps", "change");
+point("pointermove", 0.6); found.tip = figure.querySelector(".tip").textContent;
+point("pointerdown", 0.5); point("pointermove", 0.6); point("pointerup", 0.7); found.zoomed = ticks();
+plot.dispatchEvent(new MouseEvent("dblclick", { bubbles: true })); found.reset = ticks();
+set("log", true, "change"); found.log = levels();
+set("filter", "accur", "input"); found.filtered = [...document.querySelectorAll("figure[data-chart]")].filter((one) => !one.hidden).length;
+document.getElementById("theme").click(); found.theme = document.documentElement.dataset.theme;
+document.body.dataset.found = JSON.stringify(found);
+"""
+        path = self.folder / "visited.html"
+        path.write_text(page.replace("</body>", f"<script>{visitor}</script></body>"), encoding="utf-8")
+        dom, console = self.dom(path)
+        self.assertEqual(console, [])
+        found = json.loads(html.unescape(re.search(r'data-found="([^"]*)"', dom).group(1)))
+        number = {tick: float(tick.replace("k", "e3")) for key in ("steps", "epochs", "zoomed") for tick in found[key]}
+        span = {key: number[found[key][-1]] - number[found[key][0]] for key in ("steps", "epochs", "zoomed")}
+        self.assertLess(span["zoomed"], 0.5 * span["steps"])
+        self.assertLess(span["epochs"], 0.1 * span["steps"])
+        self.assertEqual(found["reset"], found["steps"])
+        self.assertNotEqual(found["hours"], found["steps"])
+        self.assertNotEqual(found["log"], found["linear"])
+        self.assertEqual((found["smoothed"], found["plain"]), (1, 0))
+        self.assertRegex(found["tip"], r"training.*step \d+")
+        self.assertEqual(found["filtered"], 1)
+        self.assertEqual(found["theme"], "light")
+
     def test_names_are_no_code(self):
         evil = "<script>document.title='owned'</script>".replace("/", "|")
         folder = self.folder / "pictures"

@@ -43,7 +43,8 @@
   const tickText = (value, digits) => {
     const size = Math.abs(value);
     if (size < 1e-12) return "0";
-    if (size >= 1e6 || size < 1e-4) return value.toExponential(Math.max(0, Math.min(4, digits + Math.floor(Math.log10(size) + 1e-9)))).replace("e+", "e");
+    if (size >= 1e4 && size < 1e9) return size >= 1e6 ? `${Number((value / 1e6).toPrecision(6))}M` : `${Number((value / 1e3).toPrecision(6))}k`;
+    if (size >= 1e9 || size < 1e-4) return value.toExponential(Math.max(0, Math.min(4, digits + Math.floor(Math.log10(size) + 1e-9)))).replace("e+", "e");
     return value.toFixed(Math.min(digits, 8));
   };
   const logTicks = (low, high) => {  // of logarithms
@@ -81,7 +82,7 @@
     });
   };
 
-  const height = 220, left = 58, right = 12, top = 10, bottom = 28, inset = 5;
+  const height = 220, left = 58, right = 16, top = 10, bottom = 28, inset = 5;
   const views = [];
   const draw = (view) => {
     const { chart, plot } = view, width = Math.max(260, plot.clientWidth);

@@ -14,7 +14,7 @@ namespace lockstep::report {
 
 namespace {
 
-constexpr double kWidth = 340, kHeight = 200, kLeft = 58, kRight = 12, kTop = 10, kBottom = 28;
+constexpr double kWidth = 340, kHeight = 200, kLeft = 58, kRight = 16, kTop = 10, kBottom = 28;
 
 struct Frame {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
@@ -43,6 +43,14 @@ Frame frame_of(const CurveChart& chart) {
   frame.y0 -= room;
   frame.y1 += room;
   return frame;
+}
+
+/// "40k", "1.5M".
+std::string tick_label(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e4 && size < 1e6) return fmt::format("{:.6g}k", value / 1e3);
+  if (size >= 1e6 && size < 1e9) return fmt::format("{:.6g}M", value / 1e6);
+  return tick_text(value);
 }
 
 /// The curve of one member; gaps begin a new line. A point between gaps is a short line.
@@ -91,11 +99,10 @@ std::string static_chart(const CurveChart& chart) {
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/><text class=\"tick\" x=\"{:.0f}\" y=\"{:.1f}\" "
         "text-anchor=\"end\">{}</text>",
-        kLeft, frame.y(tick), kWidth - kRight, kLeft - 6, frame.y(tick) + 4, tick_text(tick));
+        kLeft, frame.y(tick), kWidth - kRight, kLeft - 6, frame.y(tick) + 4, tick_label(tick));
   for (const double tick : round_ticks(frame.x0, frame.x1, 4, 1))
-    text +=
-        fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{:.10g}</text>",
-                    frame.x(tick), kHeight - kBottom + 16, tick);
+    text += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>",
+                        frame.x(tick), kHeight - kBottom + 16, tick_label(tick));
   text += fmt::format("<path class=\"axis\" d=\"M{:.0f} {:.0f}H{:.0f}\"/>", kLeft, kHeight - kBottom,
                       kWidth - kRight);
   for (const ChartCurve& curve : chart.curves) {
