@@ -40,7 +40,8 @@ std::string best_html(const ReportRun& run) {
     const BestValue best = best_value(series);
     if (series.split != "eval" || !best.exists || is_clock_value(series.tag)) continue;
     text += fmt::format(
-        "<div class=\"stat\"><b>{}</b><span>{}</span><small>best, step {}; last {}</small></div>\n",
+        "<div class=\"stat\"><b>{}</b><span>{}</span><small>best, at step {}</small><small>last "
+        "{}</small></div>\n",
         number_html(best.value), escaped(series.tag), grouped(best.step), number_html(best.last));
   }
   return text;
