@@ -104,9 +104,13 @@ void RunStatus::set_straggler_factor(double factor) {
   ranks_.set_straggler_factor(factor);
 }
 
-void RunStatus::step_done(std::int64_t step, double loss, std::int64_t samples, const RankTimes& times) {
+void RunStatus::ranks_done(const RankTimes& times, std::int64_t step, std::int64_t samples) {
   const std::lock_guard lock(mutex_);
   ranks_.step_done(times, step, samples);
+}
+
+void RunStatus::step_done(std::int64_t step, double loss) {
+  const std::lock_guard lock(mutex_);
   record_.step = step;
   record_.loss = loss;
   record_.last_step = unix_time();

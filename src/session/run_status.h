@@ -36,7 +36,9 @@ class RunStatus {
   /// Of comm.straggler_factor, for ranks.json.
   void set_straggler_factor(double factor);
   void first_step_begins();
-  void step_done(std::int64_t step, double loss, std::int64_t samples, const RankTimes& times);
+  void step_done(std::int64_t step, double loss);
+  /// What the ranks spent the step before on, for ranks.json; `samples`: of this step.
+  void ranks_done(const RankTimes& times, std::int64_t step, std::int64_t samples);
   void waited_for_checkpoints(double seconds);
 
   /// Records the end of the job and writes it at once. Later calls do nothing.

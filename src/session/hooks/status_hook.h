@@ -18,7 +18,8 @@ class StatusHook : public Hook {
       : Hook("status", HookScope::chief_only), status_(status), saver_(saver) {}
   void before_run(HookContext&) override { status_->first_step_begins(); }
   void after_run(HookContext& context, const StepResult& result) override {
-    status_->step_done(result.step, result.loss, result.samples, context.rank_times());
+    status_->step_done(result.step, result.loss);
+    status_->ranks_done(context.rank_times(), result.step, result.samples);
     status_->waited_for_checkpoints(saver_.blocked_seconds());
   }
 
