@@ -204,7 +204,10 @@ eval: {{metrics: [confusion_matrix]}}
         lines = path.read_text(encoding="utf-8").splitlines()
         lines[5] = re.sub(r'"loss":[^,}]+', '"loss":null', lines[5])
         path.write_text("\n".join(lines) + '\n{"step":99999,"epoch":1,"split":"tr', encoding="utf-8")
+        with (self.folder / "run" / "lockstep.log").open("a", encoding="utf-8") as log:
+            log.write("2026-01-31T23:59:59.123+00:00 warning <b>look here\nand here\n2026-01-31T23:59:59.124+00:00 info not here\n")
         page, _ = self.report("run", "--mistakes", 0)
+        self.assertIn("warning &lt;b&gt;look here\nand here\n</pre>", section_of(page, "log"))
         curve = curve_of(page, "loss")
         self.assertIsNone(curve["y"][5])
         self.assertIsNotNone(curve["y"][4])

@@ -41,10 +41,13 @@ HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& lab
   result_.name = head.name;
   const PredictionKind kind = head.loss->predictions();
   if (head.loss->ignored()) ignored_ = *head.loss->ignored();
-  if (kind == PredictionKind::classes && described.labels_are_indices && described.labels == positions_) {
+  if (!head.table.empty()) {
+    form_ = Form::none;  // a row of numbers stands for the class
+  } else if (kind == PredictionKind::classes && described.labels_are_indices &&
+             described.labels == positions_) {
     form_ = Form::classes;
     result_.loss_name = "cross entropy";
-  } else if (kind == PredictionKind::classes && described.labels_are_indices == false &&
+  } else if (kind == PredictionKind::classes && !described.labels_are_indices &&
              described.labels == positions_ && positions_ > 1) {
     form_ = Form::classes;  // masks: classes as numbers
     result_.loss_name = "cross entropy";
