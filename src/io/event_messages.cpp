@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "event.pb.h"
+
 namespace lockstep {
 
 namespace {

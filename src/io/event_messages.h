@@ -7,14 +7,18 @@
 #include <string>
 #include <string_view>
 
-#include "event.pb.h"
 #include "io/event_queue.h"
 #include "io/summary_value.h"
 
 namespace lockstep {
 
+namespace event_file {
+class Event;
+class Summary_Value;  // Summary::Value
+}  // namespace event_file
+
 /// Moves `value` into `message`.
-void to_message(SummaryValue&& value, bool with_metadata, event_file::Summary::Value& message);
+void to_message(SummaryValue&& value, bool with_metadata, event_file::Summary_Value& message);
 
 /// Moves a note of the run's life, not values, into `message`.
 void to_message(QueuedEvent&& event, event_file::Event& message);
@@ -22,9 +26,9 @@ void to_message(QueuedEvent&& event, event_file::Event& message);
 void set_text(std::string& to, std::string_view text);
 
 /// "scalar", "histogram", "image", "audio", "tensor" or "unknown".
-const char* kind_of(const event_file::Summary::Value& message);
+const char* kind_of(const event_file::Summary_Value& message);
 /// A value of an unknown kind becomes NaN.
-SummaryData data_of(event_file::Summary::Value& message);
-SummaryMetadata metadata_of(event_file::Summary::Value& message);
+SummaryData data_of(event_file::Summary_Value& message);
+SummaryMetadata metadata_of(event_file::Summary_Value& message);
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "event.pb.h"
 #include "io/crc32c.h"
 #include "io/event_messages.h"
 #include "io/file_descriptor.h"

@@ -18,6 +18,7 @@
 
 #include "core/cpu.h"
 #include "core/log.h"
+#include "event.pb.h"
 #include "io/atomic_file.h"
 #include "io/crc32c.h"
 #include "io/event_messages.h"
