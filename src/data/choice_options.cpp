@@ -38,6 +38,11 @@ constexpr ParamSpec kTable[] = {
      "film, or a chunk of a file that is read while it is used."},
     {"split_by_class", boolean, "false", "",
      "Divide the samples of each class by themselves, so that every part has the same shares of classes."},
+    {"split_key", string, "null", "record|file|column or null",
+     "Divide by a hash of each sample's key, so that it stays in its part when samples are added: the name "
+     "of "
+     "its file and record, of its file, or its text in the reader's key_column. Parts have about their "
+     "shares."},
     {"balance", string, "none", "none|classes",
      "classes: an epoch of the training set has as many samples as without, in equal shares of all classes, "
      "or "
@@ -81,7 +86,7 @@ void read_part(ChoiceOptions& options, const Params& params) {
   } else if (params.has("fold")) {
     throw params.error("fold", "is given without folds", "Say how many there are: folds: 5.");
   }
-  for (const std::string_view name : {"split_seed", "split_unit", "split_by_class"})
+  for (const std::string_view name : {"split_seed", "split_unit", "split_by_class", "split_key"})
     if (options.part == Part::all && params.given(name))
       throw params.error(name, "is given, but nothing is divided",
                          "Add random_split, holdout or folds, or leave it out.");
@@ -164,6 +169,15 @@ ChoiceOptions choice_options(const Params& params, bool evaluation) {
   if (options.split_by_class && options.split_unit > 1)
     throw params.error("split_by_class", "does not keep samples together, but split_unit is given",
                        "Give one of the two.");
+  if (params.has("split_key")) {
+    const std::string& key = params.string("split_key");
+    options.split_key = key == "file"     ? SplitKey::file
+                        : key == "column" ? SplitKey::column
+                                          : SplitKey::record;
+    if (options.split_by_class || options.split_unit > 1)
+      throw params.error("split_key", "is given beside split_unit or split_by_class",
+                         "A sample's key alone decides where it belongs: give one of them.");
+  }
   read_balance(options, params);
   if (evaluation && options.balances)
     throw params.error("balance", "is not for an evaluation, which uses every sample once",
@@ -180,11 +194,14 @@ ChoiceOptions choice_options(const Params& params, bool evaluation) {
 
 std::shared_ptr<const SampleChoice> choose_samples(const ChoiceOptions& options, bool evaluation,
                                                    std::int64_t num_samples,
-                                                   std::span<const std::int32_t> labels) {
+                                                   std::span<const std::int32_t> labels,
+                                                   std::span<const double> places) {
   const bool divides = options.part != ChoiceOptions::Part::all;
   if (!divides && options.skip == 0 && !options.take) return nullptr;
   SampleChoice::Spec spec{.num_samples = num_samples, .skip = options.skip, .take = options.take};
-  if (options.split_by_class)
+  if (divides && options.split_key != SplitKey::none)
+    spec.list = std::make_shared<const std::vector<std::uint32_t>>(list_by_key(options, evaluation, places));
+  else if (options.split_by_class)
     spec.list =
         std::make_shared<const std::vector<std::uint32_t>>(list_by_class(options, evaluation, labels));
   else if (divides)

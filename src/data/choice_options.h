@@ -13,6 +13,7 @@
 #include "core/params.h"
 #include "data/class_quotas.h"
 #include "data/sample_choice.h"
+#include "data/split_keys.h"
 
 namespace lockstep {
 
@@ -26,15 +27,20 @@ struct ChoiceOptions {
   std::uint64_t split_seed = 0;
   std::int64_t split_unit = 1;
   bool split_by_class = false;
+  SplitKey split_key = SplitKey::none;
   std::int64_t skip = 0;
   std::optional<std::int64_t> take = std::nullopt;
   bool balances = false;                        ///< classes have given shares of an epoch
   std::map<std::int32_t, double> class_shares;  ///< of those that do not have 1
-  std::int64_t repeat = 1;                      ///< passes that are an epoch of the training set
-  Params written = {};                          ///< for messages
+  bool mixes_sources = false;  ///< sources have given shares of an epoch (DataOptions::sources)
+  std::int64_t repeat = 1;     ///< passes that are an epoch of the training set
+  Params written = {};         ///< for messages
 
   /// No two samples stay together.
-  bool scatters() const { return balances || (part != Part::all && split_unit == 1 && !split_by_class); }
+  bool scatters() const {
+    return balances || mixes_sources ||
+           (part != Part::all && split_unit == 1 && !split_by_class && split_key == SplitKey::none);
+  }
   /// The class of each sample must be known.
   bool needs_labels() const { return balances || split_by_class; }
 };
@@ -45,11 +51,12 @@ std::span<const ParamSpec> choice_table();
 /// with a position.
 ChoiceOptions choice_options(const Params& params, bool evaluation);
 
-/// The choice from a set of so many samples; null: all. `labels`: the class of each, if needs_labels().
-/// Throws Error(config) if it is empty.
+/// The choice from a set of so many samples; null: all. `labels`: the class of each, if needs_labels();
+/// `places`: split_places(), if they are divided by keys. Throws Error(config) if it is empty.
 std::shared_ptr<const SampleChoice> choose_samples(const ChoiceOptions& options, bool evaluation,
                                                    std::int64_t num_samples,
-                                                   std::span<const std::int32_t> labels = {});
+                                                   std::span<const std::int32_t> labels = {},
+                                                   std::span<const double> places = {});
 
 /// How often the samples of each class are in an epoch, for options that balance. Throws Error(config) if
 /// shares are given for a class that has no samples, or no class has a share.

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "core/error.h"
+#include "data/merged_options.h"
 #include "data/reader_table.h"
 
 namespace lockstep {
@@ -20,6 +20,10 @@ constexpr ParamSpec kDataKeys[] = {
     {"inputs", ParamType::node, "null", "map of names to options, or null",
      "Several inputs per sample, which layers read by these names: each has the reader's options that differ "
      "from the common ones, and may have a format of its own. null: one input, features."},
+    {"sources", ParamType::node, "null", "map of names to options, or null",
+     "The training set is mixed from several sources: each has the reader's options that differ from the "
+     "common "
+     "ones, may have a format of its own, and a `share` of each epoch. null: one source."},
     {"targets", ParamType::node, "null", "map of names to options, or null",
      "Labels by name, for heads and sample weights: the values that a reader gives as features, with options "
      "as in "
@@ -65,6 +69,14 @@ bool concerns_samples(std::string_view key) {
   return false;
 }
 
+/// Sources of one set are scaled, transformed and read alike.
+bool is_common_to_sources(std::string_view key) {
+  constexpr std::string_view kKeys[] = {"scale",       "offset",          "mean",         "std",
+                                        "normalize",   "transforms",      "memory_gb",    "timeout_seconds",
+                                        "bad_records", "max_bad_records", "block_samples"};
+  return std::ranges::find(kKeys, key) != std::end(kKeys);
+}
+
 /// The entries of a map whose keys are wanted.
 template <typename Wanted>
 Node filtered(const Node& section, Wanted wanted) {
@@ -105,38 +117,6 @@ void require_map(const Node& node, const std::string& what) {
   if (node.kind != Node::Kind::map && node.kind != Node::Kind::null)
     throw Error(ErrorKind::config, what + " must be a map of options", node.where);
 }
-
-/// Later options override earlier ones.
-class MergedOptions {
- public:
-  explicit MergedOptions(const std::string& where) {
-    merged_.kind = Node::Kind::map;
-    merged_.where = where;
-  }
-  /// All keys but those of `without`.
-  void put(const Node& map, std::span<const ParamSpec> without) {
-    for (std::size_t i = 0; i < map.entries.size(); ++i)
-      if (const auto& [key, value] = map.entries[i];
-          std::ranges::find(without, std::string_view(key), &ParamSpec::name) == without.end())
-        put(key, value, i < map.entry_where.size() ? map.entry_where[i] : map.where);
-  }
-  Node take() { return std::move(merged_); }
-
- private:
-  void put(const std::string& key, const Node& value, const std::string& where) {
-    const auto [place, is_new] = places_.try_emplace(key, merged_.entries.size());
-    if (is_new) {
-      merged_.entries.emplace_back(key, value);
-      merged_.entry_where.push_back(where);
-    } else {
-      merged_.entries[place->second].second = value;
-      merged_.entry_where[place->second] = where;
-    }
-  }
-
-  Node merged_;
-  std::unordered_map<std::string, std::size_t> places_;
-};
 
 /// Options of the evaluation set alone may not mix its samples.
 void refuse_mixing(const Node& eval) {
@@ -245,14 +225,65 @@ void read_inputs(DataOptions& options, const Node& section, ErrorCollector& mist
     mistakes.attempt([&] { options.eval_choice = choice_options(samples("eval"), true); });
 }
 
+/// Reads an entry of data.sources.
+DataSource read_source(const Node& section, const std::string& name, const Node& own) {
+  DataSource source{.name = name, .where = own.where};
+  const std::string path = fmt::format("data.sources.{}", name);
+  require_map(own, path);
+  for (const auto& [key, value] : own.entries)
+    if (key == "train" || key == "eval" || concerns_samples(key) || is_common_to_sources(key))
+      throw Error(ErrorKind::config, fmt::format("{}: {} is the same for all sources", path, key),
+                  value.where, fmt::format("Write {} beside sources.", key));
+  const Node* const share = own.find("share");
+  const ParamSpec spec{"share", ParamType::real, "null", "(0, 1e9] or null",
+                       "of an epoch, relative to others"};
+  const Params of_share(filtered(own, [](std::string_view key) { return key == "share"; }), {&spec, 1}, path);
+  source.share = share != nullptr ? of_share.optional_real("share") : std::nullopt;
+  source.format = format_of_input(section, own);
+  source.params = reader_options(source_options(section, own), source.format, "train", path);
+  return source;
+}
+
+/// Reads data.sources.
+void read_sources(DataOptions& options, const Node& section, ErrorCollector& mistakes) {
+  const Node& sources = *section.find("sources");
+  if (sources.kind != Node::Kind::map || sources.entries.empty())
+    throw Error(ErrorKind::config, "data.sources must be a map of names to options", sources.where,
+                "Write one indented 'name: {options}' per line.");
+  for (const auto& [name, own] : sources.entries)
+    mistakes.attempt([&] { options.sources.push_back(read_source(section, name, own)); });
+  mistakes.throw_if_any();
+  const auto shares =
+      std::ranges::count_if(options.sources, [](const auto& source) { return source.share.has_value(); });
+  if (shares != 0 && shares != std::ssize(options.sources))
+    throw Error(ErrorKind::config, "some of data.sources have a share, and others have none", sources.where,
+                "Give each a share, or none: sources are then as large as they are.");
+  options.format = options.sources.front().format;
+  options.train = options.sources.front().params;
+  options.train_choice = choice_options(options.train, false);
+  options.mixing = mixing_options(options.train);
+  options.train_choice.mixes_sources = shares != 0;
+  if (has_eval(section) && data_format(section) != options.format)
+    throw Error(ErrorKind::config,
+                fmt::format("the first of data.sources has the format {}, but the evaluation set {}",
+                            options.format, data_format(section)),
+                sources.where, "Name a source with the format of the section first.");
+  if (shares != 0 && options.train_choice.balances)
+    throw options.train.error("balance", "and shares of data.sources both say what an epoch has",
+                              "Give one of them.");
+}
+
 /// Reads a section without data.inputs.
 void read_only_input(DataOptions& options, const Node& section, ErrorCollector& mistakes) {
-  options.format = data_format(section);
-  mistakes.attempt([&] {
-    options.train = reader_options(split_options(section, "train"), options.format, "train", "");
-    options.train_choice = choice_options(options.train, false);
-    options.mixing = mixing_options(options.train);
-  });
+  const bool mixed = has_section(section, "sources");
+  if (mixed) read_sources(options, section, mistakes);
+  if (!mixed) options.format = data_format(section);
+  if (!mixed)
+    mistakes.attempt([&] {
+      options.train = reader_options(split_options(section, "train"), options.format, "train", "");
+      options.train_choice = choice_options(options.train, false);
+      options.mixing = mixing_options(options.train);
+    });
   ErrorCollector of_eval;
   of_eval.attempt([&] {
     if (!has_eval(section)) return;
@@ -287,6 +318,22 @@ Node split_options(const Node& data, const Node& input, std::string_view split) 
   return merged.take();
 }
 
+Node source_options(const Node& data, const Node& source) {
+  const Node& sources = *data.find("sources");
+  const std::string format = format_of_input(data, source);
+  // A common option is for those sources whose reader takes it. One that no reader takes is for all.
+  const auto concerns = [&](std::string_view key) {
+    if (concerns_samples(key) || takes(format, key)) return true;
+    return std::ranges::none_of(sources.entries, [&](const auto& entry) {
+      return entry.second.kind == Node::Kind::map && takes(format_of_input(data, entry.second), key);
+    });
+  };
+  MergedOptions merged(source.where);
+  merged.put(filtered(split_options(data, "train"), concerns), {});
+  merged.put(filtered(source, [](std::string_view key) { return key != "share"; }), kDataKeys);
+  return merged.take();
+}
+
 std::span<const ParamSpec> data_table() { return kDataKeys; }
 
 DataOptions data_options(const Node& section) {
@@ -295,6 +342,9 @@ DataOptions data_options(const Node& section) {
   mistakes.attempt([&] { options.stage = stage_options(section); });
   if (section.kind == Node::Kind::map)
     if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
+  if (section.kind == Node::Kind::map && has_section(section, "inputs") && has_section(section, "sources"))
+    throw Error(ErrorKind::config, "data.sources and data.inputs are both given",
+                section.find("sources")->where, "Sources have one input: write inputs: null, or no sources.");
   if (section.kind == Node::Kind::map && has_section(section, "inputs"))
     read_inputs(options, section, mistakes);
   else

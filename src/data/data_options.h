@@ -27,9 +27,19 @@ struct DataInput {
   std::optional<Params> eval;  ///< for the evaluation set; empty without one
 };
 
+/// One of the files that the training set is mixed from (data.sources).
+struct DataSource {
+  std::string name, format;
+  Params params;                ///< of the reader
+  std::optional<double> share;  ///< of an epoch, relative to others; empty: sources are as large as they are
+  std::string where;            ///< in the configuration
+};
+
 /// The first input, the others (data.inputs), targets, and which samples are used.
 struct DataOptions : DataInput {
   std::vector<DataInput> others;
+  /// Instead of the files of `train`, which are those of the first one; empty: no mixture.
+  std::vector<DataSource> sources;
   std::vector<DataInput> targets;  ///< where labels come from (data.targets); empty: the reader's labels
   ChoiceOptions train_choice, eval_choice;
   std::optional<MixingOptions> mixing;
@@ -45,7 +55,7 @@ const DataInput& input_of(const DataOptions& options, std::size_t input);
 std::vector<const DataInput*> sets_of(const DataOptions& options);
 
 /// The keys of the section besides the reader's options and those of choice_table() and stage_table():
-/// format, inputs, targets, train, eval.
+/// format, inputs, sources, targets, train, eval.
 std::span<const ParamSpec> data_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.
@@ -57,6 +67,8 @@ Node split_options(const Node& data, std::string_view split);
 /// The same for an entry of data.inputs or data.targets: its options override the common ones, and its own
 /// `train` or `eval` overrides them.
 Node split_options(const Node& data, const Node& input, std::string_view split);
+/// The same for an entry of data.sources, for the training set.
+Node source_options(const Node& data, const Node& source);
 
 /// Opens the files of both sets, and `files` of each of sets_of() (names and patterns, relative to the
 /// current folder), in a child process and keeps in options.failure that the child crashed or did not end:

@@ -20,13 +20,16 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
                     std::span<const std::vector<std::string>> files) {
   const std::vector<const DataInput*> sets = sets_of(options);
   const auto trial_of = [&](std::size_t i) { return find_reader(sets[i]->format).trial; };
-  std::size_t first = 0;
-  while (first < sets.size() && trial_of(first) == nullptr) ++first;
-  if (first == sets.size()) return;
+  std::vector<std::string_view> formats;
+  for (const DataInput* const input : sets) formats.push_back(input->format);
+  for (const DataSource& source : options.sources) formats.push_back(source.format);
+  const auto tried = std::ranges::find_if(
+      formats, [](std::string_view format) { return find_reader(format).trial != nullptr; });
+  if (tried == formats.end()) return;
   ChildNote file;
   const auto opening = [&](const std::string& path) { file.set(path); };
   const auto outcome = run_in_child([&] {
-    for (std::size_t i = first; i < sets.size(); ++i) {
+    for (std::size_t i = 0; i < sets.size(); ++i) {
       const DataInput& input = *sets[i];
       const auto trial = trial_of(i);
       if (trial == nullptr) continue;
@@ -36,11 +39,14 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
       const std::vector<std::string> paths = data_files(files[i], "");
       trial(input.train, base_directory, &paths, opening);
     }
+    for (const DataSource& source : options.sources)
+      if (const auto trial = find_reader(source.format).trial; trial != nullptr)
+        trial(source.params, base_directory, nullptr, opening);
   });
   if (outcome)
-    options.failure = Error(
-        ErrorKind::data, fmt::format("damaged: the library that reads {} {}", sets[first]->format, *outcome),
-        file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
+    options.failure =
+        Error(ErrorKind::data, fmt::format("damaged: the library that reads {} {}", *tried, *outcome),
+              file.text(), "Copy or make the file again. Found by opening it in a process of its own.");
 }
 
 namespace {
@@ -57,12 +63,35 @@ DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
   return use;
 }
 
+/// Each source has its share of an epoch.
+void mix_sources(Dataset& data, const DataOptions& options, std::span<const std::int64_t> ends) {
+  std::vector<std::int32_t> source(static_cast<std::size_t>(data.size()));
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); begin = ends[i++])
+    std::fill(source.begin() + begin, source.begin() + ends[i], static_cast<std::int32_t>(i));
+  ClassLists lists(source, data.choice().get());
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < options.sources.size(); ++i) {
+    if (std::ranges::binary_search(lists.labels(), static_cast<std::int32_t>(i)))
+      shares.push_back(*options.sources[i].share);
+    else
+      throw Error(ErrorKind::data, fmt::format("no sample of source {} is used", options.sources[i].name),
+                  options.sources[i].where, "Leave the source out, or choose other samples.");
+  }
+  const std::int64_t places = lists.num_samples() * options.train_choice.repeat;
+  data.balance(std::make_shared<const ClassQuotas>(std::move(lists), shares, places));
+}
+
 /// The samples of all inputs that are used.
-void choose(Dataset& data, const DataOptions& options, bool evaluation) {
+void choose(Dataset& data, const DataOptions& options, bool evaluation,
+            std::span<const std::int64_t> source_ends) {
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   std::vector<std::int32_t> labels;
   if (choice.needs_labels()) labels = class_labels(data);
-  data.choose(choose_samples(choice, evaluation, data.size(), labels));
+  std::vector<double> places;
+  if (choice.split_key != SplitKey::none) places = split_places(data, choice.split_key, choice.split_seed);
+  data.choose(choose_samples(choice, evaluation, data.size(), labels, places));
+  if (!evaluation && choice.mixes_sources) mix_sources(data, options, source_ends);
   if (choice.balances) data.balance(balance_classes(choice, data.choice().get(), labels));
 }
 
@@ -75,13 +104,24 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
     const Params& params = params_of(*input, evaluation);
     const ReaderEntry& reader = find_reader(input->format);
     Set set{.name = input->name, .bad_records = bad_record_options(params, reader.table)};
-    set.data = evaluation && reader.make_evaluation != nullptr
+    const bool chained = !evaluation && input == &options && !options.sources.empty();
+    set.data = chained ? chained_sources(base_directory)
+               : evaluation && reader.make_evaluation != nullptr
                    ? reader.make_evaluation(params, input->train, base_directory)
                    : reader.make(params, base_directory);
     set.bad = set.data->bad_records();
     if (set.data->has_store()) set.threads = memory_options(params, {}).threads;
     sets_.push_back(std::move(set));
   }
+}
+
+std::unique_ptr<Dataset> OpenedSets::chained_sources(const std::string& base_directory) {
+  std::vector<std::unique_ptr<Dataset>> sets;
+  for (const DataSource& source : options_->sources) {
+    sets.push_back(find_reader(source.format).make(source.params, base_directory));
+    source_ends_.push_back((source_ends_.empty() ? 0 : source_ends_.back()) + sets.back()->size());
+  }
+  return Dataset::chain(std::move(sets));
 }
 
 bool OpenedSets::skips() const {
@@ -97,9 +137,16 @@ bool skips_bad_records(const DataOptions& options) {
   });
 }
 
+void OpenedSets::Set::take(std::vector<BadRecord> found) {
+  std::vector<BadRecord> all;
+  std::ranges::set_union(data->bad_records(), found, std::back_inserter(all), {}, &BadRecord::sample,
+                         &BadRecord::sample);
+  bad = std::move(all);
+}
+
 void OpenedSets::find_bad() {
   for (Set& set : sets_)
-    if (set.to_scan()) set.bad = bad_records_of(*set.data, set.most(), set.threads);
+    if (set.to_scan()) set.take(bad_records_of(*set.data, set.most(), set.threads));
 }
 
 /// A sample is bad if any of its parts is.
@@ -114,6 +161,7 @@ void OpenedSets::leave_out_bad() {
   samples.erase(std::ranges::unique(samples).begin(), samples.end());
   if (samples.empty()) return;
   for (Set& set : sets_) set.data->leave_out(std::move(set.bad), samples);
+  for (std::int64_t& end : source_ends_) end -= std::ranges::lower_bound(samples, end) - samples.begin();
 }
 
 std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
@@ -136,7 +184,7 @@ std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
     data = Dataset::join(std::move(inputs), std::move(targets));
   }
   if (options.mixing && !evaluation_) data->set_mixing(*options.mixing);
-  choose(*data, options, evaluation_);
+  choose(*data, options, evaluation_, source_ends_);
   return data;
 }
 

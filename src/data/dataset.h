@@ -126,6 +126,9 @@ class Dataset {
   /// without a name.
   static std::unique_ptr<Dataset> join(std::vector<JoinedInput> inputs,
                                        std::vector<JoinedInput> targets = {});
+  /// The samples of the first set, then those of the next, and so on. Not prepared sets of one reader each.
+  /// Throws Error(data) if their samples differ in shape, type, labels or scaling.
+  static std::unique_ptr<Dataset> chain(std::vector<std::unique_ptr<Dataset>> sets);
   ~Dataset();
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -265,6 +268,7 @@ class Dataset {
   /// The joined set with the labels; without labels the first one.
   const Dataset& labelled() const { return *inputs_[label_input_].data; }
   void check_joined() const;
+  void require_same_form(const Dataset& other) const;
   void check_sizes() const;
   void set_labels();
   void check_targets(std::span<const std::int64_t> samples, const float* labels) const;

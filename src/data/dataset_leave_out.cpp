@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/good_samples.h"
 #include "data/sample_stream.h"
+#include "data/table_info.h"
 
 namespace lockstep {
 
@@ -56,6 +57,13 @@ void Dataset::keep_only(const GoodSamples& good) {
     i += count;
   }
   parts_.features = std::move(features);
+  if (parts_.table != nullptr && !parts_.table->keys.empty()) {
+    auto table = std::make_shared<TableInfo>(*parts_.table);
+    table->keys.clear();
+    for (std::int64_t i = 0; i < good.size(); ++i)
+      table->keys.push_back(parts_.table->keys[static_cast<std::size_t>(good.at(i))]);
+    parts_.table = std::move(table);
+  }
   const auto labels = static_cast<std::size_t>(good.size() * columns);
   if (!parts_.label_indices.empty()) parts_.label_indices.resize(labels);
   if (!parts_.label_rows.empty()) parts_.label_rows.resize(labels);

@@ -26,6 +26,8 @@ class OpenedSets {
     std::vector<BadRecord> bad;  ///< ascending
     /// Its bad records are unknown: look for them with a BadRecordScan.
     bool to_scan() const { return bad_records.skip && data->has_store(); }
+    /// The bad records of the reader and those that were found.
+    void take(std::vector<BadRecord> found);
     std::int64_t most() const { return bad_records.most(data->size()); }
   };
 
@@ -43,11 +45,13 @@ class OpenedSets {
   std::unique_ptr<Dataset> finish(const DatasetUse& use) &&;
 
  private:
+  std::unique_ptr<Dataset> chained_sources(const std::string& base_directory);
   void leave_out_bad();
 
   const DataOptions* options_;
   bool evaluation_;
   std::vector<Set> sets_;
+  std::vector<std::int64_t> source_ends_;  ///< of DataOptions::sources: the sample after the last one of each
 };
 
 /// Some input or target of the training or evaluation set skips bad records.

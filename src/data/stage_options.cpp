@@ -61,6 +61,7 @@ void for_each_set(const DataOptions& options, Use use) {
     use(reader, input->train);
     if (input->eval) use(reader, *input->eval);
   }
+  for (const DataSource& source : options.sources) use(find_reader(source.format), source.params);
 }
 }  // namespace
 

@@ -21,6 +21,8 @@ struct TableInfo {
   std::int64_t num_columns = 0;  ///< of the file
   std::vector<Column> features;  ///< in the order of their values
   std::vector<Column> labels;
+  /// Of each sample, the hash of its text in the column key_column (split_keys.h); empty without one.
+  std::vector<std::uint64_t> keys;
 
   /// A line "column <tab> value" per value of a category, in their order; empty if there are none.
   std::string categories_text() const;

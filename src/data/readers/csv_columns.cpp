@@ -90,6 +90,7 @@ CsvColumns::CsvColumns(const Params& params)
       chosen_(csv_column_names(params, "columns")),
       ignored_(csv_column_names(params, "ignore")),
       labels_(csv_column_names(params, "labels")),
+      key_(csv_column_names(params, "key_column")),
       label_column_(params.optional_integer("label_column")) {
   if (!labels_.empty() && label_column_.value_or(-1) != -1)
     throw params.error("labels", "says the same as label_column", "Give one of them.");
@@ -161,12 +162,22 @@ std::vector<std::int64_t> CsvColumns::label_indices(const CsvFile& file, std::in
   return {index};
 }
 
+std::optional<std::int64_t> CsvColumns::key_index(const CsvFile& file, std::int64_t columns) const {
+  if (key_.empty()) return std::nullopt;
+  const std::vector<std::int64_t> found = columns_of(key_.front(), file, columns, params_, "key_column");
+  if (key_.size() != 1 || found.size() != 1)
+    throw params_.error("key_column", "must name one column", "Its texts are the keys of samples.");
+  return found.front();
+}
+
 std::vector<std::int64_t> CsvColumns::feature_indices(const CsvFile& file, std::int64_t columns,
                                                       const std::vector<std::int64_t>& labels) const {
   std::vector<std::int64_t> ignored, features;
   for (const CsvColumnName& item : ignored_)
     for (const std::int64_t column : columns_of(item, file, columns, params_, "ignore"))
       ignored.push_back(column);
+  if (chosen_.empty())
+    if (const auto key = key_index(file, columns)) ignored.push_back(*key);
   std::vector<bool> used(static_cast<std::size_t>(columns));
   for (const auto& list : {labels, ignored})
     for (const std::int64_t column : list) used[static_cast<std::size_t>(column)] = true;
@@ -240,6 +251,7 @@ CsvPlan CsvColumns::plan(const CsvFile& file, std::int64_t columns) const {
               fmt::format("has {} columns, but the header has {} names", columns, file.names().size()),
               "Every row needs the columns of the header. Check the options delimiter and quote.");
   CsvPlan plan{.num_columns = columns};
+  plan.key = key_index(file, columns);
   const std::vector<std::int64_t> labels = label_indices(file, columns);
   const auto add = [&](std::int64_t index, bool is_label) {
     CsvColumn column{.is_label = is_label};

@@ -37,6 +37,7 @@ struct CsvPlan {
   std::vector<CsvColumn> columns;
   std::int64_t num_features = 0;  ///< values of a sample
   std::int64_t num_labels = 0;
+  std::optional<std::int64_t> key;  ///< the column with the key of a sample
 
   enum class Use { feature, label, ignored };
   struct Run {
@@ -88,13 +89,14 @@ class CsvColumns {
   std::vector<std::int64_t> label_indices(const CsvFile& file, std::int64_t columns) const;
   std::vector<std::int64_t> feature_indices(const CsvFile& file, std::int64_t columns,
                                             const std::vector<std::int64_t>& labels) const;
+  std::optional<std::int64_t> key_index(const CsvFile& file, std::int64_t columns) const;
   void add_texts(const CsvFile& file, CsvPlan& plan) const;
   /// What takes the place of missing values of a feature.
   void fill(CsvColumn& column, const TableInfo::Column& as_trained) const;
 
   const Params& params_;
   CsvMissing missing_;
-  std::vector<CsvColumnName> chosen_, ignored_, labels_;
+  std::vector<CsvColumnName> chosen_, ignored_, labels_, key_;
   std::optional<std::int64_t> label_column_;
   bool has_classes_ = false, learns_ = false;
   std::optional<std::vector<std::string>> classes_;

@@ -38,6 +38,9 @@ constexpr std::array kOptions = with_common_options(std::array{
               "0-based; -1: the last; null: no label"},
     ParamSpec{"labels", ParamType::node, "null", "",
               "the label columns, named as in columns, instead of label_column; several are targets"},
+    ParamSpec{"key_column", ParamType::node, "null", "",
+              "the column, named as in columns, whose texts are the keys of split_key: column; no feature, "
+              "unless columns names it"},
     ParamSpec{
         "classes", ParamType::node, "null", "",
         "labels are texts: the names of the classes in the order of their indices, or auto: those of the "

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/device.h"
+#include "core/hash.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/reader_options.h"
@@ -219,6 +220,7 @@ std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params
   std::vector<double> labels;
   CsvPlan plan;
   CsvLines lines;
+  std::vector<std::uint64_t> keys;
   std::optional<CsvRowParser> parser;
   for_each_row(
       source,
@@ -239,13 +241,20 @@ std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params
               {parts.size, fmt::format("{}, line {}", file.path(), file.line_number()), std::move(reason)});
         }
         ++parts.size;
+        if (!plan.key) return;
+        is_good_row(source, reason, [&] { parser->split(row); });
+        keys.resize(static_cast<std::size_t>(parts.size));
+        if (const auto key = static_cast<std::size_t>(*plan.key); key < parser->fields().size())
+          keys.back() = hash64(parser->fields()[key]);
       });
   parts.features = Buffer(cpu_device(), features.size() * sizeof(float));
   std::copy(features.begin(), features.end(), parts.features.as<float>().begin());
   parts.num_label_columns = plan.num_labels;
   set_labels_by_value(parts, labels);
   parts.class_names = plan.class_names();
-  parts.table = std::make_shared<const TableInfo>(plan.table());
+  auto table = std::make_shared<TableInfo>(plan.table());
+  table->keys = std::move(keys);
+  parts.table = std::move(table);
   std::move(lines).name_samples(parts);
   return std::make_unique<Dataset>(std::move(parts));
 }

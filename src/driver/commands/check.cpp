@@ -139,6 +139,7 @@ struct Sizes {
   std::int64_t rounds;
   bool on_device, shard, noise_scale, compress;
   MatrixMemory matrices;
+  std::vector<std::string> sources;  ///< that are mixed
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -153,12 +154,14 @@ std::string chosen_text(const Dataset& data) {
 }
 
 /// The samples of the first classes, and how often they are in an epoch.
-std::string classes_text(const ClassQuotas& quotas) {
+std::string classes_text(const ClassQuotas& quotas, const std::vector<std::string>& sources) {
   constexpr std::size_t kShown = 20;
   const ClassLists& lists = quotas.lists();
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(kShown, lists.size()); ++i)
-    texts.push_back(fmt::format("{}: {} of {}", lists.labels()[i], quotas.quota(i), lists.samples(i).size()));
+    texts.push_back(fmt::format("{}: {} of {}",
+                                sources.empty() ? std::to_string(lists.labels()[i]) : sources[i],
+                                quotas.quota(i), lists.samples(i).size()));
   if (lists.size() > kShown) texts.push_back(fmt::format("and {} more", lists.size() - kShown));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -188,7 +191,8 @@ void print_data(const Sizes& sizes) {
   fmt::print("training set      {} samples of {}\n", chosen_text(train), form_text(train));
   print_bad_records(train);
   if (train.quotas() != nullptr)
-    fmt::print("in an epoch       {} (class: uses of samples)\n", classes_text(*train.quotas()));
+    fmt::print("in an epoch       {} ({}: uses of samples)\n", classes_text(*train.quotas(), sizes.sources),
+               sizes.sources.empty() ? "class" : "source");
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
     for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
@@ -350,6 +354,8 @@ int run_command(const CheckArguments& arguments) {
                                                    .wants_input_gradient = {},
                                                    .shards = shards});
   print_layers(model, calls);
+  std::vector<std::string> sources;
+  for (const DataSource& source : config.data.sources) sources.push_back(source.name);
   const Sizes sizes{parts,
                     *optimizer,
                     plan,
@@ -360,7 +366,8 @@ int run_command(const CheckArguments& arguments) {
                     config.optimizer.shards(),
                     config.gradients.noise_scale,
                     config.comm.compress,
-                    matrices};
+                    matrices,
+                    sources};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

@@ -318,7 +318,14 @@ void Values::data(const Node& node) {
           data_set(fmt::format("data.{}.{}.{}", key, name, split), split_options(node, input, split),
                    format_of(input, format));
   }
-  for (const char* const key : {"inputs", "targets"}) {
+  if (const Node* const sources = sets_of("sources"))
+    for (const auto& [name, source] : sources->entries) {
+      const std::string path = fmt::format("data.sources.{}", name);
+      data_set(path, source_options(node, source), format_of(source, format));
+      const Node* const share = source.find("share");
+      add(path + ".share", share != nullptr ? text_of(*share) : "null", Change::result);
+    }
+  for (const char* const key : {"inputs", "targets", "sources"}) {
     const Node* const sets = sets_of(key);
     if (sets == nullptr) continue;
     std::string names;

@@ -125,7 +125,7 @@ void share(Communicator& world, OpenedSets& opened, int threads) {
   for (OpenedSets::Set& set : opened.sets())
     if (set.to_scan()) {
       const Timer timer;
-      set.bad = shared_search(world, set, threads);
+      set.take(shared_search(world, set, threads));
       if (world.rank() == 0)
         log_info("{} set: {} bad of {} records, found in {:.1f} s",
                  opened.is_evaluation() ? "evaluation" : "training", set.bad.size(), set.data->size(),

@@ -43,6 +43,11 @@ StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
                     .repeat = config.data.train_choice.repeat,
                     .quotas = data.quotas(),
                     .window_blocks = train.shuffle_window};
+  if (config.data.train_choice.mixes_sources && train.shuffle != Shuffle::samples)
+    throw Error(ErrorKind::config,
+                "shares of data.sources are taken in a random order, but train.shuffle is not true",
+                config.data.sources.front().where,
+                "Write shuffle: true in section train, or leave out all shares.");
   if (data.quotas() != nullptr && train.shuffle != Shuffle::samples)
     throw config.data.train_choice.written.error(
         "balance", "takes the samples of a class in a random order, but train.shuffle is not true",
