@@ -705,7 +705,7 @@ constexpr Synonym kTable[] = {
     {"key of section data", "splitby", "split_key"},
     {"key of section data", "datasets", "sources"},
     {"key of section data", "mixture", "sources"},
-    {"key of data.sources", "weight", "share"},
+    {"key of data.sources", "weight", "", "Write share: 2."},
     {"key of section data", "augmentation", "transforms"},
     {"key of section data", "augment", "transforms"},
     {"key of section data.mix", "alpha", "mixup"},

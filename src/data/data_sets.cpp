@@ -63,6 +63,20 @@ DatasetUse use_of(const DataOptions& options, bool evaluation, DatasetUse use) {
   return use;
 }
 
+/// Of sources the options of the first one whose reader has them.
+DatasetMemory memory_of(const DataOptions& options, const DataInput& input, bool evaluation,
+                        const DatasetUse& use) {
+  const DatasetUse own = use_of(options, evaluation, use);
+  if (evaluation || &input != &options || options.sources.empty())
+    return memory_options(params_of(input, evaluation), own);
+  for (const DataSource& source : options.sources) {
+    const std::span<const ParamSpec> table = find_reader(source.format).table;
+    if (std::ranges::find(table, "memory_gb", &ParamSpec::name) != table.end())
+      return memory_options(source.params, own);
+  }
+  return {.random_order = own.random_order, .read_once = own.read_once};
+}
+
 /// Each source has its share of an epoch.
 void mix_sources(Dataset& data, const DataOptions& options, std::span<const std::int64_t> ends) {
   std::vector<std::int32_t> source(static_cast<std::size_t>(data.size()));
@@ -110,7 +124,7 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
                    ? reader.make_evaluation(params, input->train, base_directory)
                    : reader.make(params, base_directory);
     set.bad = set.data->bad_records();
-    if (set.data->has_store()) set.threads = memory_options(params, {}).threads;
+    if (set.data->has_store()) set.threads = memory_of(options, *input, evaluation, {}).threads;
     sets_.push_back(std::move(set));
   }
 }
@@ -171,7 +185,7 @@ std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
   for (std::size_t i = 0; i < sets.size(); ++i) {
     Dataset& data = *sets_[i].data;
     const Params& params = params_of(*sets[i], evaluation_);
-    if (data.has_store()) data.prepare(memory_options(params, use_of(options, evaluation_, use)));
+    if (data.has_store()) data.prepare(memory_of(options, *sets[i], evaluation_, use));
     data.set_transforms(TransformList(params), !evaluation_);
   }
   std::unique_ptr<Dataset> data;

@@ -21,13 +21,12 @@ train: {batch_size: 64, epochs: 2}
 """
 SOURCES = """format: jsonl
   features: x
-  labels: y
   scale: 0.0625
   normalize: channels
   sources:
-    lines: {path: left.jsonl%s}
+    lines: {path: left.jsonl, labels: y%s}
     table: {format: csv, path: right.csv%s}
-  eval: {path: left.jsonl}"""
+  eval: {path: left.jsonl, labels: y}"""
 # Samples of 64 float32, and blocks of 16 of them.
 BLOCKS = "data.block_samples=16"
 STREAMED = ("data.memory_gb=0.00006", BLOCKS)
@@ -55,7 +54,7 @@ class SourcesTest(LockstepTest):
             text = "".join((row if isinstance(row, str) else line(row)) + "\n" for row in rows)
         (self.folder / name).write_text(text)
 
-    def sources(self, left=("", ""), shares=(3, 1)):
+    def sources(self, shares=(3, 1)):
         self.write("left.jsonl", digits(0, 120))
         self.write("right.csv", digits(120, 420))
         return self.config("mixed", SOURCES % tuple(f", share: {share}" if share else "" for share in shares))
@@ -93,7 +92,7 @@ class SourcesTest(LockstepTest):
         self.write("left.jsonl", rows[:50] + ["{}"] + rows[50:])
         self.write("right.csv", digits(120, 130) + [["bad"]] + digits(130, 420))
         config = self.folder / "bad.yaml"
-        config.write_text(mixed.read_text().replace("  scale", "  bad_records: skip\n  scale", 1).replace("eval: {path: left.jsonl}", "eval: {path: left.jsonl, rows: [0, 20]}"))
+        config.write_text(mixed.read_text().replace("  scale", "  bad_records: skip\n  scale", 1).replace("eval: {path: left.jsonl, ", "eval: {path: left.jsonl, rows: [0, 20], "))
         self.train("bad", config=config, ranks=2)
         with open(self.folder / "bad" / "bad_records.csv", newline="") as file:
             kept = [(row["set"], int(row["sample"]), row["record"].rsplit("/", 1)[1]) for row in csv.DictReader(file)]
@@ -128,13 +127,15 @@ class SplitKeyTest(LockstepTest):
             (self.folder / f"{name}.csv").write_text("".join(",".join(row) + "\n" for row in used))
             config = self.folder / f"{name}.yaml"
             config.write_text(CONFIG % f"format: csv\n  path: {name}.csv\n  key_column: 0\n  holdout: 0.2\n  split_key: column\n  eval: {{}}")
-            out = self.folder / name
-            self.lockstep("convert", config, out / "eval.csv", "--part", "eval")
-            parts[name] = set((out / "eval.csv").read_text().splitlines())
-        old = {line for line in parts["more"] if line in parts["few"]}
-        self.assertEqual(old, parts["few"] & parts["more"])
-        self.assertEqual(parts["few"] - parts["more"], set())
-        self.assertTrue(50 < len(parts["few"]) < 115 and len(parts["more"]) > len(parts["few"]))
+            for part in ("train", "eval"):
+                out = self.folder / f"{name}-{part}.csv"
+                self.lockstep("convert", config, out, "--part", part)
+                parts[name, part] = set(out.read_text().splitlines()[1:])
+            self.assertEqual(parts[name, "train"] & parts[name, "eval"], set())
+            self.assertEqual(len(parts[name, "train"] | parts[name, "eval"]), len(used))
+        for part in ("train", "eval"):
+            self.assertLess(parts["few", part], parts["more", part])
+        self.assertTrue(50 < len(parts["few", "eval"]) < 115, len(parts["few", "eval"]))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
+#include "data/token_rows.h"
 #include "data/utf8.h"
 #include "io/input_file.h"
 
@@ -40,9 +41,8 @@ constexpr std::array kOwnOptions{
               "1 for each class. Classes are sorted by name"},
     ParamSpec{"label_separator", ParamType::string, ",", "one character",
               "separator of names for multi_label"},
-    ParamSpec{"max_length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per sample"},
-    ParamSpec{"truncate", ParamType::string, "back", "back|front",
-              "which part of a longer text is removed: its end or its beginning"}};
+    kMaxLengthOption,
+    kTruncateOption};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
 constexpr std::int64_t kNone = -1;
@@ -200,27 +200,17 @@ VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const 
 class Samples {
  public:
   Samples(const TsvFormat& format, std::string path, VocabularyAndClasses from)
-      : format_(format),
-        max_length_(static_cast<std::size_t>(format.params.integer("max_length"))),
-        keep_end_(format.params.string("truncate") == "front") {
+      : format_(format), tokens_(format.params) {
     parts_.source = std::move(path);
     parts_.record_word = "line";
-    parts_.feature_shape = {static_cast<std::int64_t>(max_length_)};
+    parts_.feature_shape = {tokens_.length()};
     parts_.text = std::move(from.text);
     parts_.class_names = std::move(from.class_names);
     if (format.with_labels()) classes_.emplace(parts_.class_names);
   }
 
   void add(const Line& line, bool labelled) {
-    const Vocabulary& vocabulary = parts_.text->vocabulary;
-    tokens_.clear();
-    parts_.text->tokenizer.for_each(line.text,
-                                    [&](std::string_view token) { tokens_.push_back(vocabulary.id(token)); });
-    if (tokens_.empty()) tokens_.push_back(vocabulary.unknown_id());
-    const std::size_t kept = std::min(tokens_.size(), max_length_);
-    const auto first = keep_end_ ? tokens_.end() - static_cast<std::ptrdiff_t>(kept) : tokens_.begin();
-    ids_.insert(ids_.end(), first, first + static_cast<std::ptrdiff_t>(kept));
-    ids_.resize(ids_.size() + max_length_ - kept, 0);
+    tokens_.add(line.text, *parts_.text);
     if (labelled) add_labels(line);
     parts_.records.push_back(line.number);
     ++parts_.size;
@@ -228,7 +218,7 @@ class Samples {
 
   std::unique_ptr<Dataset> dataset(bool labelled) {
     if (labelled) parts_.num_label_columns = format_.multi_label() ? classes_->num_classes() : 1;
-    set_ids(parts_, ids_, parts_.text->vocabulary.size());
+    set_ids(parts_, tokens_.ids(), parts_.text->vocabulary.size());
     return std::make_unique<Dataset>(std::move(parts_));
   }
 
@@ -248,11 +238,9 @@ class Samples {
   }
 
   const TsvFormat& format_;
-  std::size_t max_length_;
-  bool keep_end_;
+  TokenRows tokens_;
   std::optional<MultiLabelBinarizer> classes_;
   std::vector<float> row_;  ///< classes of a line as 0 and 1
-  std::vector<std::int32_t> tokens_, ids_;
   DatasetParts parts_;
 };
 

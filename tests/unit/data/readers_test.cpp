@@ -25,9 +25,9 @@ TEST(Readers, EveryTableIsComplete) {
     for (const char* common : {"scale", "offset", "mean", "std"})
       EXPECT_EQ(options.contains(common), !text) << entry.name << " " << common;
   }
-  EXPECT_EQ(names,
-            (std::set<std::string_view>{"binary", "csv", "hdf5", "idx", "images", "jsonl", "npy", "skip_gram",
-                                        "synthetic", "text_tsv", "text_windows", "tfrecord", "webdataset"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"binary", "csv", "hdf5", "idx", "images", "jsonl", "npy",
+                                               "skip_gram", "synthetic", "text_files", "text_tsv",
+                                               "text_windows", "tfrecord", "webdataset"}));
 }
 
 TEST(Readers, FindsARegisteredReader) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/split_keys.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -13,15 +15,16 @@ namespace {
 
 using Part = ChoiceOptions::Part;
 
+using Keys = std::pair<std::string, std::string>;
+
 TEST(SplitKey, IsTheNameOfTheFileAndOfTheRecordWithoutFolders) {
   const auto key = [](const char* where) {
-    return std::pair{std::string(split_key_of(where, SplitKey::record)),
-                     std::string(split_key_of(where, SplitKey::file))};
+    return Keys(split_key_of(where, SplitKey::record), split_key_of(where, SplitKey::file));
   };
-  EXPECT_EQ(key("/a/b.csv.gz, line 7"), std::pair("b.csv.gz, line 7", "b.csv.gz"));
-  EXPECT_EQ(key("b.h5, record 0"), std::pair("b.h5, record 0", "b.h5"));
-  EXPECT_EQ(key("x, y/rose/0001.jpg"), std::pair("0001.jpg", "0001.jpg"));
-  EXPECT_EQ(key("d/x.tar, member a/b.jpg"), std::pair("x.tar, member a/b.jpg", "x.tar"));
+  EXPECT_EQ(key("/a/b.csv.gz, line 7"), Keys("b.csv.gz, line 7", "b.csv.gz"));
+  EXPECT_EQ(key("b.h5, record 0"), Keys("b.h5, record 0", "b.h5"));
+  EXPECT_EQ(key("x, y/rose/0001.jpg"), Keys("0001.jpg", "0001.jpg"));
+  EXPECT_EQ(key("d/x.tar, member a/b.jpg"), Keys("x.tar, member a/b.jpg", "x.tar"));
 }
 
 TEST(SplitKey, PlacesArePinned) {
