@@ -75,6 +75,7 @@ TEST_F(BadRecordsTest, LinesOfJsonThatAreNoSamples) {
     EXPECT_EQ(data->num_left_out(), 4);
     EXPECT_THAT(places_of(*data), ElementsAre("a, line 1", "a, line 3", "b, line 2", "b, line 4"));
     EXPECT_EQ(data->where(1), path("a") + ", line 4");
+    EXPECT_EQ(data->where(2), path("b") + ", line 1");
     EXPECT_EQ(data->where(3), path("b") + ", line 3");
   }
 }
