@@ -12,6 +12,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/broadcast_cuda.cu
   kernels/clip_cuda.cu
   kernels/cuda_launch.cpp
+  kernels/distribution_cuda.cu
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
   kernels/fingerprint_cuda.cu

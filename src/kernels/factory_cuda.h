@@ -12,6 +12,7 @@
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
 #include "kernels/clip.h"
+#include "kernels/distribution.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fingerprint.h"
@@ -34,6 +35,7 @@ namespace lockstep::cuda {
 const ActivationKernels& activation_kernels();
 const BroadcastKernels& broadcast_kernels();
 const ClipKernels& clip_kernels();
+const DistributionKernels& distribution_kernels();
 const ElementwiseKernels& elementwise_kernels();
 const GroupNormKernels& group_norm_kernels();
 const LayoutKernels& layout_kernels();

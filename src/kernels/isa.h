@@ -21,6 +21,7 @@
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
 #include "kernels/clip.h"
+#include "kernels/distribution.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/group_norm.h"
@@ -35,25 +36,26 @@
 #include "kernels/spatial.h"
 #include "kernels/update.h"
 
-#define LOCKSTEP_DECLARE_LEVEL(level)              \
-  namespace lockstep::level {                      \
-  const ActivationKernels& activation_kernels();   \
-  const BroadcastKernels& broadcast_kernels();     \
-  const ClipKernels& clip_kernels();               \
-  const ElementwiseKernels& elementwise_kernels(); \
-  const GroupNormKernels& group_norm_kernels();    \
-  const LayoutKernels& layout_kernels();           \
-  const NormKernels& norm_kernels();               \
-  const LossKernels& loss_kernels();               \
-  const LossTermKernels& loss_term_kernels();      \
-  const PoolKernels& pool_kernels();               \
-  const RecurrentKernels& recurrent_kernels();     \
-  const SequenceKernels& sequence_kernels();       \
-  const SpatialKernels& spatial_kernels();         \
-  const UpdateKernels& update_kernels();           \
-  const EmbeddingKernels& embedding_kernels();     \
-  const AttentionKernels& attention_kernels();     \
-  const SamplingKernels& sampling_kernels();       \
+#define LOCKSTEP_DECLARE_LEVEL(level)                \
+  namespace lockstep::level {                        \
+  const ActivationKernels& activation_kernels();     \
+  const BroadcastKernels& broadcast_kernels();       \
+  const ClipKernels& clip_kernels();                 \
+  const DistributionKernels& distribution_kernels(); \
+  const ElementwiseKernels& elementwise_kernels();   \
+  const GroupNormKernels& group_norm_kernels();      \
+  const LayoutKernels& layout_kernels();             \
+  const NormKernels& norm_kernels();                 \
+  const LossKernels& loss_kernels();                 \
+  const LossTermKernels& loss_term_kernels();        \
+  const PoolKernels& pool_kernels();                 \
+  const RecurrentKernels& recurrent_kernels();       \
+  const SequenceKernels& sequence_kernels();         \
+  const SpatialKernels& spatial_kernels();           \
+  const UpdateKernels& update_kernels();             \
+  const EmbeddingKernels& embedding_kernels();       \
+  const AttentionKernels& attention_kernels();       \
+  const SamplingKernels& sampling_kernels();         \
   }
 
 LOCKSTEP_DECLARE_LEVEL(baseline)

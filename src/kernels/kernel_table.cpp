@@ -15,6 +15,7 @@ namespace lockstep {
 ActivationKernels::~ActivationKernels() = default;
 BroadcastKernels::~BroadcastKernels() = default;
 ClipKernels::~ClipKernels() = default;
+DistributionKernels::~DistributionKernels() = default;
 ElementwiseKernels::~ElementwiseKernels() = default;
 GroupNormKernels::~GroupNormKernels() = default;
 LayoutKernels::~LayoutKernels() = default;
@@ -68,6 +69,7 @@ KernelTable table_of(IsaLevel level) {
     level::activation_kernels(),  \
     level::broadcast_kernels(),   \
     level::clip_kernels(),        \
+    level::distribution_kernels(), \
     level::elementwise_kernels(), \
     level::group_norm_kernels(),  \
     level::layout_kernels(),      \

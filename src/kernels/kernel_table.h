@@ -13,6 +13,7 @@
 #include "kernels/attention.h"
 #include "kernels/broadcast.h"
 #include "kernels/clip.h"
+#include "kernels/distribution.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/fingerprint.h"
@@ -35,6 +36,7 @@ struct KernelTable {
   const ActivationKernels& activation;
   const BroadcastKernels& broadcast;
   const ClipKernels& clip;
+  const DistributionKernels& distribution;
   const ElementwiseKernels& elementwise;
   const GroupNormKernels& group_norm;
   const LayoutKernels& layout;

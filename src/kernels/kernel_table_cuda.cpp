@@ -31,6 +31,7 @@ KernelTable table_of(const PrimitiveFactory& factory) {
   return {cuda::activation_kernels(),
           cuda::broadcast_kernels(),
           cuda::clip_kernels(),
+          cuda::distribution_kernels(),
           cuda::elementwise_kernels(),
           cuda::group_norm_kernels(),
           cuda::layout_kernels(),

@@ -60,6 +60,11 @@ inline void __syncthreads() { lockstep::emulation::block_barrier(); }
 inline void __syncwarp(unsigned int mask = 0xFFFFFFFFU) {
   lockstep::emulation::exchange(mask, 0, 0, "__syncwarp");
 }
+/// Blocks run at the same time; returns the value before.
+template <typename T>
+T atomicAdd(T* to, T value) {
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
 template <typename T>
 T __shfl_sync(unsigned int mask, T value, int lane) {
   return lockstep::emulation::exchange_as(mask, value, static_cast<unsigned int>(lane) % 32U, "__shfl_sync");

@@ -114,6 +114,7 @@ struct Level {
   const SamplingKernels& sampling;
   const SpatialKernels& spatial;
   const ClipKernels& clip;
+  const DistributionKernels& distribution;
 };
 
 /// The levels that this processor can run, baseline first.
@@ -133,7 +134,8 @@ inline std::vector<Level> levels() {
    level::attention_kernels(),   \
    level::sampling_kernels(),    \
    level::spatial_kernels(),     \
-   level::clip_kernels()}
+   level::clip_kernels(),        \
+   level::distribution_kernels()}
   std::vector<Level> list{LOCKSTEP_LEVEL(baseline)};
 #if defined(__x86_64__)
   __builtin_cpu_init();
