@@ -322,6 +322,11 @@ void bench_rest() {
     k.update.apply(lane, rule_step(Adam<false>{1e-9F, 0.1F, 0.001F, 1e-8F}), kCount, data(a), data(b),
                    {data(c), data(d)});
   });
+  std::vector<std::uint32_t> buckets(kDistributionBuckets);
+  std::vector<Distribution> pieces(kCount / kDistributionPiece);
+  report_bandwidth("histogram and moments 1 MiB", kCount, 1, [&] {
+    k.distribution.measure(lane, kCount, data(a), nullptr, {}, buckets.data(), pieces.data());
+  });
   std::vector<std::int32_t> labels(4096, 3);
   double loss = 0.0;
   std::int64_t correct = 0;

@@ -21,6 +21,10 @@ constexpr std::string_view kDecayOfRule =
     "This update rule has no weight decay: l1 and l2 of proximal rules and ftrl are options of their own. L2 "
     "of chosen variables, a part of the loss, is model.regularization: [{variables: \"*/kernel\", l2: "
     "1.0e-4}].";
+constexpr std::string_view kHistograms =
+    "Histograms are switched on one by one: weights, gradients, updates, activations; each is true, or "
+    "options "
+    "such as {every_steps: 100}.";
 constexpr std::string_view kGroups =
     "Variables with another rate, decay or rule are groups, beside the rule's name: optimizer: {adamw: {}, "
     "groups: [{variables: \"*/bias\", weight_decay: 0}]}.";
@@ -616,6 +620,17 @@ constexpr Synonym kTable[] = {
     {"key of section summary", "hyperparameters", "hparams"},
     {"key of section summary", "hyperparams", "hparams"},
     {"key of section summary", "embeddings", "projector"},
+    {"key of section summary", "histogramfreq", "", kHistograms},
+    {"key of section summary", "histograms", "", kHistograms},
+    {"key of section summary", "writeimages", "inputs", "filters shows the first convolution's kernels."},
+    {"key of section summary", "images", "inputs"},
+    {"key of section summary", "variables", "weights"},
+    {"key of section summary", "parameters", "weights"},
+    {"key of section summary", "grads", "gradients"},
+    {"key of section summary", "gradientnorm", "gradients", "It writes gradient_norm/LAYER."},
+    {"key of section summary", "outputs", "activations"},
+    {"key of section summary", "kernels", "filters"},
+    {"key of section summary", "confusion", "confusion_matrix"},
     {"key of section precision", "dtype", "compute"},
     {"key of section precision", "amp", "compute", "bfloat16 or float16."},
     {"key of section precision", "mixedprecision", "compute", "bfloat16 or float16."},

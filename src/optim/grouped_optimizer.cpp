@@ -105,6 +105,18 @@ std::vector<ScheduledNumber*> GroupedOptimizer::all_numbers() {
   return all;
 }
 
+std::vector<GroupedOptimizer::GroupRate> GroupedOptimizer::group_rates() const {
+  std::vector<GroupRate> rates;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const Optimizer* const rule = rules_[i + 1].get();
+    if (rule == nullptr || (groups_[i].learning_rate_factor == 1 && !groups_[i].own_rule)) continue;
+    const ScheduledNumber& rate = rule->numbers().front();
+    if (rate.follows() || rate.schedule().empty())
+      rates.push_back({fmt::format("group{}/learning_rate", i + 1), rule});
+  }
+  return rates;
+}
+
 void GroupedOptimizer::prepare(std::int64_t step) {
   for (const auto& rule : rules_)
     if (rule != nullptr) rule->begin_step(step);

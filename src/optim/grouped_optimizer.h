@@ -16,6 +16,14 @@ class GroupedOptimizer final : public Optimizer {
   static std::unique_ptr<Optimizer> make(std::unique_ptr<Optimizer> first,
                                          std::span<const VariableGroup> groups);
 
+  /// The rule of each group whose learning rate is not the section's and follows no schedule of its own
+  /// (those are among all_numbers()): "group2/learning_rate".
+  struct GroupRate {
+    std::string name;
+    const Optimizer* rule;
+  };
+  std::vector<GroupRate> group_rates() const;
+
   const char* kind() const override { return first().kind(); }
   std::string subject() const override {
     return first().updates_parts() ? "a group's rule" : fmt::format("the optimizer {}", kind());

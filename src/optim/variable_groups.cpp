@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/variable_groups.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "core/name_choice.h"
 #include "core/named_options.h"
 #include "optim/element_rule.h"
 
@@ -112,38 +113,13 @@ VariableGroup read_group(const Node& node, const OptimizerEntry& rule, const Nod
   return group;
 }
 
-/// Advice for a pattern that matches none of `names`.
-std::string advice_for(const std::string& pattern, const std::vector<std::string>& names) {
-  std::vector<std::string_view> known;
-  for (const std::string& name : names) {
-    known.emplace_back(name);
-    for (std::size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1))
-      known.push_back(std::string_view(name).substr(0, end));
-  }
-  const std::string suggestion = nearest(pattern, known), advice = advice_for_pattern(pattern);
-  if (!suggestion.empty()) return advice + fmt::format("Did you mean '{}'?", suggestion);
-  constexpr std::size_t kMost = 12;
-  return advice +
-         fmt::format(
-             "The variables are {}{}.",
-             fmt::join(names.begin(),
-                       names.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, names.size())), ", "),
-             names.size() > kMost ? ", ..." : "");
-}
-
-bool matches_pattern(const NamePattern& pattern, std::string_view variable) {
-  for (std::size_t end = variable.find('/'); end != std::string_view::npos; end = variable.find('/', end + 1))
-    if (pattern.matches(std::string(variable.substr(0, end)))) return true;
-  return pattern.matches(std::string(variable));
-}
-
 }  // namespace
 
 std::span<const ParamSpec> group_table() { return kTable; }
 
 bool VariableGroup::matches(std::string_view variable) const {
   return std::ranges::any_of(patterns,
-                             [&](const NamePattern& pattern) { return matches_pattern(pattern, variable); });
+                             [&](const NamePattern& pattern) { return matches_path(pattern, variable); });
 }
 
 std::vector<VariableGroup> variable_groups(const Node& list, const OptimizerEntry& rule,
@@ -173,11 +149,11 @@ void check_groups(std::span<const VariableGroup> groups, const VariableStore& va
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const VariableGroup& group = groups[i];
     for (const NamePattern& pattern : group.patterns)
-      if (std::ranges::none_of(names, [&](const auto& name) { return matches_pattern(pattern, name); }))
+      if (std::ranges::none_of(names, [&](const auto& name) { return matches_path(pattern, name); }))
         throw Error(
             ErrorKind::config,
             fmt::format("optimizer.groups: '{}' matches no variable that can be trained", pattern.text()),
-            group.where, advice_for(pattern.text(), names));
+            group.where, advice_for_names(pattern.text(), names, "variables"));
     if (std::ranges::any_of(names,
                             [&](const auto& name) { return group_of(groups, name) == static_cast<int>(i); }))
       continue;

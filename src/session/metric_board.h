@@ -24,11 +24,23 @@ class MetricBoard {
     double value = 0;
   };
 
+  /// A list of numbers, or a matrix row by row if it has columns.
+  struct Table {
+    std::int64_t step = 0, columns = 0;
+    std::vector<double> values;
+  };
+
   /// `name` as in "eval/loss".
   void note(std::string_view name, std::int64_t step, double value) {
     latest_.insert_or_assign(std::string(name), Entry{step, value});
     ++version_;
   }
+  /// `name` as in "confusion_matrix/matrix", without "eval/".
+  void note_table(const std::string& name, Table table) {
+    tables_.insert_or_assign(name, std::move(table));
+    ++version_;
+  }
+  const std::map<std::string, Table, std::less<>>& tables() const { return tables_; }
   /// Grows with each note, so that a reader sees cheaply whether there is a new value.
   std::uint64_t version() const { return version_; }
   /// `name` with or without "eval/".
@@ -44,6 +56,7 @@ class MetricBoard {
 
  private:
   std::map<std::string, Entry, std::less<>> latest_;
+  std::map<std::string, Table, std::less<>> tables_;
   std::uint64_t version_ = 0;
 };
 

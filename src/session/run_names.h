@@ -15,6 +15,9 @@ struct RunNames {
   std::vector<std::string> step_metrics;  ///< of a training step (train/step_metrics.h)
   std::vector<std::string> evaluation;    ///< of evaluations, without "eval/"; empty: there is none
   std::vector<std::string> variables;
+  std::vector<std::string> trained_variables;  ///< those with a gradient
+  std::vector<std::string> layers;
+  std::vector<std::string> matrices;  ///< of evaluations: metrics confusion_matrix
 
   /// Evaluations give the metric. `metric` with or without "eval/".
   bool evaluates(std::string_view metric) const;

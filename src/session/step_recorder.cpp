@@ -131,7 +131,7 @@ void StepRecorder::forward(int number, const Pass& pass) {
 }
 
 void StepRecorder::lost(const Microshard& m, const Lane&, std::span<const HeadSums> sums,
-                        std::span<const LossStage::Place> places) {
+                        std::span<const LossStage::Place> places, const LabelBlock&) {
   Hash64 numbers;
   for (const HeadSums& head : sums) {
     numbers.add(&head.sums.loss, sizeof head.sums.loss);

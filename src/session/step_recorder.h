@@ -4,7 +4,7 @@
 // Makes the record of a step (step_record.h): an observer that hashes what it sees. It allocates only when it
 // is made. The observed step takes longer and has the same bits.
 //
-//   clear(), Trainer::observe(&recorder), compute(), summed(), apply(), gather(communicator, true)
+//   clear(), Trainer::add_observer(recorder), compute(), summed(), apply(), gather(communicator, true)
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ class StepRecorder : public StepObserver {
 
   void fetched(const Microshard&, const Lane&, const float* features) override;
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
-            std::span<const LossStage::Place>) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
+            const LabelBlock&) override;
   void backward(int operation, const Pass& pass) override;
   void backward_local(int operation, const Pass& pass) override;
   void synchronised(int operation, bool backward, std::span<const double* const> totals) override;

@@ -34,20 +34,34 @@ constexpr ParamSpec kTable[] = {
 
 }  // namespace
 
-std::span<const ParamSpec> summary_table() { return kTable; }
+std::span<const ParamSpec> summary_table() {
+  static const std::vector<ParamSpec> table = [] {
+    std::vector<ParamSpec> all(std::begin(kTable), std::end(kTable));
+    for (const SummaryPart& part : summary_parts())
+      all.push_back({part.name, node, "null", "true, false or options", part.help, Change::free});
+    return all;
+  }();
+  return table;
+}
 
 SummaryOptions summary_options(const Params& section) {
-  return {.every_steps = section.integer("every_steps"),
-          .every_seconds = section.optional_real("every_seconds"),
-          .counter_every_steps = section.integer("counter_every_steps"),
-          .events = section.boolean("events"),
-          .metrics = section.boolean("metrics"),
-          .ranks = section.boolean("ranks"),
-          .flush_seconds = section.real("flush_seconds"),
-          .graph = section.boolean("graph"),
-          .hparams = section.boolean("hparams"),
-          .configuration = section.boolean("configuration"),
-          .projector = section.boolean("projector")};
+  SummaryOptions options = {.every_steps = section.integer("every_steps"),
+                            .every_seconds = section.optional_real("every_seconds"),
+                            .counter_every_steps = section.integer("counter_every_steps"),
+                            .events = section.boolean("events"),
+                            .metrics = section.boolean("metrics"),
+                            .ranks = section.boolean("ranks"),
+                            .flush_seconds = section.real("flush_seconds"),
+                            .graph = section.boolean("graph"),
+                            .hparams = section.boolean("hparams"),
+                            .configuration = section.boolean("configuration"),
+                            .projector = section.boolean("projector")};
+  for (const SummaryPart& part : summary_parts())
+    if (std::optional<SummarySpec> spec = summary_spec(part, section.node(part.name))) {
+      spec->make();  // refuses options that do not go together
+      options.parts.push_back(std::move(*spec));
+    }
+  return options;
 }
 
 }  // namespace lockstep

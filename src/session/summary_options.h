@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/params.h"
+#include "session/summaries/summary_part.h"
 
 namespace lockstep {
 
@@ -22,6 +24,7 @@ struct SummaryOptions {
   double flush_seconds = 5;
   bool graph = true, hparams = true, configuration = true;  ///< for TensorBoard, in each job's event file
   bool projector = false;                                   ///< tables of embedding layers, at the end
+  std::vector<SummarySpec> parts = {};                      ///< those that are switched on
 };
 
 /// Options of the section `summary`.

@@ -91,7 +91,7 @@ void BadStepFinder::forward(int number, const Pass& pass) {
 }
 
 void BadStepFinder::lost(const Microshard& m, const Lane&, std::span<const HeadSums> sums,
-                         std::span<const LossStage::Place> places) {
+                         std::span<const LossStage::Place> places, const LabelBlock&) {
   BadMicroshard& found = at(m.shard);
   for (const HeadSums& head : sums)
     if (head.counts.divisor > 0) found.mean_loss += head.sums.loss / head.counts.divisor;

@@ -36,8 +36,8 @@ class BadStepFinder final : public StepObserver {
 
   void fetched(const Microshard&, const Lane&, const float* features) override;
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
-            std::span<const LossStage::Place>) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
+            const LabelBlock&) override;
   void backward(int operation, const Pass& pass) override;
   void backward_local(int operation, const Pass& pass) override;
   void synchronised(int, bool, std::span<const double* const>) override {}

@@ -140,7 +140,8 @@ void MicroshardRunner::loss(Task& task) {
   if (parts_.training) fault_in_gradient(parts_.context.device, task.lane, slot.places.front().d_outputs);
   if (observer_ != nullptr) {
     parts_.context.device.synchronize(task.lane.stream);  // the sums are there
-    observer_->lost(microshard, task.lane, parts_.loss.results(microshard.shard), slot.places);
+    observer_->lost(microshard, task.lane, parts_.loss.results(microshard.shard), slot.places,
+                    slot.host_labels);
   }
   if (task.run.outputs != nullptr)
     task.run.outputs->take({microshard, task.lane, slot.outputs, slot.host_labels});

@@ -11,7 +11,7 @@
 //   accuracy                of the only head with classes, else 0
 //   <LossReport::names()>   loss/<head>, loss/regularization, <head>/accuracy
 //   learning_rate
-//   <other scheduled numbers> momentum, dropout1/rate: those that follow a schedule
+//   <other scheduled numbers> momentum, dropout1/rate, group2/learning_rate
 //   loss_scale              where the loss is scaled
 //   gradient_norm           where gradients are measured: before clipping
 //   clipped                 where gradients are clipped by norm: the share that exceeds the limit

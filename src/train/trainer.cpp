@@ -8,6 +8,7 @@
 #include "comm/flight_recorder.h"
 #include "core/trace.h"
 #include "data/sample_stream.h"
+#include "optim/grouped_optimizer.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
@@ -97,6 +98,12 @@ void Trainer::declare_metrics() {
   ids_.schedules = metrics_.size();
   for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
     metrics_.add(schedules_->numbers()[i]->option());
+  if (const auto* const grouped = dynamic_cast<const GroupedOptimizer*>(&optimizer_))
+    for (const auto& [name, rule] : grouped->group_rates())
+      metrics_.add({.name = name, .read = [this, rule = rule]() -> std::optional<double> {
+                      const std::int64_t step = computed_ ? step_ : step_ - 1;
+                      return step < 0 ? std::nullopt : std::optional(rule->learning_rate(step));
+                    }});
   ids_.loss_scale = scales_loss() ? metrics_.add("loss_scale") : StepMetrics::kNone;
   const auto add_total = [&](const char* name, double ClipTotals::*number, Use use = Use::summary) {
     metrics_.add({.name = name,

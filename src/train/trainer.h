@@ -33,6 +33,7 @@
 #include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
 #include "train/step_metrics.h"
+#include "train/step_observers.h"
 #include "train/step_result.h"
 #include "train/update_parts.h"
 #include "train/variable_fingerprint.h"
@@ -136,16 +137,31 @@ class Trainer {
   void set_loss_scale(double scale);
   bool scales_loss() const { return not_finite_.size_bytes() > 0; }
 
-  /// Observes the steps from the next one on; null ends that. The observer outlives its use.
-  void observe(StepObserver* observer) { executor_.observe(observer); }
+  /// Observes the steps from the next one on, until it is removed. An observer that is there already, or not
+  /// there, changes nothing. It outlives its use.
+  void add_observer(StepObserver& observer) {
+    observers_.add(observer);
+    executor_.observe(observers_.any());
+  }
+  void remove_observer(StepObserver& observer) {
+    observers_.remove(observer);
+    executor_.observe(observers_.any());
+  }
   /// The calls of a step, after fusion.
   const Graph::Calls& calls() const { return executor_.calls(); }
+  /// The microshards of this rank.
+  Range own_shards() const { return executor_.own_shards(); }
   /// The gradient summed over the global batch: dense_elements() values, flat as in the variable store.
   /// Before clipping, which apply() does. Valid from compute() to the next compute(). Where ranks share the
   /// update: of this rank's parts only.
   const float* summed_gradients() { return reducer_.result(); }
   /// The same of sparse tables; null if there are none.
   const SparseGradients* sparse_gradients() const { return sparse_.get(); }
+  /// Between compute() and the next compute(): where ranks share the update, each gets the gradients of all
+  /// parts, so that summed_gradients() is whole. All ranks.
+  void gather_gradients() {
+    if (ownership_) reducer_.gather(reducer_.result(), "gradients for summaries");
+  }
 
   /// Those of all rules that compute whole matrices.
   std::span<const std::unique_ptr<MatrixSharing>> matrices() const { return matrices_; }
@@ -204,6 +220,7 @@ class Trainer {
   Optimizer& optimizer_;
   const std::shared_ptr<const Ownership> ownership_;  ///< null: every rank updates all variables
   std::vector<Range> own_;                            ///< dense elements that this rank updates, ascending
+  StepObservers observers_;
   Executor executor_;
   DatasetBatchSource source_;
   FedBatchSource fed_;

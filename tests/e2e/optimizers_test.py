@@ -5,7 +5,7 @@ changed groups; bad input."""
 import json
 import re
 
-from lockstep_run import DIGITS_DATA, LockstepTest, main
+from lockstep_run import DIGITS_DATA, LockstepTest, main, records
 
 STEPS = 6
 RATE = "{exponential_decay: {initial: 0.02, decay_steps: 3, decay_rate: 0.7}}"
@@ -177,6 +177,10 @@ optimizer:
         text = re.sub(r"\n.*frozen: true}", "", text)
         self.train("frozen", config=self.config(text, "frozen.yaml"), steps=STEPS)
         self.assertEqual(self.digest("groups"), self.digest("frozen"))
+        rates = records(self.folder / "groups")[-1]
+        self.assertEqual(rates["group4/learning_rate"], 0.5 * rates["learning_rate"])
+        self.assertEqual(rates["group3/learning_rate"], 4)
+        self.assertNotIn("group2/learning_rate", rates, "it is the section's")
         plans = [self.lockstep("check", path).out for path in (config, self.folder / "frozen.yaml")]
         layers = [plan[:plan.index("learning_rate ")] for plan in plans]
         self.assertEqual(*layers)

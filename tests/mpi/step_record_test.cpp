@@ -46,11 +46,11 @@ StepRecord record(Communicator& world, const TinyRunOptions& options, const Plan
   for (int i = 0; i < 3; ++i) run.trainer().minimize();
   if (!planted.variable.empty() && (planted.rank < 0 || planted.rank == world.rank()))
     run.variables().value(run.variables().find(planted.variable))[0] *= 1.25F;
-  run.trainer().observe(&recorder);
+  run.trainer().add_observer(recorder);
   StepResult result = run.trainer().compute();
   recorder.summed(run.trainer().summed_gradients(), run.trainer().sparse_gradients());
   run.trainer().apply(true);
-  run.trainer().observe(nullptr);
+  run.trainer().remove_observer(recorder);
   StepRecord made = recorder.gather(run.control(), true);
   made.step = result.step;
   return made;
@@ -178,7 +178,7 @@ TEST(StepRecord, ObservationDoesNotChangeBits) {
     const TinyRunOptions options{.layers = layers, .threads = 2, .overlap = true};
     TinyRun plain(test_world(), options), observed(test_world(), options);
     StepRecorder recorder(observed.context(), observed.trainer().calls());
-    observed.trainer().observe(&recorder);
+    observed.trainer().add_observer(recorder);
     for (int i = 0; i < 5; ++i) {
       EXPECT_EQ(plain.trainer().minimize().loss, observed.trainer().minimize().loss);
       EXPECT_EQ(plain.variables().hash(), observed.variables().hash());

@@ -20,11 +20,11 @@
 #include "data/value_notes.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
-#include "driver/samples/sample_pictures.h"
 #include "driver/samples/sample_statistics.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_size.h"
 #include "io/output_file.h"
+#include "io/sample_pictures.h"
 #include "session/terminal.h"
 
 namespace lockstep {

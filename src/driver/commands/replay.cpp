@@ -59,7 +59,7 @@ StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepR
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 
   StepRecorder recorder(context.executor_context(), trainer.calls());
-  trainer.observe(&recorder);
+  trainer.add_observer(recorder);
   const StepResult result = trainer.compute();
   recorder.summed(trainer.summed_gradients(), trainer.sparse_gradients());
   trainer.apply(recorded.updated);

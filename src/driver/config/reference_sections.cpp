@@ -12,6 +12,7 @@
 #include "optim/optimizer.h"
 #include "optim/variable_groups.h"
 #include "session/hook_table.h"
+#include "session/summaries/summary_part.h"
 #include "train/model.h"
 
 namespace lockstep {
@@ -76,6 +77,7 @@ std::vector<ReferenceSection> reference_sections() {
   add_entries(sections, "Schedule", schedule_table());
   add_entries(sections, "Warm-up", warmup_table());
   add_entries(sections, "Average", average_table());
+  add_entries(sections, "Summary", summary_parts());
   sections.push_back(
       {"Section hooks",
        "A list; a hook is written as its name alone (`- profile`) or with options "

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "driver/samples/sample_pictures.h"
+#include "io/sample_pictures.h"
 #include "session/number_text.h"
 
 namespace lockstep::report {

@@ -72,12 +72,19 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   if (config.summary.ranks) session.add(std::make_unique<RankSummaryHook>());
   session.add(std::make_unique<SummarySaverHook>(
       HookTimer(config.summary.every_steps, config.summary.every_seconds)));
+  const auto add_summaries = [&](bool after_evaluation) {
+    if (config.summary.events || config.summary.metrics)
+      for (const SummarySpec& spec : config.summary.parts)
+        if (spec.part.after_evaluation == after_evaluation) session.add(spec.make());
+  };
+  add_summaries(false);
   session.add(std::make_unique<StepCounterHook>(HookTimer(config.summary.counter_every_steps, {})));
   if (parts.description.any()) session.add(std::make_unique<RunDescriptionHook>(parts.description));
   if (config.summary.projector) session.add(std::make_unique<ProjectorHook>(parts.embeddings));
   if (evaluation != nullptr)
     session.add(std::make_unique<EvaluationHook>(*evaluation, config.eval.every_epochs,
                                                  config.eval.every_steps, config.eval.averages));
+  add_summaries(true);
   if (auto follows = std::make_unique<ScheduleHook>(parts.schedules); !follows->empty())
     session.add(std::move(follows));
   for (const HookSpec& hook : config.hooks) session.add(hook.make(config.hook_setting()));

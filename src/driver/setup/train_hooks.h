@@ -4,8 +4,9 @@
 // The hooks of `lockstep train`, in their order:
 //
 //   record, run_directory, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard,
-//   drift_check, straggler, rank_summary, summary_saver, step_counter, evaluation, those of the
-//   configuration, stop_at_step or stop_after_epochs, checkpoint_saver, status, progress, step_clock
+//   drift_check, straggler, rank_summary, summary_saver, parts of section summary (those that show
+//   evaluations come after it), step_counter, evaluation, those of the configuration, stop_at_step or
+//   stop_after_epochs, checkpoint_saver, status, progress, step_clock
 //
 // Evaluation comes before the hooks of the configuration, so that early stopping sees its results in the same
 // step. The checkpoint saver comes after them, so that a checkpoint holds their state of the same step.

@@ -13,6 +13,7 @@
 #include "driver/setup/train_setup.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
+#include "optim/grouped_optimizer.h"
 #include "session/run_state.h"
 #include "train/evaluation_metrics.h"
 #include "train/loss_report.h"
@@ -30,6 +31,8 @@ std::vector<std::string> step_metric_names(const Config& config, const Model& mo
   std::vector<std::string> names{"loss", "accuracy"};
   names.insert(names.end(), report.names().begin(), report.names().end());
   for (const ScheduledNumber* number : schedules.numbers()) names.push_back(number->option());
+  if (const auto* const grouped = dynamic_cast<const GroupedOptimizer*>(optimizer.get()))
+    for (const GroupedOptimizer::GroupRate& rate : grouped->group_rates()) names.push_back(rate.name);
   if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
   if (config.gradients.measures()) names.emplace_back("gradient_norm");
   if (config.gradients.clips_norm()) names.emplace_back("clipped");
@@ -139,7 +142,14 @@ RunNames run_names(const Config& config, const Model& model, const Dataset* trai
     for (const char* name : {"input/wait_seconds", "input/blocks_ready"})
       names.step_metrics.emplace_back(name);
   if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);
-  for (const Variable& variable : model.variables->variables()) names.variables.push_back(variable.name);
+  for (const Variable& variable : model.variables->variables()) {
+    names.variables.push_back(variable.name);
+    if (variable.trainable) names.trained_variables.push_back(variable.name);
+  }
+  if (eval != nullptr)
+    for (const MetricSpec& metric : config.eval.metrics)
+      if (metric.entry->name == "confusion_matrix") names.matrices.push_back(metric.name);
+  for (const Graph::Node& node : model.graph->nodes()) names.layers.push_back(node.layer->name());
   return names;
 }
 
@@ -153,6 +163,7 @@ void check_names(const Config& config, const RunNames& names) {
       throw config.error("checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
                          names.advice_for(metric));
   }
+  for (const SummarySpec& part : config.summary.parts) part.make()->check(names);
   for (const HookSpec& hook : config.hooks) check_hook(config, hook, names);
 }
 

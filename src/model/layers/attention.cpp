@@ -6,6 +6,7 @@
 
 #include "core/philox.h"
 #include "core/sizes.h"
+#include "model/attention_maps.h"
 #include "model/layer_table.h"
 #include "model/layers/lengths.h"
 #include "model/layers/projection.h"
@@ -31,7 +32,7 @@ bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
 
 /// Inputs: [x], [x, lengths], [query, memory] or [query, memory, lengths]. x, query and memory have rank 2;
 /// lengths have shape {1}.
-class Attention final : public Layer, public ScheduledLayer {
+class Attention final : public Layer, public ScheduledLayer, public AttentionMaps {
  public:
   Attention(std::string name, const Params& p)
       : Layer(std::move(name)),
@@ -156,6 +157,11 @@ class Attention final : public Layer, public ScheduledLayer {
                                    dropout_of(pass), kept.attention, kept.heads);
     output_.forward(pass, lane, kept.heads, pass.outputs[0]);
     zero_past(pass, pass.outputs[0]);
+  }
+
+  View attention_view(const Pass& pass) const override {
+    Scratch saved(pass.saved);
+    return {shape_for(pass.n, true), inputs_of(pass, Kept(*this, saved, pass.n, true))};
   }
 
   void backward(const Pass& pass) override {

@@ -65,6 +65,7 @@ void EvaluationHook::evaluate(HookContext& context) {
       if (table.name == kCurveTable && reports.has_events())
         for (SummaryValue& curve : pr_curve_summaries(name, table)) curves.push_back(std::move(curve));
       lists.push_back({fmt::format("{}/{}", name, table.name), table.values, table.columns});
+      context.eval_metrics().note_table(lists.back().name, {step, table.columns, table.values});
     }
   }
   const StepResult& last = context.last_step();

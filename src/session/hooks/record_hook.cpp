@@ -29,8 +29,8 @@ void RecordHook::after_create_session(HookContext& context) {
 void RecordHook::before_run(HookContext& context) {
   const std::int64_t step = context.global_step() + 1;
   recording_ = options_.steps.contains(step);
-  context.trainer().observe(recording_ ? recorder_.get() : nullptr);
-  if (!recording_) return;
+  if (!recording_) return context.trainer().remove_observer(*recorder_);
+  context.trainer().add_observer(*recorder_);
   recorder_->clear();
   variables_before_ = context.variables().hash();
   failed_ = false;
@@ -72,7 +72,7 @@ Verdict RecordHook::before_update(HookContext& context, const StepResult& result
 
 void RecordHook::after_run(HookContext& context, const StepResult& result) {
   if (!recording_) return;
-  context.trainer().observe(nullptr);
+  context.trainer().remove_observer(*recorder_);
   write_record(context, result, true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/samples/sample_pictures.h"
+#include "io/sample_pictures.h"
 
 #include <fmt/format.h>
 

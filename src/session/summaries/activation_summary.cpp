@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/summaries/activation_summary.h"
+
+#include <algorithm>
+
+#include "session/hook_context.h"
+#include "session/run_names.h"
+#include "session/summaries/chosen_names.h"
+#include "session/summaries/histogram_data.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"layers", ParamType::strings, "null", "or null",
+     "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
+     "output is "
+     "seen.",
+     Change::free},
+    {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
+    {"histograms", ParamType::boolean, "true", "", "Write activations/LAYER.", Change::free},
+    {"fractions", ParamType::boolean, "true", "",
+     "Write zero_fraction/LAYER, and saturation/LAYER of sigmoid, tanh and relu6, also to metrics.jsonl.",
+     Change::free},
+};
+
+}  // namespace
+
+std::span<const ParamSpec> ActivationSummary::table() { return kTable; }
+
+ActivationSummary::ActivationSummary(const Params& options)
+    : Hook("summary.activations"),
+      options_(options),
+      timer_(options.integer("every_steps"), {}),
+      histograms_(options.boolean("histograms")),
+      fractions_(options.boolean("fractions")) {
+  if (!histograms_ && !fractions_)
+    throw options.error("fractions", "neither histograms nor fractions are wanted",
+                        "Set summary.activations: false.");
+}
+
+void ActivationSummary::check(const RunNames& names) const { chosen_names(options_, "layers", names.layers); }
+
+void ActivationSummary::begin(HookContext& context) {
+  const Trainer& trainer = context.trainer();
+  const ExecutorContext& run = trainer.context();
+  std::vector<std::string> names;
+  for (const Graph::Node& node : run.graph.nodes()) names.push_back(node.layer->name());
+  const std::vector<bool> chosen = chosen_names(options_, "layers", names);
+  const auto is_chosen = [&](const std::string& name) {
+    return chosen[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())];
+  };
+  std::vector<ActivationMeter::Output> outputs = ActivationMeter::outputs_of(run.graph, trainer.calls());
+  std::erase_if(outputs, [&](const auto& output) { return std::ranges::none_of(output.layers, is_chosen); });
+  if (outputs.empty())
+    throw options_.error("layers", "the chosen layers only give their input another shape",
+                         "Choose the layers before them.");
+  for (const ActivationMeter::Output& output : outputs) {
+    zero_tags_.push_back("zero_fraction/" + output.name);
+    saturation_tags_.push_back("saturation/" + output.name);
+  }
+  const std::vector<std::int64_t> sizes = trainer.plan().distinct_shard_sizes();
+  meter_ = std::make_unique<ActivationMeter>(run, context.control(), std::move(outputs), trainer.own_shards(),
+                                             *std::ranges::max_element(sizes));
+}
+
+/// A step that an error ended has left its observer.
+void ActivationSummary::after_create_session(HookContext& context) {
+  context.trainer().remove_observer(*meter_);
+}
+
+void ActivationSummary::before_run(HookContext& context) {
+  if (!timer_.due_by_step(context.global_step() + 1)) return;
+  meter_->clear();
+  context.trainer().add_observer(*meter_);
+}
+
+void ActivationSummary::after_run(HookContext& context, const StepResult& result) {
+  if (!timer_.due_by_step(result.step)) return;
+  context.trainer().remove_observer(*meter_);
+  meter_->gather();
+  if (!context.is_chief()) return;
+  std::vector<SummaryValue> histograms;
+  std::vector<RunReports::Value> fractions;
+  for (std::size_t i = 0; i < meter_->outputs().size(); ++i) {
+    const ActivationMeter::Output& output = meter_->outputs()[i];
+    const DistributionTotal total = meter_->total(i);
+    if (histograms_) append_histogram(histograms, "activations/" + output.name, total);
+    const auto count = static_cast<double>(total.count());
+    if (!fractions_ || count == 0) continue;
+    fractions.push_back({zero_tags_[i], static_cast<double>(total.moments.zeros) / count});
+    if (output.is_bounded)
+      fractions.push_back({saturation_tags_[i], static_cast<double>(total.moments.beyond) / count});
+  }
+  if (!histograms.empty())
+    context.reports().summary(RunReports::Split::train, result.step, std::move(histograms));
+  if (!fractions.empty())
+    context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, fractions);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// activations/<layer>: a histogram of a layer's output over the global batch of a training step.
+// zero_fraction/<layer>: the share of zeros. saturation/<layer>: the share at the ends of the range of a
+// sigmoid (below 0.01 or above 0.99), tanh (beyond +-0.98) or relu6 (6). All ranks measure, the chief writes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/hook.h"
+#include "session/hooks/hook_timer.h"
+#include "train/activation_meter.h"
+
+namespace lockstep {
+
+class ActivationSummary final : public Hook {
+ public:
+  static std::span<const ParamSpec> table();
+  explicit ActivationSummary(const Params& options);
+
+  bool communicates() const override { return true; }
+  void check(const RunNames& names) const override;
+  void begin(HookContext& context) override;
+  void after_create_session(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+
+ private:
+  Params options_;
+  HookTimer timer_;
+  bool histograms_, fractions_;
+  std::vector<std::string> zero_tags_, saturation_tags_;
+  std::unique_ptr<ActivationMeter> meter_;
+};
+
+}  // namespace lockstep

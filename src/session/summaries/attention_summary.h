@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention/<layer>: the attention probabilities of the first sample of a batch, before dropout: a picture
+// per head, row by row the queries, column by column the keys. Black is 0, white the largest of the head. The
+// chief alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/png_file.h"
+#include "model/attention_maps.h"
+#include "session/hook.h"
+#include "session/hooks/hook_timer.h"
+#include "train/step_observer.h"
+
+namespace lockstep {
+
+class AttentionSummary final : public Hook, private StepObserver {
+ public:
+  static std::span<const ParamSpec> table();
+  explicit AttentionSummary(const Params& options);
+
+  void check(const RunNames& names) const override;
+  void begin(HookContext& context) override;
+  void after_create_session(HookContext& context) override;
+  void before_run(HookContext& context) override;
+  void after_run(HookContext& context, const StepResult& result) override;
+
+ private:
+  void fetched(const Microshard&, const Lane&, const float*) override {}
+  void forward(int operation, const Pass& pass) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
+            const LabelBlock&) override {}
+  void backward(int, const Pass&) override {}
+  void backward_local(int, const Pass&) override {}
+  void synchronised(int, bool, std::span<const double* const>) override {}
+
+  struct Attending {
+    const AttentionMaps* maps;
+    std::string tag;
+    int operation;
+    std::vector<Picture> heads;  ///< of the step in progress
+  };
+  std::vector<float> host_rows(ConstData from, std::int64_t rows, std::int64_t stride,
+                               std::int64_t width) const;
+
+  Params options_;
+  HookTimer timer_;
+  const ExecutorContext* run_ = nullptr;
+  std::vector<Attending> layers_;
+};
+
+}  // namespace lockstep

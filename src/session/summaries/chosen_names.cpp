@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/summaries/chosen_names.h"
+
+#include <fmt/format.h>
+
+#include "core/name_choice.h"
+
+namespace lockstep {
+
+std::vector<bool> chosen_names(const Params& options, std::string_view option,
+                               std::span<const std::string> names) {
+  if (!options.has(option)) return std::vector<bool>(names.size(), true);
+  std::vector<bool> chosen(names.size());
+  for (const std::string& text : options.strings(option)) {
+    const NamePattern pattern = [&] {
+      try {
+        return NamePattern(text);
+      } catch (const Error& error) {
+        throw options.error(option, error.what_happened(), error.advice());
+      }
+    }();
+    bool any = false;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (matches_path(pattern, names[i])) any = chosen[i] = true;
+    if (!any)
+      throw options.error(option, fmt::format("'{}' matches none of the {}", text, option),
+                          advice_for_names(text, names, option));
+  }
+  return chosen;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names that a summary's option chooses by patterns.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params.h"
+
+namespace lockstep {
+
+/// For each of `names` whether a pattern of the option matches it; all if the option is null. Throws
+/// Error(config) for a pattern that matches none. `option` is also what messages call the things:
+/// "variables", "layers".
+std::vector<bool> chosen_names(const Params& options, std::string_view option,
+                               std::span<const std::string> names);
+
+}  // namespace lockstep

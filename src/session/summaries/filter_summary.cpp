@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/summaries/filter_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "io/sample_pictures.h"
+#include "session/hook_context.h"
+#include "session/run_names.h"
+#include "session/summaries/chosen_names.h"
+#include "session/summaries/picture_data.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"layers", ParamType::strings, "null", "or null",
+     "Patterns of the layers. null: the first conv2d on 1 or 3 channels.", Change::free},
+    {"every_steps", ParamType::integer, "500", "[1, 1e12]", "At multiples of so many steps.", Change::free},
+};
+
+constexpr std::int64_t kPerRow = 8, kMost = 64;
+
+/// window x window x channels x filters.
+Picture sheet_of(const Tensor& kernel) {
+  const Shape& shape = kernel.shape();
+  const std::int64_t channels = shape[2], filters = std::min(shape[3], kMost);
+  const std::span<const float> values(kernel.f32(), static_cast<std::size_t>(shape.num_elements()));
+  float most = 0;
+  for (const float value : values) most = std::max(most, std::abs(value));
+  const Shape one{shape[0], shape[1], channels};
+  std::vector<float> filter(static_cast<std::size_t>(one.num_elements()));
+  std::vector<std::vector<Picture>> rows;
+  for (std::int64_t f = 0; f < filters; ++f) {
+    for (std::size_t i = 0; i < filter.size(); ++i)
+      filter[i] = values[i * static_cast<std::size_t>(shape[3]) + static_cast<std::size_t>(f)];
+    if (f % kPerRow == 0) rows.emplace_back();
+    rows.back().push_back(picture_of(one, filter, -most, most));
+  }
+  return contact_sheet(rows);
+}
+
+}  // namespace
+
+std::span<const ParamSpec> FilterSummary::table() { return kTable; }
+
+FilterSummary::FilterSummary(const Params& options)
+    : Hook("summary.filters", HookScope::chief_only),
+      options_(options),
+      timer_(options.integer("every_steps"), {}) {}
+
+void FilterSummary::check(const RunNames& names) const {
+  if (options_.has("layers")) chosen_names(options_, "layers", names.layers);
+}
+
+void FilterSummary::begin(HookContext& context) {
+  const Graph& graph = context.trainer().context().graph;
+  std::vector<std::string> names;
+  for (const Graph::Node& node : graph.nodes()) names.push_back(node.layer->name());
+  const bool first_only = !options_.has("layers");
+  const std::vector<bool> chosen =
+      first_only ? std::vector<bool>(names.size(), true) : chosen_names(options_, "layers", names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const VariableId kernel = context.variables().find(names[i] + "/kernel");
+    if (!chosen[i] || std::string_view(graph.nodes()[i].layer->kind()) != "conv2d" ||
+        kernel == VariableId::none)
+      continue;
+    const Shape& shape = context.variables()[kernel].shape;
+    if (shape.rank() != 4 || (shape[2] != 1 && shape[2] != 3)) continue;
+    kernels_.push_back(kernel);
+    if (first_only) break;
+  }
+  if (kernels_.empty())
+    throw Error(ErrorKind::config, "summary.filters: no chosen layer is a conv2d on 1 or 3 channels",
+                options_.where(), "Filters on more channels are no pictures. Leave summary.filters out.");
+}
+
+void FilterSummary::after_run(HookContext& context, const StepResult& result) {
+  if (!timer_.due_by_step(result.step) || !context.reports().has_events()) return;
+  std::vector<SummaryValue> values;
+  for (const VariableId kernel : kernels_) {
+    const std::string& name = context.variables()[kernel].name;
+    values.push_back({"filters/" + name.substr(0, name.rfind('/')),
+                      picture_data(sheet_of(context.variables().tensor(kernel)))});
+  }
+  context.reports().summary(RunReports::Split::train, result.step, std::move(values));
+}
+
+}  // namespace lockstep

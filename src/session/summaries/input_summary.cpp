@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/summaries/input_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/tree.h"
+#include "core/log.h"
+#include "io/sample_pictures.h"
+#include "session/hook_context.h"
+#include "session/summaries/picture_data.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"every_steps", ParamType::integer, "500", "[1, 1e12]",
+     "After the first step, and at multiples of so many.", Change::free},
+    {"count", ParamType::integer, "16", "[1, 256]", "So many samples, or as many as a microshard has.",
+     Change::free},
+};
+
+constexpr std::int64_t kPerRow = 8;
+
+std::int64_t elements_of(const Head& head) { return head.shape.num_elements(); }
+
+/// A head that gives one distribution over classes per sample.
+bool is_classifier(const Head& head) {
+  return head.loss->predictions() == PredictionKind::classes && head.shape.last() == elements_of(head);
+}
+/// A head of a few numbers per sample.
+bool has_few_values(const Head& head) { return elements_of(head) <= 4; }
+
+std::string class_text(const Dataset& data, bool named, std::int64_t index) {
+  const std::vector<std::string>& names = data.class_names();
+  return named && index >= 0 && index < static_cast<std::int64_t>(names.size())
+             ? names[static_cast<std::size_t>(index)]
+             : std::to_string(index);
+}
+
+}  // namespace
+
+std::span<const ParamSpec> InputSummary::table() { return kTable; }
+
+InputSummary::InputSummary(const Params& options)
+    : Hook("summary.inputs", HookScope::chief_only),
+      options_(options),
+      timer_(options.integer("every_steps"), {}),
+      most_(options.integer("count")) {}
+
+void InputSummary::begin(HookContext& context) {
+  run_ = &context.trainer().context();
+  const std::vector<NamedShape> shapes = context.trainer().dataset().input_shapes();
+  std::int64_t first = 0;
+  for (const NamedShape& input : shapes) {
+    if (has_picture(input.shape)) inputs_.push_back({input, first});
+    first += input.shape.num_elements();
+  }
+  if (inputs_.empty())
+    throw Error(ErrorKind::config,
+                fmt::format("summary.inputs: samples of shape {} are no pictures",
+                            shapes.size() == 1 ? shapes[0].shape.to_string() : "of all inputs"),
+                options_.where(), "Pictures are height x width x channels. Leave summary.inputs out.");
+  if (context.trainer().own_shards().size() == 0)
+    log_warning("summary.inputs shows nothing: there are more ranks than microshards, and rank 0 has none");
+}
+
+void InputSummary::after_create_session(HookContext& context) { context.trainer().remove_observer(*this); }
+
+void InputSummary::before_run(HookContext& context) {
+  if (!due(context.global_step() + 1)) return;
+  samples_ = 0;
+  batch_ = context.trainer().batch();
+  outputs_.assign(static_cast<std::size_t>(run_->heads.size()), {});
+  labels_.assign(outputs_.size(), {});
+  context.trainer().add_observer(*this);
+}
+
+void InputSummary::fetched(const Microshard& microshard, const Lane&, const float* features) {
+  if (microshard.shard != 0) return;
+  samples_ = std::min(microshard.n, most_);
+  first_sample_ = microshard.first_sample;
+  features_.resize(static_cast<std::size_t>(samples_ * run_->graph.features().num_elements()));
+  run_->device.copy_to_host(features_.data(), features, features_.size() * sizeof(float));
+}
+
+void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<const HeadSums>,
+                        std::span<const LossStage::Place> places, const LabelBlock& block) {
+  if (microshard.shard != 0) return;
+  for (int i = 0; i < run_->heads.size(); ++i) {
+    const Head& head = run_->heads[i];
+    if (!is_classifier(head) && !has_few_values(head)) continue;
+    const auto number = static_cast<std::size_t>(i);
+    outputs_[number].resize(static_cast<std::size_t>(samples_ * elements_of(head)));
+    run_->device.copy_to_host(outputs_[number].data(), places[number].outputs,
+                              outputs_[number].size() * sizeof(float));
+    if (block.data == nullptr) continue;
+    const Labels labels = run_->heads.labels_of(i, block, microshard.n);
+    for (std::int64_t n = 0; n < samples_; ++n) {
+      std::string text;
+      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, 4); ++c) {
+        const auto at = n * labels.columns + c;
+        text +=
+            (text.empty() ? "" : ", ") + (labels.indices != nullptr ? std::to_string(labels.indices[at])
+                                                                    : fmt::format("{:.4g}", labels.rows[at]));
+      }
+      labels_[number].push_back(text + (labels.columns > 4 ? ", ..." : ""));
+    }
+  }
+}
+
+/// A table of Markdown: a line per sample.
+std::string InputSummary::table_of(HookContext& context) const {
+  const Dataset& data = context.trainer().dataset();
+  std::vector<std::int64_t> records(static_cast<std::size_t>(samples_));
+  context.trainer().plan().samples(batch_.epoch, batch_.first + first_sample_, records);
+  std::string head = "| | record |", line = "|---|---|";
+  const bool named = run_->heads.size() == 1;
+  for (const Head& of : run_->heads) {
+    head += fmt::format(" {0}label | {0}prediction |", of.name.empty() ? "" : of.name + " ");
+    line += "---|---|";
+  }
+  std::string text = head + "\n" + line + "\n";
+  for (std::int64_t n = 0; n < samples_; ++n) {
+    text += fmt::format("| {} | {} |", n + 1, data.where(records[static_cast<std::size_t>(n)]));
+    for (int i = 0; i < run_->heads.size(); ++i) {
+      const Head& of = run_->heads[i];
+      const auto number = static_cast<std::size_t>(i);
+      std::string label = labels_[number].empty() ? "" : labels_[number][static_cast<std::size_t>(n)];
+      std::string prediction;
+      if (!outputs_[number].empty()) {
+        const auto row = std::span(outputs_[number])
+                             .subspan(static_cast<std::size_t>(n * elements_of(of)),
+                                      static_cast<std::size_t>(elements_of(of)));
+        if (is_classifier(of)) {
+          prediction = class_text(data, named, std::ranges::max_element(row) - row.begin());
+          if (!label.empty() && label.find_first_not_of("0123456789") == std::string::npos)
+            label = class_text(data, named, std::stoll(label));
+        } else {
+          for (const float value : row)
+            prediction += fmt::format("{}{:.4g}", prediction.empty() ? "" : ", ", value);
+        }
+      }
+      text += fmt::format(" {} | {} |", label, prediction);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+void InputSummary::after_run(HookContext& context, const StepResult& result) {
+  if (!due(result.step)) return;
+  context.trainer().remove_observer(*this);
+  if (samples_ == 0 || !context.reports().has_events()) return;
+  std::vector<SummaryValue> values;
+  const std::int64_t width = run_->graph.features().num_elements();
+  for (const Input& input : inputs_) {
+    const auto elements = static_cast<std::size_t>(input.input.shape.num_elements());
+    const auto of_sample = [&](std::int64_t n) {
+      return std::span(features_).subspan(static_cast<std::size_t>(n * width + input.first), elements);
+    };
+    float least = of_sample(0)[0], largest = least;
+    for (std::int64_t n = 0; n < samples_; ++n) {
+      const auto [low, high] = std::ranges::minmax(of_sample(n));
+      least = std::min(least, low);
+      largest = std::max(largest, high);
+    }
+    std::vector<std::vector<Picture>> rows;
+    for (std::int64_t n = 0; n < samples_; ++n) {
+      if (n % kPerRow == 0) rows.emplace_back();
+      rows.back().push_back(picture_of(input.input.shape, of_sample(n), least, largest));
+    }
+    const std::string tag = inputs_.size() > 1 ? "inputs/" + input.input.name : "inputs";
+    values.push_back({tag, picture_data(contact_sheet(rows))});
+  }
+  values.push_back(text_value("inputs/samples", table_of(context)));
+  context.reports().summary(RunReports::Split::train, result.step, std::move(values));
+}
+
+}  // namespace lockstep

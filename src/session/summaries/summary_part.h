@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What section `summary` can switch on beside the numbers of each step: histograms, pictures. Each part is a
+// hook with options of its own. To add one: a file in session/summaries/, a line in the table, a test and a
+// line in docs/summaries.md.
+//
+//   summary:
+//     weights: true                                       # with the part's defaults
+//     activations: {layers: ["conv*"], every_steps: 50}
+//
+// A part reads what a step has computed. It changes no number of the training.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/params.h"
+#include "session/hook.h"
+
+namespace lockstep {
+
+struct SummaryPart {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  std::unique_ptr<Hook> (*make)(const Params& options);
+  bool after_evaluation = false;  ///< it shows what evaluations find
+};
+
+std::span<const SummaryPart> summary_parts();
+
+/// A part that is switched on, with checked options.
+struct SummarySpec {
+  SummaryPart part;
+  Params options;
+  std::unique_ptr<Hook> make() const { return part.make(options); }
+};
+
+/// `value`: what stands at the part's key. Nothing for null and false. Throws Error(config).
+std::optional<SummarySpec> summary_spec(const SummaryPart& part, const Node& value);
+
+}  // namespace lockstep

@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Section summary: histograms and pictures are right, the same on any number of ranks and threads, and change no
+bit of the training."""
+import bisect
+import math
+import sys
+import zlib
+
+from event_records import summaries
+from lockstep_run import LockstepTest, checkpoints, main, records
+
+EVERY = 6
+PARTS = [f"summary.{part}={{every_steps: {EVERY}}}" for part in
+         ("weights", "gradients", "updates", "activations", "inputs", "filters")]
+EVERYTHING = [*PARTS, "summary.confusion_matrix=true", "eval.metrics=[confusion_matrix]", f"eval.every_steps={EVERY}"]
+
+
+def limits():
+    """The 1,551 limits of TensorFlow's buckets."""
+    positive = [1e-12]
+    while positive[-1] * 1.1 < 1e20:
+        positive.append(positive[-1] * 1.1)
+    positive.append(sys.float_info.max)
+    return [-edge for edge in reversed(positive)] + [0.0] + positive
+
+
+def expanded(histogram):
+    """{bucket: count} without empty buckets."""
+    all_limits = limits()
+    return {all_limits.index(limit): count
+            for limit, count in zip(histogram["limits"], histogram["counts"]) if count}
+
+
+class SummariesTest(LockstepTest):
+    def with_everything(self, name, ranks=2, threads=1, steps=12, more=()):
+        self.train(name, ranks=ranks, threads=threads, steps=steps, sets=[*EVERYTHING, *more])
+        return self.folder / name
+
+    def test_recording_moves_no_bit_and_is_the_same_on_any_ranks_and_threads(self):
+        self.train("plain", ranks=2, steps=12)
+        expected = None
+        for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)):
+            run = self.with_everything(f"run{ranks}{threads}", ranks=ranks, threads=threads)
+            self.assertEqual(self.digest(f"run{ranks}{threads}"), self.digest("plain"))
+            found = {key: value for key, value in summaries(run).items() if not key[0].endswith("/sec") and key[0] != "configuration"}
+            found.update({("eval",) + key: value for key, value in summaries(run / "eval").items()})
+            # The samples of the first microshard are those of rank 0.
+            expected = expected or found
+            self.assertEqual(set(found), set(expected))
+            different = [key for key in found if found[key] != expected[key]]
+            self.assertEqual(different, [], f"{ranks} ranks")
+        tags = {key[0] for key in expected}
+        for tag in ("weights/conv1/kernel", "weights/bn1/moving_mean", "gradients/logits/bias",
+                    "gradient_norm/conv2", "updates/conv3/kernel", "update_ratio/conv3/kernel",
+                    "activations/relu1", "zero_fraction/relu1", "inputs", "inputs/samples", "filters/conv1"):
+            self.assertIn(tag, tags)
+        self.assertIn(("eval", "confusion_matrix/matrix", 12), expected)
+        self.assertTrue(all(len(values) == 1 for values in expected.values()), "each value once")
+
+    def test_histograms_of_weights_are_those_of_the_checkpoint(self):
+        run = self.with_everything("run")
+        found = summaries(run)
+        script = ("import h5py,json,sys\n"
+                  "with h5py.File(sys.argv[1]) as f: print(json.dumps("
+                  "{n: f['variables'][n][...].ravel().astype(float).tolist() for n in ('conv1/kernel','logits/kernel')}))")
+        for name, values in self.read_by_h5py(script, checkpoints(run)[-1]).items():
+            histogram = found["weights/" + name, 12][0]
+            self.assertEqual(histogram["num"], len(values))
+            self.assertEqual(histogram["min"], min(values))
+            self.assertEqual(histogram["max"], max(values))
+            self.assertAlmostEqual(histogram["sum"], math.fsum(values), delta=1e-9)
+            self.assertAlmostEqual(histogram["sum_squares"], math.fsum(v * v for v in values), delta=1e-9)
+            expected = {}
+            all_limits = limits()
+            for value in values:
+                bucket = bisect.bisect_right(all_limits, value)
+                expected[bucket] = expected.get(bucket, 0) + 1
+            self.assertEqual(expanded(histogram), expected)
+
+    def test_norms_and_ratios_agree_with_each_other(self):
+        sets = ["gradients.record_norm=true", "optimizer={gradient_descent: {learning_rate: 0.125}}"]
+        run = self.with_everything("run", more=["summary.every_steps=6", *sets])
+        rows = {}
+        for row in records(run):
+            rows.setdefault(row["step"], {}).update(row)
+        self.assertEqual(sorted(rows), [6, 12])
+        for step, row in rows.items():
+            layers = [value for name, value in row.items() if name.startswith("gradient_norm/")]
+            self.assertEqual(len(layers), 7)
+            self.assertAlmostEqual(math.sqrt(sum(v * v for v in layers)), row["gradient_norm"], delta=1e-6)
+            found = summaries(run)
+            gradient = found["gradients/conv1/kernel", step][0]
+            weights = found["weights/conv1/kernel", step][0]
+            update = found["updates/conv1/kernel", step][0]
+            # The update of plain gradient descent, rounded to float32 twice.
+            self.assertAlmostEqual(update["sum_squares"], 0.125 ** 2 * gradient["sum_squares"],
+                                   delta=1e-5 * update["sum_squares"])
+            self.assertAlmostEqual(row["update_ratio/conv1/kernel"],
+                                   math.sqrt(update["sum_squares"] / weights["sum_squares"]), delta=1e-12)
+            relu = found["activations/relu1", step][0]
+            self.assertEqual(relu["num"], 64 * 8 * 8 * 32)
+            self.assertEqual(relu["min"], 0)
+            zeros = expanded(relu).get(limits().index(1e-12), 0)
+            self.assertAlmostEqual(row["zero_fraction/relu1"], zeros / relu["num"], delta=1e-3)
+
+    def test_gradients_are_whole_where_ranks_share_the_update(self):
+        parts = [part for part in PARTS if "gradients" in part or "updates" in part]
+        found = []
+        for shard in ("false", "true"):
+            self.train("shard" + shard, ranks=3, steps=EVERY, sets=[*parts, f"optimizer.shard={shard}"])
+            found.append({key: value for key, value in summaries(self.folder / ("shard" + shard)).items()
+                          if key[0].startswith(("gradient", "update"))})
+        self.assertGreater(len(found[0]), 20)
+        self.assertEqual(found[0], found[1])
+
+    def test_a_resumed_run_has_each_value_once(self):
+        once = self.with_everything("once", steps=18)
+        self.with_everything("run", steps=12)
+        self.with_everything("run", ranks=1, threads=2, steps=18)
+        keys = {key for key in summaries(once) if not key[0].endswith("/sec") and key[0] != "configuration"}
+        found = summaries(self.folder / "run")
+        for key in keys:
+            self.assertEqual(len(found.get(key, [])), 1, key)
+        self.assertEqual(found["weights/conv1/kernel", 18], summaries(once)["weights/conv1/kernel", 18])
+
+    def test_saturation_of_a_sigmoid(self):
+        self.train("run", ranks=2, steps=EVERY, config=self.flat_net("sigmoid"),
+                   sets=[f"summary.activations={{every_steps: {EVERY}, layers: 'act*'}}"])
+        row = records(self.folder / "run")[-1]
+        histogram = summaries(self.folder / "run")["activations/act", EVERY][0]
+        self.assertGreater(row["saturation/act"], 0.2, "weights of this size saturate it")
+        self.assertLess(row["saturation/act"], 1)
+        self.assertLessEqual(histogram["max"], 1)
+
+    def test_ranks_share_the_pieces_of_a_large_model(self):
+        layers = "[dense: {name: hidden, units: 1100}, relu, dense: {name: logits, units: 3}]"
+        config = self.net(layers, shape="[1000]")
+        found = []
+        for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)):
+            run = f"run{ranks}"
+            self.train(run, ranks=ranks, threads=threads, steps=2, config=config,
+                       sets=["summary.weights={every_steps: 2}", "summary.updates={every_steps: 2}"])
+            found.append({key: value for key, value in summaries(self.folder / run).items() if "/sec" not in key[0]})
+            self.assertEqual(found[-1], found[0], ranks)
+        self.assertEqual(found[0]["weights/hidden/kernel", 2][0]["num"], 1100000)
+
+    def test_pictures_of_attention(self):
+        layers = "[attention: {name: look, units: 8, heads: 2, causal: true}, flatten, dense: {units: 3}]"
+        self.train("run", ranks=2, steps=2, config=self.net(layers, shape="[12, 8]"),
+                   sets=["summary.attention={every_steps: 2}"])
+        picture = summaries(self.folder / "run")["attention/look", 2][0]
+        # Two heads of 12 x 12, each enlarged four times, with borders of 4.
+        self.assertEqual((picture["width"], picture["height"], picture["channels"]), (108, 56, 3))
+        bright = self.pixels(picture)
+        rows = [[bright[4 + 4 * i + 1][4 + 4 * j + 1] for j in range(12)] for i in range(12)]
+        self.assertEqual(rows[0][0], 255, "the first position attends to itself alone")
+        self.assertTrue(all(rows[i][j] == 0 for i in range(12) for j in range(i + 1, 12)), "causal")
+        self.assertTrue(all(abs(sum(row) - 255) < 12 for row in rows), "probabilities")
+
+    def pixels(self, picture):
+        """The first channel of a PNG of 8-bit RGB, row by row."""
+        data, at, packed = picture["png"], 8, b""
+        while at < len(data):
+            length = int.from_bytes(data[at:at + 4], "big")
+            if data[at + 4:at + 8] == b"IDAT":
+                packed += data[at + 8:at + 8 + length]
+            at += length + 12
+        raw, width = zlib.decompress(packed), 3 * picture["width"]
+        rows, before = [], bytes(width)
+        for y in range(picture["height"]):
+            kind, line = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
+            for x in range(width):
+                left, up, corner = (line[x - 3] if x >= 3 else 0), before[x], (before[x - 3] if x >= 3 else 0)
+                guess = left + up - corner
+                paeth = min((left, up, corner), key=lambda value: abs(guess - value))
+                line[x] = (line[x] + (0, left, up, (left + up) // 2, paeth)[kind]) & 255
+            rows.append(list(line[::3]))
+            before = bytes(line)
+        return rows
+
+    def flat_net(self, activation):
+        return self.net(f"[dense: {{name: hidden, units: 8, kernel_initializer: {{normal: {{stddev: 5}}}}}}, "
+                        f"{activation}: {{name: act}}, dense: {{name: logits, units: 3}}]")
+
+    def net(self, layers, shape="[16]"):
+        path = self.folder / "net.yaml"
+        path.write_text(f"""
+shards: 4
+data: {{format: synthetic, shape: {shape}, classes: 3, train: {{samples: 64}}}}
+model:
+  layers: {layers}
+  loss: softmax_cross_entropy
+optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}
+train: {{batch_size: 16, epochs: 3}}
+""")
+        return path
+
+    def test_mistakes_are_named_before_the_first_step(self):
+        for sets, pattern in (
+                (["summary.weights={variables: ['conv9*', 'bn1']}"], r"summary.weights.*'conv9\*' matches none"),
+                (["summary.activations={layers: relu9}"], r"'relu9' matches none of the layers(.|\n)*relu1"),
+                (["summary.gradients={norms: false, histograms: false}"], "neither histograms nor norms"),
+                (["summary.weights=7"], "neither true nor false nor a map"),
+                (["summary.updates={every_step: 3}"], "every_steps"),
+                (["summary.confusion_matrix=true"], "Add `confusion_matrix` to eval.metrics"),
+                (["summary.histograms=true"], "unknown option|weights")):
+            with self.subTest(sets):
+                self.assert_one_error(self.train("bad", ranks=2, code=2, steps=1, sets=sets), 2, pattern)
+        for part, pattern in (("inputs", "are no pictures"), ("filters", "no chosen layer is a conv2d")):
+            with self.subTest(part):
+                result = self.train("bad", ranks=2, code=2, steps=1, config=self.flat_net("relu"),
+                                    sets=[f"summary.{part}=true"])
+                self.assert_one_error(result, 2, pattern)
+
+
+if __name__ == "__main__":
+    main()
