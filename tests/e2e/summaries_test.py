@@ -32,6 +32,12 @@ def expanded(histogram):
             for limit, count in zip(histogram["limits"], histogram["counts"]) if count}
 
 
+def results(run):
+    """Without speeds, and without what tells how the run was started."""
+    return {key: value for key, value in summaries(run).items()
+            if not key[0].endswith("/sec") and not key[0].startswith(("configuration", "_hparams_"))}
+
+
 class SummariesTest(LockstepTest):
     def with_everything(self, name, ranks=2, threads=1, steps=12, more=()):
         self.train(name, ranks=ranks, threads=threads, steps=steps, sets=[*EVERYTHING, *more])
@@ -43,7 +49,7 @@ class SummariesTest(LockstepTest):
         for ranks, threads in ((1, 2), (2, 1), (3, 1), (4, 1)):
             run = self.with_everything(f"run{ranks}{threads}", ranks=ranks, threads=threads)
             self.assertEqual(self.digest(f"run{ranks}{threads}"), self.digest("plain"))
-            found = {key: value for key, value in summaries(run).items() if not key[0].endswith("/sec") and key[0] != "configuration"}
+            found = results(run)
             found.update({("eval",) + key: value for key, value in summaries(run / "eval").items()})
             # The samples of the first microshard are those of rank 0.
             expected = expected or found
@@ -118,7 +124,7 @@ class SummariesTest(LockstepTest):
         once = self.with_everything("once", steps=18)
         self.with_everything("run", steps=12)
         self.with_everything("run", ranks=1, threads=2, steps=18)
-        keys = {key for key in summaries(once) if not key[0].endswith("/sec") and key[0] != "configuration"}
+        keys = set(results(once))
         found = summaries(self.folder / "run")
         for key in keys:
             self.assertEqual(len(found.get(key, [])), 1, key)
@@ -141,7 +147,7 @@ class SummariesTest(LockstepTest):
             run = f"run{ranks}"
             self.train(run, ranks=ranks, threads=threads, steps=2, config=config,
                        sets=["summary.weights={every_steps: 2}", "summary.updates={every_steps: 2}"])
-            found.append({key: value for key, value in summaries(self.folder / run).items() if "/sec" not in key[0]})
+            found.append(results(self.folder / run))
             self.assertEqual(found[-1], found[0], ranks)
         self.assertEqual(found[0]["weights/hidden/kernel", 2][0]["num"], 1100000)
 
