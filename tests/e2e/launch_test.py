@@ -31,7 +31,7 @@ class LaunchTest(LockstepTest):
             self.lockstep(*arguments, ranks=ranks, cwd=place)
             run = place / "runs" / "digits"
             present = {re.sub(r"(tfevents)\..*", r"\1", path.name) for path in run.iterdir()}
-            self.assertEqual(present, {"config.yaml", "configs", "checkpoint", "checkpoints", "metrics.jsonl", "lockstep.log",
+            self.assertEqual(present, {"config.yaml", "configs", "checkpoint", "checkpoints", "metrics.jsonl", "ranks.json", "lockstep.log",
                                        "events.out.tfevents", "eval", ".lock", "status.json"})
             self.assertEqual([path.name for path in checkpoints(run)], ["step-00000005.h5"])
             self.assertEqual([path.name for path in place.iterdir()], ["runs"])
