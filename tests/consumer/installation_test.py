@@ -94,7 +94,7 @@ class Completion(unittest.TestCase):
         return output("bash", "-c", script, "bash", "lockstep", *words).split()
 
     def test_commands_options_values_and_keys(self):
-        for words, expected in ((("tr",), ["train"]),
+        for words, expected in ((("tr",), ["train", "trace"]),
                                 (("checkpoint", "ex"), ["export"]),
                                 (("checkpoint", "export", "x", "--vari"), ["--variables"]),
                                 (("train", "--run"), ["--run-dir"]),
