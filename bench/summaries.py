@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""What summaries cost, as a share of the steps at their default interval of 100 steps: runs with a summary every two steps beside
+runs without, one after the other, on one core.
+
+  bench/summaries.py --program build/release/bin/lockstep [--repeats 3]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BATCH, EVERY, DEFAULT_INTERVAL = 128, 2, 100
+MLP = """
+shards: 4
+data: {format: synthetic, shape: [784], classes: 10, train: {samples: 2560}}
+model:
+  layers: [dense: {units: 512}, relu, dense: {units: 512}, relu, dense: {units: 10}]
+  loss: softmax_cross_entropy
+optimizer: {momentum: {learning_rate: 0.01, momentum: 0.9}}
+train: {batch_size: 128, epochs: 1000}
+"""
+SYNTHETIC_CIFAR = "data={format: synthetic, shape: [32, 32, 3], classes: 10, train: {samples: 2560}}"
+PARTS = (("nothing", ()), ("weights and gradients", ("weights", "gradients")),
+         ("weights, gradients, updates, activations", ("weights", "gradients", "updates", "activations")))
+
+
+def seconds_per_step(program, config, steps, sets, folder):
+    run = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    command = [program, "train", config, "--run-dir", run, "--steps", steps, "--threads", 1, "--quiet"]
+    for override in [f"summary.every_steps={steps}", "checkpoint.every_epochs=0", *sets]:
+        command += ["--set", override]
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return BATCH / [row["samples_per_second"] for row in rows if "samples_per_second" in row][-1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        mlp = pathlib.Path(folder) / "mlp.yaml"
+        mlp.write_text(MLP, encoding="utf-8")
+        for name, config, steps, sets in (("MLP 784-512-512-10", mlp, 400, []),
+                                          ("ResNet-20", ROOT / "examples/cifar10_resnet20.yaml", 20, [SYNTHETIC_CIFAR])):
+            for _ in range(options.repeats):
+                plain = None
+                for what, parts in PARTS:
+                    on = [f"summary.{part}={{every_steps: {EVERY}}}" for part in parts]
+                    seconds = seconds_per_step(options.program, config, steps, [*sets, *on], folder)
+                    if plain is None:
+                        plain = seconds
+                        print(f"{name}: a step takes {1e3 * plain:.2f} ms")
+                    else:
+                        each = (seconds - plain) * EVERY
+                        print(f"  {what}: {1e3 * each:.2f} ms each, {100 * each / plain / DEFAULT_INTERVAL:.2f} % "
+                              f"every {DEFAULT_INTERVAL} steps", flush=True)
+
+
+if __name__ == "__main__":
+    main()
