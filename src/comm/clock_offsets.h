@@ -18,8 +18,8 @@ struct ClockOffset {
   std::int64_t error_ns = 0;   ///< at most so far off
 };
 
-/// All ranks. By rank on rank 0; empty on the others. Rank 0 asks one rank after the other, at least 20 times,
-/// and more often until the error is below 50 us.
+/// All ranks. By rank on rank 0; empty on the others. Rank 0 asks one rank after the other, at least 20
+/// times, and more often until the error is below 50 us.
 std::vector<ClockOffset> measure_clocks(Communicator& group);
 
 }  // namespace lockstep

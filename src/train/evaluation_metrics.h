@@ -85,8 +85,8 @@ class EvaluationMetrics final : public OutputSink, private StepObserver {
 
   void fetched(const Microshard&, const Lane&, const float*) override {}
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
-            std::span<const LossStage::Place>, const LabelBlock&) override {}
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
+            const LabelBlock&) override {}
   void backward(int, const Pass&) override {}
   void backward_local(int, const Pass&) override {}
   void synchronised(int, bool, std::span<const double* const>) override {}

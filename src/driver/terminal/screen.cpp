@@ -98,7 +98,8 @@ void Screen::leave() noexcept {
 /// The shell has its terminal back until it continues the program. Without a shell that could, the system
 /// does not stop it.
 void Screen::stop_and_continue() {
-  struct sigaction ours {}, standard {};
+  struct sigaction ours {
+  }, standard{};
   standard.sa_handler = SIG_DFL;
   sigemptyset(&standard.sa_mask);
   leave();

@@ -30,4 +30,21 @@ std::vector<bool> chosen_names(const Params& options, std::string_view option,
   return chosen;
 }
 
+std::vector<VariableId> chosen_variables(const Params& options, const VariableStore& store,
+                                         bool trained_only) {
+  std::vector<VariableId> candidates;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < store.variables().size(); ++i) {
+    const Variable& variable = store.variables()[i];
+    if (trained_only && !variable.trainable) continue;
+    candidates.push_back(static_cast<VariableId>(i));
+    names.push_back(variable.name);
+  }
+  const std::vector<bool> chosen = chosen_names(options, "variables", names);
+  std::vector<VariableId> variables;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (chosen[i]) variables.push_back(candidates[i]);
+  return variables;
+}
+
 }  // namespace lockstep

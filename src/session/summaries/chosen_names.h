@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/params.h"
+#include "model/variable_store.h"
 
 namespace lockstep {
 
@@ -18,5 +19,9 @@ namespace lockstep {
 /// "variables", "layers".
 std::vector<bool> chosen_names(const Params& options, std::string_view option,
                                std::span<const std::string> names);
+
+/// The variables that the option `variables` chooses, of all or of those that are trained.
+std::vector<VariableId> chosen_variables(const Params& options, const VariableStore& store,
+                                         bool trained_only);
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 //
 // <metric>/matrix: the confusion matrix of an evaluation as a picture, for each metric confusion_matrix of
 // eval.metrics. Row by row the label's class, column by column the predicted one. A row's shades are square
-// roots of shares of its samples, so that single errors are visible: white is none, dark blue all. The chief alone, after each evaluation.
+// roots of shares of its samples, so that single errors are visible: white is none, dark blue all. The chief
+// alone, after each evaluation.
 #pragma once
 
 #include "session/hook.h"

@@ -45,25 +45,16 @@ void GradientSummary::check(const RunNames& names) const {
 }
 
 void GradientSummary::begin(HookContext& context) {
-  const std::span<const Variable> all = context.variables().variables();
-  std::vector<VariableId> trained;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].trainable) {
-      trained.push_back(static_cast<VariableId>(i));
-      names.push_back(all[i].name);
-    }
-  const std::vector<bool> chosen = chosen_names(options_, "variables", names);
+  const VariableStore& store = context.variables();
+  variables_ = chosen_variables(options_, store, true);
   std::vector<std::int64_t> counts;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (chosen[i]) {
-      variables_.push_back(trained[i]);
-      counts.push_back(context.variables()[trained[i]].shape.num_elements());
-      const std::string tag = "gradient_norm/" + layer_of(names[i]);
-      const auto known = std::ranges::find(layer_tags_, tag);
-      layer_of_.push_back(static_cast<std::size_t>(known - layer_tags_.begin()));
-      if (known == layer_tags_.end()) layer_tags_.push_back(tag);
-    }
+  for (const VariableId id : variables_) {
+    counts.push_back(store[id].shape.num_elements());
+    const std::string tag = "gradient_norm/" + layer_of(store[id].name);
+    const auto known = std::ranges::find(layer_tags_, tag);
+    layer_of_.push_back(static_cast<std::size_t>(known - layer_tags_.begin()));
+    if (known == layer_tags_.end()) layer_tags_.push_back(tag);
+  }
   arrays_.resize(variables_.size());
   meter_ = std::make_unique<DistributionMeter>(context.trainer().context(), context.control(), counts);
 }

@@ -57,25 +57,16 @@ void UpdateSummary::check(const RunNames& names) const {
 
 void UpdateSummary::begin(HookContext& context) {
   const VariableStore& store = context.variables();
-  std::vector<VariableId> trained;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < store.variables().size(); ++i)
-    if (store.variables()[i].trainable) {
-      trained.push_back(static_cast<VariableId>(i));
-      names.push_back(store.variables()[i].name);
-    }
-  const std::vector<bool> chosen = chosen_names(options_, "variables", names);
+  variables_ = chosen_variables(options_, store, true);
   before_ = Buffer(context.trainer().device(),
                    static_cast<std::size_t>(store.trainable_elements()) * sizeof(float));
   std::vector<std::int64_t> counts;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!chosen[i]) continue;
-    variables_.push_back(trained[i]);
-    ratio_tags_.push_back("update_ratio/" + names[i]);
-    const float* const values = store.value(trained[i]);
-    const float* const before = before_.as<float>().data() + store[trained[i]].offset;
-    const std::int64_t count = store[trained[i]].shape.num_elements();
-    arrays_.push_back({.values = values, .minus = before, .count = count});
+  for (const VariableId id : variables_) {
+    ratio_tags_.push_back("update_ratio/" + store[id].name);
+    const float* const values = store.value(id);
+    const std::int64_t count = store[id].shape.num_elements();
+    arrays_.push_back(
+        {.values = values, .minus = before_.as<float>().data() + store[id].offset, .count = count});
     counts.push_back(count);
     if (!ratios_) continue;
     arrays_.push_back({.values = values, .count = count});

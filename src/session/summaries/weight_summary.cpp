@@ -29,17 +29,13 @@ void WeightSummary::check(const RunNames& names) const {
 }
 
 void WeightSummary::begin(HookContext& context) {
-  const std::span<const Variable> all = context.variables().variables();
-  std::vector<std::string> names;
-  for (const Variable& variable : all) names.push_back(variable.name);
-  const std::vector<bool> chosen = chosen_names(options_, "variables", names);
+  const VariableStore& store = context.variables();
+  variables_ = chosen_variables(options_, store, false);
   std::vector<std::int64_t> counts;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (chosen[i]) {
-      variables_.push_back(static_cast<VariableId>(i));
-      counts.push_back(all[i].shape.num_elements());
-      arrays_.push_back({.values = context.variables().value(variables_.back()), .count = counts.back()});
-    }
+  for (const VariableId id : variables_) {
+    counts.push_back(store[id].shape.num_elements());
+    arrays_.push_back({.values = store.value(id), .count = counts.back()});
+  }
   meter_ = std::make_unique<DistributionMeter>(context.trainer().context(), context.control(), counts);
 }
 
