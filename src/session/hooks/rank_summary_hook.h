@@ -17,6 +17,7 @@
 
 #include "session/hook.h"
 #include "session/hook_context.h"
+#include "session/rank_status.h"
 
 namespace lockstep {
 
@@ -30,8 +31,7 @@ class RankSummaryHook : public Hook {
  private:
   void publish(std::vector<RunReports::Value>& values);
 
-  std::vector<RankTime> sums_;
-  std::int64_t steps_ = 0;
+  RankTimesSum sum_;
 };
 
 }  // namespace lockstep
