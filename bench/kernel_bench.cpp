@@ -14,16 +14,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "bench_conversions.h"
 #include "core/buffer.h"
-#include "core/cpu.h"
 #include "core/thread_pool.h"
 #include "core/timer.h"
+#include "kernel_figures.h"
 #include "kernels/kernel_table.h"
 #include "kernels/rules.h"
 
@@ -32,19 +31,6 @@ namespace {
 using namespace lockstep;
 
 int repeats = 7;
-
-struct Figure {
-  std::string name;
-  double value;
-  std::string unit;
-};
-std::vector<Figure> figures;
-
-void report(const std::string& name, double value, const std::string& unit) {
-  std::printf("  %-58s %10.1f %s\n", name.c_str(), value, unit.c_str());
-  std::fflush(stdout);
-  figures.push_back({name, value, unit});
-}
 
 /// Seconds of one call: the best of `repeats` measurements of at least 10 ms each.
 double best_seconds(const std::function<void()>& call) {
@@ -348,18 +334,6 @@ void bench_rest() {
                    [&] { pool->forward(lane, data(x), data(y), saved.data()); });
   report_bandwidth("max pool 2x2 32 x 28 x 28 x 32 backward", xs, 1,
                    [&] { pool->backward(lane, data(y), saved.data(), data(dx)); });
-}
-
-bool write_json(const std::string& path) {
-  std::ofstream file(path);
-  file << "{\n  \"processor\": \"" << processor_name() << "\",\n  \"library\": \""
-       << primitive_library_version() << "\",\n  \"figures\": [\n";
-  for (std::size_t i = 0; i < figures.size(); ++i)
-    file << "    {\"name\": \"" << figures[i].name << "\", \"value\": " << figures[i].value
-         << ", \"unit\": \"" << figures[i].unit << "\"}" << (i + 1 < figures.size() ? "," : "") << "\n";
-  file << "  ]\n}\n";
-  file.close();
-  return !file.fail();
 }
 
 }  // namespace
