@@ -120,6 +120,39 @@ class SummariesTest(LockstepTest):
         self.assertGreater(len(found[0]), 20)
         self.assertEqual(found[0], found[1])
 
+    def test_gradients_are_the_same_whatever_the_gating(self):
+        found = []
+        for gating in ("graph", "none"):
+            self.train(gating, ranks=2, steps=EVERY, sets=[*PARTS[:3], f"optimizer.gating={gating}"])
+            found.append(results(self.folder / gating))
+        self.assertGreater(len(found[0]), 40)
+        self.assertEqual(found[0], found[1])
+
+    def test_rows_without_a_gradient_count_as_zeros(self):
+        rows = [[(7 * i + j * j) % 50 for j in range(4)] + [i % 3] for i in range(64)]
+        (self.folder / "rows.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        config = self.folder / "rows.yaml"
+        config.write_text("""
+shards: 4
+data: {format: csv, path: rows.csv, label_column: -1}
+model:
+  layers: [embedding: {name: words, rows: 700, units: 5}, flatten, dense: {name: logits, units: 3}]
+  loss: softmax_cross_entropy
+optimizer: {gradient_descent: {learning_rate: 0.1}}
+train: {batch_size: 16, epochs: 3}
+""")
+        found = []
+        for below in (0, 0.9):
+            run = f"below{below}"
+            self.train(run, ranks=2, steps=2, config=config,
+                       sets=["summary.gradients={every_steps: 2}", f"comm.sparse_below={below}"])
+            found.append(summaries(self.folder / run)["gradients/words/embeddings", 2][0])
+        dense, sparse = found
+        self.assertEqual(dense["num"], 3500)
+        for name in ("num", "min", "max", "limits", "counts"):
+            self.assertEqual(sparse[name], dense[name], name)
+        self.assertAlmostEqual(sparse["sum_squares"], dense["sum_squares"], delta=1e-12)
+
     def test_a_resumed_run_has_each_value_once(self):
         once = self.with_everything("once", steps=18)
         self.with_everything("run", steps=12)
