@@ -32,7 +32,7 @@ std::string examples(std::span<const BadRecord> records) {
 }
 
 /// A field in double quotes, on one line.
-std::string quoted(std::string_view text) {
+std::string csv_field(std::string_view text) {
   std::string field = "\"";
   for (const char c : text) {
     if (c == '"') field += '"';
@@ -169,8 +169,8 @@ std::string bad_records_text(std::span<const BadRecordList> lists) {
   std::string text(kHeader);
   for (const BadRecordList& list : lists)
     for (const BadRecord& record : list.records)
-      text += fmt::format("{},{},{},{},{}\n", list.set, quoted(list.input), record.sample,
-                          quoted(record.where), quoted(record.reason));
+      text += fmt::format("{},{},{},{},{}\n", list.set, csv_field(list.input), record.sample,
+                          csv_field(record.where), csv_field(record.reason));
   return text;
 }
 
