@@ -18,7 +18,7 @@ namespace lockstep {
 
 namespace {
 
-/// Builds a record from the events of the parser: no object for each value.
+/// Builds a record from the events of the parser: no object for each value. False: the line is no record.
 class RecordSax {
  public:
   explicit RecordSax(MetricRecord& record) : record_(record) {}
@@ -32,21 +32,38 @@ class RecordSax {
     return true;
   }
   bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return ++depth_ < kDeepest; }
-  bool end_object() { return --depth_ >= 0; }
-  bool start_array(std::size_t) { return ++depth_ < kDeepest && depth_ > 1; }
-  bool end_array() { return --depth_ >= 0; }
+  bool start_object(std::size_t) { return ++depth_ == 1; }
+  bool end_object() {
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) {
+    if (++depth_ == kInList)
+      record_.lists.push_back({key_, {}, 0});
+    else if (depth_ == kInRow)
+      row_begin_ = list().values.size();
+    return depth_ >= kInList && depth_ <= kInRow;
+  }
+  bool end_array() {
+    if (depth_-- != kInRow) return true;
+    const auto columns = static_cast<std::int64_t>(list().values.size() - row_begin_);
+    const bool first = row_begin_ == 0;
+    const bool fits = first ? columns > 0 : columns == list().columns;
+    list().columns = columns;
+    return fits;
+  }
   bool key(std::string& name) {
     if (depth_ == 1) key_ = name;
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
-  bool has_step() const { return has_step_; }
+  bool is_record() const { return has_step_ && !record_.split.empty(); }
 
  private:
-  static constexpr int kDeepest = 16;
+  static constexpr int kInList = 2, kInRow = 3;
+  MetricList& list() { return record_.lists.back(); }
   bool whole(std::int64_t value) {
-    if (depth_ != 1) return true;
+    if (depth_ != 1) return number(static_cast<double>(value));
     if (key_ == "step") {
       record_.step = value;
       has_step_ = true;
@@ -58,13 +75,17 @@ class RecordSax {
     return true;
   }
   bool number(double value) {
-    if (depth_ == 1 && key_ != "step" && key_ != "epoch") record_.values.emplace_back(key_, value);
-    return true;
+    if (depth_ > 1)
+      list().values.push_back(value);
+    else if (key_ != "step" && key_ != "epoch")
+      record_.values.emplace_back(key_, value);
+    return depth_ > 0;
   }
 
   MetricRecord& record_;
   std::string key_;
   int depth_ = 0;
+  std::size_t row_begin_ = 0;
   bool has_step_ = false;
 };
 
@@ -72,8 +93,9 @@ bool parse(std::string_view line, MetricRecord& record) {
   record.step = record.epoch = 0;
   record.split.clear();
   record.values.clear();
+  record.lists.clear();
   RecordSax sax(record);
-  return nlohmann::json::sax_parse(line, &sax) && sax.has_step();
+  return nlohmann::json::sax_parse(line, &sax) && sax.is_record();
 }
 
 }  // namespace
@@ -101,13 +123,17 @@ bool MetricsReader::read(FunctionRef<void()> begin, FunctionRef<void(const Metri
         ::pread(file.get(), buffer.data(), buffer.size(), offset_ + static_cast<std::int64_t>(text.size()));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw file_error(ErrorKind::data, "read", path_, errno);
-    if (count == 0) return true;
+    if (count == 0) {
+      ends_in_a_line_ = !text.empty();
+      return true;
+    }
     text.append(buffer.data(), static_cast<std::size_t>(count));
     std::size_t at = 0;
     for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-      if (parse(std::string_view(text).substr(at, end - at), one))
+      const std::string_view line = std::string_view(text).substr(at, end - at);
+      if (parse(line, one))
         record(one);
-      else
+      else if (line.find_first_not_of(" \t\r") != std::string_view::npos)
         ++odd_lines_;
     }
     offset_ += static_cast<std::int64_t>(at);

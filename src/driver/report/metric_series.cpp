@@ -4,50 +4,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
-
-#include "io/input_file.h"
 
 namespace lockstep::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-double number_of(const Json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-class Reader {
+class Collector {
  public:
-  explicit Reader(MetricRecords& records) : all_(records) {}
+  explicit Collector(MetricRecords& records) : all_(records) {}
 
-  void add(std::string_view line) {
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const Json record = Json::parse(line, nullptr, false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() ||
-        !record.contains("split") || !record["split"].is_string()) {
-      ++all_.passed_over;
-      return;
-    }
+  void add(const MetricRecord& record) {
     ++all_.records;
-    const auto step = record["step"].get<std::int64_t>();
-    const auto& split = record["split"].get_ref<const std::string&>();
-    all_.last_step = std::max(all_.last_step, step);
-    if (record.contains("epoch") && record["epoch"].is_number_integer()) epoch(step, record["epoch"]);
-    for (const auto& [name, value] : record.items()) {
-      if (name == "step" || name == "epoch" || name == "split") continue;
-      if (value.is_number() || value.is_null()) {
-        MetricSeries& series = series_of(split, name);
-        series.steps.push_back(step);
-        series.values.push_back(number_of(value));
-      } else if (value.is_array()) {
-        keep(split, name, step, value);
-      }
+    all_.last_step = std::max(all_.last_step, record.step);
+    if (record.epoch > 0) epoch(record.step, record.epoch);
+    for (const auto& [name, value] : record.values) {
+      MetricSeries& series = series_of(record.split, name);
+      series.steps.push_back(record.step);
+      series.values.push_back(value);
     }
+    for (const MetricList& list : record.lists) keep(record, list);
   }
 
   void finish() {
@@ -60,7 +37,7 @@ class Reader {
  private:
   void epoch(std::int64_t step, std::int64_t epoch) {
     all_.last_epoch = std::max(all_.last_epoch, epoch);
-    if (epoch < 1 || step < 1) return;
+    if (step < 1) return;
     least_ = std::max(least_, static_cast<double>(step) / static_cast<double>(epoch));
     if (epoch > 1) {
       most_ = std::min(most_, static_cast<double>(step) / static_cast<double>(epoch - 1));
@@ -74,23 +51,12 @@ class Reader {
     return all_.series[at->second];
   }
 
-  void keep(const std::string& split, const std::string& name, std::int64_t step, const Json& value) {
-    MetricNumbers numbers{split, name, step, {}, 0};
-    for (const Json& row : value) {
-      if (!row.is_array()) {
-        numbers.values.push_back(number_of(row));
-        continue;
-      }
-      numbers.columns = static_cast<std::int64_t>(row.size());
-      for (const Json& entry : row) numbers.values.push_back(number_of(entry));
-    }
-    if (numbers.columns > 0 && numbers.values.size() % static_cast<std::size_t>(numbers.columns) != 0) return;
-    const auto known = std::ranges::find_if(
-        all_.lists, [&](const MetricNumbers& list) { return list.split == split && list.name == name; });
-    if (known == all_.lists.end())
-      all_.lists.push_back(std::move(numbers));
-    else
-      *known = std::move(numbers);
+  void keep(const MetricRecord& record, const MetricList& list) {
+    const auto known = std::ranges::find_if(all_.lists, [&](const MetricNumbers& one) {
+      return one.split == record.split && one.name == list.name;
+    });
+    MetricNumbers& to = known == all_.lists.end() ? all_.lists.emplace_back() : *known;
+    to = {list, record.split, record.step};
   }
 
   MetricRecords& all_;
@@ -115,14 +81,11 @@ const MetricNumbers* MetricRecords::list(std::string_view split, std::string_vie
 
 MetricRecords read_metric_records(const std::string& path) {
   MetricRecords records;
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) return records;
-  records.exists = true;
-  InputFile file(path);
-  LineReader lines(file);
-  Reader reader(records);
-  for (std::string_view line; lines.next(line);) reader.add(line);
-  reader.finish();
+  Collector collector(records);
+  MetricsReader reader(path);
+  records.exists = reader.read([] {}, [&](const MetricRecord& record) { collector.add(record); });
+  records.passed_over = reader.odd_lines() + (reader.ends_in_a_line() ? 1 : 0);
+  collector.finish();
   return records;
 }
 

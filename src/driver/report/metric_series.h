@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/metrics_reader.h"
+
 namespace lockstep::report {
 
 struct MetricSeries {
@@ -20,12 +22,10 @@ struct MetricSeries {
   std::vector<double> values;
 };
 
-/// Several numbers with one name, of the last record that has them.
-struct MetricNumbers {
-  std::string split, name;  ///< "eval", "confusion_matrix/matrix"
+/// Several numbers with one name ("confusion_matrix/matrix"), of the last record that has them.
+struct MetricNumbers : MetricList {
+  std::string split;
   std::int64_t step = 0;
-  std::vector<double> values;
-  std::int64_t columns = 0;  ///< of a row-major matrix; 0: a list
 };
 
 struct MetricRecords {

@@ -45,6 +45,10 @@ TEST(MetricsReader, ReadsWhatTheLogWrites) {
   EXPECT_EQ(all.records[0].values[0], values[0]);
   EXPECT_EQ(all.records[0].values[1], values[1]);
   EXPECT_TRUE(std::isnan(all.records[0].values[2].second));
+  ASSERT_EQ(all.records[0].lists.size(), 1u);
+  EXPECT_EQ(all.records[0].lists[0].name, "matrix");
+  EXPECT_EQ(all.records[0].lists[0].values, matrix);
+  EXPECT_EQ(all.records[0].lists[0].columns, 2);
   log.append(8, 2, "eval", values);
   log.flush();
   EXPECT_TRUE(read(reader, all));
