@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kSpansPerThread = 1 << 16;  // 5 MB
+constexpr std::size_t kSpansPerThread = 1 << 16;  // 10 MB
 
 /// One thread's buffer. Only start and stop contend for its mutex, so a span costs an uncontended lock.
 struct ThreadBuffer {

@@ -16,7 +16,7 @@
 namespace lockstep {
 
 struct TraceSpan {
-  std::array<char, 48> name{};
+  std::array<char, 128> name{};
   const char* category = "";              ///< "forward", "backward", "communication", "input", "saving", ...
   std::int64_t begin_ns = 0, end_ns = 0;  ///< since start_trace()
 };
@@ -72,7 +72,7 @@ void record_message(const char* group, TraceMessage message) noexcept;
 /// True if spans are kept or sent to a listener.
 inline bool tracing() { return trace_detail::mode.load(std::memory_order_relaxed) != 0; }
 
-/// A span that lasts as long as this object. `name` is copied (at most 47 characters); `category` must be a
+/// A span that lasts as long as this object. `name` is copied (at most 127 characters); `category` must be a
 /// literal.
 class Traced {
  public:

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <filesystem>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
@@ -71,7 +70,6 @@ struct EventWriter::Impl {
   event_file::Event number_event;             ///< likewise
   std::string outgoing;                       ///< likewise
   std::unordered_set<std::string> described;  ///< tags whose metadata the file has
-  std::optional<WriterThread> thread;         ///< last: it uses the others
 
   explicit Impl(std::size_t queue_bytes) : queue(queue_bytes) {}
 
@@ -112,33 +110,29 @@ struct EventWriter::Impl {
     append_record(outgoing, event);
     if (!write_outgoing()) return;
     is_open = true;
-    thread.emplace(
-        "writer of event files", [this] { flush(); }, options.flush_seconds);
   }
 
-  /// Any thread. push(queue) returns false if something was dropped.
+  /// Any thread. push(queue) returns false if something was dropped. True: the thread has enough to write.
   template <typename Push>
-  void enqueue(Push&& push) {
+  bool enqueue(Push&& push) {
     bool wakes = false, warns = false;
     {
       const std::lock_guard lock(mutex);
-      if (!is_open) return;
+      if (!is_open) return false;
       const bool below = queue.waiting_bytes() < kWakeBytes;
       if (!push(queue)) warns = !std::exchange(warned, true);
       wakes = below && queue.waiting_bytes() >= kWakeBytes;
     }
-    if (wakes) request_flush();
     if (warns)
       log_warning("{}: events come faster than they are written; what does not fit is left out", path);
+    return wakes;
   }
 
-  void request_flush() {
-    if (thread) thread->wake();
-  }
-
-  void flush() {
+  void work(WriterThread::Extent extent) {
     const std::lock_guard lock(writing);
     flush_locked();
+    if (extent == WriterThread::Extent::durable) sync_locked();
+    if (extent == WriterThread::Extent::closed) close_locked();
   }
 
   // From here on: holds `writing`.
@@ -204,17 +198,13 @@ struct EventWriter::Impl {
     return true;
   }
 
-  void sync() {
-    const std::lock_guard lock(writing);
-    flush_locked();
+  void sync_locked() {
     // EINVAL: the file system cannot make files durable.
     if (file.is_open() && std::exchange(unsynced, false) && ::fdatasync(file.get()) != 0 && errno != EINVAL)
       fail(file_error(ErrorKind::data, "flush events to disk", path, errno));
   }
 
-  void close() {
-    const std::lock_guard lock(writing);
-    flush_locked();
+  void close_locked() {
     if (!file.is_open()) return;
     {
       const std::lock_guard closing(mutex);
@@ -228,8 +218,17 @@ struct EventWriter::Impl {
 };
 
 EventWriter::EventWriter(const std::string& folder, const Options& options)
-    : impl_(std::make_unique<Impl>(options.queue_bytes)) {
+    : impl_(std::make_shared<Impl>(options.queue_bytes)) {
   impl_->open(folder, options);
+  thread_ = std::make_unique<WriterThread>(
+      "writer of event files", [impl = impl_](WriterThread::Extent extent) { impl->work(extent); },
+      WriterThread::Options{.every_seconds = options.flush_seconds,
+                            .patience_seconds = options.patience_seconds});
+}
+
+template <typename Push>
+void EventWriter::enqueue(Push&& push) {
+  if (impl_->enqueue(std::forward<Push>(push))) thread_->wake();
 }
 
 EventWriter::~EventWriter() {
@@ -241,35 +240,35 @@ EventWriter::~EventWriter() {
 
 void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) {
   const double now = now_seconds();
-  impl_->enqueue([&](EventQueue& queue) { return queue.push(tag, step, now, static_cast<float>(value)); });
+  enqueue([&](EventQueue& queue) { return queue.push(tag, step, now, static_cast<float>(value)); });
 }
 
 void EventWriter::add(std::int64_t step, std::vector<SummaryValue> values) {
   QueuedEvent event{now_seconds(), step, std::move(values)};
-  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::graph(std::string graph_def) {
   QueuedEvent event{now_seconds(), 0, GraphNote{std::move(graph_def)}};
-  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::run_metadata(std::string_view tag, std::int64_t step, std::string serialised) {
   QueuedEvent event{now_seconds(), step, RunMetadataNote{std::string(tag), std::move(serialised)}};
-  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path,
                               std::string_view message) {
   QueuedEvent event{now_seconds(), step,
                     SessionNote{status, std::string(checkpoint_path), std::string(message)}};
-  impl_->enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
-void EventWriter::request_flush() { impl_->request_flush(); }
-void EventWriter::flush() { impl_->flush(); }
-void EventWriter::sync() { impl_->sync(); }
-void EventWriter::close() { impl_->close(); }
+void EventWriter::request_flush() { thread_->wake(); }
+void EventWriter::flush() { thread_->wait(WriterThread::Extent::written, path()); }
+void EventWriter::sync() { thread_->wait(WriterThread::Extent::durable, path()); }
+void EventWriter::close() { thread_->wait(WriterThread::Extent::closed, path()); }
 
 std::int64_t EventWriter::dropped() const {
   const std::lock_guard lock(impl_->mutex);

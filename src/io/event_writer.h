@@ -25,12 +25,15 @@
 
 namespace lockstep {
 
+class WriterThread;
+
 class EventWriter {
  public:
   struct Options {
     std::size_t queue_bytes = std::size_t{64} << 20;
     double flush_seconds = 0;  ///< > 0: the thread also writes this often
-    std::string suffix = {};   ///< of the file's name
+    std::string suffix = {};  ///< of the file's name
+    double patience_seconds = 60;
   };
 
   /// Creates `folder` if it does not exist, and in it
@@ -57,8 +60,10 @@ class EventWriter {
   void restart_from(std::int64_t step) { session_log(SessionStatus::start, step); }
   /// Has the thread write everything soon. Does not wait.
   void request_flush();
-  /// Hands all data to the operating system, so that it survives the end of this process. A thread that
-  /// writes values at the same time does not wait for the disk.
+
+  // These wait for the thread, at most patience_seconds: then they warn, and what is queued may be lost.
+
+  /// Hands all data to the operating system, so that it survives the end of this process.
   void flush();
   /// Flushes, and makes the data durable, so that they survive the end of this machine.
   void sync();
@@ -74,7 +79,11 @@ class EventWriter {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  template <typename Push>
+  void enqueue(Push&& push);
+
+  std::shared_ptr<Impl> impl_;  // of the thread too, which may hang
+  std::unique_ptr<WriterThread> thread_;
 };
 
 }  // namespace lockstep

@@ -101,7 +101,6 @@ struct MetricsLog::Impl {
   std::size_t bytes = 0;  ///< in `queue` and `taken`
   std::int64_t dropped = 0;
   std::string error;
-  std::optional<WriterThread> thread;  ///< last: it uses the others
 
   Impl(std::string file_path, std::size_t most_bytes) : path(std::move(file_path)), queue_bytes(most_bytes) {}
 
@@ -110,27 +109,31 @@ struct MetricsLog::Impl {
     return !error.empty();
   }
 
-  void enqueue(Waiting&& record) {
+  /// False: it was left out.
+  bool enqueue(Waiting&& record) {
     const std::size_t size = record.bytes();
     bool is_first = false;
     {
       const std::lock_guard lock(queue_mutex);
-      if (!error.empty()) return;
-      if (size > queue_bytes || bytes > queue_bytes - size) {
-        is_first = ++dropped == 1;
-      } else {
+      if (!error.empty()) return false;
+      if (size <= queue_bytes && bytes <= queue_bytes - size) {
         bytes += size;
         queue.push_back(std::move(record));
+        return true;
       }
+      is_first = ++dropped == 1;
     }
     if (is_first)
       log_warning("{}: records come faster than they are written; what does not fit is left out", path);
-    if (thread) thread->wake();
+    return false;
   }
 
-  void flush() {
+  void work(WriterThread::Extent extent) {
     const std::lock_guard lock(mutex);
     flush_locked();
+    if (extent == WriterThread::Extent::durable && file.is_open() && ::fdatasync(file.get()) != 0 &&
+        errno != EINVAL)
+      fail(file_error(ErrorKind::data, "flush metrics to disk", path, errno));
   }
 
   /// Holds `mutex`.
@@ -213,19 +216,21 @@ struct MetricsLog::Impl {
   }
 };
 
-MetricsLog::MetricsLog(std::string path, std::size_t queue_bytes)
-    : impl_(std::make_unique<Impl>(std::move(path), queue_bytes)) {
+MetricsLog::MetricsLog(std::string path, std::size_t queue_bytes, double patience_seconds)
+    : impl_(std::make_shared<Impl>(std::move(path), queue_bytes)) {
   try {
     impl_->drop(std::nullopt);
   } catch (const Error& error) {
     impl_->fail(error);
   }
-  impl_->thread.emplace("writer of metrics", [impl = impl_.get()] { impl->flush(); });
+  thread_ = std::make_unique<WriterThread>(
+      "writer of metrics", [impl = impl_](WriterThread::Extent extent) { impl->work(extent); },
+      WriterThread::Options{.patience_seconds = patience_seconds});
 }
 
 MetricsLog::~MetricsLog() {
   try {
-    impl_->flush();
+    flush();
     if (dropped() > 0)
       log_warning("{}: {} records were left out, because they came faster than they were written",
                   impl_->path, dropped());
@@ -242,17 +247,12 @@ void MetricsLog::append(std::int64_t step, std::int64_t epoch, std::string_view 
   Waiting record{step, epoch, std::string(split), {values.begin(), values.end()}, {}};
   for (const List& list : lists)
     record.lists.push_back({list.name, {list.values.begin(), list.values.end()}, list.columns});
-  impl_->enqueue(std::move(record));
+  if (impl_->enqueue(std::move(record))) thread_->wake();
 }
 
-void MetricsLog::flush() { impl_->flush(); }
+void MetricsLog::flush() { thread_->wait(WriterThread::Extent::written, impl_->path); }
 
-void MetricsLog::sync() {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->flush_locked();
-  if (impl_->file.is_open() && ::fdatasync(impl_->file.get()) != 0 && errno != EINVAL)
-    impl_->fail(file_error(ErrorKind::data, "flush metrics to disk", impl_->path, errno));
-}
+void MetricsLog::sync() { thread_->wait(WriterThread::Extent::durable, impl_->path); }
 
 void MetricsLog::drop_after(std::int64_t step, std::int64_t evaluated_step) {
   const std::lock_guard lock(impl_->mutex);

@@ -21,6 +21,8 @@
 
 namespace lockstep {
 
+class WriterThread;
+
 class MetricsLog {
  public:
   /// Several numbers with one name; a row-major matrix if `columns` > 0.
@@ -32,8 +34,9 @@ class MetricsLog {
 
   /// Appends to `path`; the first record creates the file. Removes a last line that a killed run left
   /// incomplete.
-  explicit MetricsLog(std::string path, std::size_t queue_bytes = std::size_t{16} << 20);
-  /// Writes what is queued.
+  explicit MetricsLog(std::string path, std::size_t queue_bytes = std::size_t{16} << 20,
+                      double patience_seconds = 60);
+  /// Writes what is queued, like flush().
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -42,9 +45,10 @@ class MetricsLog {
   /// and "split" are reserved.
   void append(std::int64_t step, std::int64_t epoch, std::string_view split,
               std::span<const std::pair<std::string, double>> values, std::span<const List> lists = {});
-  /// Waits until the records so far are with the operating system.
+  /// Waits until the records so far are with the operating system, at most patience_seconds: then it warns,
+  /// and they may be lost.
   void flush();
-  /// Makes the records durable, so that they survive the end of this machine.
+  /// Likewise; the records are durable then, so that they survive the end of this machine.
   void sync();
   /// Removes the records of steps above `step`, and of evaluations (split "eval") above `evaluated_step`,
   /// atomically: a resumed run computes them again. Also removes lines that are not records, with a warning.
@@ -58,7 +62,8 @@ class MetricsLog {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // of the thread too, which may hang
+  std::unique_ptr<WriterThread> thread_;
 };
 
 }  // namespace lockstep

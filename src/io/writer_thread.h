@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that works when it is woken: the one behind EventWriter and MetricsLog, so that no step waits for
-// a disk. Its work must not throw.
+// a disk. Who must wait for it, waits with a limit: a network disk may answer never. Its work must not throw.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -15,26 +15,33 @@ namespace lockstep {
 
 class WriterThread {
  public:
-  /// `every_seconds` > 0: works this often without being woken too. If no thread can be started, that is a
-  /// warning, and nothing works: the owner's flush() must do it.
-  WriterThread(std::string_view what, std::function<void()> work, double every_seconds = 0);
-  /// Ends the thread after the work that it has begun.
+  /// How far the work goes: the operating system has the data; the disk has them; the file is closed.
+  enum class Extent { written, durable, closed };
+
+  struct Options {
+    double every_seconds = 0;  ///< > 0: works this often without being woken too
+    double patience_seconds = 60;
+  };
+
+  /// `work` owns what it uses: a thread that hangs outlives this object. If no thread can be started, that is
+  /// a warning, and wait() does the work. `what`: for messages, "writer of event files".
+  WriterThread(std::string_view what, std::function<void(Extent)> work, const Options& options);
+  /// Ends the thread after the work that it has begun; leaves it alone if that takes too long.
   ~WriterThread();
   WriterThread(const WriterThread&) = delete;
   WriterThread& operator=(const WriterThread&) = delete;
 
   /// Any thread. Several calls before the work begins are one.
   void wake();
+  /// Any thread: waits until work that began after this call has ended, at most patience_seconds. After that
+  /// once it does not wait as long as the thread hangs in the same work. False: the work has not ended;
+  /// `file` is what the warning names.
+  bool wait(Extent extent, const std::string& file);
 
  private:
-  void run();
-
-  const std::function<void()> work_;
-  const double every_seconds_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool woken_ = false, ends_ = false;
-  std::thread thread_;  // last: it uses the others
+  struct State;
+  const std::shared_ptr<State> state_;
+  std::thread thread_;
 };
 
 }  // namespace lockstep

@@ -33,7 +33,8 @@ std::string to_json(const RanksReport& report) {
                      {"work_seconds", one.time.work_seconds},
                      {"communication_seconds", one.time.communication_seconds},
                      {"input_seconds", one.time.input_seconds},
-                     {"peak_memory_bytes", one.time.peak_memory_bytes}});
+                     {"peak_memory_bytes", one.time.peak_memory_bytes},
+                     {"peak_gpu_bytes", one.time.peak_gpu_bytes}});
   const Json json = {{"format", 1},
                      {"job_begin", report.job_begin},
                      {"time", report.time},
@@ -63,7 +64,8 @@ std::optional<RanksReport> ranks_report(std::string_view text) {
                  .work_seconds = number(one, "work_seconds"),
                  .communication_seconds = number(one, "communication_seconds"),
                  .input_seconds = number(one, "input_seconds"),
-                 .peak_memory_bytes = number(one, "peak_memory_bytes")};
+                 .peak_memory_bytes = number(one, "peak_memory_bytes"),
+                 .peak_gpu_bytes = number(one, "peak_gpu_bytes")};
     report.ranks.push_back(std::move(rank));
   }
   return report;
@@ -108,6 +110,7 @@ void RankTimesSum::step_done(const RankTimes& times, std::int64_t step, std::int
     sum.communication_seconds += one.communication_seconds;
     sum.input_seconds += one.input_seconds;
     sum.peak_memory_bytes = std::max(sum.peak_memory_bytes, one.peak_memory_bytes);
+    sum.peak_gpu_bytes = std::max(sum.peak_gpu_bytes, one.peak_gpu_bytes);
   }
 }
 

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kValues = 5;
+constexpr int kValues = 6;
 
 double peak_memory_bytes() {
   struct rusage usage {};
@@ -35,6 +35,7 @@ void RankTimes::step_begins(const Trainer& trainer) {
   mine[2] = mine_.communication_seconds;
   mine[3] = mine_.input_seconds;
   mine[4] = mine_.peak_memory_bytes;
+  mine[5] = mine_.peak_gpu_bytes;
   waited_ = trainer.communication_seconds();
   gathered_ = trainer.input_seconds();
   since_.restart();
@@ -52,6 +53,8 @@ void RankTimes::step_ended(const Trainer& trainer) {
   mine_.input_seconds =
       std::clamp(trainer.input_seconds() - gathered_, 0.0, mine_.step_seconds - mine_.communication_seconds);
   mine_.peak_memory_bytes = peak_memory_bytes();
+  const Device& device = trainer.device();
+  mine_.peak_gpu_bytes = device.is_host() ? 0 : static_cast<double>(device.peak_bytes());
   measured_ = true;
 }
 
@@ -61,7 +64,8 @@ RankTime RankTimes::of_rank(int rank) const {
           .work_seconds = values[1],
           .communication_seconds = values[2],
           .input_seconds = values[3],
-          .peak_memory_bytes = values[4]};
+          .peak_memory_bytes = values[4],
+          .peak_gpu_bytes = values[5]};
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 //
 // What each rank spends its steps on. Every rank measures its own step and sends the times with the exchange
 // of the next one (rank_values.h), so they cost no message, and after that exchange every rank knows those of
-// all. Readers: straggler_hook.h, rank_summary_hook.h, and the chief's ranks.json (rank_status.h).
+// all. Readers: straggler_hook.h, summaries/rank_summary.h, and the chief's ranks.json (rank_status.h).
 //
 // The session measures; the loop's thread owns it.
 #pragma once
@@ -25,6 +25,7 @@ struct RankTime {
   double communication_seconds = 0,
          input_seconds = 0;      ///< of step_seconds: waiting, and by thread 0 gathering
   double peak_memory_bytes = 0;  ///< of the process so far, in host memory
+  double peak_gpu_bytes = 0;     ///< that the rank has allocated on its GPU; 0: it has none
 };
 
 class RankTimes {

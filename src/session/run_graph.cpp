@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -55,6 +57,28 @@ std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device
     }
     nodes.push_back(std::move(to));
   }
+  return nodes;
+}
+
+std::vector<GraphNode> loss_nodes(const Graph& graph, const Heads& heads, const std::string& device) {
+  // A layer may have the name.
+  std::string total = "loss";
+  const auto is_layer = [&](const Graph::Node& node) { return node.layer->name() == total; };
+  while (std::ranges::any_of(graph.nodes(), is_layer)) total += "_";
+  std::vector<GraphNode> nodes;
+  GraphNode sum{.name = total + "/sum", .op = "Sum", .inputs = {}, .device = device, .output_shapes = {{}}};
+  for (int i = 0; i < heads.size(); ++i) {
+    const Head& head = heads[i];
+    GraphNode node{.name = head.name.empty() ? total : fmt::format("{}/{}", total, head.name),
+                   .op = "Loss",
+                   .inputs = {input_name(graph, graph.outputs()[static_cast<std::size_t>(i)])},
+                   .device = device,
+                   .output_shapes = {{}}};
+    if (heads.size() > 1) node.texts.emplace_back("weight", fmt::format("{:g}", head.weight));
+    sum.inputs.push_back(node.name);
+    nodes.push_back(std::move(node));
+  }
+  if (heads.size() > 1) nodes.push_back(std::move(sum));
   return nodes;
 }
 

@@ -8,8 +8,15 @@
 #include "core/log.h"
 #include "core/timed_service.h"
 #include "io/event_trim.h"
+#include "io/event_writer.h"
 
 namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kMetricsQueueBytes = std::size_t{16} << 20;
+
+}  // namespace
 
 struct RunReports::Files {
   /// Calls `use` with copies of the pointers, so that no thread waits while another one writes.
@@ -68,13 +75,16 @@ void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
     // TensorBoard may have read what is dropped: the restart tells it to forget that.
     const bool dropped = drop_events_after(run_dir_, step);
     const bool dropped_evaluations = drop_events_after(run_dir_ + "/eval", evaluated_step);
-    train = std::make_shared<EventWriter>(run_dir_);
-    eval = std::make_shared<EventWriter>(run_dir_ + "/eval");
+    EventWriter::Options options;
+    options.patience_seconds = options_.patience_seconds;
+    train = std::make_shared<EventWriter>(run_dir_, options);
+    eval = std::make_shared<EventWriter>(run_dir_ + "/eval", options);
     if (step > 0 || dropped) train->restart_from(step + 1);
     if (step > 0 || dropped_evaluations) eval->restart_from(evaluated_step + 1);
   }
   if (options_.metrics) {
-    metrics = std::make_shared<MetricsLog>(run_dir_ + "/metrics.jsonl");
+    metrics = std::make_shared<MetricsLog>(run_dir_ + "/metrics.jsonl", kMetricsQueueBytes,
+                                           options_.patience_seconds);
     metrics->drop_after(step, evaluated_step);
   }
   const std::lock_guard lock(files_->mutex);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/coordinator.h"
-#include "io/event_writer.h"
+#include "io/event_reader.h"
 #include "io/metrics_log.h"
 
 namespace lockstep {
@@ -35,6 +35,7 @@ class RunReports {
     bool events = true;   ///< event files for TensorBoard
     bool metrics = true;  ///< metrics.jsonl
     double flush_seconds = 5;
+    double patience_seconds = 60;  ///< for a disk that does not answer
   };
 
   RunReports(bool is_chief, std::string run_dir, Options options);

@@ -20,8 +20,7 @@ struct SummaryOptions {
   std::int64_t counter_every_steps = 100;
   bool events = true;   ///< event files for TensorBoard
   bool metrics = true;  ///< metrics.jsonl
-  bool ranks = false;   ///< what the ranks spend their steps on (rank_summary_hook.h)
-  double flush_seconds = 5;
+  double flush_seconds = 5, timeout_seconds = 60;
   bool graph = true, hparams = true, configuration = true;  ///< for TensorBoard, in each job's event file
   bool projector = false;                                   ///< tables of embedding layers, at the end
   std::vector<SummarySpec> parts = {};                      ///< those that are switched on

@@ -23,7 +23,7 @@ class CheckTest(LockstepTest):
             result = self.start(*arguments).wait()
             self.assert_one_error(result, code, pattern)
             self.assertNotIn("The configuration is good", result.out)
-            messages.append(re.sub(r"hook checkpoint_saver, after_create_session: |[0-9.]+ MB are free", "", result.err[result.err.index("error: "):]))
+            messages.append(re.sub(r"hook checkpoint_saver, after_create_session: |hook summary\.\w+, begin: |[0-9.]+ MB are free", "", result.err[result.err.index("error: "):]))
         self.assertEqual(messages[0], messages[1])
         self.assertFalse((run_dir.parent.is_dir() and (run_dir / "metrics.jsonl").exists()), "no step was made")
 
@@ -37,6 +37,35 @@ class CheckTest(LockstepTest):
                                 "hooks=[stop_if_lower: {metric: loss, threshold: 1}]")
         self.assert_both_refuse("there is no tensor 'conv1/kernle'\n  Did you mean 'conv1/kernel'",
                                 f"hooks=[logging: {{tensors: [conv1/kernle], {EVERY}}}]")
+
+    def test_what_is_recorded(self):
+        def recorded(*sets):
+            out = self.lockstep("check", DIGITS, *[word for text in sets for word in ("--set", text)]).out
+            lines = out[out.index("\nrecords ") + 1:out.index("The configuration is good")].splitlines()
+            return {line[:17].strip(): line[18:] for line in lines}
+        self.assertEqual(recorded(), {"records": "loss and metrics every 20 steps, to event files and metrics.jsonl"})
+        found = recorded("summary.gradients={variables: ['conv?/kernel', logits], every_steps: 50}", "summary.updates={histograms: false}",
+                         "summary.weights=true", "summary.inputs={count: 4}", "summary.filters=true", "summary.ranks=true",
+                         "summary.activations={layers: 'relu*', every_steps: 1}", "summary.confusion_matrix=true",
+                         "eval.metrics=[confusion_matrix]", "summary.every_steps=1", "summary.every_seconds=2.5")
+        self.assertEqual(found, {
+            "records": "loss and metrics every step and every 2.5 s, to event files and metrics.jsonl",
+            "weights": "every 100 steps, all 17 variables: histograms",
+            "gradients": "every 50 steps, 5 of 11 trained variables (conv1/kernel, conv2/kernel, conv3/kernel, logits/kernel, logits/bias): "
+                         "histograms; norms by layer, also to metrics.jsonl",
+            "updates": "every 100 steps, all 11 trained variables: update ratios, also to metrics.jsonl; "
+                       "0.23 MB of memory for a copy of these variables",
+            "activations": "every step, 3 of 13 layers (relu1, relu2, relu3): histograms; shares of zeros and of saturated outputs, also to metrics.jsonl",
+            "inputs": "after the first step and every 500 steps: pictures of up to 4 samples (8x8x1), with labels and predictions",
+            "filters": "every 500 steps: pictures of conv1",
+            "confusion_matrix": "each evaluation: pictures of confusion_matrix",
+            "ranks": "with loss and metrics: times and memory of the ranks, also to metrics.jsonl"})
+        self.assertEqual(recorded("summary.events=false", "summary.weights=true", "summary.gradients={variables: conv1}"), {
+            "records": "loss and metrics every 20 steps, to metrics.jsonl",
+            "weights": "nothing, because summary.events is false",
+            "gradients": "every 100 steps, 1 of 11 trained variables (conv1/kernel): norms by layer"})
+        self.assertIn("nothing", recorded("summary.events=false", "summary.metrics=false", "summary.weights=true")["records"])
+        self.assert_both_refuse("summary.attention: no chosen layer is an attention layer", "summary.attention=true")
 
     def test_schedules_that_need_evaluations(self):
         plateau = "optimizer.learning_rate={reduce_on_plateau: {initial: 0.1, metric: acuracy}}"

@@ -17,6 +17,10 @@ class GpuSummariesTest(GpuRunTest):
 
     def test_the_same_on_any_ranks_and_close_to_the_cpu(self):
         self.on_gpu("plain", steps=2)
+        self.on_gpu("memory", steps=3, sets=["summary.ranks={every_steps: 3}"])
+        memory = [record["ranks/gpu_memory_gb"] for record in records(self.folder / "memory") if "ranks/gpu_memory_gb" in record]
+        self.assertEqual(len(memory), 1)
+        self.assertTrue(4 * 3 * 56554e-9 < memory[0] < 1, "at least variables, gradients and a slot; this is a small model")
         for run, ranks, gpus in (("one", 1, 1), ("shared", 2, 1), *((("three", 3, 4),) if EMULATED else ())):
             self.on_gpu(run, ranks=ranks, gpus=gpus, steps=2, sets=PARTS)
             self.assertEqual(self.digest(run), self.digest("plain"), run)

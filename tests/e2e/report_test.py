@@ -109,6 +109,33 @@ class ReportTest(LockstepTest):
         self.assertIn("finished", result.out)
         self.assertIn(f"{of_train[-1]['step']} of {of_train[-1]['step']}", result.out)
 
+    def test_histograms_and_pictures(self):
+        parts = [f"summary.{part}={{every_steps: 4}}" for part in ("weights", "gradients", "activations", "inputs", "filters")]
+        self.train("run", ranks=2, steps=12, sets=parts)
+        page, _ = self.report("run", "--mistakes", 0)
+        section = section_of(page, "summaries")
+        self.assertEqual(re.findall(r"<summary>(\w+) \((\d+)\)", section), [("activations", "10"), ("gradients", "11"), ("weights", "17")])
+        chart = re.search(r"<figcaption>weights/conv1/kernel</figcaption>(.*?)</figure>", section, re.S).group(1)
+        self.assertEqual(chart.count('class="band'), 4)
+        # Three steps, there and back: the first band is the range.
+        band, line = re.search(r'class="band c0" d="([^"]*)"', chart).group(1), re.search(r'class="curve c0" d="([^"]*)"', chart).group(1)
+        self.assertEqual((len(re.findall("[ML]", band)), len(re.findall("[ML]", line))), (6, 3))
+        shown = re.findall(r"<figcaption>([^<]*), step (\d+)</figcaption>", section)
+        self.assertEqual(shown, [("inputs", "1"), ("inputs", "12"), ("filters/conv1", "4"), ("filters/conv1", "12")])
+        pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', section)
+        self.assertTrue(all(base64.b64decode(picture, validate=True).startswith(b"\x89PNG") for picture in pictures))
+        self.assertEqual(len(pictures), 4)
+        # A damaged file is said, and the rest is shown.
+        (self.folder / "run" / "events.out.tfevents.1.other").write_bytes(b"<x>" * 100)
+        damaged = section_of(self.report("run", "--mistakes", 0)[0], "summaries")
+        self.assertIn("events.out.tfevents.1.other", damaged)
+        self.assertNotIn("<x>", damaged)
+        self.assertIn("weights/conv1/kernel", damaged)
+        self.train("without", ranks=2, steps=2)
+        nothing = section_of(self.report("without", "--mistakes", 0)[0], "summaries")
+        self.assertIn("No histograms were recorded: summary.weights", nothing)
+        self.assertIn("No pictures were recorded: summary.inputs", nothing)
+
     def test_browser_runs_the_page_without_an_error_or_a_request(self):
         self.killed_and_resumed()
         page, _ = self.report("run")

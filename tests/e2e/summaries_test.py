@@ -3,12 +3,14 @@
 """Section summary: histograms and pictures are right, the same on any number of ranks and threads, and change no
 bit of the training."""
 import bisect
+import gzip
 import math
+import re
 import sys
 import zlib
 
 from event_records import summaries
-from lockstep_run import LockstepTest, checkpoints, main, records
+from lockstep_run import DIGITS_DATA, LockstepTest, checkpoints, main, records
 
 EVERY = 6
 PARTS = [f"summary.{part}={{every_steps: {EVERY}}}" for part in
@@ -155,9 +157,11 @@ train: {batch_size: 16, epochs: 3}
 
     def test_a_resumed_run_has_each_value_once(self):
         once = self.with_everything("once", steps=18)
-        self.with_everything("run", steps=12)
+        self.with_everything("run", steps=12, more=["checkpoint.every_steps=6"])
+        checkpoints(self.folder / "run")[-1].unlink()  # as if killed: steps 7 to 12 are recorded, and are computed again
         self.with_everything("run", ranks=1, threads=2, steps=18)
         keys = set(results(once))
+        self.assertIn(("weights/conv1/kernel", 12), keys)
         found = summaries(self.folder / "run")
         for key in keys:
             self.assertEqual(len(found.get(key, [])), 1, key)
@@ -196,6 +200,51 @@ train: {batch_size: 16, epochs: 3}
         self.assertEqual(rows[0][0], 255, "the first position attends to itself alone")
         self.assertTrue(all(rows[i][j] == 0 for i in range(12) for j in range(i + 1, 12)), "causal")
         self.assertTrue(all(abs(sum(row) - 255) < 12 for row in rows), "probabilities")
+
+    def tile(self, bright, place, size):
+        """The pixels of a picture of size x size in a contact sheet of 8 in a row."""
+        factor = -(-48 // size)
+        top, left = (4 + n * (size * factor + 4) for n in divmod(place, 8))
+        return [[bright[top + factor * i + 1][left + factor * j + 1] for j in range(size)] for i in range(size)]
+
+    def test_pictures_of_inputs_are_the_samples_that_the_table_names(self):
+        self.train("run", ranks=2, steps=1, sets=["summary.inputs={count: 5}"])
+        found = summaries(self.folder / "run")
+        bright = self.pixels(found["inputs", 1][0])
+        text = found["inputs/samples", 1][0].decode(errors="replace")
+        rows = re.findall(r"\| (\d+) \| ([^|]*) \| (\d+) \| (\d+) \|", text)
+        self.assertEqual([int(row[0]) for row in rows], [1, 2, 3, 4, 5])
+        lines = gzip.decompress(DIGITS_DATA.read_bytes()).decode().splitlines()
+        for number, where, label, prediction in rows:
+            values = list(map(int, lines[int(re.search(r"(\d+)$", where).group(1)) - 1].split(",")))
+            self.assertEqual(int(label), values[-1], where)
+            self.assertIn(int(prediction), range(10))
+            expected = [[int(values[8 * i + j] / 16 * 255 + 0.5) for j in range(8)] for i in range(8)]
+            self.assertEqual(self.tile(bright, int(number) - 1, 8), expected, where)
+
+    def test_pictures_of_filters_are_the_kernels_of_the_checkpoint(self):
+        self.train("run", ranks=2, steps=2, sets=["summary.filters={every_steps: 2}"])
+        bright = self.pixels(summaries(self.folder / "run")["filters/conv1", 2][0])
+        script = ("import h5py,sys\n"
+                  "with h5py.File(sys.argv[1]) as f: print(f['variables/conv1/kernel'][:, :, 0, :].astype(float).tolist())")
+        kernel = self.read_by_h5py(script, checkpoints(self.folder / "run")[-1])
+        most = max(abs(value) for row in kernel for cell in row for value in cell)
+        self.assertGreater(len(kernel[0][0]), 8, "more than one row of filters")
+        for number in range(len(kernel[0][0])):
+            for row, shown in zip(kernel, self.tile(bright, number, 3)):
+                for cell, pixel in zip(row, shown):
+                    self.assertAlmostEqual(pixel, (cell[number] + most) / (2 * most) * 255, delta=0.51, msg=f"filter {number}")
+
+    def test_the_picture_of_a_confusion_matrix_is_the_recorded_matrix(self):
+        self.train("run", ranks=2, steps=4, sets=["summary.confusion_matrix=true", "eval.metrics=[confusion_matrix]", "eval.every_steps=4"])
+        bright = self.pixels(summaries(self.folder / "run" / "eval")["confusion_matrix/matrix", 4][0])
+        matrix = records(self.folder / "run", "eval")[-1]["confusion_matrix/matrix"]
+        self.assertNotEqual(matrix, [list(column) for column in zip(*matrix)], "a turned picture is seen")
+        for label, row in enumerate(matrix):
+            for predicted, count in enumerate(row):
+                place = 2 * math.sqrt(count / sum(row))
+                red = 255 - place * (255 - 107) if place < 1 else 107 - (place - 1) * (107 - 8)
+                self.assertAlmostEqual(bright[48 * label + 20][48 * predicted + 20], red, delta=0.51, msg=f"{label} {predicted}")
 
     def pixels(self, picture):
         """The first channel of a PNG of 8-bit RGB, row by row."""

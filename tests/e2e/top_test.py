@@ -110,6 +110,9 @@ class Summaries(TopTest):
             self.assertTrue(0 < communication < 1 and 0 <= reading < 1 and memory > 1e-3, values)
         events = self.lockstep("events", self.folder / "recorded", "--tag", "ranks/work_spread").out.splitlines()
         self.assertEqual([json.loads(line)["step"] for line in events], [4, 8, 12])
+        self.train("seldom", ranks=2, steps=12, sets=["summary.ranks={every_steps: 6}", "summary.every_steps=4"])
+        rows = map(json.loads, (self.folder / "seldom" / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+        self.assertEqual([row["step"] for row in rows if "ranks/work_spread" in row], [6, 12])
         self.assertNotIn("ranks/", (self.folder / "plain" / "metrics.jsonl").read_text(encoding="utf-8"))
 
 

@@ -9,6 +9,7 @@
 
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
+#include "driver/commands/recorded_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/plot/schedule_plot.h"
 #include "driver/setup/compute_device.h"
@@ -374,6 +375,7 @@ int run_command(const CheckArguments& arguments) {
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
+  fmt::print("{}", recorded_text(config, parts, known));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

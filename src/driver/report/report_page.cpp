@@ -72,6 +72,7 @@ Page report_page(const ReportRun& run, const PredictionLimits& limits) {
                    evaluation_section(run, predictions),
                    mistakes_section(predictions),
                    network_section(run, network),
+                   summaries_section(run),
                    throughput_section(run),
                    timeline_section(run),
                    checkpoints_section(run),

@@ -21,6 +21,7 @@ Section configuration_section(const ReportRun& run);
 Section network_section(const ReportRun& run, const NetworkView& network);
 Section throughput_section(const ReportRun& run);
 Section evaluation_section(const ReportRun& run, const Predictions& predictions);
+Section summaries_section(const ReportRun& run);
 Section mistakes_section(const Predictions& predictions);
 Section checkpoints_section(const ReportRun& run);
 Section timeline_section(const ReportRun& run);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "core/scalar.h"
 #include "driver/config/yaml_node.h"
@@ -85,8 +86,12 @@ RunDescriptionHook::Options run_description(const Config& config, const Model& m
   RunDescriptionHook::Options options;
   if (!config.summary.events) return options;
   const std::string text = resolved_config_text(config);
-  if (config.summary.graph)
-    options.graph_def = graph_def(graph_nodes(*model.graph, on_gpu ? "/device:GPU:0" : "/device:CPU:0"));
+  if (config.summary.graph) {
+    const std::string device = on_gpu ? "/device:GPU:0" : "/device:CPU:0";
+    std::vector<GraphNode> nodes = graph_nodes(*model.graph, device);
+    std::ranges::move(loss_nodes(*model.graph, *model.heads, device), std::back_inserter(nodes));
+    options.graph_def = graph_def(nodes);
+  }
   if (config.summary.hparams) options.hparams = hparams_of(text, config, model, evaluates);
   if (config.summary.configuration) options.configuration = text;
   return options;

@@ -12,7 +12,6 @@
 #include "session/hooks/noise_scale_hook.h"
 #include "session/hooks/progress_hook.h"
 #include "session/hooks/projector_hook.h"
-#include "session/hooks/rank_summary_hook.h"
 #include "session/hooks/run_directory_hook.h"
 #include "session/hooks/schedule_hook.h"
 #include "session/hooks/signal_hook.h"
@@ -69,7 +68,6 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
     session.add(std::make_unique<StragglerHook>(
         ranks, StragglerOptions{.factor = *config.comm.straggler_factor, .least_seconds = 1e-3}));
   if (parts.status != nullptr) parts.status->set_straggler_factor(config.comm.straggler_factor.value_or(0));
-  if (config.summary.ranks) session.add(std::make_unique<RankSummaryHook>());
   session.add(std::make_unique<SummarySaverHook>(
       HookTimer(config.summary.every_steps, config.summary.every_seconds)));
   const auto add_summaries = [&](bool after_evaluation) {

@@ -4,7 +4,7 @@
 // The hooks of `lockstep train`, in their order:
 //
 //   record, run_directory, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard,
-//   drift_check, straggler, rank_summary, summary_saver, parts of section summary (those that show
+//   drift_check, straggler, summary_saver, parts of section summary (those that show
 //   evaluations come after it), step_counter, evaluation, those of the configuration, stop_at_step or
 //   stop_after_epochs, checkpoint_saver, status, progress, step_clock
 //

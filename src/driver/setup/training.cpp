@@ -109,7 +109,8 @@ Training::Training(RunContext& context, const RunNames& names, const TrainingSta
       reports(context.is_chief(), start.run_dir,
               {.events = context.config().summary.events,
                .metrics = context.config().summary.metrics,
-               .flush_seconds = context.config().summary.flush_seconds}) {}
+               .flush_seconds = context.config().summary.flush_seconds,
+               .patience_seconds = context.config().summary.timeout_seconds}) {}
 
 std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start) {
   const Config& config = context.config();

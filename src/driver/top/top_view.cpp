@@ -167,10 +167,12 @@ class RankTable {
     for (const RankReport& rank : report.ranks) {
       longest_ = std::max(longest_, rank.time.step_seconds);
       host_ = std::max(host_, columns_of(rank.host));
+      gpus_ = gpus_ || rank.time.peak_gpu_bytes > 0;
     }
     host_ = std::min(host_, 16);
     if (style.width < kNarrow) host_ = 0;
     memory_ = style.width >= 50;
+    gpus_ = gpus_ && style.width >= kNarrow;
   }
 
   std::string head() const {
@@ -181,8 +183,10 @@ class RankTable {
     for (const Part* part : {&kCompute, &kCommunication, &kInput})
       line.add(glyph(*part, style_), part->colour)
           .add(fmt::format(" {}  ", name_of(*part, style_)), Colour::dim);
-    if (memory_ && line.columns() <= style_.width - kMemory - kMark)
-      line.pad_to(style_.width - kMemory - kMark).add("   memory", Colour::dim);
+    if (memory_ && line.columns() <= style_.width - memory_columns() - kMark) {
+      line.pad_to(style_.width - memory_columns() - kMark).add("   memory", Colour::dim);
+      if (gpus_) line.add("   on GPU", Colour::dim);
+    }
     return line.text();
   }
 
@@ -194,9 +198,10 @@ class RankTable {
       line.add(rank.host.substr(0, static_cast<std::size_t>(host_))).pad_to(kRank + host_ + 1);
     }
     line.add(fmt::format("{:>9} ", time_text(rank.time.step_seconds)));
-    const int bar = line.room() - (memory_ ? kMemory : 0) - kMark;
+    const int bar = line.room() - (memory_ ? memory_columns() : 0) - kMark;
     add_bar(line, rank.time, std::max(bar, 3));
     if (memory_) line.add(fmt::format("{:>9}", memory_text(rank.time.peak_memory_bytes)));
+    if (gpus_) line.add(fmt::format("{:>9}", memory_text(rank.time.peak_gpu_bytes)));
     if (slow_[index]) line.add(" slow", Colour::red);
     return line.text();
   }
@@ -236,6 +241,8 @@ class RankTable {
  private:
   static constexpr int kRank = 5, kMemory = 9, kMark = 5;
 
+  int memory_columns() const { return gpus_ ? 2 * kMemory : kMemory; }
+
   void add_bar(TextLine& line, const RankTime& time, int columns) const {
     const double scale = longest_ > 0 ? columns / longest_ : 0;
     const int all = static_cast<int>(std::lround(time.step_seconds * scale));
@@ -253,7 +260,7 @@ class RankTable {
   const std::vector<bool> slow_;
   double longest_ = 0;
   int host_ = 4;
-  bool memory_ = true;
+  bool memory_ = true, gpus_ = false;
 };
 
 void add_ranks(std::vector<std::string>& lines, const RankTable& table, const RanksReport& report, int room) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "session/hook_context.h"
-#include "session/run_names.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/histogram_data.h"
 
@@ -16,8 +15,7 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"layers", ParamType::strings, "null", "or null",
      "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
-     "output is "
-     "seen.",
+     "output is seen.",
      Change::free},
     {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
     {"histograms", ParamType::boolean, "true", "", "Write activations/LAYER.", Change::free},
@@ -31,7 +29,7 @@ constexpr ParamSpec kTable[] = {
 std::span<const ParamSpec> ActivationSummary::table() { return kTable; }
 
 ActivationSummary::ActivationSummary(const Params& options)
-    : Hook("summary.activations"),
+    : SummaryHook("summary.activations"),
       options_(options),
       timer_(options.integer("every_steps"), {}),
       histograms_(options.boolean("histograms")),
@@ -42,6 +40,17 @@ ActivationSummary::ActivationSummary(const Params& options)
 }
 
 void ActivationSummary::check(const RunNames& names) const { chosen_names(options_, "layers", names.layers); }
+
+RecordedText ActivationSummary::recorded(const Run& run) const {
+  const std::vector<bool> is_chosen = chosen_names(options_, "layers", run.names.layers);
+  std::vector<std::string> chosen;
+  for (std::size_t i = 0; i < is_chosen.size(); ++i)
+    if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
+  RecordedText text{.when = every_text(options_), .of = chosen_text(chosen, is_chosen.size(), "layers")};
+  if (histograms_) text.events = "histograms";
+  if (fractions_) text.numbers = "shares of zeros and of saturated outputs";
+  return text;
+}
 
 void ActivationSummary::begin(HookContext& context) {
   const Trainer& trainer = context.trainer();
@@ -82,22 +91,18 @@ void ActivationSummary::after_run(HookContext& context, const StepResult& result
   context.trainer().remove_observer(*meter_);
   meter_->gather();
   if (!context.is_chief()) return;
-  std::vector<SummaryValue> histograms;
-  std::vector<RunReports::Value> fractions;
+  StepSummary summary;
   for (std::size_t i = 0; i < meter_->outputs().size(); ++i) {
     const ActivationMeter::Output& output = meter_->outputs()[i];
     const DistributionTotal total = meter_->total(i);
-    if (histograms_) append_histogram(histograms, "activations/" + output.name, total);
+    if (histograms_) append_histogram(summary.events, "activations/" + output.name, total);
     const auto count = static_cast<double>(total.count());
     if (!fractions_ || count == 0) continue;
-    fractions.push_back({zero_tags_[i], static_cast<double>(total.moments.zeros) / count});
+    summary.numbers.push_back({zero_tags_[i], static_cast<double>(total.moments.zeros) / count});
     if (output.is_bounded)
-      fractions.push_back({saturation_tags_[i], static_cast<double>(total.moments.beyond) / count});
+      summary.numbers.push_back({saturation_tags_[i], static_cast<double>(total.moments.beyond) / count});
   }
-  if (!histograms.empty())
-    context.reports().summary(RunReports::Split::train, result.step, std::move(histograms));
-  if (!fractions.empty())
-    context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, fractions);
+  summary.write(context, result);
 }
 
 }  // namespace lockstep

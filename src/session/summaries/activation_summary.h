@@ -10,18 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "session/hook.h"
 #include "session/hooks/hook_timer.h"
+#include "session/summaries/summary_hook.h"
 #include "train/activation_meter.h"
 
 namespace lockstep {
 
-class ActivationSummary final : public Hook {
+class ActivationSummary final : public SummaryHook {
  public:
   static std::span<const ParamSpec> table();
   explicit ActivationSummary(const Params& options);
 
   bool communicates() const override { return true; }
+  RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
   void begin(HookContext& context) override;
   void after_create_session(HookContext& context) override;

@@ -7,7 +7,6 @@
 
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
-#include "session/run_names.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
 
@@ -58,11 +57,32 @@ std::vector<float> probabilities(const AttentionShape& shape, std::span<const fl
 std::span<const ParamSpec> AttentionSummary::table() { return kTable; }
 
 AttentionSummary::AttentionSummary(const Params& options)
-    : Hook("summary.attention", HookScope::chief_only),
+    : SummaryHook("summary.attention", HookScope::chief_only),
       options_(options),
       timer_(options.integer("every_steps"), {}) {}
 
 void AttentionSummary::check(const RunNames& names) const { chosen_names(options_, "layers", names.layers); }
+
+RecordedText AttentionSummary::recorded(const Run& run) const {
+  const std::vector<bool> is_chosen = chosen_names(options_, "layers", run.names.layers);
+  std::vector<std::string> chosen;
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < is_chosen.size(); ++i) {
+    if (dynamic_cast<const AttentionMaps*>(run.model.graph->nodes()[i].layer.get()) == nullptr) continue;
+    ++all;
+    if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
+  }
+  require_any(!chosen.empty());
+  return {.when = every_text(options_),
+          .of = chosen_text(chosen, all, all == 1 ? "attention layer" : "attention layers"),
+          .events = "pictures"};
+}
+
+void AttentionSummary::require_any(bool any) const {
+  if (!any)
+    throw Error(ErrorKind::config, "summary.attention: no chosen layer is an attention layer",
+                options_.where(), "Leave summary.attention out.");
+}
 
 void AttentionSummary::begin(HookContext& context) {
   run_ = &context.trainer().context();
@@ -76,9 +96,7 @@ void AttentionSummary::begin(HookContext& context) {
     if (maps == nullptr || !chosen[static_cast<std::size_t>(operation.node)]) continue;
     layers_.push_back({maps, "attention/" + operation.layer->name(), static_cast<int>(i), {}});
   }
-  if (layers_.empty())
-    throw Error(ErrorKind::config, "summary.attention: no chosen layer is an attention layer",
-                options_.where(), "Leave summary.attention out.");
+  require_any(!layers_.empty());
 }
 
 void AttentionSummary::after_create_session(HookContext& context) {

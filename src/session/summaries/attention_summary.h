@@ -11,17 +11,18 @@
 
 #include "io/png_file.h"
 #include "model/attention_maps.h"
-#include "session/hook.h"
 #include "session/hooks/hook_timer.h"
+#include "session/summaries/summary_hook.h"
 #include "train/step_observer.h"
 
 namespace lockstep {
 
-class AttentionSummary final : public Hook, private StepObserver {
+class AttentionSummary final : public SummaryHook, private StepObserver {
  public:
   static std::span<const ParamSpec> table();
   explicit AttentionSummary(const Params& options);
 
+  RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
   void begin(HookContext& context) override;
   void after_create_session(HookContext& context) override;
@@ -36,6 +37,8 @@ class AttentionSummary final : public Hook, private StepObserver {
   void backward(int, const Pass&) override {}
   void backward_local(int, const Pass&) override {}
   void synchronised(int, bool, std::span<const double* const>) override {}
+
+  void require_any(bool any) const;
 
   struct Attending {
     const AttentionMaps* maps;

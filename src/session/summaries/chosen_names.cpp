@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/name_choice.h"
 
 namespace lockstep {
@@ -28,6 +30,15 @@ std::vector<bool> chosen_names(const Params& options, std::string_view option,
                           advice_for_names(text, names, option));
   }
   return chosen;
+}
+
+std::string chosen_text(std::span<const std::string> chosen, std::size_t of, std::string_view things) {
+  constexpr std::size_t kShown = 8;
+  if (chosen.size() == of) return fmt::format("all {} {}", of, things);
+  const std::string names = fmt::format("{}", fmt::join(chosen.first(std::min(kShown, chosen.size())), ", "));
+  const std::string more =
+      chosen.size() > kShown ? fmt::format(" and {} more", chosen.size() - kShown) : std::string();
+  return fmt::format("{} of {} {} ({}{})", chosen.size(), of, things, names, more);
 }
 
 std::vector<VariableId> chosen_variables(const Params& options, const VariableStore& store,

@@ -20,6 +20,10 @@ namespace lockstep {
 std::vector<bool> chosen_names(const Params& options, std::string_view option,
                                std::span<const std::string> names);
 
+/// For people: "all 8 variables", "2 of 8 variables (conv1/kernel, conv1/bias)", with the first names of
+/// many.
+std::string chosen_text(std::span<const std::string> chosen, std::size_t of, std::string_view things);
+
 /// The variables that the option `variables` chooses, of all or of those that are trained.
 std::vector<VariableId> chosen_variables(const Params& options, const VariableStore& store,
                                          bool trained_only);

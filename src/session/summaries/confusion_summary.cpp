@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/summaries/confusion_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "session/hook_context.h"
-#include "session/run_names.h"
 #include "session/summaries/picture_data.h"
 
 namespace lockstep {
@@ -51,12 +52,18 @@ Picture picture_of_matrix(const MetricBoard::Table& table) {
 }  // namespace
 
 ConfusionSummary::ConfusionSummary(const Params& options)
-    : Hook("summary.confusion_matrix", HookScope::chief_only), options_(options) {}
+    : SummaryHook("summary.confusion_matrix", HookScope::chief_only), options_(options) {}
 
 void ConfusionSummary::check(const RunNames& names) const {
   if (names.matrices.empty())
     throw Error(ErrorKind::config, "summary.confusion_matrix: evaluations have no confusion matrix",
                 options_.where(), "Add `confusion_matrix` to eval.metrics.");
+}
+
+RecordedText ConfusionSummary::recorded(const Run& run) const {
+  check(run.names);
+  return {.when = "each evaluation",
+          .events = fmt::format("pictures of {}", fmt::join(run.names.matrices, ", "))};
 }
 
 void ConfusionSummary::after_run(HookContext& context, const StepResult&) { draw(context); }

@@ -7,15 +7,16 @@
 // alone, after each evaluation.
 #pragma once
 
-#include "session/hook.h"
+#include "session/summaries/summary_hook.h"
 
 namespace lockstep {
 
-class ConfusionSummary final : public Hook {
+class ConfusionSummary final : public SummaryHook {
  public:
   static std::span<const ParamSpec> table() { return {}; }
   explicit ConfusionSummary(const Params& options);
 
+  RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
   void begin(HookContext&) override { drawn_ = 0; }
   void after_run(HookContext& context, const StepResult& result) override;

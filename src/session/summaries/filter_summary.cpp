@@ -8,7 +8,6 @@
 
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
-#include "session/run_names.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
 
@@ -43,12 +42,14 @@ Picture sheet_of(const Tensor& kernel) {
   return contact_sheet(rows);
 }
 
+std::string layer_of(const std::string& kernel) { return kernel.substr(0, kernel.rfind('/')); }
+
 }  // namespace
 
 std::span<const ParamSpec> FilterSummary::table() { return kTable; }
 
 FilterSummary::FilterSummary(const Params& options)
-    : Hook("summary.filters", HookScope::chief_only),
+    : SummaryHook("summary.filters", HookScope::chief_only),
       options_(options),
       timer_(options.integer("every_steps"), {}) {}
 
@@ -56,26 +57,38 @@ void FilterSummary::check(const RunNames& names) const {
   if (options_.has("layers")) chosen_names(options_, "layers", names.layers);
 }
 
-void FilterSummary::begin(HookContext& context) {
-  const Graph& graph = context.trainer().context().graph;
+std::vector<VariableId> FilterSummary::kernels_of(const Graph& graph, const VariableStore& store) const {
   std::vector<std::string> names;
   for (const Graph::Node& node : graph.nodes()) names.push_back(node.layer->name());
   const bool first_only = !options_.has("layers");
   const std::vector<bool> chosen =
       first_only ? std::vector<bool>(names.size(), true) : chosen_names(options_, "layers", names);
+  std::vector<VariableId> kernels;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const VariableId kernel = context.variables().find(names[i] + "/kernel");
+    const VariableId kernel = store.find(names[i] + "/kernel");
     if (!chosen[i] || std::string_view(graph.nodes()[i].layer->kind()) != "conv2d" ||
         kernel == VariableId::none)
       continue;
-    const Shape& shape = context.variables()[kernel].shape;
+    const Shape& shape = store[kernel].shape;
     if (shape.rank() != 4 || (shape[2] != 1 && shape[2] != 3)) continue;
-    kernels_.push_back(kernel);
+    kernels.push_back(kernel);
     if (first_only) break;
   }
-  if (kernels_.empty())
+  if (kernels.empty())
     throw Error(ErrorKind::config, "summary.filters: no chosen layer is a conv2d on 1 or 3 channels",
                 options_.where(), "Filters on more channels are no pictures. Leave summary.filters out.");
+  return kernels;
+}
+
+RecordedText FilterSummary::recorded(const Run& run) const {
+  std::string names;
+  for (const VariableId kernel : kernels_of(*run.model.graph, *run.model.variables))
+    names += (names.empty() ? "" : ", ") + layer_of((*run.model.variables)[kernel].name);
+  return {.when = every_text(options_), .events = "pictures of " + names};
+}
+
+void FilterSummary::begin(HookContext& context) {
+  kernels_ = kernels_of(context.trainer().context().graph, context.variables());
 }
 
 void FilterSummary::after_run(HookContext& context, const StepResult& result) {
@@ -83,8 +96,8 @@ void FilterSummary::after_run(HookContext& context, const StepResult& result) {
   std::vector<SummaryValue> values;
   for (const VariableId kernel : kernels_) {
     const std::string& name = context.variables()[kernel].name;
-    values.push_back({"filters/" + name.substr(0, name.rfind('/')),
-                      picture_data(sheet_of(context.variables().tensor(kernel)))});
+    values.push_back(
+        {"filters/" + layer_of(name), picture_data(sheet_of(context.variables().tensor(kernel)))});
   }
   context.reports().summary(RunReports::Split::train, result.step, std::move(values));
 }

@@ -8,21 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "session/hook.h"
 #include "session/hooks/hook_timer.h"
+#include "session/summaries/summary_hook.h"
 
 namespace lockstep {
 
-class FilterSummary final : public Hook {
+class FilterSummary final : public SummaryHook {
  public:
   static std::span<const ParamSpec> table();
   explicit FilterSummary(const Params& options);
 
+  RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
   void begin(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:
+  /// Throws Error(config) if there are none.
+  std::vector<VariableId> kernels_of(const Graph& graph, const VariableStore& store) const;
+
   Params options_;
   HookTimer timer_;
   std::vector<VariableId> kernels_;

@@ -6,35 +6,28 @@
 // writes.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "session/hook.h"
-#include "session/hooks/hook_timer.h"
-#include "train/distribution_meter.h"
+#include "session/summaries/variable_summary.h"
 
 namespace lockstep {
 
-class GradientSummary final : public Hook {
+class GradientSummary final : public VariableSummary {
  public:
   static std::span<const ParamSpec> table();
   explicit GradientSummary(const Params& options);
 
-  bool communicates() const override { return true; }
-  void check(const RunNames& names) const override;
-  void begin(HookContext& context) override;
-  void after_run(HookContext& context, const StepResult& result) override;
+  RecordedText recorded(const Run& run) const override;
 
  private:
-  Params options_;
-  HookTimer timer_;
-  bool histograms_, norms_;
-  std::vector<VariableId> variables_;
+  void declare(HookContext& context) override;
+  void prepare(HookContext& context) override;
+  void collect(HookContext& context, StepSummary& summary) override;
+
+  bool norms_;
   std::vector<std::string> layer_tags_;  ///< gradient_norm/<layer>
   std::vector<std::size_t> layer_of_;    ///< by variable
-  std::vector<DistributionMeter::Array> arrays_;
-  std::unique_ptr<DistributionMeter> meter_;
 };
 
 }  // namespace lockstep

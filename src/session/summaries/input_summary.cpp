@@ -46,24 +46,40 @@ std::string class_text(const Dataset& data, bool named, std::int64_t index) {
 std::span<const ParamSpec> InputSummary::table() { return kTable; }
 
 InputSummary::InputSummary(const Params& options)
-    : Hook("summary.inputs", HookScope::chief_only),
+    : SummaryHook("summary.inputs", HookScope::chief_only),
       options_(options),
       timer_(options.integer("every_steps"), {}),
       most_(options.integer("count")) {}
 
-void InputSummary::begin(HookContext& context) {
-  run_ = &context.trainer().context();
-  const std::vector<NamedShape> shapes = context.trainer().dataset().input_shapes();
+std::vector<InputSummary::Input> InputSummary::pictures_of(const Dataset& data) const {
+  const std::vector<NamedShape> shapes = data.input_shapes();
+  std::vector<Input> inputs;
   std::int64_t first = 0;
   for (const NamedShape& input : shapes) {
-    if (has_picture(input.shape)) inputs_.push_back({input, first});
+    if (has_picture(input.shape)) inputs.push_back({input, first});
     first += input.shape.num_elements();
   }
-  if (inputs_.empty())
+  if (inputs.empty())
     throw Error(ErrorKind::config,
                 fmt::format("summary.inputs: samples of shape {} are no pictures",
                             shapes.size() == 1 ? shapes[0].shape.to_string() : "of all inputs"),
                 options_.where(), "Pictures are height x width x channels. Leave summary.inputs out.");
+  return inputs;
+}
+
+RecordedText InputSummary::recorded(const Run& run) const {
+  std::string names;
+  for (const Input& input : pictures_of(run.train))
+    names += fmt::format("{}{}{}{}", names.empty() ? "" : ", ", input.input.name,
+                         input.input.name.empty() ? "" : " ", input.input.shape.to_string());
+  return {
+      .when = "after the first step and " + every_text(options_),
+      .events = fmt::format("pictures of up to {} samples ({}), with labels and predictions", most_, names)};
+}
+
+void InputSummary::begin(HookContext& context) {
+  run_ = &context.trainer().context();
+  inputs_ = pictures_of(context.trainer().dataset());
   if (context.trainer().own_shards().size() == 0)
     log_warning("summary.inputs shows nothing: there are more ranks than microshards, and rank 0 has none");
 }

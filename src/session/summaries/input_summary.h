@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "core/named_shape.h"
-#include "session/hook.h"
 #include "session/hooks/hook_timer.h"
+#include "session/summaries/summary_hook.h"
 #include "train/step_observer.h"
 
 namespace lockstep {
 
-class InputSummary final : public Hook, private StepObserver {
+class InputSummary final : public SummaryHook, private StepObserver {
  public:
   static std::span<const ParamSpec> table();
   explicit InputSummary(const Params& options);
 
+  RecordedText recorded(const Run& run) const override;
   void begin(HookContext& context) override;
   void after_create_session(HookContext& context) override;
   void before_run(HookContext& context) override;
@@ -36,6 +37,13 @@ class InputSummary final : public Hook, private StepObserver {
   void backward_local(int, const Pass&) override {}
   void synchronised(int, bool, std::span<const double* const>) override {}
 
+  /// An input that is a picture, and where it begins in a sample.
+  struct Input {
+    NamedShape input;
+    std::int64_t first;
+  };
+  /// Throws Error(config) if there are none.
+  std::vector<Input> pictures_of(const Dataset& data) const;
   bool due(std::int64_t step) const { return step == 1 || timer_.due_by_step(step); }
   std::string table_of(HookContext& context) const;
 
@@ -43,11 +51,6 @@ class InputSummary final : public Hook, private StepObserver {
   HookTimer timer_;
   std::int64_t most_;  ///< samples that are shown
   const ExecutorContext* run_ = nullptr;
-  /// The inputs that are pictures, and where they begin in a sample.
-  struct Input {
-    NamedShape input;
-    std::int64_t first;
-  };
   std::vector<Input> inputs_;
   Batch batch_{};
   // Of the step in progress.

@@ -12,6 +12,7 @@
 #include "session/summaries/filter_summary.h"
 #include "session/summaries/gradient_summary.h"
 #include "session/summaries/input_summary.h"
+#include "session/summaries/rank_summary.h"
 #include "session/summaries/update_summary.h"
 #include "session/summaries/weight_summary.h"
 
@@ -20,7 +21,7 @@ namespace lockstep {
 namespace {
 
 template <typename T>
-std::unique_ptr<Hook> make(const Params& options) {
+std::unique_ptr<SummaryHook> make(const Params& options) {
   return std::make_unique<T>(options);
 }
 
@@ -40,6 +41,10 @@ const std::array kParts = {
                 make<FilterSummary>},
     SummaryPart{"confusion_matrix", "Pictures of the confusion matrices of evaluations.",
                 ConfusionSummary::table(), make<ConfusionSummary>, true},
+    SummaryPart{"ranks",
+                "What the ranks spend their steps on: ranks/work_seconds_max, ranks/communication_share and "
+                "others.",
+                RankSummary::table(), make<RankSummary>},
 };
 
 }  // namespace

@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "core/params.h"
-#include "session/hook.h"
+#include "session/summaries/summary_hook.h"
 
 namespace lockstep {
 
 struct SummaryPart {
   std::string_view name, help;
   std::span<const ParamSpec> table;
-  std::unique_ptr<Hook> (*make)(const Params& options);
+  std::unique_ptr<SummaryHook> (*make)(const Params& options);
   bool after_evaluation = false;  ///< it shows what evaluations find
 };
 
@@ -36,7 +36,7 @@ std::span<const SummaryPart> summary_parts();
 struct SummarySpec {
   SummaryPart part;
   Params options;
-  std::unique_ptr<Hook> make() const { return part.make(options); }
+  std::unique_ptr<SummaryHook> make() const { return part.make(options); }
 };
 
 /// `value`: what stands at the part's key. Nothing for null and false. Throws Error(config).

@@ -6,9 +6,6 @@
 #include <cstring>
 
 #include "session/hook_context.h"
-#include "session/run_names.h"
-#include "session/summaries/chosen_names.h"
-#include "session/summaries/histogram_data.h"
 
 namespace lockstep {
 
@@ -24,6 +21,11 @@ constexpr ParamSpec kTable[] = {
      "variable.",
      Change::free},
 };
+
+/// Variables begin at multiples of so many elements (variable_store.h), in the copy too.
+constexpr std::int64_t kMultiple = 16;
+
+std::int64_t padded(std::int64_t count) { return (count + kMultiple - 1) / kMultiple * kMultiple; }
 
 /// Of the device's memory, by all threads on the CPU.
 void copy(const ExecutorContext& context, void* to, const void* from, std::size_t bytes) {
@@ -42,68 +44,66 @@ void copy(const ExecutorContext& context, void* to, const void* from, std::size_
 std::span<const ParamSpec> UpdateSummary::table() { return kTable; }
 
 UpdateSummary::UpdateSummary(const Params& options)
-    : Hook("summary.updates"),
-      options_(options),
-      timer_(options.integer("every_steps"), {}),
-      histograms_(options.boolean("histograms")),
+    : VariableSummary("summary.updates", options, Of::trained_variables, options.boolean("histograms")),
       ratios_(options.boolean("ratios")) {
-  if (!histograms_ && !ratios_)
+  if (!options.boolean("histograms") && !ratios_)
     throw options.error("ratios", "neither histograms nor ratios are wanted", "Set summary.updates: false.");
 }
 
-void UpdateSummary::check(const RunNames& names) const {
-  chosen_names(options_, "variables", names.trained_variables);
+RecordedText UpdateSummary::recorded(const Run& run) const {
+  RecordedText text = text_of(run.names);
+  if (ratios_) text.numbers = "update ratios";
+  text.kept = "a copy of these variables";
+  for (const std::string& name : chosen(run.names)) {
+    const VariableStore& store = *run.model.variables;
+    text.kept_bytes += sizeof(float) * static_cast<std::size_t>(store[store.find(name)].shape.num_elements());
+  }
+  return text;
 }
 
-void UpdateSummary::begin(HookContext& context) {
+void UpdateSummary::declare(HookContext& context) {
   const VariableStore& store = context.variables();
-  variables_ = chosen_variables(options_, store, true);
-  before_ = Buffer(context.trainer().device(),
-                   static_cast<std::size_t>(store.trainable_elements()) * sizeof(float));
-  std::vector<std::int64_t> counts;
-  for (const VariableId id : variables_) {
-    ratio_tags_.push_back("update_ratio/" + store[id].name);
-    const float* const values = store.value(id);
-    const std::int64_t count = store[id].shape.num_elements();
-    arrays_.push_back(
-        {.values = values, .minus = before_.as<float>().data() + store[id].offset, .count = count});
-    counts.push_back(count);
-    if (!ratios_) continue;
-    arrays_.push_back({.values = values, .count = count});
-    counts.push_back(count);
+  std::int64_t size = 0;
+  for (const VariableId id : variables()) {
+    const float* const from = store.value(id);
+    const std::int64_t count = padded(store[id].shape.num_elements());
+    if (!parts_.empty() && parts_.back().from + parts_.back().count == from)
+      parts_.back().count += count;
+    else
+      parts_.push_back({from, size, count});
+    size += count;
   }
-  meter_ = std::make_unique<DistributionMeter>(context.trainer().context(), context.control(), counts);
+  before_ = Buffer(context.trainer().device(), static_cast<std::size_t>(size) * sizeof(float));
+  const float* before = before_.as<float>().data();
+  for (const VariableId id : variables()) {
+    ratio_tags_.push_back("update_ratio/" + store[id].name);
+    const std::int64_t count = store[id].shape.num_elements();
+    arrays().push_back({.values = store.value(id), .minus = before, .count = count});
+    if (ratios_) arrays().push_back({.values = store.value(id), .count = count});
+    before += padded(count);
+  }
 }
 
 void UpdateSummary::before_run(HookContext& context) {
-  if (timer_.due_by_step(context.global_step() + 1))
-    copy(context.trainer().context(), before_.data(), context.variables().trainable_address(),
-         before_.size_bytes());
+  if (!due(context.global_step() + 1)) return;
+  for (const Part& part : parts_)
+    copy(context.trainer().context(), before_.as<float>().data() + part.first, part.from,
+         static_cast<std::size_t>(part.count) * sizeof(float));
 }
 
-void UpdateSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step)) return;
-  meter_->measure(arrays_);
-  if (!context.is_chief()) return;
-  std::vector<SummaryValue> histograms;
-  std::vector<RunReports::Value> ratios;
+void UpdateSummary::collect(HookContext& context, StepSummary& summary) {
   const std::size_t stride = ratios_ ? 2 : 1;
-  for (std::size_t i = 0; i < variables_.size(); ++i) {
-    const DistributionTotal update = meter_->total(i * stride);
-    if (histograms_)
-      append_histogram(histograms, "updates/" + context.variables()[variables_[i]].name, update);
+  for (std::size_t i = 0; i < variables().size(); ++i) {
+    const DistributionTotal update = total(i * stride);
+    append(summary, "updates", context.variables()[variables()[i]], update);
     if (!ratios_) continue;
-    const DistributionTotal values = meter_->total(i * stride + 1);
+    const DistributionTotal values = total(i * stride + 1);
     const double squares =
         update.not_finite + values.not_finite > 0 ? std::nan("") : update.moments.sum_squares;
     // A variable that is all zero has no ratio.
     if (values.moments.sum_squares != 0)
-      ratios.push_back({ratio_tags_[i], std::sqrt(squares / values.moments.sum_squares)});
+      summary.numbers.push_back({ratio_tags_[i], std::sqrt(squares / values.moments.sum_squares)});
   }
-  if (!histograms.empty())
-    context.reports().summary(RunReports::Split::train, result.step, std::move(histograms));
-  if (!ratios.empty())
-    context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, ratios);
 }
 
 }  // namespace lockstep

@@ -2,41 +2,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // updates/<variable>: a histogram of what a step adds to a variable. update_ratio/<variable>: its norm,
-// divided by the norm of the variable after the step. Where it is written, the variables before the step are
-// kept in a copy. All ranks measure, the chief writes.
+// divided by the norm of the variable after the step. Where it is written, the chosen variables before the
+// step are kept in a copy. All ranks measure, the chief writes.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/buffer.h"
-#include "session/hook.h"
-#include "session/hooks/hook_timer.h"
-#include "train/distribution_meter.h"
+#include "session/summaries/variable_summary.h"
 
 namespace lockstep {
 
-class UpdateSummary final : public Hook {
+class UpdateSummary final : public VariableSummary {
  public:
   static std::span<const ParamSpec> table();
   explicit UpdateSummary(const Params& options);
 
-  bool communicates() const override { return true; }
-  void check(const RunNames& names) const override;
-  void begin(HookContext& context) override;
+  RecordedText recorded(const Run& run) const override;
   void before_run(HookContext& context) override;
-  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
-  Params options_;
-  HookTimer timer_;
-  bool histograms_, ratios_;
-  std::vector<VariableId> variables_;
-  std::vector<std::string> ratio_tags_;           ///< update_ratio/<variable>
-  Buffer before_;                                 ///< all trained variables, flat, on the device
-  std::vector<DistributionMeter::Array> arrays_;  ///< by variable: its update, then its values
-  std::unique_ptr<DistributionMeter> meter_;
+  void declare(HookContext& context) override;
+  void collect(HookContext& context, StepSummary& summary) override;
+
+  bool ratios_;
+  std::vector<std::string> ratio_tags_;  ///< update_ratio/<variable>
+  Buffer before_;                        ///< the chosen variables, on the device
+  /// Neighbours in the store are copied at once.
+  struct Part {
+    const float* from;
+    std::int64_t first, count;  ///< in before_
+  };
+  std::vector<Part> parts_;
 };
 
 }  // namespace lockstep

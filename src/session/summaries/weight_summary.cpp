@@ -3,9 +3,6 @@
 #include "session/summaries/weight_summary.h"
 
 #include "session/hook_context.h"
-#include "session/run_names.h"
-#include "session/summaries/chosen_names.h"
-#include "session/summaries/histogram_data.h"
 
 namespace lockstep {
 
@@ -22,31 +19,19 @@ constexpr ParamSpec kTable[] = {
 std::span<const ParamSpec> WeightSummary::table() { return kTable; }
 
 WeightSummary::WeightSummary(const Params& options)
-    : Hook("summary.weights"), options_(options), timer_(options.integer("every_steps"), {}) {}
+    : VariableSummary("summary.weights", options, Of::all_variables, true) {}
 
-void WeightSummary::check(const RunNames& names) const {
-  chosen_names(options_, "variables", names.variables);
-}
+RecordedText WeightSummary::recorded(const Run& run) const { return text_of(run.names); }
 
-void WeightSummary::begin(HookContext& context) {
+void WeightSummary::declare(HookContext& context) {
   const VariableStore& store = context.variables();
-  variables_ = chosen_variables(options_, store, false);
-  std::vector<std::int64_t> counts;
-  for (const VariableId id : variables_) {
-    counts.push_back(store[id].shape.num_elements());
-    arrays_.push_back({.values = store.value(id), .count = counts.back()});
-  }
-  meter_ = std::make_unique<DistributionMeter>(context.trainer().context(), context.control(), counts);
+  for (const VariableId id : variables())
+    arrays().push_back({.values = store.value(id), .count = store[id].shape.num_elements()});
 }
 
-void WeightSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step)) return;
-  meter_->measure(arrays_);
-  if (!context.reports().has_events()) return;
-  std::vector<SummaryValue> values;
-  for (std::size_t i = 0; i < variables_.size(); ++i)
-    append_histogram(values, "weights/" + context.variables()[variables_[i]].name, meter_->total(i));
-  context.reports().summary(RunReports::Split::train, result.step, std::move(values));
+void WeightSummary::collect(HookContext& context, StepSummary& summary) {
+  for (std::size_t i = 0; i < variables().size(); ++i)
+    append(summary, "weights", context.variables()[variables()[i]], total(i));
 }
 
 }  // namespace lockstep

@@ -5,32 +5,20 @@
 // chief writes.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "session/hook.h"
-#include "session/hooks/hook_timer.h"
-#include "train/distribution_meter.h"
+#include "session/summaries/variable_summary.h"
 
 namespace lockstep {
 
-class WeightSummary final : public Hook {
+class WeightSummary final : public VariableSummary {
  public:
   static std::span<const ParamSpec> table();
   explicit WeightSummary(const Params& options);
 
-  bool communicates() const override { return true; }
-  void check(const RunNames& names) const override;
-  void begin(HookContext& context) override;
-  void after_run(HookContext& context, const StepResult& result) override;
+  RecordedText recorded(const Run& run) const override;
 
  private:
-  Params options_;
-  HookTimer timer_;
-  std::vector<VariableId> variables_;
-  std::vector<DistributionMeter::Array> arrays_;
-  std::unique_ptr<DistributionMeter> meter_;
+  void declare(HookContext& context) override;
+  void collect(HookContext& context, StepSummary& summary) override;
 };
 
 }  // namespace lockstep

@@ -14,9 +14,11 @@
 #include "driver/report/curves.h"
 #include "driver/report/html.h"
 #include "driver/report/network_view.h"
+#include "driver/report/recorded_summaries.h"
 #include "driver/report/report_run.h"
 #include "driver/report/score_curve.h"
 #include "driver/report/thinning.h"
+#include "io/event_writer.h"
 
 namespace lockstep::report {
 namespace {
@@ -96,6 +98,61 @@ TEST(Thinning, ColumnWithoutANumberIsAGap) {
       thin_curve(series_of(1000, [](std::size_t i) { return i >= 500 && i < 600 ? kNan : 1.0; }), 10);
   EXPECT_EQ(
       std::ranges::count_if(curve.points, [](const ThinPoint& point) { return std::isnan(point.mean); }), 1);
+}
+
+TEST(Quantiles, AreLinearInsideBucketsAndWithinTheRange) {
+  // 100 numbers from 0 to 1 and 100 from 1 to 4, as far as the buckets say.
+  const HistogramData histogram{.min = 0.2,
+                                .max = 3,
+                                .num = 200,
+                                .sum = 0,
+                                .sum_squares = 0,
+                                .limits = {0, 1, 4},
+                                .counts = {0, 100, 100}};
+  const Quantiles found = quantiles_of(7, histogram);
+  EXPECT_EQ(found.step, 7);
+  EXPECT_EQ(found.values.front(), 0.2);
+  EXPECT_EQ(found.values.back(), 3);
+  EXPECT_DOUBLE_EQ(found.values[4], 1);
+  EXPECT_NEAR(found.values[2], 0.2 + 0.8 * 2 * 0.1587, 1e-9);
+  EXPECT_NEAR(found.values[6], 1 + 2 * (2 * 0.8413 - 1), 1e-9);
+  EXPECT_TRUE(std::ranges::is_sorted(found.values));
+}
+
+TEST(Quantiles, OfOneNumberAreThatNumber) {
+  const HistogramData one{
+      .min = 5, .max = 5, .num = 1, .sum = 5, .sum_squares = 25, .limits = {4, 6}, .counts = {0, 1}};
+  for (const double value : quantiles_of(1, one).values) EXPECT_EQ(value, 5);
+}
+
+TEST(RecordedSummaries, KeepTheFirstAndTheLastOfManyRecords) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("lockstep-summaries-" + std::to_string(::getpid()));
+  {
+    EventWriter writer(folder.string());
+    for (int step = 1; step <= 1000; ++step) {
+      HistogramData histogram{
+          .min = 0, .max = 1.0 * step, .num = 2, .sum = 0, .sum_squares = 0, .limits = {1e9}, .counts = {2}};
+      writer.add(step, {{"weights/a", histogram}});
+      if (step % 100 == 0) writer.add(step, {{"filters/a", ImageData{1, 1, 1, std::to_string(step)}}});
+    }
+    writer.restart_from(990);
+    writer.add(995, {{"weights/a", HistogramData{0, 5, 2, 0, 0, {1e9}, {2}}}});
+  }
+  std::ofstream(folder / "events.out.tfevents.9.other") << "no event file, but long enough to be read as one";
+  const RecordedSummaries found = read_summaries(folder.string());
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(found.histograms.size(), 1U);
+  const HistogramSeries& series = found.histograms[0];
+  EXPECT_EQ(series.records, 1001);
+  EXPECT_LE(series.steps.size(), 129U);
+  EXPECT_EQ(series.steps.front().step, 1);
+  EXPECT_EQ(series.steps.back().step, 995);
+  EXPECT_EQ(series.steps.back().values.back(), 5);
+  EXPECT_TRUE(std::ranges::is_sorted(series.steps, {}, &Quantiles::step));
+  ASSERT_EQ(found.pictures.size(), 1U);
+  EXPECT_EQ(found.pictures[0].first.png, "100");
+  EXPECT_EQ(found.problems.size(), 1U);
 }
 
 class RecordsFile : public testing::Test {

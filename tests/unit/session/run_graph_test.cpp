@@ -42,6 +42,31 @@ TEST(RunGraph, LayersShapesAndSynchronisation) {
   EXPECT_EQ(nodes[6].device, "/device:CPU:0");
 }
 
+TEST(RunGraph, LossesOfHeadsAndTheirSum) {
+  Graph graph = graph_from_config(
+      parse_yaml("[dense: {name: loss, units: 3}, softmax: {name: b, inputs: loss}]", "net"), Shape{4});
+  const auto head = [](const char* name, const char* output, double weight) {
+    return Head{.name = name,
+                .output = output,
+                .loss = make_loss(Node::scalar("softmax_cross_entropy")),
+                .weight = weight};
+  };
+  std::vector<Head> two;
+  two.push_back(head("one", "loss", 1));
+  two.push_back(head("two", "b", 0.5));
+  const Heads heads(std::move(two));
+  heads.add_outputs(graph);
+  VariableStore variables;
+  graph.finish(variables);
+  const std::vector<GraphNode> nodes = loss_nodes(graph, heads, "/device:CPU:0");
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(nodes[0].name, "loss_/one");  // a layer is called loss
+  EXPECT_THAT(nodes[0].inputs, ElementsAre("loss"));
+  EXPECT_THAT(nodes[1].inputs, ElementsAre("b"));
+  EXPECT_THAT(nodes[1].texts, ElementsAre(Pair("weight", "0.5")));
+  EXPECT_THAT(nodes[2].inputs, ElementsAre("loss_/one", "loss_/two"));
+}
+
 TraceSpan span(const char* name, const char* category, std::int64_t begin, std::int64_t end) {
   TraceSpan made{.category = category, .begin_ns = begin, .end_ns = end};
   std::copy_n(name, std::string_view(name).size(), made.name.begin());

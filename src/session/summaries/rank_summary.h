@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `summary.ranks`: what the ranks spend their steps on (rank_times.h), in the records of training. Means over
-// the steps since the last record:
+// What the ranks spend their steps on (rank_times.h). Means over the steps since the last record:
 //
 //   ranks/step_seconds_max     of the rank with the longest steps
 //   ranks/work_seconds_max     of the rank that works longest in a step, without waiting for others
@@ -11,26 +10,33 @@
 //   ranks/communication_share  of the time of all ranks
 //   ranks/input_share          likewise
 //   ranks/memory_gb            the largest peak of host memory of a process, in 1e9 bytes
+//   ranks/gpu_memory_gb        the largest peak of a rank's memory on its GPU; only where there are GPUs
 #pragma once
 
 #include <vector>
 
-#include "session/hook.h"
-#include "session/hook_context.h"
+#include "session/hooks/hook_timer.h"
 #include "session/rank_status.h"
+#include "session/summaries/summary_hook.h"
 
 namespace lockstep {
 
-class RankSummaryHook : public Hook {
+class RankSummary final : public SummaryHook {
  public:
-  RankSummaryHook() : Hook("rank_summary", HookScope::chief_only) {}
+  static std::span<const ParamSpec> table();
+  explicit RankSummary(const Params& options);
+
+  RecordedText recorded(const Run& run) const override;
   void begin(HookContext& context) override;
   void after_create_session(HookContext&) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
+  void after_run(HookContext& context, const StepResult& result) override;
 
  private:
   void publish(std::vector<RunReports::Value>& values);
 
+  Params options_;
+  HookTimer timer_;  ///< never: with the other numbers of a step
   RankTimesSum sum_;
 };
 

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/recorded_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+std::string line(std::string_view name, std::string_view text) {
+  return fmt::format("{:<17} {}\n", name, text);
+}
+
+/// "loss and metrics every 10 steps, to event files and metrics.jsonl".
+std::string always(const SummaryOptions& summary) {
+  std::string when =
+      summary.every_steps == 1 ? "every step" : fmt::format("every {} steps", summary.every_steps);
+  if (summary.every_seconds) when += fmt::format(" and every {:g} s", *summary.every_seconds);
+  const char* const where = summary.events && summary.metrics ? "event files and metrics.jsonl"
+                            : summary.events                  ? "event files"
+                                                              : "metrics.jsonl";
+  return fmt::format("loss and metrics {}, to {}", when, where);
+}
+
+/// What of it is written: pictures and histograms need event files.
+std::string part(const RecordedText& text, const SummaryOptions& summary) {
+  std::vector<std::string> what;
+  if (!text.events.empty() && summary.events) what.push_back(text.events);
+  if (!text.numbers.empty())
+    what.push_back(text.numbers + (summary.events && summary.metrics ? ", also to metrics.jsonl" : ""));
+  if (what.empty()) return "nothing, because summary.events is false";
+  std::string all =
+      fmt::format("{}{}{}: {}", text.when, text.of.empty() ? "" : ", ", text.of, fmt::join(what, "; "));
+  if (text.kept_bytes > 0)
+    all +=
+        fmt::format("; {:.2f} MB of memory for {}", 1e-6 * static_cast<double>(text.kept_bytes), text.kept);
+  return all;
+}
+
+}  // namespace
+
+std::string recorded_text(const Config& config, const DataAndModel& parts, const RunNames& names) {
+  const SummaryOptions& summary = config.summary;
+  if (!summary.events && !summary.metrics)
+    return line("records", "nothing: summary.events and summary.metrics are false");
+  std::string text = line("records", always(summary));
+  for (const SummarySpec& spec : summary.parts)
+    text += line(
+        fmt::format(" {}", spec.part.name),
+        part(spec.make()->recorded({.names = names, .model = parts.model, .train = *parts.train}), summary));
+  return text;
+}
+
+}  // namespace lockstep

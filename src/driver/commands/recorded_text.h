@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run will record, as `lockstep check` prints it.
+#pragma once
+
+#include <string>
+
+#include "driver/config/config.h"
+#include "driver/setup/training_check.h"
+
+namespace lockstep {
+
+/// A line for the numbers of each step, one for each part of section summary that is switched on, with the
+/// variables and layers that it chooses, and the memory that it keeps. Throws Error(config) for a part that
+/// does not fit the run.
+std::string recorded_text(const Config& config, const DataAndModel& parts, const RunNames& names);
+
+}  // namespace lockstep

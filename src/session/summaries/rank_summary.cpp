@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/summaries/rank_summary.h"
+
+#include <algorithm>
+
+#include "session/hook_context.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr ParamSpec kTable[] = {
+    {"every_steps", ParamType::integer, "null", "[1, 1e12] or null",
+     "At multiples of so many steps. null: in the records of loss and metrics.", Change::free},
+};
+
+}  // namespace
+
+std::span<const ParamSpec> RankSummary::table() { return kTable; }
+
+RankSummary::RankSummary(const Params& options)
+    : SummaryHook("summary.ranks", HookScope::chief_only),
+      options_(options),
+      timer_(options.optional_integer("every_steps"), {}) {}
+
+RecordedText RankSummary::recorded(const Run&) const {
+  return {.when = timer_.never() ? "with loss and metrics" : every_text(options_),
+          .numbers = "times and memory of the ranks"};
+}
+
+void RankSummary::begin(HookContext& context) {
+  if (timer_.never())
+    context.add_summary([this](std::vector<RunReports::Value>& values) { publish(values); });
+}
+
+void RankSummary::after_create_session(HookContext&) { sum_ = {}; }
+
+Verdict RankSummary::before_update(HookContext& context, const StepResult& result) {
+  sum_.step_done(context.rank_times(), result.step, result.samples);
+  return Verdict::update;
+}
+
+void RankSummary::after_run(HookContext& context, const StepResult& result) {
+  if (!timer_.due_by_step(result.step)) return;
+  StepSummary summary;
+  publish(summary.numbers);
+  summary.write(context, result);
+}
+
+void RankSummary::publish(std::vector<RunReports::Value>& values) {
+  const std::optional<RanksReport> report = sum_.take();
+  if (!report) return;
+  double step = 0, most = 0, least = report->ranks.front().time.work_seconds, all = 0, communication = 0,
+         input = 0, memory = 0, gpu_memory = 0;
+  for (const RankReport& rank : report->ranks) {
+    const RankTime& mean = rank.time;
+    step = std::max(step, mean.step_seconds);
+    most = std::max(most, mean.work_seconds);
+    least = std::min(least, mean.work_seconds);
+    all += mean.step_seconds;
+    communication += mean.communication_seconds;
+    input += mean.input_seconds;
+    memory = std::max(memory, mean.peak_memory_bytes);
+    gpu_memory = std::max(gpu_memory, mean.peak_gpu_bytes);
+  }
+  values.push_back({"ranks/step_seconds_max", step});
+  values.push_back({"ranks/work_seconds_max", most});
+  values.push_back({"ranks/work_seconds_min", least});
+  values.push_back({"ranks/work_spread", most > 0 ? (most - least) / most : 0});
+  values.push_back({"ranks/communication_share", all > 0 ? communication / all : 0});
+  values.push_back({"ranks/input_share", all > 0 ? input / all : 0});
+  values.push_back({"ranks/memory_gb", 1e-9 * memory});
+  if (gpu_memory > 0) values.push_back({"ranks/gpu_memory_gb", 1e-9 * gpu_memory});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that does not take event files and metrics.jsonl any more: steps and checkpoints go on, the end waits with a limit and
+says so; a disk that answers again gets everything. LD_PRELOAD of hanging_disk.cpp is the disk."""
+import os
+
+from event_records import summaries
+from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+
+STEPS = 160
+SETS = ["checkpoint.every_steps=20", "checkpoint.keep=100", "summary.every_steps=2", "summary.timeout_seconds=1",
+        "summary.flush_seconds=0.1", "summary.weights={every_steps: 20}"]
+
+
+class HangingDiskTest(LockstepTest):
+    def hang_in_the_middle(self, run):
+        """The job, whose disk hangs since it has recorded something."""
+        flag = self.folder / "hangs"
+        job = self.start(*self.train_arguments(run, steps=STEPS, sets=SETS), ranks=2,
+                         variables={"LD_PRELOAD": os.environ["LOCKSTEP_HANGING_DISK"], "HANG_WHILE": str(flag),
+                                    "HANG_NAMES": "metrics.jsonl,tfevents"})
+        wait_until(lambda: (self.folder / run / "metrics.jsonl").exists() and len(records(self.folder / run)) > 2, 60, "records")
+        flag.touch()
+        return job, flag
+
+    def test_a_run_ends_without_it(self):
+        job, flag = self.hang_in_the_middle("run")
+        result = job.wait()
+        self.assertEqual(result.code, 0, result)
+        recorded = records(self.folder / "run")[-1]["step"]
+        self.assertLess(recorded, STEPS, "the disk hung")
+        self.assertEqual(int(checkpoints(self.folder / "run")[-1].stem.split("-")[1]), STEPS)
+        self.assertRegex(result.err, r"metrics.jsonl: the disk has not answered for 1 s; nothing waits for it any longer")
+        self.assertRegex(result.err, r"tfevents.*: the disk has not answered for 1 s")
+        self.assertLessEqual(result.err.count("has not answered"), 3, "once for each file")
+        # What it left is a run that goes on.
+        flag.unlink()
+        self.train("run", ranks=2, steps=STEPS + 4, sets=["summary.every_steps=2"])
+        self.assertEqual(records(self.folder / "run")[-1]["step"], STEPS + 4)
+
+    def test_a_disk_that_answers_again_gets_everything(self):
+        job, flag = self.hang_in_the_middle("run")
+        seen = len(records(self.folder / "run"))
+        wait_until(lambda: len(checkpoints(self.folder / "run")) > 1, 60, "checkpoints meanwhile")
+        self.assertLessEqual(len(records(self.folder / "run")), seen + 1)
+        flag.unlink()
+        result = job.wait()
+        self.assertEqual(result.code, 0, result)
+        self.train("plain", ranks=2, steps=STEPS, sets=SETS)
+        self.assertEqual(self.digest("run"), self.digest("plain"))
+        steps = [record["step"] for record in records(self.folder / "run")]
+        self.assertEqual(steps, [record["step"] for record in records(self.folder / "plain")])
+        for run in ("run", "plain"):
+            self.assertIn(("weights/conv1/kernel", STEPS), summaries(self.folder / run))
+
+
+if __name__ == "__main__":
+    main()
