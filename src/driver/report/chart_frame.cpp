@@ -41,7 +41,8 @@ void ChartFrame::include(double step, double low, double high) {
 
 void ChartFrame::finish() {
   if (!(x1_ > x0_)) x1_ = x0_ + 1;
-  const double room = y1_ > y0_ ? 0.05 * (y1_ - y0_) : std::max(1e-12, 0.1 * std::abs(y0_));
+  const double one_value = y0_ == 0 ? 0.1 : std::max(1e-12, 0.1 * std::abs(y0_));
+  const double room = y1_ > y0_ ? 0.05 * (y1_ - y0_) : one_value;
   y0_ -= room;
   y1_ += room;
 }

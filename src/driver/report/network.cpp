@@ -77,11 +77,13 @@ Section network_section(const ReportRun&, const NetworkView& network) {
   if (!network.problem.empty()) section.body += missing(network.problem);
   if (network.layers.empty()) return section;
   section.body += network_diagram(network);
-  section.body += network.measured.empty() ? missing(kHowToMeasure)
-                                           : fmt::format(
-                                                 "<p>Times are from {}: milliseconds of threads per step, "
-                                                 "summed over all microshards and ranks.</p>\n",
-                                                 escaped(network.measured));
+  section.body += network.measured.empty()
+                      ? missing(kHowToMeasure)
+                      : fmt::format(
+                            "<p>Times are from {}: milliseconds of threads per step, "
+                            "summed over all microshards and ranks. Where microshards synchronise "
+                            "(batch_norm), waiting for other ranks is in it.</p>\n",
+                            escaped(network.measured));
   section.body += html_of(layer_table(network));
   return section;
 }
