@@ -3,7 +3,7 @@
 //
 // Advice for a word that is not known here: the word's name in Lockstep, where people bring it from Keras,
 // PyTorch, TensorFlow or YAML 1.1, or what to do instead where Lockstep has no such thing. To add a word: a
-// line in synonyms_of_names.cpp, synonyms_of_transforms.cpp or synonyms_of_keys.cpp.
+// line in a synonyms_of_*.cpp.
 #pragma once
 
 #include <span>
@@ -15,7 +15,8 @@ namespace lockstep {
 /// A word that people bring.
 struct Synonym {
   /// Where it is expected: "optimizer", "loss", "layer", ... for a name; "key of " and the beginning of a
-  /// subject ("key of section train", "key of ") for a key; "value of " and a key for a choice.
+  /// subject ("key of section train", "key of ") for a key; "value of " and a key for a choice; "command
+  /// line".
   std::string_view place;
   std::string_view word;  ///< in lower case, without _ - . and blanks
   /// The name here; empty if there is none.
@@ -23,10 +24,13 @@ struct Synonym {
   /// What to do, where a name alone does not say it. May be empty if there is a name.
   std::string_view advice = {};
 };
-/// The first line that fits is used: special places come before general ones.
+/// The first line that fits is used: special places come before general ones, and these tables before those
+/// of trainers.
 std::span<const Synonym> synonyms_of_names();
 std::span<const Synonym> synonyms_of_transforms();
 std::span<const Synonym> synonyms_of_keys();
+std::span<const Synonym> synonyms_of_trainer_names();
+std::span<const Synonym> synonyms_of_trainer_keys();
 
 /// Advice for an unknown key of `subject` ("layer dense", "section train"), whose keys are `known`.
 std::string advice_for_key(std::string_view key, std::string_view subject,
@@ -37,6 +41,8 @@ std::string name_for_key(std::string_view key, std::string_view subject,
 /// Advice for an unknown name of a `what` ("layer", "optimizer", ...).
 std::string advice_for_name(std::string_view what, std::string_view name,
                             std::span<const std::string_view> known);
+/// What the tables say of an unknown command or option of the command line; empty if they say nothing.
+std::string advice_for_command_line(std::string_view word);
 /// Advice for a text that is not one of the choices of option `key`; `help` if nothing better is known.
 std::string advice_for_choice(std::string_view key, std::string_view value,
                               std::span<const std::string_view> choices, std::string_view help);

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/params.h"
+#include "core/synonyms.h"
 
 namespace lockstep {
 
@@ -17,6 +18,8 @@ Error usage_error(std::string what, std::string advice) {
 
 std::string with_suggestion(std::string_view word, const std::vector<std::string>& known,
                             const std::string& otherwise) {
+  if (const std::string found = advice_for_command_line(word); !found.empty())
+    return fmt::format("{} {}", found, otherwise);
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string close = nearest(word, views);
   return close.empty() ? otherwise : fmt::format("Did you mean '{}'? {}", close, otherwise);

@@ -80,6 +80,24 @@ TEST(Synonyms, WhatTheNearestNameWouldMistake) {
               HasSubstr("'label_column'"));
 }
 
+// Those of trainers come after the others, and are used where these say nothing.
+TEST(Synonyms, NamesOfOtherTrainers) {
+  EXPECT_THAT(advice_for_key("tf_random_seed", "the configuration", Words{"seed"}), HasSubstr("'seed'"));
+  EXPECT_THAT(advice_for_key("TF_CONFIG", "the configuration", Words{"seed"}), HasSubstr("mpirun"));
+  EXPECT_THAT(advice_for_key("save_summary_steps", "section summary", Words{"every_steps"}),
+              HasSubstr("'every_steps'"));
+  EXPECT_THAT(advice_for_name("optimizer", "hvd.DistributedOptimizer", kOptimizers), HasSubstr("inner rule"));
+  EXPECT_THAT(advice_for_name("transform", "random_flip_left_right", Words{"random_flip"}),
+              HasSubstr("'random_flip'"));
+  EXPECT_THAT(advice_for_name("layer", "RandomFlip", Words{"relu"}), StartsWith("Samples are changed by"));
+}
+
+TEST(Synonyms, CommandsAndOptionsOfOthers) {
+  EXPECT_THAT(advice_for_command_line("fit"), HasSubstr("lockstep train"));
+  EXPECT_THAT(advice_for_command_line("--model_dir"), HasSubstr("--run-dir"));
+  EXPECT_EQ(advice_for_command_line("--run-dir"), "");
+}
+
 TEST(Synonyms, TyposGetTheNearestName) {
   EXPECT_THAT(advice_for_name("optimizer", "adma", kOptimizers), StartsWith("Did you mean 'adam'?"));
   EXPECT_EQ(advice_for_choice("padding", "xxxxxx", Words{"same", "valid"}, "help"), "help");
@@ -93,7 +111,8 @@ TEST(Synonyms, ANameIsUsedOnlyWhereItExists) {
 }
 
 TEST(Synonyms, TheTableIsInPlainForm) {
-  for (const auto table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys()})
+  for (const auto table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys(),
+                           synonyms_of_trainer_names(), synonyms_of_trainer_keys()})
     for (const Synonym& synonym : table) {
       EXPECT_EQ(synonym.word.find_first_of("_-. ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string_view::npos)
           << synonym.word;
