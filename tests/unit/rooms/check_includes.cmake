@@ -20,8 +20,8 @@ set(uses_driver core kernels model optim comm data io train session driver)
 
 set(outside_rules  # what an #include begins with, and the room that may have it
     "mpi\\.h=comm" "nccl\\.h=comm" "hdf5(_hl)?\\.h=io" "H5[A-Z][A-Za-z]*\\.h=io" "dnnl[._]=kernels"
-    "oneapi/dnnl=kernels" "yaml-cpp/=driver" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "Eigen/=optim"
-    "unsupported/Eigen/=optim")
+    "oneapi/dnnl=kernels" "yaml-cpp/=driver" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "Eigen/=core"
+    "unsupported/Eigen/=core")
 set(cuda_headers "^(cuda|cublas|cudnn|curand|cusparse|nvml|thrust/|cub/|cooperative_groups|nvtx|device_launch_parameters)")
 
 if(NOT IS_DIRECTORY "${SOURCE}/core")

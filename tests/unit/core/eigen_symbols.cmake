@@ -5,9 +5,9 @@
 # (docs/decisions/030-eigen-in-one-file.md).
 #
 #   cmake -DNM=nm -DOBJECTS=<objects of the room> -P eigen_symbols.cmake
-list(FILTER OBJECTS INCLUDE REGEX "inverse_root[.]cpp")
+list(FILTER OBJECTS INCLUDE REGEX "symmetric_eigen[.]cpp")
 if(NOT OBJECTS)
-  message(FATAL_ERROR "there is no object of inverse_root.cpp")
+  message(FATAL_ERROR "there is no object of symmetric_eigen.cpp")
 endif()
 execute_process(COMMAND ${NM} -C --defined-only ${OBJECTS} OUTPUT_VARIABLE output RESULT_VARIABLE code)
 if(NOT code EQUAL 0)
