@@ -620,6 +620,7 @@ constexpr Synonym kTable[] = {
     {"key of section summary", "hyperparameters", "hparams"},
     {"key of section summary", "hyperparams", "hparams"},
     {"key of section summary", "embeddings", "projector"},
+    {"key of section summary", "pca", "projector"},
     {"key of section summary", "histogramfreq", "", kHistograms},
     {"key of section summary", "histograms", "", kHistograms},
     {"key of section summary", "writeimages", "inputs", "filters shows the first convolution's kernels."},

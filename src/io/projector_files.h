@@ -20,10 +20,13 @@ struct ProjectorTable {
   std::string metadata = {};
 };
 
+/// The page holds all rows in the browser.
+inline constexpr std::int64_t kProjectorRows = 10000;
+
 /// Writes `folder`/projector_config.pbtxt and the files that it names, in `folder`/projector, each
 /// atomically. At most `most_rows` rows of a table, because the page holds all of them in the browser. Throws
 /// Error(data).
 void write_projector(const std::string& folder, std::span<const ProjectorTable> tables,
-                     std::int64_t most_rows = 10000);
+                     std::int64_t most_rows = kProjectorRows);
 
 }  // namespace lockstep

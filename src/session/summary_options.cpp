@@ -29,7 +29,10 @@ constexpr ParamSpec kTable[] = {
      "Event files hold the configuration's numbers and names, for TensorBoard's HParams.", Change::free},
     {"configuration", boolean, "true", "", "Event files hold the configuration as text.", Change::free},
     {"projector", boolean, "false", "",
-     "At the end of a job, write the tables of embedding layers for TensorBoard's projector.", Change::free},
+     "At the end of a job, write the tables of embedding layers for TensorBoard's projector, and a picture "
+     "of "
+     "each in the plane of its principal components.",
+     Change::free},
 };
 
 }  // namespace

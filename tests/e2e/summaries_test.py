@@ -246,6 +246,33 @@ train: {batch_size: 16, epochs: 3}
                 red = 255 - place * (255 - 107) if place < 1 else 107 - (place - 1) * (107 - 8)
                 self.assertAlmostEqual(bright[48 * label + 20][48 * predicted + 20], red, delta=0.51, msg=f"{label} {predicted}")
 
+    def test_the_picture_of_an_embedding_is_the_plane_of_its_principal_components(self):
+        rows = [[(7 * i + j * j) % 40 for j in range(4)] + [i % 3] for i in range(64)]
+        (self.folder / "rows.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        config = self.folder / "rows.yaml"
+        config.write_text("""
+shards: 4
+data: {format: csv, path: rows.csv, label_column: -1}
+model:
+  layers: [embedding: {name: words, rows: 40, units: 5}, flatten, dense: {name: logits, units: 3}]
+  loss: softmax_cross_entropy
+optimizer: {gradient_descent: {learning_rate: 0.1}}
+train: {batch_size: 16, epochs: 3}
+""")
+        self.train("run", ranks=2, steps=8, config=config, sets=["summary.projector=true"])
+        picture = summaries(self.folder / "run")["principal_components/words/embeddings", 8][0]
+        bright = self.pixels(picture)
+        script = ("import h5py,sys,numpy as np\n"
+                  "with h5py.File(sys.argv[1]) as f: t=f['variables/words/embeddings'][...].astype(float)\n"
+                  "t-=t.mean(axis=0); v=np.linalg.eigh(t.T@t)[1][:,:-3:-1]; v*=np.sign(v[abs(v).argmax(axis=0),[0,1]])\n"
+                  "p=t@v; p=240+np.rint(p/abs(p).max()*224)*[1,-1]; print(p.astype(int).tolist())")
+        places = self.read_by_h5py(script, checkpoints(self.folder / "run")[-1])
+        self.assertEqual(bright[places[0][1]][places[0][0]], 8, "the first row is drawn over all others")
+        for number, (x, y) in enumerate(places):
+            self.assertLess(min(bright[y + dy][x + dx] for dx in (-1, 0, 1) for dy in (-1, 0, 1)), 255, number)
+        dark = sum(value < 255 for row in bright for value in row)
+        self.assertTrue(21 <= dark <= 21 * 40, "a dot has 21 pixels")
+
     def pixels(self, picture):
         """The first channel of a PNG of 8-bit RGB, row by row."""
         data, at, packed = picture["png"], 8, b""

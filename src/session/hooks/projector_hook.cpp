@@ -4,16 +4,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/projector_files.h"
 #include "session/hook_context.h"
 #include "session/run_vocabulary.h"
+#include "session/summaries/picture_data.h"
+#include "session/summaries/principal_plane.h"
 
 namespace lockstep {
 
 namespace {
+
+/// Eigenvectors of so many columns take about a second.
+constexpr std::int64_t kMostColumns = 1024;
 
 /// The run's vocabulary (word, count) with titles, if it has as many words as the table has rows.
 std::string words_of(const std::string& run_dir, std::int64_t rows) {
@@ -21,6 +27,26 @@ std::string words_of(const std::string& run_dir, std::int64_t rows) {
   if (!std::filesystem::exists(vocabulary_path(run_dir), code)) return {};
   const std::string text = read_whole_file(vocabulary_path(run_dir), ErrorKind::data);
   return std::count(text.begin(), text.end(), '\n') == rows ? "word\tcount\n" + text : std::string();
+}
+
+/// A picture of each table in the plane of its principal components, of the rows that the projector shows.
+void draw_planes(HookContext& context, std::span<const ProjectorTable> tables) {
+  if (!context.reports().has_events()) return;
+  std::vector<SummaryValue> pictures;
+  for (const ProjectorTable& table : tables) {
+    if (table.columns > kMostColumns) {
+      log_info("{}: no picture of its principal components, because it has more than {} columns", table.name,
+               kMostColumns);
+      continue;
+    }
+    const auto count = static_cast<std::size_t>(std::min(table.rows, kProjectorRows) * table.columns);
+    const PrincipalPlane plane = principal_plane(table.values.first(count), table.columns);
+    if (!plane.x.empty())
+      pictures.push_back({"principal_components/" + table.name, picture_data(picture_of(plane))});
+  }
+  if (pictures.empty()) return;
+  context.reports().summary(RunReports::Split::train, context.global_step(), std::move(pictures));
+  context.reports().request_flush();
 }
 
 }  // namespace
@@ -42,6 +68,7 @@ void ProjectorHook::end(HookContext& context) {
                         .metadata = words_of(context.run_dir(), rows)});
     }
     if (!tables.empty()) write_projector(context.run_dir(), tables);
+    draw_planes(context, tables);
   } catch (const Error& error) {
     log_warning("{}\n  There are no new files for the projector; the run continues.", error.what());
   }

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // At the end of a job, writes the tables of embedding layers for TensorBoard's projector, with the words of
-// the vocabulary. An error is a warning.
+// the vocabulary, and a picture of each in the plane of its principal components
+// (principal_components/<table>). An error is a warning.
 #pragma once
 
 #include <string>
