@@ -62,7 +62,8 @@ CommandLineParser::CommandLineParser()
   add(app_, "info", "Print build, libraries, devices, MPI and threads", "lockstep info",
       [] { return InfoArguments{}; });
   add(app_, "config-reference", "Print the reference of all configuration options as Markdown",
-      "lockstep config-reference > docs/config.md", [] { return ConfigReferenceArguments{}; });
+      "lockstep config-reference > docs/config.md", [this] { return config_reference_; })
+      ->add_flag("--header", config_reference_.header, "Print the options as a C++ header instead");
   add(app_, "man-page", "Print the manual page lockstep(1)", "lockstep man-page | man -l -",
       [this] { return HelpArguments{man_page(app_)}; });
   add(app_, "completion", "Print the completion of commands, options and configuration keys for bash",
@@ -173,6 +174,10 @@ void CommandLineParser::add_evaluate() {
   add_checkpoint(command, evaluate_.run.checkpoint);
   add_averages(command, evaluate_.run.averages);
   add_overrides(command);
+  command
+      ->add_option("--name", evaluate_.name,
+                   "Write the numbers to event files, too, in eval_NAME of the run directory")
+      ->type_name("NAME");
   add_run_dir(command, evaluate_.run.run_dir,
               "The run whose checkpoint to use, when a configuration file is given");
   add_hang(command, evaluate_.hang);

@@ -68,6 +68,7 @@ class CommandLineParser {
 
   TrainArguments train_;
   EvaluateArguments evaluate_;
+  ConfigReferenceArguments config_reference_;
   PredictArguments predict_;
   SampleArguments sample_;
   CheckArguments check_;

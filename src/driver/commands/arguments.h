@@ -51,6 +51,7 @@ struct RunArguments {
 
 struct EvaluateArguments {
   RunArguments run;
+  std::string name;  ///< not empty: the results are also in event files, in eval_NAME
   HangArguments hang;
 };
 
@@ -173,7 +174,9 @@ struct NeighboursArguments {
 };
 
 struct InfoArguments {};
-struct ConfigReferenceArguments {};
+struct ConfigReferenceArguments {
+  bool header = false;  ///< the C++ header of options instead
+};
 
 struct CheckpointListArguments {
   std::string run_dir;

@@ -18,14 +18,13 @@
 #include "driver/commands/predict_files.h"
 #include "driver/commands/print_result.h"
 #include "driver/commands/true_labels.h"
+#include "driver/estimator/prediction_stream.h"
 #include "driver/launch.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_context.h"
 #include "driver/setup/run_directory.h"
 #include "io/prediction_file.h"
 #include "session/run_vocabulary.h"
-#include "train/dataset_batch_source.h"
-#include "train/predictor.h"
 
 namespace lockstep {
 
@@ -56,22 +55,6 @@ PredictedHead describe(const Head& head, const std::vector<std::string>& class_n
     described.class_names = class_names;
   return described;
 }
-
-/// Features without their labels: a forward pass needs none, and nobody has checked them against the loss.
-class FeaturesOnly final : public BatchSource {
- public:
-  explicit FeaturesOnly(BatchSource& source) : source_(source) {}
-  void begin(const Batch& batch, Range own) override { source_.begin(batch, own); }
-  Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
-  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
-    source_.fetch(batch, microshard, place, features);
-    return {};
-  }
-  Labels fetch_labels(const Batch&, const Microshard&, FetchPlace, float*) override { return {}; }
-
- private:
-  BatchSource& source_;
-};
 
 /// On rank 0; empty on others.
 struct Writing {
@@ -147,40 +130,26 @@ void start_writing(RunContext& context, std::string_view ending, const FoundChec
 
 /// Predicts all samples. All ranks; rank 0 writes.
 void predict_all(RunContext& context, const Dataset& input, std::int64_t batch_size, Writing& to) {
-  const ExecutorContext executor = context.executor_context();
-  const StepPlan plan({.num_samples = input.size(),
-                       .batch_size = batch_size,
-                       .shards = executor.shards,
-                       .shuffle = Shuffle::none});
-  const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-  Predictor predictor(executor, {.max_samples = batch_size, .sample_counts = sizes});
-  DatasetBatchSource samples(input, plan, executor.pool.size(), predictor.num_slots());
-  FeaturesOnly source(samples);
-  context.workers().grow_scratch(predictor.scratch_bytes());
-  predictor.refresh_weights();
-  std::vector<PredictedRows> rows(static_cast<std::size_t>(executor.heads.size()));
-  for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
-    const Batch batch = plan.batch(cursor);
-    predictor.run(source, batch);
-    predictor.collect(context.world(), source, batch);
+  PredictionStream predictions(context, input, batch_size);
+  const int heads = context.model().heads->size();
+  std::vector<PredictedRows> rows(static_cast<std::size_t>(heads));
+  while (predictions.next())
     // A full disk ends the command on all ranks, after the batch that no longer fits.
     shared([&] {
       agree(
           context.world(),
           [&] {
             if (!to.writer) return;
-            to.labels->gather(batch);
-            for (int head = 0; head < executor.heads.size(); ++head) {
+            to.labels->gather(predictions.batch());
+            for (int head = 0; head < heads; ++head) {
               PredictedRows& own = rows[static_cast<std::size_t>(head)];
-              own.outputs = predictor.rows(head).first(
-                  static_cast<std::size_t>(batch.count * predictor.values_per_sample(head)));
+              own.outputs = predictions.rows(head);
               to.labels->set(head, own);
             }
-            to.writer->add(batch.count, rows);
+            to.writer->add(predictions.count(), rows);
           },
           "writing the predictions");
     });
-  }
 }
 
 /// The files of the command, the input's data set on all ranks, and the open output on rank 0. All ranks.

@@ -86,18 +86,23 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   if (auto follows = std::make_unique<ScheduleHook>(parts.schedules); !follows->empty())
     session.add(std::move(follows));
   for (const HookSpec& hook : config.hooks) session.add(hook.make(config.hook_setting()));
+  if (parts.additions != nullptr)
+    for (const auto& make : parts.additions->hooks) session.add(make());
   if (config.train.steps)
     session.add(std::make_unique<StopAtStepHook>(*config.train.steps));
   else
     session.add(std::make_unique<StopAfterEpochsHook>(*config.train.epochs));
-  session.add(std::make_unique<CheckpointSaverHook>(
+  auto checkpoints = std::make_unique<CheckpointSaverHook>(
       saver, CheckpointSaverHook::Options{.triggers = config.checkpoint.triggers,
                                           .best_metric = best_metric(config),
                                           .compare_ranks = config.comm.check_every_steps > 0,
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = resolved_config_text(config),
                                           .sync_seconds = sync_seconds(config),
-                                          .copy_ways = parts.copy_ways}));
+                                          .copy_ways = parts.copy_ways});
+  if (parts.additions != nullptr)
+    for (const auto& make : parts.additions->listeners) checkpoints->add_listener(make());
+  session.add(std::move(checkpoints));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet)
     session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.plan.steps_per_epoch()),

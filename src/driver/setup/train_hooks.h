@@ -5,8 +5,8 @@
 //
 //   record, run_directory, time_limit, signals, switch_files, nan_guard, loss_scale or gradient_guard,
 //   drift_check, straggler, summary_saver, parts of section summary (those that show
-//   evaluations come after it), step_counter, evaluation, those of the configuration, stop_at_step or
-//   stop_after_epochs, checkpoint_saver, status, progress, step_clock
+//   evaluations come after it), step_counter, evaluation, those of the configuration and of a program,
+//   stop_at_step or stop_after_epochs, checkpoint_saver, status, progress, step_clock
 //
 // Evaluation comes before the hooks of the configuration, so that early stopping sees its results in the same
 // step. The checkpoint saver comes after them, so that a checkpoint holds their state of the same step.
@@ -16,6 +16,7 @@
 #include "data/step_plan.h"
 #include "driver/config/config.h"
 #include "io/run_lock.h"
+#include "driver/setup/training.h"
 #include "session/hooks/run_description_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
@@ -36,6 +37,7 @@ struct TrainHookParts {
   const RunLock* lock = nullptr;  ///< likewise
   std::optional<JobEnd> job_end;
   bool quiet = false;
+  const TrainingAdditions* additions = nullptr;  ///< of a program; null: none
   RunDescriptionHook::Options description = {};
   std::vector<std::string> embeddings = {};  ///< names of variables, for summary.projector
 };

@@ -55,7 +55,7 @@ std::int64_t restore(RunContext& context, Training& training, HookContext& hooks
 }
 
 std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& training,
-                                               const std::string& run_dir) {
+                                               const TrainingStart& start) {
   Model& model = context.model();
   return std::make_unique<MonitoredSession>(
       SessionParts{.control = context.control(),
@@ -67,9 +67,10 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
                    .seed = context.seed(),
                    .accuracy = model.accuracy(),
                    .part_accuracy = model.report_accuracy},
-      MonitoredSession::Options{.run_dir = run_dir,
+      MonitoredSession::Options{.run_dir = start.run_dir,
                                 .max_recoveries = context.config().train.max_recoveries,
-                                .max_setbacks = context.config().train.max_setbacks},
+                                .max_setbacks = context.config().train.max_setbacks,
+                                .init_fn = start.additions.init_fn},
       [&context, &training](HookContext& hooks) { return restore(context, training, hooks); });
 }
 
@@ -93,6 +94,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                    .lock = start.lock,
                    .job_end = start.job_end,
                    .quiet = start.quiet,
+                   .additions = &start.additions,
                    .description = run_description(context.config(), context.model(),
                                                   context.device().is_gpu(), training.evaluation != nullptr),
                    .embeddings = embedding_tables(context.model())});
@@ -128,7 +130,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
                  "run_names() does not know all metrics of a step");
   training->evaluation = make_evaluation(context);
   if (training->evaluation) context.workers().grow_scratch(training->evaluation->scratch_bytes());
-  training->session = make_session(context, *training, start.run_dir);
+  training->session = make_session(context, *training, start);
   add_hooks(context, *training, start);
   if (start.status != nullptr)
     start.status->set_total_steps(config.train.total_steps(training->plan.steps_per_epoch()));

@@ -5,6 +5,7 @@
 // RunContext on all ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "driver/setup/run_context.h"
 #include "driver/setup/train_setup.h"
 #include "io/run_lock.h"
+#include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
 #include "session/run_status.h"
@@ -20,6 +22,15 @@
 #include "train/evaluation.h"
 
 namespace lockstep {
+
+/// What a program adds to the run of its configuration.
+struct TrainingAdditions {
+  /// Make hooks that come after those of the configuration. The same on all ranks.
+  std::vector<std::function<std::unique_ptr<Hook>()>> hooks = {};
+  /// Make listeners of the checkpoint saver.
+  std::vector<std::function<std::unique_ptr<CheckpointSaverListener>()>> listeners = {};
+  std::function<void(VariableStore&)> init_fn = {};  ///< MonitoredSession::Options::init_fn
+};
 
 /// How a job starts the run.
 struct TrainingStart {
@@ -30,6 +41,7 @@ struct TrainingStart {
   RunStatus* status = nullptr;    ///< null on ranks other than the chief
   const RunLock* lock = nullptr;  ///< likewise
   bool quiet = false;             ///< no progress
+  TrainingAdditions additions = {};
 };
 
 /// Each part uses those before it.

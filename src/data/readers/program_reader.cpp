@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Samples that the program itself gives (program_input.h). A run with them can be trained and evaluated by
+// that program only.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/error.h"
+#include "data/program_input.h"
+#include "data/reader_options.h"
+#include "data/reader_table.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kAll = with_store_options(
+    std::array{ParamSpec{"input", ParamType::string, kRequired, "",
+                         "name of the samples, which a C++ program gives (docs/estimator.md)"}});
+// skip and take choose among them.
+constexpr auto kOptions = [] {
+  std::array<ParamSpec, kAll.size() - 1> table{};
+  std::copy_if(kAll.begin(), kAll.end(), table.begin(),
+               [](const ParamSpec& spec) { return spec.name != "rows"; });
+  return table;
+}();
+
+std::map<std::string, ProgramInput, std::less<>>& inputs() {
+  static std::map<std::string, ProgramInput, std::less<>> known;
+  return known;
+}
+
+std::unique_ptr<Dataset> make(const Params& params, const std::string& /*base_directory*/) {
+  const std::string& name = params.string("input");
+  const auto found = inputs().find(name);
+  if (found == inputs().end())
+    throw params.error("input", fmt::format("this program gives no samples called '{}'", name),
+                       "They come from the C++ program that made the run: use that program.");
+  DatasetParts parts = found->second();
+  if (parts.source.empty()) parts.source = fmt::format("input {}", name);
+  if (parts.record_word.empty()) parts.record_word = "sample";
+  parts.transform = transform_options(params);
+  return std::make_unique<Dataset>(std::move(parts));
+}
+
+std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& /*request*/) {
+  throw params.error("input", "the samples of this run are given by a C++ program, not read from files",
+                     "Predict with that program (Estimator::predict).");
+}
+
+}  // namespace
+
+void set_program_input(const std::string& name, ProgramInput input) { inputs()[name] = std::move(input); }
+
+ReaderEntry program_reader() {
+  return {"program", "samples that a C++ program gives", kOptions, make, make_input};
+}
+
+}  // namespace lockstep

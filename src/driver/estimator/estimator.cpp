@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/estimator/estimator.h"
+
+#include <cstdlib>
+#include <variant>
+
+#include "comm/agree.h"
+#include "comm/shared_error.h"
+#include "core/run_signals.h"
+#include "driver/config/blocks.h"
+#include "driver/config/yaml_node.h"
+#include "driver/estimator/estimator_config.h"
+#include "session/run_state.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* kSource = "the estimator's configuration";
+
+Error no_input(std::string_view method) {
+  return Error(ErrorKind::usage, fmt::format("Estimator::{} has no input function", method), "",
+               "Give one; only an estimator of a configuration has samples of its own.");
+}
+
+}  // namespace
+
+struct Estimator::Impl {
+  CommEnvironment& ranks;
+  std::string model_dir;
+  std::optional<Config> config = {};  ///< of an estimator of a configuration
+  ModelFunction model = {};
+  std::optional<RunConfig> run = {};
+  Params params = {};
+  std::string failure = {};
+
+  EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
+
+  std::string text(Mode mode, const InputFunction& input, const InputFunction& eval_input) const {
+    if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
+    const EstimatorSpec main = spec(mode);
+    std::optional<EstimatorSpec> evaluation;
+    if (mode == Mode::train && eval_input) evaluation = spec(Mode::evaluate);
+    const Input samples = input();
+    const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
+    return estimator_config_text(*run, mode, main, evaluation ? &*evaluation : nullptr, samples,
+                                 others ? &*others : nullptr);
+  }
+
+  /// What a model or input function throws on one rank ends the call on all.
+  Config make_config(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
+    return shared([&] {
+      std::optional<Config> made;
+      agree(
+          ranks.world(), [&] { made = config_from_text(text(mode, input, eval_input), kSource); },
+          "calling the model function");
+      return std::move(*made);
+    });
+  }
+
+  /// Runs a method; remembers that it failed.
+  template <typename Body>
+  auto guarded(std::string_view method, Body body) {
+    if (!failure.empty())
+      throw SharedError(Error(ErrorKind::usage,
+                              fmt::format("Estimator::{} is called after an error of this estimator", method),
+                              model_dir, fmt::format("The error was: {}. Make a new estimator.", failure)));
+    try {
+      return body();
+    } catch (const Error& error) {
+      failure = error.what_happened();
+      throw;
+    } catch (const std::exception& error) {
+      failure = error.what();
+      throw;
+    }
+  }
+};
+
+Estimator::Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params)
+    : impl_(new Impl{.ranks = ranks, .model_dir = config.model_dir}) {
+  if (config.model_dir.empty())
+    throw SharedError(Error(ErrorKind::usage, "the estimator has no run directory", "",
+                            "Set RunConfig::model_dir."));
+  impl_->model = std::move(model);
+  impl_->run = std::move(config);
+  impl_->params = std::move(params);
+}
+
+Estimator::Estimator(CommEnvironment& ranks, Config config, std::string model_dir)
+    : impl_(new Impl{.ranks = ranks, .model_dir = std::move(model_dir)}) {
+  impl_->config = std::move(config);
+}
+
+Estimator::~Estimator() = default;
+
+const std::string& Estimator::model_dir() const { return impl_->model_dir; }
+
+TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions& options) {
+  return impl_->guarded("train", [&] {
+    shared([&] {
+      if (options.steps && options.max_steps)
+        throw Error(ErrorKind::usage, "Estimator::train has steps and max_steps", "", "Give one of them.");
+      if (options.steps.value_or(1) < 1 || options.max_steps.value_or(1) < 1)
+        throw Error(ErrorKind::usage, "Estimator::train has no steps to train", "", "Give 1 or more.");
+      if (!input && !impl_->config) throw no_input("train");
+    });
+    install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
+    TrainingJob job{.run_dir = impl_->model_dir, .more_steps = options.steps};
+    Config config;
+    if (impl_->config) {
+      config = *impl_->config;
+    } else {
+      RunConfig& run = *impl_->run;
+      if (options.max_steps) {
+        run.train.steps = *options.max_steps;
+        run.train.epochs = {};
+      } else if (options.steps && run.train.steps.node() == nullptr && run.train.epochs.node() == nullptr) {
+        run.train.steps = *options.steps;  // until the checkpoint is known
+      }
+      config = impl_->make_config(Mode::train, input, options.eval_input);
+      job.additions.hooks = impl_->spec(Mode::train).training_hooks;
+    }
+    job.additions.hooks.insert(job.additions.hooks.end(), options.hooks.begin(), options.hooks.end());
+    job.additions.listeners = options.saving_listeners;
+    job.additions.init_fn = options.init_fn;
+    return run_training_job(impl_->ranks, std::move(config), job);
+  });
+}
+
+TrainingOutcome Estimator::train(TrainingJob job) {
+  return impl_->guarded("train", [&] {
+    LOCKSTEP_CHECK(impl_->config, "an estimator without a configuration");
+    job.run_dir = impl_->model_dir;
+    return run_training_job(impl_->ranks, *impl_->config, job);
+  });
+}
+
+EvaluationOutcome Estimator::evaluate(const InputFunction& input, const EvaluateOptions& options) {
+  return impl_->guarded("evaluate", [&] {
+    if (!input && !impl_->config) throw SharedError(no_input("evaluate"));
+    const Config config =
+        impl_->config ? *impl_->config : impl_->make_config(Mode::evaluate, input, input);
+    return run_evaluation_job(impl_->ranks, config,
+                              {.run_dir = impl_->model_dir,
+                               .checkpoint = options.checkpoint,
+                               .averages = options.averages,
+                               .name = options.name});
+  });
+}
+
+std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
+                                                     const PredictOptions& options) {
+  return impl_->guarded("predict", [&] {
+    if (!input && !impl_->config) throw SharedError(no_input("predict"));
+    Config config = impl_->config ? *impl_->config : impl_->make_config(Mode::predict, input, input);
+    Communicator& world = impl_->ranks.world();
+    const FoundCheckpoint found = shared([&] {
+      FoundCheckpoint checkpoint = find_checkpoint(world, impl_->model_dir, options.checkpoint);
+      if (!checkpoint.exists())
+        throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", impl_->model_dir,
+                    "Train first, or name one.");
+      return checkpoint;
+    });
+    auto context = std::make_unique<RunContext>(impl_->ranks, std::move(config), found.header.shards,
+                                                RunNeeds{.eval = true, .kept_in = impl_->model_dir});
+    shared([&] { restore_variables(world, found, *context->model().variables, options.averages); });
+    return std::make_unique<PredictionStream>(std::move(context));
+  });
+}
+
+std::string Estimator::configuration(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
+  if (impl_->config) return resolved_config_text(*impl_->config);
+  return impl_->text(mode, input, mode == Mode::train ? eval_input : input);
+}
+
+Node model_from_yaml(const std::string& path) {
+  const Node root = read_yaml(path);
+  const Node* model = root.find("model");
+  if (model == nullptr)
+    throw Error(ErrorKind::config, "has no section model", path, "Give a configuration of a run.");
+  return with_expanded_blocks(*model);
+}
+
+Params params_from_yaml(const std::string& path, std::string_view section, std::span<const ParamSpec> table) {
+  const Node root = read_yaml(path);
+  if (section.empty()) return Params(root, table, path);
+  const Node* found = root.find(section);
+  return Params(found != nullptr ? *found : Node{}, table, fmt::format("section {}", section));
+}
+
+Params make_params(std::initializer_list<std::pair<std::string_view, OptionValue>> values,
+                   std::span<const ParamSpec> table) {
+  return Params(options_map(values), table, "params");
+}
+
+}  // namespace lockstep

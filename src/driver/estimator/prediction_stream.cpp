@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/estimator/prediction_stream.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "train/dataset_batch_source.h"
+#include "train/predictor.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Features without their labels: a forward pass needs none, and nobody has checked them against the loss.
+class FeaturesOnly final : public BatchSource {
+ public:
+  explicit FeaturesOnly(BatchSource& source) : source_(source) {}
+  void begin(const Batch& batch, Range own) override { source_.begin(batch, own); }
+  Microshard extent(const Batch& batch, int shard) const override { return source_.extent(batch, shard); }
+  Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override {
+    source_.fetch(batch, microshard, place, features);
+    return {};
+  }
+  Labels fetch_labels(const Batch&, const Microshard&, FetchPlace, float*) override { return {}; }
+
+ private:
+  BatchSource& source_;
+};
+
+StepPlan plan_of(const Dataset& samples, std::int64_t batch_size, int shards) {
+  return StepPlan({.num_samples = samples.size(),
+                   .batch_size = batch_size,
+                   .shards = shards,
+                   .shuffle = Shuffle::none,
+                   .choice = samples.choice()});
+}
+
+}  // namespace
+
+PredictionStream::PredictionStream(RunContext& context, const Dataset& samples, std::int64_t batch_size)
+    : context_(context), samples_(samples), plan_(plan_of(samples, batch_size, context.shards())) {
+  const ExecutorContext executor = context.executor_context();
+  const std::vector<std::int64_t> sizes = plan_.distinct_shard_sizes();
+  predictor_ = std::make_unique<Predictor>(
+      executor, Predictor::Options{.max_samples = batch_size, .sample_counts = sizes});
+  all_ = std::make_unique<DatasetBatchSource>(samples, plan_, executor.pool.size(), predictor_->num_slots());
+  source_ = std::make_unique<FeaturesOnly>(*all_);
+  context.workers().grow_scratch(predictor_->scratch_bytes());
+  predictor_->refresh_weights();
+  for (const Head& head : executor.heads) names_.push_back(head.name);
+}
+
+PredictionStream::PredictionStream(std::unique_ptr<RunContext> context)
+    : PredictionStream(*context, *context->eval_data(), context->config().evaluation_batch_size()) {
+  own_ = std::move(context);
+}
+PredictionStream::~PredictionStream() = default;
+
+std::int64_t PredictionStream::size() const { return samples_.num_chosen(); }
+
+const Shape& PredictionStream::shape(int head) const { return (*context_.model().heads)[head].shape; }
+
+bool PredictionStream::next() {
+  if (cursor_.epoch > 0) return false;
+  first_ += batch_.count;
+  batch_ = plan_.batch(cursor_);
+  predictor_->run(*source_, batch_);
+  predictor_->collect(context_.world(), *source_, batch_);
+  cursor_ = plan_.advance(cursor_);
+  return true;
+}
+
+std::span<const float> PredictionStream::rows(int head) const {
+  if (context_.world().rank() != 0) return {};
+  return predictor_->rows(head).first(
+      static_cast<std::size_t>(batch_.count * predictor_->values_per_sample(head)));
+}
+
+std::span<const float> PredictionStream::values(std::string_view name) const {
+  const auto found = std::ranges::find(names_, name);
+  if (found != names_.end()) return rows(static_cast<int>(found - names_.begin()));
+  if (name.empty() && names_.size() == 1) return rows(0);
+  std::string known;
+  for (const std::string& head : names_) known += (known.empty() ? "" : ", ") + head;
+  throw Error(ErrorKind::usage, fmt::format("the model predicts no '{}'", name), "",
+              fmt::format("It predicts {}.", known.empty() ? "one thing without a name" : known));
+}
+
+}  // namespace lockstep
