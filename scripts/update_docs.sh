@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes docs/config.md from the program's tables of options. The test driver_docs_config_test compares the two.
+# Writes docs/config.md and src/driver/estimator/options.h from the program's tables of options. The tests driver_docs_config_test
+# and driver_options_header_test compare them.
 #
 #   scripts/update_docs.sh [path of the program; default: build/release/bin/lockstep]
 set -euo pipefail
@@ -15,4 +16,6 @@ mkdir -p docs
 # The output goes to a variable first: if the program fails, the file stays as it was.
 reference="$("$program" config-reference)"
 printf '%s\n' "$reference" >docs/config.md
-echo "docs/config.md written."
+header="$("$program" config-reference --header)"
+printf '%s\n' "$header" >src/driver/estimator/options.h
+echo "docs/config.md and src/driver/estimator/options.h written."

@@ -6,19 +6,20 @@
 //   y = x for x > 0, else alpha[c] x
 #pragma once
 
-#include <algorithm>
-
+#include "core/eigen_view.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
 
 namespace example {
 
+using lockstep::array;
 using lockstep::ErrorKind;
 using lockstep::LayerTraits;
 using lockstep::Params;
 using lockstep::ParamSpec;
 using lockstep::ParamType;
 using lockstep::Pass;
+using lockstep::row;
 using lockstep::Shape;
 
 // Each option: name, type, default (as YAML), range, help. Errors in a configuration are reported from this
@@ -47,30 +48,20 @@ class Prelu final : public lockstep::Layer {
   }
 
   void forward(const Pass& pass) override {
-    const float* alpha = pass.value(alpha_);
-    const float* x = pass.inputs[0];
-    float* y = pass.outputs[0];
-    for (std::int64_t row = 0; row < pass.n * rows_; ++row, x += channels_, y += channels_)
-      for (std::int64_t c = 0; c < channels_; ++c)
-        y[c] = x[c] <= 0 ? alpha[c] * x[c] : x[c];  // NaN stays NaN
+    const auto x = array(pass.inputs[0], pass.n * rows_, channels_);
+    const auto alpha = row(pass.value(alpha_), channels_).array().replicate(x.rows(), 1);
+    array(pass.outputs[0], x.rows(), channels_) = (x <= 0).select(alpha * x, x);  // NaN stays NaN
   }
 
-  // Overwrites the gradients. The sum over rows has one fixed order, so it does not depend on the thread or
-  // rank that computes the microshard.
+  // Overwrites the gradients. A microshard's sum over rows has one fixed order, so it does not depend on the
+  // thread or rank that computes it.
   void backward(const Pass& pass) override {
-    const float* alpha = pass.value(alpha_);
-    const float* x = pass.inputs[0];
-    const float* dy = pass.dy[0];
-    float* dx = pass.dx[0];  // null: not wanted
-    float* dalpha = pass.gradient(alpha_);
-    std::fill_n(dalpha, channels_, 0.0F);
-    for (std::int64_t row = 0; row < pass.n * rows_; ++row, x += channels_, dy += channels_) {
-      for (std::int64_t c = 0; c < channels_; ++c)
-        if (x[c] <= 0) dalpha[c] += dy[c] * x[c];
-      if (dx == nullptr) continue;
-      for (std::int64_t c = 0; c < channels_; ++c) dx[c] = x[c] <= 0 ? alpha[c] * dy[c] : dy[c];
-      dx += channels_;
-    }
+    const auto x = array(pass.inputs[0], pass.n * rows_, channels_);
+    const auto dy = array(lockstep::ConstData(pass.dy[0]), x.rows(), channels_);
+    const auto alpha = row(pass.value(alpha_), channels_).array().replicate(x.rows(), 1);
+    row(pass.gradient(alpha_), channels_) = (x <= 0).select(dy * x, 0.0F).colwise().sum().matrix();
+    if (pass.dx[0])  // null: not wanted
+      array(pass.dx[0], x.rows(), channels_) = (x <= 0).select(alpha * dy, dy);
   }
 
  private:

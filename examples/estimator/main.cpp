@@ -3,8 +3,10 @@
 //
 // The net of examples/digits.yaml in C++: it has the same layers, the same checkpoints and the same bits.
 //
-//   mpirun -n 2 build/digits DATA RUN_DIR      DATA: digits.csv.gz
+//   mpirun -n 2 build/digits DATA RUN_DIR [STEPS]      DATA: digits.csv.gz; STEPS: fewer than 20 epochs
+#include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "driver/estimator/estimator.h"
 #include "driver/launch.h"
@@ -26,26 +28,24 @@ EstimatorSpec digits_model(const Features& features, const LabelColumns& labels,
   x = block(block(x, "2", 64), "3", 64);
   const LayerOutput logits = layers::dense(layers::global_avg_pool(x), {.name = "logits", .units = 10});
   return {.loss = losses::softmax_cross_entropy(labels, logits),
-          .train_op = {.optimizer = optimizers::adam({.learning_rate = schedules::exponential_decay(
-                                                          {.initial = 0.004, .decay_steps = 100, .decay_rate = 0.8})})},
+          .train_op = {.optimizer = optimizers::adam(
+                           {.learning_rate = schedules::exponential_decay(
+                                {.initial = 0.004, .decay_steps = 100, .decay_rate = 0.8})})},
           .eval_metrics = {metrics::confusion_matrix()}};
 }
 
 /// Rows [first, last) of the file.
 InputFunction digits(const std::string& path, std::int64_t first, std::int64_t last) {
   return [=] {
-    return readers::csv({.path = path,
-                         .label_column = -1,
-                         .shape = {8, 8, 1},
-                         .rows = {first, last},
-                         .scale = 0.0625});
+    return readers::csv(
+        {.path = path, .label_column = -1, .shape = {8, 8, 1}, .rows = {first, last}, .scale = 0.0625});
   };
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return std::fprintf(stderr, "usage: digits DATA RUN_DIR\n"), 2;
+  if (argc != 3 && argc != 4) return std::fprintf(stderr, "usage: digits DATA RUN_DIR [STEPS]\n"), 2;
   const std::string data = argv[1];
   return run_on_ranks({}, false, [&](CommEnvironment& ranks) {
     Estimator estimator(ranks, digits_model,
@@ -55,8 +55,9 @@ int main(int argc, char** argv) {
                          .eval = {.every_epochs = 5},
                          .checkpoint = {.every_epochs = 5, .keep = 3},
                          .summary = {.every_steps = 20}});
-    const TrainingOutcome trained =
-        estimator.train(digits(data, 0, 1500), {.eval_input = digits(data, 1500, 1797)});
+    TrainOptions options{.eval_input = digits(data, 1500, 1797)};
+    if (argc == 4) options.max_steps = std::stol(argv[3]);
+    const TrainingOutcome trained = estimator.train(digits(data, 0, 1500), options);
     if (trained.exit_code != 0) return trained.exit_code;
     const EvaluationOutcome result = estimator.evaluate(digits(data, 1500, 1797), {.name = "test"});
 
@@ -68,7 +69,8 @@ int main(int argc, char** argv) {
                 static_cast<int>(result.global_step));
     const std::span<const float> rows = predictions->values();
     for (int i = 0; i < 8; ++i)
-      std::printf(" %d", static_cast<int>(std::max_element(&rows[10 * i], &rows[10 * i] + 10) - &rows[10 * i]));
+      std::printf(" %d",
+                  static_cast<int>(std::max_element(&rows[10 * i], &rows[10 * i] + 10) - &rows[10 * i]));
     std::printf("\n");
     return 0;
   });

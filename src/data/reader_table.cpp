@@ -30,10 +30,10 @@ namespace {
 std::vector<ReaderEntry>& entries() {
   static std::vector<ReaderEntry> table = {
       // clang-format off: one per line
-      binary_reader(),       csv_reader(),     hdf5_reader(),       idx_reader(),
-      image_folder_reader(), jsonl_reader(),   npy_reader(),        program_reader(),
+      binary_reader(),       csv_reader(),       hdf5_reader(),       idx_reader(),
+      image_folder_reader(), jsonl_reader(),     npy_reader(),        program_reader(),
       skip_gram_reader(),    synthetic_reader(), text_files_reader(), text_tsv_reader(),
-      text_windows_reader(), tfrecord_reader(), webdataset_reader(),
+      text_windows_reader(), tfrecord_reader(),  webdataset_reader(),
       // clang-format on
   };
   return table;

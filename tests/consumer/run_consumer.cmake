@@ -79,6 +79,28 @@ if(NOT losses_1 MATCHES "step 30: loss 0[.]" OR NOT losses_1 STREQUAL losses_2)
   message(FATAL_ERROR "the loop's losses on one rank:\n${losses_1}on two:\n${losses_2}")
 endif()
 
+# The estimator of examples/estimator: the bits of examples/digits.yaml, on one rank and on three.
+set(example ${SCRATCH}/prefix/share/lockstep/examples/estimator)
+build_project(${example} ${SCRATCH}/estimator)
+foreach(ranks 1 3)
+  run(${MPIRUN} -n ${ranks} ${SCRATCH}/estimator/digits ${SCRATCH}/prefix/share/lockstep/data/digits.csv.gz ${SCRATCH}/estimator_${ranks} 30)
+  if(NOT out MATCHES "accuracy 0[.][0-9]+ at step 30; the first digits are( [0-9])+")
+    message(FATAL_ERROR "the estimator printed: ${out}")
+  endif()
+  run(${program} inspect ${SCRATCH}/estimator_${ranks} --digest)
+  set(digest_${ranks} ${out})
+endforeach()
+run(${program} train ${SCRATCH}/prefix/share/lockstep/examples/digits.yaml --steps 30 --run-dir ${SCRATCH}/digits_yaml)
+run(${program} inspect ${SCRATCH}/digits_yaml --digest)
+if(NOT out MATCHES "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]" OR NOT out STREQUAL digest_1 OR NOT out STREQUAL digest_3)
+  message(FATAL_ERROR "the YAML ends with '${out}', the estimator with '${digest_1}' and on three ranks '${digest_3}'")
+endif()
+# The installed program evaluates what the estimator trained.
+run(${program} evaluate ${SCRATCH}/estimator_1 --name again)
+if(NOT out MATCHES "\"global_step\": *30" OR NOT EXISTS ${SCRATCH}/estimator_1/eval_again)
+  message(FATAL_ERROR "the output of evaluate is: ${out}")
+endif()
+
 # A hook as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
 build_project(${example} ${SCRATCH}/hook_plugin)

@@ -16,6 +16,7 @@
 
 #include "comm/environment.h"
 #include "core/log.h"
+#include "support/mpi_environment.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ namespace lockstep {
 namespace {
 
 Communicator* g_world = nullptr;
+CommEnvironment* g_environment = nullptr;
 
 // Collects this rank's failures of one test. Rank 0 prints those of all ranks in order.
 class MpiListener : public testing::EmptyTestEventListener {
@@ -86,6 +88,7 @@ int run_all_tests(CommEnvironment& environment) {
     environment.abort(1);
   }
   g_world = &world;
+  g_environment = &environment;
   auto& listeners = testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());
   auto* listener = new MpiListener(world);  // owned by GoogleTest
@@ -102,6 +105,7 @@ int run_all_tests(CommEnvironment& environment) {
 }  // namespace
 
 Communicator& test_world() { return *g_world; }
+CommEnvironment& test_environment() { return *g_environment; }
 
 }  // namespace lockstep
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep config-reference`: the reference of all configuration options, as Markdown; with --header the same
-// tables as a C++ header.
+// `lockstep config-reference`: the reference of all configuration options, as Markdown; with --header the
+// same tables as a C++ header.
 #include "driver/config/config_reference.h"
 
 #include <fmt/format.h>

@@ -56,9 +56,8 @@ int run_command(const EvaluateArguments& arguments) {
   return run_on_ranks(limits, arguments.run.quiet, [&](CommEnvironment& environment) {
     shared([&] { hang_rank(arguments.hang, environment.world()); });
     Estimator estimator(environment, target.config, target.run_dir);
-    const EvaluationOutcome outcome = estimator.evaluate({.name = arguments.name,
-                                                          .checkpoint = arguments.run.checkpoint,
-                                                          .averages = arguments.run.averages});
+    const EvaluationOutcome outcome = estimator.evaluate(
+        {.name = arguments.name, .checkpoint = arguments.run.checkpoint, .averages = arguments.run.averages});
     if (environment.world().rank() == 0) print_result("{}\n", result_text(outcome));
     return 0;
   });

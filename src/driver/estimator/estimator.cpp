@@ -3,7 +3,6 @@
 #include "driver/estimator/estimator.h"
 
 #include <cstdlib>
-#include <variant>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
@@ -37,23 +36,35 @@ struct Estimator::Impl {
 
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
-  std::string text(Mode mode, const InputFunction& input, const InputFunction& eval_input) const {
+  std::string text(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
+                   const InputFunction& eval_input) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
     if (mode == Mode::train && eval_input) evaluation = spec(Mode::evaluate);
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
-    return estimator_config_text(*run, mode, main, evaluation ? &*evaluation : nullptr, samples,
+    return estimator_config_text(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
                                  others ? &*others : nullptr);
   }
 
   /// What a model or input function throws on one rank ends the call on all.
-  Config make_config(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
+  Config make_config(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
+                     const InputFunction& eval_input) {
     return shared([&] {
       std::optional<Config> made;
       agree(
-          ranks.world(), [&] { made = config_from_text(text(mode, input, eval_input), kSource); },
+          ranks.world(),
+          [&] {
+            try {
+              made = config_from_text(text(config_of_run, mode, input, eval_input), kSource);
+            } catch (const Error&) {
+              throw;
+            } catch (const std::exception& error) {
+              throw Error(ErrorKind::usage,
+                          fmt::format("the model function, or an input function, failed: {}", error.what()));
+            }
+          },
           "calling the model function");
       return std::move(*made);
     });
@@ -81,8 +92,8 @@ struct Estimator::Impl {
 Estimator::Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params)
     : impl_(new Impl{.ranks = ranks, .model_dir = config.model_dir}) {
   if (config.model_dir.empty())
-    throw SharedError(Error(ErrorKind::usage, "the estimator has no run directory", "",
-                            "Set RunConfig::model_dir."));
+    throw SharedError(
+        Error(ErrorKind::usage, "the estimator has no run directory", "", "Set RunConfig::model_dir."));
   impl_->model = std::move(model);
   impl_->run = std::move(config);
   impl_->params = std::move(params);
@@ -112,14 +123,14 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     if (impl_->config) {
       config = *impl_->config;
     } else {
-      RunConfig& run = *impl_->run;
+      RunConfig run = *impl_->run;
       if (options.max_steps) {
         run.train.steps = *options.max_steps;
         run.train.epochs = {};
       } else if (options.steps && run.train.steps.node() == nullptr && run.train.epochs.node() == nullptr) {
         run.train.steps = *options.steps;  // until the checkpoint is known
       }
-      config = impl_->make_config(Mode::train, input, options.eval_input);
+      config = impl_->make_config(run, Mode::train, input, options.eval_input);
       job.additions.hooks = impl_->spec(Mode::train).training_hooks;
     }
     job.additions.hooks.insert(job.additions.hooks.end(), options.hooks.begin(), options.hooks.end());
@@ -141,7 +152,7 @@ EvaluationOutcome Estimator::evaluate(const InputFunction& input, const Evaluate
   return impl_->guarded("evaluate", [&] {
     if (!input && !impl_->config) throw SharedError(no_input("evaluate"));
     const Config config =
-        impl_->config ? *impl_->config : impl_->make_config(Mode::evaluate, input, input);
+        impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::evaluate, input, input);
     return run_evaluation_job(impl_->ranks, config,
                               {.run_dir = impl_->model_dir,
                                .checkpoint = options.checkpoint,
@@ -154,7 +165,8 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
                                                      const PredictOptions& options) {
   return impl_->guarded("predict", [&] {
     if (!input && !impl_->config) throw SharedError(no_input("predict"));
-    Config config = impl_->config ? *impl_->config : impl_->make_config(Mode::predict, input, input);
+    Config config =
+        impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::predict, input, input);
     Communicator& world = impl_->ranks.world();
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, impl_->model_dir, options.checkpoint);
@@ -172,7 +184,7 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
 
 std::string Estimator::configuration(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
   if (impl_->config) return resolved_config_text(*impl_->config);
-  return impl_->text(mode, input, mode == Mode::train ? eval_input : input);
+  return impl_->text(*impl_->run, mode, input, mode == Mode::train ? eval_input : input);
 }
 
 Node model_from_yaml(const std::string& path) {

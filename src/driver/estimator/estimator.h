@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "comm/environment.h"
+#include "comm/shared_error.h"
 #include "driver/estimator/estimator_spec.h"
 #include "driver/estimator/evaluation_job.h"
 #include "driver/estimator/input.h"
@@ -80,7 +81,9 @@ class Estimator {
   /// Every sample once.
   EvaluationOutcome evaluate(const InputFunction& input, const EvaluateOptions& options = {});
   /// The evaluation set of a configuration.
-  EvaluationOutcome evaluate(const EvaluateOptions& options = {}) { return evaluate(InputFunction(), options); }
+  EvaluationOutcome evaluate(const EvaluateOptions& options = {}) {
+    return evaluate(InputFunction(), options);
+  }
 
   /// Every sample once, in order. The samples may have labels, which are not looked at.
   std::unique_ptr<PredictionStream> predict(const InputFunction& input, const PredictOptions& options = {});
@@ -94,8 +97,8 @@ class Estimator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The model section of a YAML file, with its blocks expanded, for add_layers() and to compare with a model in
-/// C++. Throws Error(config).
+/// The model section of a YAML file, with its blocks expanded, for add_layers() and to compare with a model
+/// in C++. Throws Error(config).
 Node model_from_yaml(const std::string& path);
 /// The options of a map in a YAML file (`section`, such as "params"; empty: the whole file), checked against
 /// a table, for a model function. Throws Error(config) with positions.

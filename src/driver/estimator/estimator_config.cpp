@@ -79,10 +79,10 @@ std::string estimator_config_text(const RunConfig& run, Mode mode, const Estimat
     const std::string trained = to_yaml(spec.loss.model_section()),
                       evaluated = to_yaml(evaluation->loss.model_section());
     if (trained != evaluated)
-      throw Error(ErrorKind::config,
-                  fmt::format("the model function gives two models: {}", first_difference(trained, evaluated)),
-                  "",
-                  "Give the same layers and losses in both modes: dropout, noise and batch norm know the mode.");
+      throw Error(
+          ErrorKind::config,
+          fmt::format("the model function gives two models: {}", first_difference(trained, evaluated)), "",
+          "Give the same layers and losses in both modes: dropout, noise and batch norm know the mode.");
   }
   Node root;
   const Node general = run.general.node();

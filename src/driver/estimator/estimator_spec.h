@@ -25,7 +25,7 @@ using HookFunction = std::function<std::unique_ptr<Hook>()>;
 
 /// How the loss is minimised.
 struct TrainOp {
-  Choice optimizer = {};           ///< optimizers::adam({.learning_rate = 0.001})
+  Choice optimizer = {};            ///< optimizers::adam({.learning_rate = 0.001})
   sections::Optimizer beside = {};  ///< groups, sharding, gating
   sections::Gradients gradients = {};
   Setting<OptionValue> average = {};  ///< averages::exponential({...})
@@ -49,9 +49,8 @@ struct EstimatorSpec {
 
 /// Gives the model of a mode. Called on all ranks, where it must give the same. `params` are those of the
 /// estimator.
-using ModelFunction =
-    std::function<EstimatorSpec(const Features& features, const LabelColumns& labels, Mode mode,
-                                const Params& params)>;
+using ModelFunction = std::function<EstimatorSpec(const Features& features, const LabelColumns& labels,
+                                                  Mode mode, const Params& params)>;
 
 /// The parts of a run that are not its model. See docs/config.md for each.
 struct RunConfig {

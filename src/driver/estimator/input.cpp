@@ -23,9 +23,9 @@ DatasetParts parts_of(const std::string& name, const SampleArrays& samples) {
   const std::int64_t values = samples.shape.num_elements();
   const auto given = static_cast<std::int64_t>(samples.features.size());
   if (values < 1 || given == 0 || given % values != 0)
-    throw wrong(name, fmt::format("{} values are no whole number of samples of {}", given,
-                                  samples.shape.to_string()),
-                "Check the shape, and the number of values.");
+    throw wrong(
+        name, fmt::format("{} values are no whole number of samples of {}", given, samples.shape.to_string()),
+        "Check the shape, and the number of values.");
   DatasetParts parts;
   parts.size = given / values;
   parts.feature_shape = samples.shape;
@@ -102,10 +102,10 @@ void set(Node& map, std::string_view key, const OptionValue& value) {
 /// Options of both sets under `train` and `eval`, which have one reader.
 void add_sets(Node& section, const Choice& train, const Choice* eval) {
   if (eval != nullptr && eval->name != train.name)
-    throw Error(ErrorKind::config,
-                fmt::format("the training input is read by {}, the evaluation input by {}", train.name,
-                            eval->name),
-                "", "Read both by one reader.");
+    throw Error(
+        ErrorKind::config,
+        fmt::format("the training input is read by {}, the evaluation input by {}", train.name, eval->name),
+        "", "Read both by one reader.");
   set(section, "format", train.name);
   set(section, "train", is_null(train.options) ? options_map({}) : train.options);
   if (eval != nullptr) set(section, "eval", is_null(eval->options) ? options_map({}) : eval->options);
@@ -145,8 +145,8 @@ Node Input::data_section(const Input* train, const Input* eval) {
   section.kind = Node::Kind::map;
   if (first.inputs_.empty()) {
     if (eval != nullptr && !eval->inputs_.empty())
-      throw Error(ErrorKind::config, "the evaluation input has several inputs, the training input has one", "",
-                  "Give both sets the same inputs.");
+      throw Error(ErrorKind::config, "the evaluation input has several inputs, the training input has one",
+                  "", "Give both sets the same inputs.");
     add_sets(section, first.reader_, eval != nullptr ? &eval->reader_ : nullptr);
     return section;
   }
@@ -159,8 +159,7 @@ Node Input::data_section(const Input* train, const Input* eval) {
     for (const auto& [name, input] : sets) {
       const Choice* other = nullptr;
       if (of_eval != nullptr) {
-        const auto found =
-            std::ranges::find(*of_eval, name, &std::pair<std::string, Input>::first);
+        const auto found = std::ranges::find(*of_eval, name, &std::pair<std::string, Input>::first);
         if (found == of_eval->end())
           throw Error(ErrorKind::config, fmt::format("the evaluation input has no '{}'", name), "",
                       "Give both sets the same inputs.");
@@ -174,7 +173,8 @@ Node Input::data_section(const Input* train, const Input* eval) {
   };
   add_named("inputs", first.inputs_, eval != nullptr ? &eval->inputs_ : nullptr);
   add_named("targets", first.targets_, eval != nullptr ? &eval->targets_ : nullptr);
-  if (eval != nullptr) set(section, "eval", [] {
+  if (eval != nullptr)
+    set(section, "eval", [] {
       Node map;
       map.kind = Node::Kind::map;
       return map;

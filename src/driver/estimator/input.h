@@ -21,8 +21,8 @@ namespace lockstep {
 
 /// Samples in memory, one after the other.
 struct SampleArrays {
-  Shape shape = {};                  ///< of one sample, channels last
-  std::vector<float> features = {};  ///< size x shape
+  Shape shape = {};                        ///< of one sample, channels last
+  std::vector<float> features = {};        ///< size x shape
   std::vector<std::int32_t> classes = {};  ///< size: class indices; empty: none, or targets
   std::vector<float> targets = {};         ///< size x target_columns
   std::int64_t target_columns = 0;

@@ -15,9 +15,7 @@ class LayerList {
  public:
   /// Adds a layer; gives its name.
   std::string add(const std::vector<std::string>& inputs, const Choice& layer);
-  bool has(std::string_view name) const {
-    return std::ranges::find(names_, name) != names_.end();
-  }
+  bool has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
   const std::string& last() const { return names_.back(); }
   Node node() const { return OptionValue(layers_).node(); }
 

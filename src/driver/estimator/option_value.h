@@ -38,16 +38,15 @@ class OptionValue {
   template <std::same_as<bool> T>
   OptionValue(T value) : node_(Node::scalar(value ? "true" : "false")) {}
   template <typename T>
-    requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)
-  OptionValue(T value) : node_(Node::scalar(fmt::format("{}", value))) {}
+  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)OptionValue(T value)
+      : node_(Node::scalar(fmt::format("{}", value))) {}
   OptionValue(const char* text) : OptionValue(std::string(text)) {}
   OptionValue(std::string_view text) : OptionValue(std::string(text)) {}
   OptionValue(std::string text) : node_(Node::scalar(std::move(text))) { node_.quoted = true; }
   OptionValue(const Choice& choice) : node_(choice.node()) {}
   OptionValue(Node node) : node_(std::move(node)) {}
   template <typename T>
-    requires std::convertible_to<T, OptionValue>
-  OptionValue(const std::vector<T>& items) {
+  requires std::convertible_to<T, OptionValue> OptionValue(const std::vector<T>& items) {
     node_.kind = Node::Kind::list;
     for (const T& item : items) node_.items.push_back(OptionValue(item).node_);
   }
@@ -100,8 +99,8 @@ class Setting : public AnySetting {
   Setting() = default;
   Setting(std::nullptr_t) : AnySetting(OptionValue(nullptr)) {}
   template <typename U>
-    requires(option_types::takes<T, U>())
-  Setting(U&& value) : AnySetting(OptionValue(std::forward<U>(value))) {}
+  requires(option_types::takes<T, U>()) Setting(U&& value)
+      : AnySetting(OptionValue(std::forward<U>(value))) {}
 };
 
 /// A list; one value stands for a list of one.
@@ -113,8 +112,8 @@ class Setting<std::vector<T>> : public AnySetting {
   Setting(const std::vector<T>& items) : AnySetting(OptionValue(items)) {}
   Setting(std::initializer_list<T> items) : AnySetting(OptionValue(std::vector<T>(items))) {}
   template <typename U>
-    requires(option_types::takes<T, U>())
-  Setting(U&& value) : AnySetting(OptionValue(std::forward<U>(value))) {}
+  requires(option_types::takes<T, U>()) Setting(U&& value)
+      : AnySetting(OptionValue(std::forward<U>(value))) {}
 };
 
 /// Numbers, texts, lists and choices, as the option's help says.
@@ -125,8 +124,8 @@ class Setting<OptionValue> : public AnySetting {
   Setting(std::initializer_list<OptionValue> items)
       : AnySetting(OptionValue(std::vector<OptionValue>(items))) {}
   template <typename U>
-    requires std::convertible_to<U, OptionValue>
-  Setting(U&& value) : AnySetting(OptionValue(std::forward<U>(value))) {}
+  requires std::convertible_to<U, OptionValue> Setting(U&& value)
+      : AnySetting(OptionValue(std::forward<U>(value))) {}
 };
 
 /// An option without a default: a program that leaves it out does not compile.

@@ -61,7 +61,7 @@ class PredictionStream {
   std::unique_ptr<BatchSource> source_;
   std::vector<std::string> names_;
   Cursor cursor_;
-  Batch batch_;
+  Batch batch_{};
   std::int64_t first_ = 0;
 };
 

@@ -32,8 +32,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   JobRecorder& recorder = started.recorder;
   const std::string& run_dir = started.job.run_dir;
   const bool resumed = started.found.exists();
-  RunContext context(environment, config,
-                     resumed ? std::optional(started.found.header.shards) : std::nullopt,
+  RunContext context(environment, config, resumed ? std::optional(started.found.header.shards) : std::nullopt,
                      {.train = true,
                       .eval = true,
                       .updates = true,

@@ -15,8 +15,8 @@
 
 #include "data/step_plan.h"
 #include "driver/config/config.h"
-#include "io/run_lock.h"
 #include "driver/setup/training.h"
+#include "io/run_lock.h"
 #include "session/hooks/run_description_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"

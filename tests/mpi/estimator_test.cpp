@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Estimators on any number of ranks: how long they train, what evaluations and predictions give, samples of
+// the program, and the errors of their functions.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "io/checkpoint.h"
+#include "session/run_state.h"
+#include "support/estimator_run.h"
+#include "support/hook_run.h"
+
+namespace lockstep {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string digest_of(const std::string& run_dir) {
+  return find_checkpoint(test_world(), run_dir, "").header.digest;
+}
+
+/// The message of the error that all ranks have alike.
+template <typename Body>
+std::string shared_error(Body body) {
+  try {
+    body();
+  } catch (const SharedError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(Estimator, StepsAreAddedAndMaxStepsAreNot) {
+  Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("steps")));
+  EXPECT_EQ(estimator.train(class_input(), {.steps = 5}).global_step, 5);
+  EXPECT_EQ(estimator.train(class_input(), {.steps = 5}).global_step, 10);
+  EXPECT_EQ(estimator.train(class_input(), {.max_steps = 12}).global_step, 12);
+  const TrainingOutcome again = estimator.train(class_input(), {.max_steps = 12});
+  EXPECT_EQ(again.global_step, 12);
+  EXPECT_THAT(again.reason, HasSubstr("12"));
+}
+
+TEST(Estimator, TrainingInPartsHasTheBitsOfTrainingAtOnce) {
+  const std::string parts = fresh_run_dir("parts"), whole = fresh_run_dir("whole");
+  Estimator first(test_environment(), small_model, small_run(parts));
+  first.train(class_input(), {.steps = 3});
+  first.train(class_input(), {.steps = 4});
+  Estimator other(test_environment(), small_model, small_run(whole));
+  other.train(class_input(), {.max_steps = 7});
+  EXPECT_EQ(digest_of(parts), digest_of(whole));
+}
+
+TEST(Estimator, EvaluationBesideTrainingIsThatAfterwards) {
+  const std::string run_dir = fresh_run_dir("evaluate");
+  Estimator estimator(test_environment(), small_model, small_run(run_dir));
+  const TrainingOutcome trained =
+      estimator.train(class_input(), {.max_steps = 8, .eval_input = class_input("eval", 31)});
+  const EvaluationOutcome result = estimator.evaluate(class_input("eval", 31), {.name = "again"});
+  EXPECT_EQ(result.samples, 31);
+  EXPECT_EQ(result.global_step, 8);
+  EXPECT_EQ(trained.evaluation.at("eval/loss"), result.loss);
+  EXPECT_EQ(trained.evaluation.at("eval/accuracy"), result.value("accuracy"));
+  EXPECT_GT(result.value("accuracy"), 0.4);
+  EXPECT_TRUE(std::filesystem::exists(run_dir + "/eval_again"));
+  EXPECT_THROW(static_cast<void>(result.value("recall")), Error);
+}
+
+TEST(Estimator, PredictsEachSampleOnceInOrder) {
+  const std::string run_dir = fresh_run_dir("predict");
+  Estimator estimator(test_environment(), small_model, small_run(run_dir));
+  estimator.train(class_input(), {.max_steps = 4});
+  const auto stream = estimator.predict(class_input("eval", 37));
+  EXPECT_EQ(stream->size(), 37);
+  std::vector<float> rows;
+  std::int64_t samples = 0;
+  while (stream->next()) {
+    EXPECT_EQ(stream->first(), samples);
+    samples += stream->count();
+    rows.insert(rows.end(), stream->values().begin(), stream->values().end());
+  }
+  EXPECT_EQ(samples, 37);
+  if (test_world().rank() != 0) {
+    EXPECT_TRUE(rows.empty());
+    return;
+  }
+  ASSERT_EQ(rows.size(), 37U * 3);
+  for (std::size_t i = 0; i < 37; ++i) EXPECT_NEAR(rows[3 * i] + rows[3 * i + 1] + rows[3 * i + 2], 1, 1e-6);
+}
+
+TEST(Estimator, PredictsNamedOutputsOfLayers) {
+  const auto model = [](const Features& features, const LabelColumns& labels, Mode mode,
+                        const Params& params) {
+    if (mode != Mode::predict) return small_model(features, labels, mode, params);
+    const LayerOutput hidden = layers::relu(layers::dense(features, {.units = 8}));
+    const LayerOutput logits = layers::dense(hidden, {.name = "logits", .units = 3});
+    return EstimatorSpec{.predictions = {{"hidden", hidden}, {"scores", logits}}};
+  };
+  const std::string run_dir = fresh_run_dir("named");
+  Estimator estimator(test_environment(), model, small_run(run_dir));
+  estimator.train(class_input(), {.max_steps = 4});
+  const auto named = estimator.predict(class_input());
+  Estimator plain(test_environment(), small_model, small_run(run_dir));
+  const auto classes = plain.predict(class_input());
+  ASSERT_TRUE(named->next() && classes->next());
+  EXPECT_THAT(named->names(), ElementsAre("hidden", "scores"));
+  EXPECT_EQ(named->shape(0), Shape{8});
+  EXPECT_THROW(static_cast<void>(named->values("other")), Error);
+  if (test_world().rank() != 0) return;
+  EXPECT_EQ(named->values("hidden").size(), 16U * 8);
+  const std::span<const float> scores = named->values("scores");
+  double sum = 0;  // the softmax of the scores is what the loss makes of them
+  for (std::size_t k = 0; k < 3; ++k) sum += std::exp(static_cast<double>(scores[k]));
+  EXPECT_NEAR(classes->values()[0], std::exp(static_cast<double>(scores[0])) / sum, 1e-6);
+}
+
+TEST(Estimator, ComputedSamplesHaveTheBitsOfTheSameArrays) {
+  const std::string arrays = fresh_run_dir("arrays"), computed = fresh_run_dir("computed");
+  Estimator(test_environment(), small_model, small_run(arrays)).train(class_input(), {.max_steps = 9});
+  const SampleArrays all = class_samples();
+  const auto compute = [&] {
+    return Input::computed(
+        "train", {.size = 60,
+                  .shape = Shape{6},
+                  .has_classes = true,
+                  .fill = [&](std::int64_t sample, float* features, std::int32_t* label, float* /*targets*/) {
+                    std::copy_n(&all.features[static_cast<std::size_t>(6 * sample)], 6, features);
+                    *label = all.classes[static_cast<std::size_t>(sample)];
+                  }});
+  };
+  Estimator(test_environment(), small_model, small_run(computed)).train(compute, {.max_steps = 9});
+  EXPECT_EQ(digest_of(arrays), digest_of(computed));
+}
+
+class CountingListener final : public CheckpointSaverListener {
+ public:
+  explicit CountingListener(std::vector<std::string>& calls) : calls_(calls) {}
+  void before_save(HookContext&, std::int64_t step) override {
+    calls_.push_back(fmt::format("before {}", step));
+  }
+  bool after_save(HookContext&, std::int64_t step, const std::string&) override {
+    calls_.push_back(fmt::format("after {}", step));
+    return false;
+  }
+  void end(HookContext&, std::int64_t step) override { calls_.push_back(fmt::format("end {}", step)); }
+
+ private:
+  std::vector<std::string>& calls_;
+};
+
+TEST(Estimator, ListenersSeeSavesAndInitFnBeginsNewRunsOnly) {
+  const std::string run_dir = fresh_run_dir("listener");
+  std::vector<std::string> calls;
+  int initialised = 0;
+  const TrainOptions options{.steps = 3,
+                             .saving_listeners = {[&] { return std::make_unique<CountingListener>(calls); }},
+                             .init_fn = [&](VariableStore& variables) {
+                               ++initialised;
+                               EXPECT_GT(variables.variables().size(), 0U);
+                             }};
+  RunConfig run = small_run(run_dir);
+  run.checkpoint.background = false;
+  Estimator estimator(test_environment(), small_model, run);
+  estimator.train(class_input(), options);
+  EXPECT_EQ(initialised, 1);
+  if (test_world().rank() == 0) {
+    EXPECT_THAT(calls, testing::Contains("after 3"));
+    EXPECT_EQ(calls.back(), "end 3");
+  } else {
+    EXPECT_TRUE(calls.empty());
+  }
+  estimator.train(class_input(), options);
+  EXPECT_EQ(initialised, 1);
+}
+
+TEST(Estimator, AHookThatThrowsInAnyMethodEndsTheCallOnAllRanks) {
+  const int last = test_world().size() - 1;
+  for (const char* method :
+       {"begin", "after_create_session", "before_run", "before_update", "after_run", "end"}) {
+    Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("throws")));
+    const auto train = [&] {
+      estimator.train(
+          class_input(),
+          {.max_steps = 3, .hooks = {[&] {
+                             return std::make_unique<At>(
+                                 method, last, std::string_view(method) == "end" ? 3 : -1,
+                                 [](HookContext&) { throw Error(ErrorKind::data, "the sensor is broken"); });
+                           }}});
+    };
+    EXPECT_THAT(shared_error(train), HasSubstr("the sensor is broken")) << method;
+    EXPECT_THAT(shared_error(train), AllOf(HasSubstr("after an error"), HasSubstr("the sensor is broken")))
+        << method;
+  }
+}
+
+TEST(Estimator, AnotherModelOnOneRankIsNamed) {
+  if (test_world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const auto model = [](const Features& features, const LabelColumns& labels, Mode mode,
+                        const Params& params) {
+    if (test_world().rank() == 0) return small_model(features, labels, mode, params);
+    const LayerOutput logits = layers::dense(features, {.name = "logits", .units = 3});
+    return EstimatorSpec{.loss = losses::softmax_cross_entropy(labels, logits),
+                         .train_op = {.optimizer = optimizers::adam()}};
+  };
+  Estimator estimator(test_environment(), model, small_run(fresh_run_dir("other_model")));
+  EXPECT_THAT(shared_error([&] { estimator.train(class_input(), {.max_steps = 3}); }),
+              AllOf(HasSubstr("configuration"), HasSubstr("rank")));
+}
+
+TEST(Estimator, OtherSamplesOnOneRankAreNamed) {
+  if (test_world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const auto input = [] {
+    SampleArrays samples = class_samples();
+    if (test_world().rank() == 1) samples.features[5] += 1;
+    return Input::arrays("train", std::move(samples));
+  };
+  Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("other_samples")));
+  EXPECT_THAT(shared_error([&] { estimator.train(input, {.max_steps = 3}); }), HasSubstr("training data"));
+}
+
+TEST(Estimator, AnInputOfAnotherShapeIsRefused) {
+  Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("shape")));
+  estimator.train(class_input(), {.max_steps = 3});
+  const auto wide = [] {
+    SampleArrays samples = class_samples();
+    samples.shape = Shape{12};
+    samples.classes.resize(30);
+    return Input::arrays("wide", std::move(samples));
+  };
+  EXPECT_THAT(shared_error([&] { estimator.evaluate(wide); }), HasSubstr("dense1/kernel"));
+}
+
+TEST(Estimator, AModelFunctionThatThrowsOnOneRankEndsTheCallOnAll) {
+  const int last = test_world().size() - 1;
+  const auto model = [&](const Features& features, const LabelColumns& labels, Mode mode,
+                         const Params& params) {
+    if (test_world().rank() == last) throw std::runtime_error("no such table");
+    return small_model(features, labels, mode, params);
+  };
+  Estimator estimator(test_environment(), model, small_run(fresh_run_dir("model_throws")));
+  EXPECT_THAT(shared_error([&] { estimator.train(class_input(), {.max_steps = 3}); }),
+              HasSubstr("no such table"));
+}
+
+TEST(Estimator, MistakesOfAProgramAreErrorsWithAdvice) {
+  const auto message = [](const ModelFunction& model, const TrainOptions& options,
+                          const InputFunction& input) {
+    Estimator estimator(test_environment(), model, small_run(fresh_run_dir("mistakes")));
+    return shared_error([&] { estimator.train(input, options); });
+  };
+  EXPECT_THAT(message(small_model, {.steps = 3, .max_steps = 4}, class_input()), HasSubstr("one of them"));
+  EXPECT_THAT(message(small_model, {.steps = 0}, class_input()), HasSubstr("no steps"));
+  EXPECT_THAT(message(small_model, {.steps = 3}, {}), HasSubstr("no input function"));
+  const auto modes = [](const Features& features, const LabelColumns& labels, Mode mode, const Params&) {
+    const LayerOutput logits = layers::dense(features, {.units = mode == Mode::train ? 3 : 4});
+    return EstimatorSpec{.loss = losses::softmax_cross_entropy(labels, logits),
+                         .train_op = {.optimizer = optimizers::adam()}};
+  };
+  EXPECT_THAT(
+      message(modes, {.steps = 3, .eval_input = class_input()}, class_input()),
+      AllOf(HasSubstr("two models"), HasSubstr("'units: 3' for training, 'units: 4' for evaluation")));
+  const auto no_train_op = [](const Features& features, const LabelColumns& labels, Mode, const Params&) {
+    return EstimatorSpec{.loss =
+                             losses::softmax_cross_entropy(labels, layers::dense(features, {.units = 3}))};
+  };
+  EXPECT_THAT(message(no_train_op, {.steps = 3}, class_input()), HasSubstr("train_op"));
+  const auto range = [](const Features& features, const LabelColumns& labels, Mode, const Params&) {
+    return EstimatorSpec{.loss = losses::softmax_cross_entropy(labels, layers::dense(features, {.units = 0})),
+                         .train_op = {.optimizer = optimizers::adam()}};
+  };
+  EXPECT_THAT(message(range, {.steps = 3}, class_input()), AllOf(HasSubstr("units"), HasSubstr("16777216")));
+  const auto few = [] {
+    SampleArrays samples = class_samples();
+    samples.classes.pop_back();
+    return Input::arrays("few", std::move(samples));
+  };
+  EXPECT_THAT(message(small_model, {.steps = 3}, few), HasSubstr("59 labels for 60 samples"));
+}
+
+TEST(Estimator, NothingToEvaluateOrToPredictWith) {
+  Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("nothing")));
+  EXPECT_THAT(shared_error([&] { estimator.evaluate(class_input()); }), HasSubstr("no checkpoint"));
+  Estimator other(test_environment(), small_model, small_run(fresh_run_dir("nothing")));
+  EXPECT_THAT(shared_error([&] { other.predict(class_input()); }), HasSubstr("no checkpoint"));
+}
+
+}  // namespace
+}  // namespace lockstep
