@@ -112,6 +112,18 @@ class SummariesTest(LockstepTest):
             zeros = expanded(relu).get(limits().index(1e-12), 0)
             self.assertAlmostEqual(row["zero_fraction/relu1"], zeros / relu["num"], delta=1e-3)
 
+    def test_updates_of_chosen_variables_of_odd_sizes(self):
+        chosen = ["hidden/bias", "logits/kernel", "logits/bias"]
+        self.train("run", ranks=2, steps=4, config=self.flat_net("tanh"),
+                   sets=["summary.gradients={every_steps: 4}", f"summary.updates={{every_steps: 4, variables: [{', '.join(chosen)}]}}"])
+        found = summaries(self.folder / "run")
+        self.assertEqual({tag for tag, _ in found if tag.startswith("updates/")}, {"updates/" + name for name in chosen})
+        for name in chosen:
+            gradient, update = found["gradients/" + name, 4][0], found["updates/" + name, 4][0]
+            self.assertGreater(update["sum_squares"], 0)
+            self.assertAlmostEqual(update["sum_squares"], 0.01 ** 2 * gradient["sum_squares"],
+                                   delta=1e-3 * update["sum_squares"], msg=name)
+
     def test_gradients_are_whole_where_ranks_share_the_update(self):
         parts = [part for part in PARTS if "gradients" in part or "updates" in part]
         found = []

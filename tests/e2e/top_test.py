@@ -93,6 +93,35 @@ class Once(TopTest):
                 self.assertEqual(sum(bool(re.match(r" +\d ", line)) for line in lines), 3, lines)
 
 
+class Evaluations(TopTest):
+    def test_numbers_are_whole_at_any_width(self):
+        run = self.made()
+        run.append((40, {"split": "eval", "accuracy": 0.75, "loss": 0.5, "auc_pr": 0.998186, "auc_roc": 0.999708, "f1": 0.980342}))
+        shown = []
+        for width in range(30, 100, 7):
+            line = next(line for line in self.top(run.path, COLUMNS=str(width)).out.splitlines() if line.startswith("eval"))
+            self.assertRegex(line, r"^eval   (loss 0\.5  (accuracy 0\.75  (auc_pr 0\.998186  (auc_roc 0\.999708  (f1 0\.980342  )?)?)?)?)?at step 40$")
+            shown.append(len(line))
+        self.assertEqual(shown, sorted(shown))
+        self.assertIn("f1", line)
+
+
+class MemoryOfGpus(TopTest):
+    def test_a_column_where_ranks_have_gpus(self):
+        run = self.made()
+        run.ranks([(*rank(), 6.25e9), (*rank(work=14.0), 5e8)])
+        lines = self.top(run.path).out.splitlines()
+        self.assertTrue(next(line for line in lines if line.startswith("rank ")).rstrip().endswith("memory   on GPU"), lines)
+        self.assertRegex(next(line for line in lines if line.startswith("   0 ")), r" 1\.50 GB +6\.25 GB *$")
+        self.assertRegex(next(line for line in lines if line.startswith("   1 ")), r" 1\.50 GB +500 MB +slow$")
+        self.assertLessEqual(max(map(len, lines)), 80)
+        narrow = self.top(run.path, COLUMNS="50").out
+        self.assertNotIn("on GPU", narrow)
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 50)
+        run.ranks([rank(), rank()])
+        self.assertNotIn("on GPU", self.top(run.path).out)
+
+
 class Summaries(TopTest):
     def test_recording_ranks_moves_no_bit(self):
         self.train("plain", ranks=2, steps=12)

@@ -38,8 +38,8 @@ class MadeRun:
                 file.write(json.dumps({"step": step, "epoch": 1, "split": split, **values}) + "\n")
 
     def ranks(self, times, step=1, factor=1.2):
-        """times: [(host, step_seconds, work_seconds, communication_seconds, input_seconds, bytes)]."""
-        names = ("host", "step_seconds", "work_seconds", "communication_seconds", "input_seconds", "peak_memory_bytes")
+        """times: [(host, step_seconds, work_seconds, communication_seconds, input_seconds, bytes, bytes on the GPU)]; the last may be missing."""
+        names = ("host", "step_seconds", "work_seconds", "communication_seconds", "input_seconds", "peak_memory_bytes", "peak_gpu_bytes")
         self._write("ranks.json", {"format": 1, "job_begin": self.begin, "time": time.time(), "step": step, "steps": 5,
                                    "samples_per_second": 1234.0, "straggler_factor": factor,
                                    "ranks": [{"rank": i, **dict(zip(names, one))} for i, one in enumerate(times)]})

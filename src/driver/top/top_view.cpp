@@ -139,9 +139,13 @@ void add_numbers(std::vector<std::string>& lines, const TopState& state, const T
   }
   if (!state.evaluation.empty()) {
     TextLine line = labelled(style, "eval");
-    for (const auto& [name, value] : state.evaluation)
-      line.add(fmt::format("{} {}  ", name, number_text(value)));
-    lines.push_back(line.add(fmt::format("at step {}", state.evaluated_step), Colour::dim).text());
+    const std::string where = fmt::format("at step {}", state.evaluated_step);
+    for (const auto& [name, value] : state.evaluation) {
+      const std::string text = fmt::format("{} {}  ", name, number_text(value));
+      if (columns_of(text) + columns_of(where) > line.room()) break;  // half a number would be a wrong one
+      line.add(text);
+    }
+    lines.push_back(line.add(where, Colour::dim).text());
   }
 }
 
