@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 
 #include "core/error.h"
 #include "core/philox.h"
@@ -54,6 +55,9 @@ constexpr ParamSpec kTable[] = {
     {"take", integer, "null", "[1, 1e15] samples or null", "Use so many samples after those; null: all."},
     {"repeat", integer, "1", "[1, 1e6]",
      "An epoch of the training set is so many passes, each in an order of its own."},
+    {"length_buckets", integers, "null", "[0, 1e6] steps; ascending",
+     "Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to "
+     "10 steps, up to 20, and longer ones. null: any lengths."},
 };
 
 void read_part(ChoiceOptions& options, const Params& params) {
@@ -114,6 +118,21 @@ void read_balance(ChoiceOptions& options, const Params& params) {
       throw mistake();
     options.class_shares[of_class] = value;
   }
+}
+
+void read_buckets(ChoiceOptions& options, const Params& params, bool evaluation) {
+  if (!params.has("length_buckets")) return;
+  options.length_buckets = params.integers("length_buckets");
+  const std::vector<std::int64_t>& bounds = options.length_buckets;
+  if (bounds.empty() || std::ranges::adjacent_find(bounds, std::greater_equal()) != bounds.end())
+    throw params.error("length_buckets", "must be lengths in ascending order",
+                       "For sequences of up to 10, 11 to 20 and more steps write [10, 20].");
+  if (evaluation)
+    throw params.error("length_buckets", "is not for an evaluation, whose result no order changes",
+                       "Write it under data.train.");
+  if (options.balances)
+    throw params.error("length_buckets", "is given beside balance: each decides the order of an epoch",
+                       "Leave out one of them.");
 }
 
 /// Places of the units that a part has.
@@ -185,6 +204,7 @@ ChoiceOptions choice_options(const Params& params, bool evaluation) {
   options.skip = params.integer("skip");
   options.take = params.optional_integer("take");
   options.repeat = params.integer("repeat");
+  read_buckets(options, params, evaluation);
   options.written = params;
   if (evaluation && options.repeat != 1)
     throw params.error("repeat", "is not for an evaluation, which uses every sample once",

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/params.h"
 #include "data/class_quotas.h"
@@ -34,11 +35,12 @@ struct ChoiceOptions {
   std::map<std::int32_t, double> class_shares;  ///< of those that do not have 1
   bool mixes_sources = false;  ///< sources have given shares of an epoch (DataOptions::sources)
   std::int64_t repeat = 1;     ///< passes that are an epoch of the training set
-  Params written = {};         ///< for messages
+  std::vector<std::int64_t> length_buckets = {};  ///< the greatest length of each but the last; none: unused
+  Params written = {};                            ///< for messages
 
   /// No two samples stay together.
   bool scatters() const {
-    return balances || mixes_sources ||
+    return balances || mixes_sources || !length_buckets.empty() ||
            (part != Part::all && split_unit == 1 && !split_by_class && split_key == SplitKey::none);
   }
   /// The class of each sample must be known.

@@ -235,9 +235,8 @@ DataSource read_source(const Node& section, const std::string& name, const Node&
       throw Error(ErrorKind::config, fmt::format("{}: {} is the same for all sources", path, key),
                   value.where, fmt::format("Write {} beside sources.", key));
   const Node* const share = own.find("share");
-  const ParamSpec spec{"share", ParamType::real, "null", "(0, 1e9] or null",
-                       "of an epoch, relative to others"};
-  const Params of_share(filtered(own, [](std::string_view key) { return key == "share"; }), {&spec, 1}, path);
+  const Params of_share(filtered(own, [](std::string_view key) { return key == "share"; }), source_table(),
+                        path);
   source.share = share != nullptr ? of_share.optional_real("share") : std::nullopt;
   source.format = format_of_input(section, own);
   source.params = reader_options(source_options(section, own), source.format, "train", path);
@@ -332,6 +331,12 @@ Node source_options(const Node& data, const Node& source) {
   merged.put(filtered(split_options(data, "train"), concerns), {});
   merged.put(filtered(source, [](std::string_view key) { return key != "share"; }), kDataKeys);
   return merged.take();
+}
+
+std::span<const ParamSpec> source_table() {
+  static constexpr ParamSpec kSourceTable[] = {
+      {"share", ParamType::real, "null", "(0, 1e9] or null", "of an epoch, relative to others"}};
+  return kSourceTable;
 }
 
 std::span<const ParamSpec> data_table() { return kDataKeys; }

@@ -57,6 +57,8 @@ std::vector<const DataInput*> sets_of(const DataOptions& options);
 /// The keys of the section besides the reader's options and those of choice_table() and stage_table():
 /// format, inputs, sources, targets, train, eval.
 std::span<const ParamSpec> data_table();
+/// What an entry of data.sources has beside a reader's options.
+std::span<const ParamSpec> source_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.
 DataOptions data_options(const Node& section);

@@ -10,6 +10,7 @@
 #include "data/class_lists.h"
 #include "data/data_files.h"
 #include "data/data_options.h"
+#include "data/length_buckets.h"
 #include "data/opened_sets.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
@@ -107,12 +108,20 @@ void choose(Dataset& data, const DataOptions& options, bool evaluation,
   data.choose(choose_samples(choice, evaluation, data.size(), labels, places));
   if (!evaluation && choice.mixes_sources) mix_sources(data, options, source_ends);
   if (choice.balances) data.balance(balance_classes(choice, data.choice().get(), labels));
+  if (!choice.length_buckets.empty()) {
+    if (data.quotas() != nullptr)
+      throw choice.written.error("length_buckets",
+                                 "is given beside shares of data.sources: each decides the order of an epoch",
+                                 "Leave out one of them.");
+    data.bucket(std::make_shared<const LengthBuckets>(sequence_lengths(data), choice.length_buckets,
+                                                      data.choice().get(), choice.repeat));
+  }
 }
 
 }  // namespace
 
 OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory)
-    : options_(&options), evaluation_(evaluation) {
+    : options_(&options), evaluation_(evaluation), base_directory_(base_directory) {
   if (options.failure) throw Error(*options.failure);
   for (const DataInput* const input : sets_of(options)) {
     const Params& params = params_of(*input, evaluation);
@@ -186,7 +195,7 @@ std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
     Dataset& data = *sets_[i].data;
     const Params& params = params_of(*sets[i], evaluation_);
     if (data.has_store()) data.prepare(memory_of(options, *sets[i], evaluation_, use));
-    data.set_transforms(TransformList(params), !evaluation_);
+    data.set_transforms(TransformList(params, base_directory_), !evaluation_);
   }
   std::unique_ptr<Dataset> data;
   if (options.name.empty() && options.targets.empty()) {

@@ -8,9 +8,11 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/in_parallel.h"
 #include "data/as_float.h"
 #include "data/sample_stream.h"
+#include "data/text_info.h"
 
 namespace lockstep {
 
@@ -62,11 +64,13 @@ Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 
 void Dataset::make_checks() {
-  checks_ = std::make_shared<SampleChecks>(SampleForm{.feature_type = parts_.feature_dtype,
-                                                      .features = elements_per_sample_,
-                                                      .label_columns = parts_.num_label_columns,
-                                                      .label_step = parts_.label_step},
-                                           origin_);
+  checks_ = std::make_shared<SampleChecks>(
+      SampleForm{.feature_type = parts_.feature_dtype,
+                 .features = elements_per_sample_,
+                 .ends_in_nan = parts_.sequence && parts_.sequence->ends_in_nan(),
+                 .label_columns = parts_.num_label_columns,
+                 .label_step = parts_.label_step},
+      origin_);
 }
 
 void Dataset::check_values(int threads) {
@@ -189,43 +193,6 @@ void Dataset::load(int threads) {
   check_values(threads);
 }
 
-void Dataset::prepare_normalisation() {
-  FeatureTransform& transform = parts_.transform;
-  const auto channels = static_cast<std::size_t>(parts_.feature_shape.last());
-  for (const auto& [name, list] : {std::pair{"mean", &transform.mean}, std::pair{"std", &transform.std}}) {
-    if (list->size() > 1 && list->size() != channels)
-      throw Error(ErrorKind::data,
-                  fmt::format("option {} has {} values, but the data has {} channels (sample shape {})", name,
-                              list->size(), channels, parts_.feature_shape.to_string()),
-                  origin_->source, "Give one value per channel, or one for all.");
-    for (float value : *list)
-      if (!std::isfinite(value) || (list == &transform.std && !(value > 0)))
-        throw Error(ErrorKind::data, fmt::format("option {} contains {}", name, value), origin_->source,
-                    "mean must be finite, std finite and above 0.");
-  }
-  if (!std::isfinite(transform.scale) || !std::isfinite(transform.offset))
-    throw Error(ErrorKind::data, "scale and offset must be finite", origin_->source,
-                "Correct these options.");
-  if (transform.mean.empty() && transform.std.empty()) return;
-  if (transform.mean.empty()) transform.mean = {0.0F};
-  if (transform.std.empty()) transform.std = {1.0F};
-  normalizer_ = ChannelNormalizer(transform.mean, transform.std, parts_.feature_shape.last());
-}
-
-void Dataset::normalize(const Normalization& values) {
-  LOCKSTEP_CHECK(normalize_by() != NormalizeBy::none && normalizer_.empty());
-  const std::int64_t channels = normalize_by() == NormalizeBy::channels ? parts_.feature_shape.last() : 1;
-  if (std::ssize(values.mean) != channels)
-    throw Error(ErrorKind::data,
-                fmt::format("has {} channels, but the means and standard deviations are those of {}",
-                            channels, values.mean.size()),
-                origin_->source, "Use data of the form that the run began with.");
-  parts_.transform.mean = values.mean;
-  parts_.transform.std = values.std;
-  prepare_normalisation();
-  normalization_ = values;
-}
-
 template <typename T>
 void Dataset::convert(const void* sample, float* out) const {
   const T* const in = static_cast<const T*>(sample);
@@ -277,6 +244,12 @@ void Dataset::set_transforms(TransformList transforms, bool training) {
   transforms_ = std::move(transforms);
   transforms_.prepare(parts_.feature_shape);
   training_ = training;
+  if (auto text = transforms_.text(); text != nullptr && text != parts_.text) {
+    parts_.text = std::move(text);
+    Digest digest;
+    digest.add(std::string_view(fingerprint_)).add(std::string_view(parts_.text->vocabulary.digest()));
+    fingerprint_ = digest.hex().substr(0, 16);
+  }
 }
 
 void Dataset::set_mixing(const MixingOptions& options) {
@@ -294,13 +267,24 @@ void Dataset::gather_features(std::span<const std::int64_t> samples, const Sampl
   SampleKey own = key;
   for_each(samples, [&](const SampleValues& values) {
     float* const converted = transforms_.in_place() ? out : scratch;
-    convert(values.features, converted);
+    convert_padded(values.features, converted);
     if (!transforms_.empty()) {
-      transforms_.apply(converted, out, training_ ? &own : nullptr, scratch);
+      transform(samples[static_cast<std::size_t>(own.place - key.place)], converted, out,
+                training_ ? &own : nullptr, scratch);
     }
     ++own.place;
     out += step;
   });
+}
+
+void Dataset::transform(std::int64_t sample, float* values, float* out, const SampleKey* key,
+                        float* scratch) const {
+  try {
+    transforms_.apply(values, out, key, scratch);
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw;
+    throw Error(error.kind(), error.what_happened(), where(sample), error.advice());
+  }
 }
 
 void Dataset::gather_scaled(std::int64_t sample, float* out) const {
@@ -334,7 +318,7 @@ void Dataset::transform_stored(const void* sample, float* out, float* scratch) c
       normalize_by() == NormalizeBy::none || normalization() != nullptr, ErrorKind::config,
       "data.normalize needs the means and standard deviations of a run: write mean and std instead");
   float* const converted = transforms_.in_place() ? out : scratch;
-  convert(sample, converted);
+  convert_padded(sample, converted);
   if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);
 }
 

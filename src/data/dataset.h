@@ -27,6 +27,7 @@
 #include "data/sample_choice.h"
 #include "data/sample_mixing.h"
 #include "data/sample_store.h"
+#include "data/sequence_form.h"
 #include "data/transform_list.h"
 
 namespace lockstep {
@@ -34,6 +35,7 @@ namespace lockstep {
 class ClassQuotas;
 class Digest;
 class GoodSamples;
+class LengthBuckets;
 class SampleStream;
 struct TableInfo;
 struct TextInfo;
@@ -77,6 +79,7 @@ struct DatasetParts : SampleOrigin {
   std::vector<std::string> class_names;    ///< by class index or label column; empty: unknown
   std::shared_ptr<const TextInfo> text;    ///< text_info.h; null if the features are not text
   std::shared_ptr<const TableInfo> table;  ///< table_info.h; null if the files are no tables
+  std::optional<SequenceForm> sequence;    ///< of sequences of different lengths
   /// Samples whose records are bad, ascending, of a reader that has read all of them: their values are 0.
   std::vector<BadRecord> bad;
   FeatureTransform transform;
@@ -156,7 +159,12 @@ class Dataset {
   void normalize(const Normalization& values);
   /// Null before normalize().
   const Normalization* normalization() const { return normalization_.empty() ? nullptr : &normalization_; }
-  /// out = the features of one sample after scale and offset, not normalised and not transformed.
+  /// How sequences of different lengths are padded; null: the samples are none.
+  const SequenceForm* sequence() const { return parts_.sequence ? &*parts_.sequence : nullptr; }
+  /// The steps of a sample before its padding. Needs sequence().
+  std::int64_t sequence_length(std::int64_t sample) const;
+  /// out = the features of one sample after scale and offset, not normalised and not transformed. The padding
+  /// of a sequence is NaN.
   void gather_scaled(std::int64_t sample, float* out) const;
 
   /// Transforms the features from now on. `training`: random transforms act, otherwise their fixed form.
@@ -176,6 +184,9 @@ class Dataset {
   /// How often those of each class are in an epoch of training; null: as often as others.
   const std::shared_ptr<const ClassQuotas>& quotas() const { return quotas_; }
   void balance(std::shared_ptr<const ClassQuotas> quotas) { quotas_ = std::move(quotas); }
+  /// Batches have sequences of similar lengths; null: of any.
+  const std::shared_ptr<const LengthBuckets>& buckets() const { return buckets_; }
+  void bucket(std::shared_ptr<const LengthBuckets> buckets) { buckets_ = std::move(buckets); }
   /// How many are chosen.
   std::int64_t num_chosen() const { return choice_ != nullptr ? choice_->size() : size(); }
   /// Their blocks; the indices of a choice are counted.
@@ -276,6 +287,10 @@ class Dataset {
   template <typename T>
   void convert(const void* sample, float* out) const;
   void convert(const void* sample, float* out) const;
+  /// The same, and padding becomes its value.
+  void convert_padded(const void* sample, float* out) const;
+  /// TransformList::apply(); its errors name the sample.
+  void transform(std::int64_t sample, float* values, float* out, const SampleKey* key, float* scratch) const;
   /// Of a set in memory.
   SampleValues values_at(std::int64_t sample) const;
   /// Calls use(values) for the values of each sample.
@@ -321,6 +336,7 @@ class Dataset {
   bool read_once_ = false;  ///< neither in memory nor streamed
   std::shared_ptr<const SampleChoice> choice_;
   std::shared_ptr<const ClassQuotas> quotas_;
+  std::shared_ptr<const LengthBuckets> buckets_;
   std::optional<SampleMixing> mixing_;
 };
 

@@ -100,6 +100,9 @@ void Dataset::require_same_form(const Dataset& other) const {
                      other.parts_.feature_shape.to_string(), name_of(other.parts_.feature_dtype),
                      origin_->source, parts_.feature_shape.to_string(), name_of(parts_.feature_dtype)),
          "All sources need samples of the same shape and type; lockstep convert makes them alike.");
+  if (other.parts_.sequence != parts_.sequence)
+    fail("its sequences are padded in another way than those of the first source",
+         "Write pad_to and pad_value beside sources, for all of them.");
   if (other.label_kind_ != label_kind_ || other.parts_.num_label_columns != parts_.num_label_columns)
     fail(fmt::format("its labels are not of the form of those of {}", origin_->source),
          "All sources need labels of the same kind and number.");
@@ -138,6 +141,7 @@ std::unique_ptr<Dataset> Dataset::chain(std::vector<std::unique_ptr<Dataset>> se
   parts.class_names = front.parts_.class_names;
   parts.table = front.parts_.table;
   parts.transform = front.parts_.transform;
+  parts.sequence = front.parts_.sequence;
   ChainedOrigin origin;
   auto store = std::make_shared<ChainedStore>(bytes, parts.num_label_columns);
   for (const std::unique_ptr<Dataset>& set : sets) {

@@ -112,6 +112,7 @@ std::string Dataset::computed_fingerprint(int threads) const {
     digest.add(list->data(), list->size() * sizeof(float));
   }
   if (parts_.feature_step != elements_per_sample_) digest.add(parts_.feature_step).add(parts_.label_step);
+  if (parts_.sequence && parts_.sequence->ends_in_nan()) digest.add(&parts_.sequence->padding, sizeof(float));
   if (parts_.text) digest.add(std::string_view(parts_.text->vocabulary.digest()));
   if (parts_.table)
     if (const std::string values = parts_.table->categories_text(); !values.empty())

@@ -39,11 +39,16 @@ struct Moments {
 
 }  // namespace
 
+std::int64_t channels_of(const Dataset& data) {
+  const Shape& shape = data.stored_shape();
+  return data.sequence() != nullptr && shape.rank() == 1 ? 1 : shape.last();
+}
+
 NormalizationSums::NormalizationSums(const Dataset& data, const SampleChoice* choice)
     : data_(data),
       choice_(choice),
       values_(data.stored_shape().num_elements()),
-      channels_(data.normalize_by() == NormalizeBy::channels ? data.stored_shape().last() : 1) {
+      channels_(data.normalize_by() == NormalizeBy::channels ? channels_of(data) : 1) {
   LOCKSTEP_CHECK(data.normalize_by() != NormalizeBy::none);
   const std::int64_t fit = kBytesOfParts / (values_per_part() * static_cast<std::int64_t>(sizeof(double)));
   num_parts_ = static_cast<int>(std::min(std::clamp<std::int64_t>(fit, 1, kMostParts), num_samples()));
@@ -62,17 +67,22 @@ void NormalizationSums::compute(int part, std::span<double> out) const {
   const std::int64_t first = count / num_parts_ * part + std::min<std::int64_t>(part, count % num_parts_);
   const std::int64_t last = first + count / num_parts_ + (part < count % num_parts_ ? 1 : 0);
   const auto channels = static_cast<std::size_t>(channels_);
-  const auto pixels = static_cast<double>(values_ / channels_);
   for (std::int64_t i = first; i < last; ++i) {
     const std::int64_t index = choice_ != nullptr ? choice_->at(i) : i;
     data_.gather_scaled(index, sample.data());
+    std::size_t used = sample.size();  // without padding
+    if (data_.sequence() != nullptr)
+      used = used / static_cast<std::size_t>(data_.stored_shape()[0]) *
+             static_cast<std::size_t>(data_.sequence_length(index));
+    if (used == 0) continue;
+    const auto pixels = static_cast<double>(used / channels);
     for (std::size_t c = 0; c < channels; ++c) {
       // Deviations from the first value: exactly 0 in a constant channel.
       const double origin = sample[c];
       double sum = 0, squares = 0;
-      for (std::size_t at = c; at < sample.size(); at += channels) sum += sample[at] - origin;
+      for (std::size_t at = c; at < used; at += channels) sum += sample[at] - origin;
       const double mean = sum / pixels;
-      for (std::size_t at = c; at < sample.size(); at += channels) {
+      for (std::size_t at = c; at < used; at += channels) {
         const double deviation = (sample[at] - origin) - mean;
         squares += deviation * deviation;
       }

@@ -22,6 +22,9 @@ namespace lockstep {
 class Dataset;
 class SampleChoice;
 
+/// The channels of a set's stored samples: the extent of the last axis; 1 of sequences of single values.
+std::int64_t channels_of(const Dataset& data);
+
 class NormalizationSums {
  public:
   /// Of data.normalize_by(), which is not none, over the samples that `choice` takes (null: all). Both must

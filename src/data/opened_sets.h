@@ -50,6 +50,7 @@ class OpenedSets {
 
   const DataOptions* options_;
   bool evaluation_;
+  std::string base_directory_;
   std::vector<Set> sets_;
   std::vector<std::int64_t> source_ends_;  ///< of DataOptions::sources: the sample after the last one of each
 };

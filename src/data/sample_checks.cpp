@@ -70,8 +70,8 @@ void SampleChecks::check_finite(std::int64_t first, std::int64_t count, const Sa
     throw Error(ErrorKind::data, what + " is not a finite number", origin_->where(first + sample),
                 "Remove or repair the record; NaN and Inf cannot be trained on.");
   };
-  if (const std::int64_t bad = first_not_finite(form_.feature_type, values.features, count * form_.features);
-      bad >= 0)
+  const std::int64_t features = form_.ends_in_nan ? 0 : count * form_.features;
+  if (const std::int64_t bad = first_not_finite(form_.feature_type, values.features, features); bad >= 0)
     fail(fmt::format("column {} of the features", bad % form_.features + 1), bad / form_.features);
   if (values.label_rows == nullptr) return;
   if (const std::int64_t bad = first_not_finite<float>(values.label_rows, count * form_.label_columns);

@@ -42,6 +42,7 @@ struct SampleOrigin {
 struct SampleForm {
   DType feature_type = DType::f32;
   std::int64_t features = 0;  ///< values
+  bool ends_in_nan = false;   ///< sequences (SequenceForm), whose reader has checked their values
   std::int64_t label_columns = 0;
   std::int64_t label_step = 0;  ///< values from a sample's labels to the next one's
 };

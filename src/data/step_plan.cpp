@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "data/length_buckets.h"
 
 namespace lockstep {
 
@@ -30,6 +31,8 @@ StepPlan::StepPlan(StepPlanSpec spec) : spec_(std::move(spec)) {
                    "{} passes over {} samples are too many for an epoch", spec_.repeat, chosen_);
   order_size_ = spec_.quotas != nullptr ? spec_.quotas->size() : chosen_ * spec_.repeat;
   LOCKSTEP_CHECK(spec_.quotas == nullptr || spec_.shuffle == Shuffle::samples);
+  LOCKSTEP_CHECK(spec_.buckets == nullptr || (spec_.shuffle == Shuffle::samples && spec_.quotas == nullptr &&
+                                              spec_.buckets->size() == order_size_));
   const std::int64_t rest = order_size_ % spec_.batch_size;
   samples_per_epoch_ = order_size_;
   if (spec_.last_batch == LastBatch::drop) samples_per_epoch_ -= rest;
@@ -121,9 +124,15 @@ void StepPlan::in_classes(std::int64_t epoch, std::int64_t first, std::span<std:
     sample = spec_.quotas->sample_at(spec_.seed, epoch, places.at(key, first++ % order_size_));
 }
 
+void StepPlan::in_buckets(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
+  for (std::int64_t& sample : out)
+    sample = spec_.buckets->sample_at(spec_.seed, epoch, spec_.batch_size, first++ % order_size_);
+}
+
 void StepPlan::samples(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
   LOCKSTEP_DCHECK(epoch >= 0 && first >= 0 && first + std::ssize(out) <= order_size_ + spec_.batch_size);
   if (spec_.quotas != nullptr) return in_classes(epoch, first, out);
+  if (spec_.buckets != nullptr) return in_buckets(epoch, first, out);
   for (std::span<std::int64_t> rest = out; !rest.empty();) {
     const std::int64_t in_order = first % order_size_;
     const std::int64_t pass = in_order / chosen_, in_this = in_order % chosen_;

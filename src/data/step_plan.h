@@ -23,6 +23,8 @@
 
 namespace lockstep {
 
+class LengthBuckets;
+
 /// samples: a permutation of all samples. blocks: of blocks and within windows of them (block_order.h). none:
 /// the file's order in every epoch.
 enum class Shuffle { none, samples, blocks };
@@ -43,6 +45,8 @@ struct StepPlanSpec {
   std::int64_t repeat = 1;  ///< passes over them that are an epoch
   /// Classes have these shares of an epoch instead; for Shuffle::samples.
   std::shared_ptr<const ClassQuotas> quotas = nullptr;
+  /// Batches have samples of similar length (length_buckets.h); for Shuffle::samples.
+  std::shared_ptr<const LengthBuckets> buckets = nullptr;
   /// For Shuffle::blocks: Dataset::chosen_blocks().
   std::optional<BlockGrid> blocks = std::nullopt;
   std::int64_t window_blocks = 16;
@@ -105,6 +109,7 @@ class StepPlan {
   /// Samples of the pass, counted over all epochs, by their indices in the choice.
   void in_pass(std::int64_t pass, std::int64_t first, std::span<std::int64_t> out) const;
   void in_classes(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
+  void in_buckets(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
 
   StepPlanSpec spec_;
   std::int64_t chosen_ = 0;  ///< samples

@@ -23,6 +23,8 @@
 
 namespace lockstep {
 
+struct TextInfo;
+
 /// What the random numbers of a sample depend on: its place in the order of an epoch. A sample that an epoch
 /// has twice gets other numbers each time.
 struct SampleKey {
@@ -74,8 +76,10 @@ class Transform {
   virtual bool in_place() const { return false; }
   /// Values that apply() may use in `scratch`.
   virtual std::int64_t scratch_values() const { return 0; }
+  /// The tokenizer and the vocabulary, if the values become ids of tokens; otherwise null.
+  virtual std::shared_ptr<const TextInfo> text() const { return nullptr; }
   /// Transforms one sample. `random` is null outside training. Many threads call it, each with its own
-  /// arrays; allocates nothing.
+  /// arrays; allocates nothing. Throws Error(data) without a place about values that it cannot take.
   virtual void apply(const float* in, float* out, SampleRandom* random, float* scratch) const = 0;
 };
 

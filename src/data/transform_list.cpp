@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/named_options.h"
+#include "data/reader_options.h"
 
 namespace lockstep {
 
@@ -20,7 +21,18 @@ constexpr ParamSpec kTable[] = {
 
 std::span<const ParamSpec> transforms_table() { return kTable; }
 
-TransformList::TransformList(const Params& params) {
+namespace {
+/// With names of files as they are opened.
+Node with_places(Node options, std::span<const ParamSpec> table, const std::string& base_directory) {
+  for (auto& [key, value] : options.entries)
+    for (const ParamSpec& option : table)
+      if (option.name == key && option.change == Change::place && value.kind == Node::Kind::scalar)
+        value.text = resolved_path(value.text, base_directory);
+  return options;
+}
+}  // namespace
+
+TransformList::TransformList(const Params& params, const std::string& base_directory) {
   if (!params.has("transforms")) return;
   const Node& list = params.node("transforms");
   if (list.kind != Node::Kind::list)
@@ -34,14 +46,21 @@ TransformList::TransformList(const Params& params) {
       const TransformEntry& entry = find_entry(transform_table(), named, "transform");
       // The second transform of a kind draws other numbers than the first.
       const int number = ++seen[named.name];
-      std::unique_ptr<Transform> transform =
-          entry.make(Params(named.options, entry.table, "transform " + named.name));
+      std::unique_ptr<Transform> transform = entry.make(Params(
+          with_places(named.options, entry.table, base_directory), entry.table, "transform " + named.name));
       steps_.push_back({.transform = std::move(transform),
                         .name = named.name,
                         .where = named.where,
                         .purpose = philox_purpose(fmt::format("transform/{}/{}", named.name, number))});
     });
   mistakes.throw_if_any();
+}
+
+std::shared_ptr<const TextInfo> TransformList::text() const {
+  std::shared_ptr<const TextInfo> found;
+  for (const Step& step : steps_)
+    if (auto text = step.transform->text(); text != nullptr) found = std::move(text);
+  return found;
 }
 
 void TransformList::prepare(const Shape& shape) {

@@ -21,13 +21,15 @@ std::span<const ParamSpec> transforms_table();
 class TransformList {
  public:
   TransformList() = default;
-  /// Reads the option: a list of names, each alone or with its options, or null. Throws Error(config) with
-  /// all mistakes.
-  explicit TransformList(const Params& params);
+  /// Reads the option: a list of names, each alone or with its options, or null. Files that it names are
+  /// relative to `base_directory`. Throws Error(config) with all mistakes.
+  explicit TransformList(const Params& params, const std::string& base_directory = {});
 
   /// Announces the shape of the samples. Throws Error(config) if a transform cannot take its input.
   void prepare(const Shape& shape);
   bool empty() const { return steps_.empty(); }
+  /// Of the last transform that has it; null: of none.
+  std::shared_ptr<const TextInfo> text() const;
   /// Of a sample after all transforms.
   const Shape& shape() const { return shape_; }
   /// All samples are changed where they are, and no scratch memory is needed.

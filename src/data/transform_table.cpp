@@ -31,7 +31,10 @@ namespace lockstep {
   TRANSFORM(kRandomErasingTransform)     \
   TRANSFORM(kCutoutTransform)            \
   TRANSFORM(kRandomNoiseTransform)       \
-  TRANSFORM(kRandAugmentTransform)
+  TRANSFORM(kRandAugmentTransform)       \
+  TRANSFORM(kOneHotTransform)            \
+  TRANSFORM(kLookupTransform)            \
+  TRANSFORM(kTokenizeTransform)
 
 #define LOCKSTEP_DECLARE(entry) extern const TransformEntry entry;
 LOCKSTEP_TRANSFORMS(LOCKSTEP_DECLARE)

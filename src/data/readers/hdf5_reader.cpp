@@ -11,9 +11,11 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/hdf5_sequences.h"
 #include "data/readers/hdf5_storage.h"
 #include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
+#include "data/readers/sequence_rows.h"
 #include "data/value_notes.h"
 #include "io/hdf5_attribute.h"
 
@@ -21,7 +23,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_store_options(std::array{
+constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
               "file's folder",
@@ -39,7 +41,7 @@ constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{
         "fill", ParamType::real, "null", "[-1e30, 1e30] or null",
         "value in place of those that netCDF's attributes _FillValue and missing_value name; null: they "
-        "are errors"}});
+        "are errors"}}));
 
 NetcdfOptions netcdf_options(const Params& params) {
   return {.unpack = params.boolean("unpack"), .fill = params.optional_real("fill")};
@@ -72,7 +74,11 @@ class Hdf5Files {
         labels_may_miss_(labels == Labels::if_there),
         channels_first_(params.string("layout") == "channels_first"),
         allow_fill_(params.boolean("allow_fill")),
-        netcdf_(netcdf_options(params)) {
+        netcdf_(netcdf_options(params)),
+        params_(params),
+        sequence_(SequenceRows::from(params)) {
+    if (sequence_ && params.given("layout"))
+      throw params.error("layout", "is given with pad_to, where samples are sequences", "Leave it out.");
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
@@ -106,7 +112,8 @@ class Hdf5Files {
                   .netcdf = netcdf_,
                   .feature_dtype = parts_.feature_dtype,
                   .feature_shape = parts_.feature_shape,
-                  .label_columns = parts_.num_label_columns};
+                  .label_columns = parts_.num_label_columns,
+                  .sequence = sequence_};
     if (labels_name_ != nullptr) form.labels_name = *labels_name_;
     parts_.store = std::make_shared<Hdf5Store>(std::move(form), std::move(files), rows_per_chunk_);
     return std::move(parts_);
@@ -128,6 +135,7 @@ class Hdf5Files {
 
   /// Reads slabs of up to `bytes` in memory, but at least the first and the last one; none if `bytes` is 0.
   static std::int64_t try_values(const Hdf5Dataset& data, const RowRange& rows, std::int64_t bytes) {
+    if (bytes > 0 && data.file_class == H5T_VLEN) return try_sequences(data, rows, bytes);
     const Hdf5Handle native(H5Tget_native_type(data.file_type.get(), H5T_DIR_DEFAULT), H5Tclose);
     const std::int64_t row_bytes =
         data.values_per_row() * static_cast<std::int64_t>(H5Tget_size(native.get()));
@@ -144,13 +152,29 @@ class Hdf5Files {
     return done;
   }
 
-  DType feature_type() const { return part_->feature_values.type(); }
+  /// The same of sequences, from the first one on.
+  static std::int64_t try_sequences(const Hdf5Dataset& data, const RowRange& rows, std::int64_t bytes) {
+    constexpr std::int64_t kTogether = 256;
+    std::int64_t done = 0;
+    for (std::int64_t row = rows.first; row < rows.last && done <= bytes; row += kTogether)
+      read_sequences(data, row, std::min(kTogether, rows.last - row),
+                     [&](std::int64_t, std::span<const float> values) {
+                       done += static_cast<std::int64_t>(values.size_bytes() + sizeof(hvl_t));
+                     });
+    return done;
+  }
+
+  DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_values.type(); }
   std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, features_name_); }
   bool float_labels() const { return part_->float_labels(); }
 
   /// The first file says what a sample is.
   void begin(const Shape* feature_shape) {
-    parts_.feature_shape = sample_shape(part_->features, channels_first_);
+    check_sequences();
+    if (sequence_)
+      sequence_->set_step(params_, parts_);
+    else
+      parts_.feature_shape = sample_shape(part_->features, channels_first_);
     if (feature_shape != nullptr)
       check_feature_shape(parts_.feature_shape, *feature_shape, part_->features.where);
     parts_.feature_dtype = feature_type();
@@ -159,6 +183,17 @@ class Hdf5Files {
     parts_.num_label_columns = part_->labels->values_per_row();
     float_labels_ = float_labels();
     parts_.class_names = class_names();
+  }
+
+  void check_sequences() const {
+    if (part_->sequences && !sequence_)
+      throw Error(ErrorKind::data, "its records are sequences of different lengths", part_->features.where,
+                  "Give pad_to, the largest number of steps.");
+    if (!part_->sequences && sequence_)
+      throw Error(
+          ErrorKind::data,
+          "its records all have one length, but pad_to is for a variable-length type (h5py.vlen_dtype)",
+          part_->features.where, "Leave out pad_to.");
   }
 
   /// The attribute that `lockstep convert` writes; empty without one.
@@ -173,7 +208,9 @@ class Hdf5Files {
                   "All files of a data set need samples and labels of the same form.");
     };
     const Hdf5Dataset& features = part_->features;
-    if (const Shape shape = sample_shape(features, channels_first_); !(shape == parts_.feature_shape))
+    check_sequences();
+    if (const Shape shape = sequence_ ? parts_.feature_shape : sample_shape(features, channels_first_);
+        !(shape == parts_.feature_shape))
       fail(fmt::format("its samples have the shape {}, but those of {} have {}", shape.to_string(), first,
                        parts_.feature_shape.to_string()),
            features.where);
@@ -216,6 +253,8 @@ class Hdf5Files {
   const std::string* labels_name_;  ///< null: none are read
   bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false;
   NetcdfOptions netcdf_;
+  const Params& params_;
+  std::optional<SequenceRows> sequence_;
   const Hdf5Lock lock_;
   std::optional<Hdf5Part> part_;  ///< the open file
   std::vector<RowRange> ranges_;  ///< of each file

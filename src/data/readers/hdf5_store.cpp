@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/readers/hdf5_sequences.h"
 #include "data/readers/stored_numbers.h"
 #include "io/file_error.h"
 
@@ -68,10 +69,11 @@ Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, co
     : file(hdf5_open_file(path, hdf5_data_context(path))),
       features(open_hdf5_dataset(file.get(), path, features_name)),
       features_file(features) {
-  if (!hdf5_dtype_of(features.file_type.get(), stored_dtype))
+  sequences = holds_sequences(features);
+  if (!sequences && !hdf5_dtype_of(features.file_type.get(), stored_dtype))
     throw Error(ErrorKind::data, "has a type that cannot be read", features.where,
                 "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
-  feature_values = NetcdfValues(features, stored_dtype, netcdf);
+  if (!sequences) feature_values = NetcdfValues(features, stored_dtype, netcdf);
   if (labels_name == nullptr) return;
   labels = open_hdf5_dataset(file.get(), path, *labels_name);
   labels_file = Hdf5FileLength(*labels);
@@ -157,6 +159,15 @@ void Hdf5Store::read(std::int64_t first, std::int64_t count, const SampleRoom& t
 }
 
 void Hdf5Store::read_features(const Hdf5Part& part, const RowRange& rows, void* to) const {
+  if (form_.sequence) {
+    const Hdf5Lock lock;
+    return read_sequences(part.features, rows.first, rows.last - rows.first,
+                          [&](std::int64_t i, std::span<const float> values) {
+                            form_.sequence->write(
+                                values, part.features.name,
+                                static_cast<float*>(to) + i * form_.sequence->sample_values());
+                          });
+  }
   if (part.feature_values.plain()) return read_as_stored(part, rows, to);
   const std::int64_t values = form_.feature_shape.num_elements(), count = (rows.last - rows.first) * values;
   std::vector<char> stored(static_cast<std::size_t>(count) * size_in_bytes(part.stored_dtype));

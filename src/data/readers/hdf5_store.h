@@ -13,6 +13,7 @@
 #include "core/shape.h"
 #include "data/readers/hdf5_dataset.h"
 #include "data/readers/netcdf_values.h"
+#include "data/readers/sequence_rows.h"
 #include "data/sample_store.h"
 
 namespace lockstep {
@@ -37,6 +38,7 @@ struct Hdf5Part {
   Hdf5Dataset features;
   std::optional<Hdf5Dataset> labels;
   DType stored_dtype = DType::f32;  ///< of the features in the file
+  bool sequences = false;           ///< features are sequences, which are read as float32
   NetcdfValues feature_values, label_values;
   Hdf5FileLength features_file, labels_file;
 
@@ -60,6 +62,7 @@ struct Hdf5Form {
   DType feature_dtype = DType::f32;
   Shape feature_shape;  ///< channels last
   std::int64_t label_columns = 0;
+  std::optional<SequenceRows> sequence = std::nullopt;
 };
 
 class Hdf5Store final : public SampleStore {

@@ -19,6 +19,7 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/record_store.h"
+#include "data/readers/sequence_rows.h"
 #include "data/readers/stored_numbers.h"
 #include "io/json_fields.h"
 
@@ -26,13 +27,14 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_store_options(std::array{
+constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; "
               "relative to the config file's folder",
               Change::place},
     ParamSpec{"features", ParamType::strings, kRequired, "",
-              "field: a number, or numbers in nested arrays; of several fields the numbers are joined"},
+              "field: a number, or numbers in nested arrays; of several fields the numbers are joined. With "
+              "pad_to: a list of steps, or a text"},
     ParamSpec{
         "labels", ParamType::string, "null", "",
         "field: integers are class indices, other numbers targets, a text the name of a class; null: none"},
@@ -41,7 +43,7 @@ constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
               "shape of a sample; null: that of the nested arrays"},
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
+              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}}));
 
 constexpr std::size_t kSearchBytes = std::size_t{1} << 18;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -92,6 +94,9 @@ struct JsonForm {
   std::vector<std::vector<std::int64_t>> extents;  ///< of the nested arrays of each field of features
   std::int64_t values = 0, channels_first = 0, label_columns = 0;
   LabelKind label_kind = LabelKind::none;
+  std::optional<SequenceRows> sequence;    ///< the only feature is a sequence
+  bool text = false;                       ///< of the bytes of a text
+  std::vector<std::int64_t> step_extents;  ///< of it
 
   std::vector<JsonField> fields() const {
     std::vector<JsonField> fields(features.size() + (labels ? 1 : 0));
@@ -104,7 +109,8 @@ struct JsonForm {
 void need_numbers(const JsonField& field) {
   if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs all fields.");
   if (field.is_text)
-    fail(fmt::format("field '{}' is a text", field.name), "Features are numbers; see the reader text_tsv.");
+    fail(fmt::format("field '{}' is a text", field.name),
+         "Features are numbers. To tokenize texts, give pad_to, the most bytes of one.");
 }
 
 float as_float(double value, std::string_view name) {
@@ -112,6 +118,26 @@ float as_float(double value, std::string_view name) {
   if (!std::isfinite(converted))
     fail(fmt::format("field '{}': {:g} is beyond float32", name, value), "Remove or repair the line.");
   return converted;
+}
+
+/// Adds the values of a sequence of steps of the form's, or the bytes of a text.
+void add_steps(const JsonField& field, const JsonForm& form, std::vector<float>& values) {
+  if (field.found && field.is_text != form.text)
+    fail(fmt::format("field '{}' is {}", field.name, form.text ? "no text" : "a text"),
+         "In all lines it is a text, or in all lines a list of steps.");
+  if (form.text && field.found) {
+    for (const char byte : field.text) values.push_back(static_cast<float>(static_cast<unsigned char>(byte)));
+    return;
+  }
+  need_numbers(field);
+  if (field.extents.empty())
+    fail(fmt::format("field '{}' is one number, no sequence", field.name), "Write a list of steps: [3, 1].");
+  const auto steps = std::span(field.extents).subspan(1);
+  if (!field.numbers.empty() && !std::ranges::equal(steps, form.step_extents))
+    fail(fmt::format("field '{}' has steps of the shape [{}], but [{}] in the first line", field.name,
+                     fmt::join(steps, ", "), fmt::join(form.step_extents, ", ")),
+         "All steps of all sequences have the same shape.");
+  for (const double value : field.numbers) values.push_back(as_float(value, field.name));
 }
 
 class JsonlStore final : public RecordStore {
@@ -128,6 +154,12 @@ class JsonlStore final : public RecordStore {
     read_json_fields(without_line_end(record), fields);
     thread_local std::vector<float> values;
     values.clear();
+    if (form_.sequence) {
+      add_steps(fields[0], form_, values);
+      form_.sequence->write(values, fields[0].name, to.features);
+      if (form_.labels) read_label(fields.back(), to);
+      return;
+    }
     for (std::size_t i = 0; i < form_.features.size(); ++i) {
       need_numbers(fields[i]);
       if (fields[i].extents != form_.extents[i])
@@ -185,6 +217,15 @@ class JsonlFiles {
     parts_.transform = transform_options(params);
     form_.features = params.strings("features");
     if (form_.features.empty()) throw params.error("features", "names no field", "Name at least one.");
+    form_.sequence = SequenceRows::from(params);
+    if (form_.sequence && form_.features.size() > 1)
+      throw params.error("features", "names several fields, but with pad_to a sample is one sequence",
+                         "Read the others as inputs of their own (data.inputs).");
+    if (form_.sequence)
+      for (const char* const option : {"shape", "layout", "step_shape"})
+        if (params.given(option))
+          throw params.error(option, "is given with pad_to, where the nested arrays give the shape of a step",
+                             "Leave it out.");
     if (params.has("classes")) form_.classes = params.strings("classes");
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
@@ -228,7 +269,15 @@ class JsonlFiles {
     std::vector<JsonField> fields = form_.fields();
     try {
       read_json_fields(without_line_end(line), fields);
+      if (form_.sequence && fields[0].found && !fields[0].is_text && fields[0].numbers.empty() &&
+          number + 1 < std::min(file.count, kFirstRecords))
+        return begin(number + 1, labels_may_miss);  // the next one may tell the form of a step
       if (labels_may_miss && form_.labels && !fields.back().found) form_.labels.reset();
+      if (form_.sequence) {
+        set_steps(fields[0]);
+        if (form_.labels) set_labels(fields.back());
+        return;
+      }
       for (std::size_t i = 0; i < form_.features.size(); ++i) {
         need_numbers(fields[i]);
         form_.values += static_cast<std::int64_t>(fields[i].numbers.size());
@@ -241,6 +290,16 @@ class JsonlFiles {
       const std::string within = error.where().empty() ? "" : ", " + error.where();
       throw Error(error.kind(), error.what_happened(), file.where(number) + within, error.advice());
     }
+  }
+
+  void set_steps(const JsonField& field) {
+    form_.step_extents.clear();
+    if (field.extents.size() > 1) form_.step_extents.assign(field.extents.begin() + 1, field.extents.end());
+    form_.text = field.found && field.is_text;
+    std::vector<float> values;
+    add_steps(field, form_, values);
+    form_.sequence->set_step(form_.step_extents, parts_);
+    form_.values = form_.sequence->sample_values();
   }
 
   void set_shape(std::vector<std::int64_t> extents) {

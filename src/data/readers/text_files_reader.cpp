@@ -170,6 +170,7 @@ std::unique_ptr<Dataset> dataset(const Params& params, std::vector<TextFile> fil
   TokenRows tokens(params);
   parts.size = range.last - range.first;
   parts.feature_shape = {tokens.length()};
+  parts.sequence = {.mark = SequenceForm::Mark::zeros};
   parts.num_label_columns = labels ? 1 : 0;
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const TextFile& file = files[static_cast<std::size_t>(i)];

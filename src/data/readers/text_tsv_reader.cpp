@@ -204,6 +204,7 @@ class Samples {
     parts_.source = std::move(path);
     parts_.record_word = "line";
     parts_.feature_shape = {tokens_.length()};
+    parts_.sequence = {.mark = SequenceForm::Mark::zeros};
     parts_.text = std::move(from.text);
     parts_.class_names = std::move(from.class_names);
     if (format.with_labels()) classes_.emplace(parts_.class_names);

@@ -15,7 +15,9 @@
 #include "data/image_options.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/readers/narrow_integers.h"
 #include "data/readers/record_store.h"
+#include "data/readers/sequence_rows.h"
 #include "data/readers/stored_numbers.h"
 #include "io/example.h"
 #include "io/tfrecord_file.h"
@@ -26,7 +28,7 @@ namespace {
 
 using Kind = ExampleFeature::Kind;
 
-constexpr std::array kOptions = with_store_options(with_image_options(std::array{
+constexpr std::array kOptions = with_store_options(with_image_options(with_sequence_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
               "the config file's folder",
@@ -46,20 +48,22 @@ constexpr std::array kOptions = with_store_options(with_image_options(std::array
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
     ParamSpec{"compression", ParamType::string, "auto", "auto|none|gzip|zlib",
-              "of the files; auto: the first bytes decide"}}));
+              "of the files; auto: the first bytes decide"}})));
 
 /// How the named features of an example become a sample.
 struct ExampleForm {
   std::string features_name;
   std::optional<std::string> labels_name;
-  Kind kind = Kind::floats;         ///< of the features
-  StoredType type;                  ///< in memory, and of numbers in bytes
-  std::int64_t values = 0;          ///< of the features
-  std::int64_t channels_first = 0;  ///< number of channels if they are first in the file, else 0
-  std::optional<ImageForm> image;   ///< features are encoded images
+  Kind kind = Kind::floats;              ///< of the features
+  StoredType type;                       ///< in memory, and of numbers in bytes
+  std::int64_t values = 0;               ///< of the features
+  std::int64_t channels_first = 0;       ///< number of channels if they are first in the file, else 0
+  std::optional<ImageForm> image;        ///< features are encoded images
+  std::optional<SequenceRows> sequence;  ///< features are sequences, as float32
   Kind label_kind = Kind::empty;
   std::int64_t label_columns = 0;
 
+  void check_kind(const ExampleFeature& feature, Kind wanted, const std::string& name) const;
   void check(const ExampleFeature& feature, Kind wanted, std::int64_t count, const std::string& name) const;
 };
 
@@ -75,12 +79,16 @@ ExampleFeature needed_feature(std::string_view example, const std::string& name)
   return *feature;
 }
 
-void ExampleForm::check(const ExampleFeature& feature, Kind wanted, std::int64_t count,
-                        const std::string& name) const {
+void ExampleForm::check_kind(const ExampleFeature& feature, Kind wanted, const std::string& name) const {
   if (feature.kind != wanted)
     fail(fmt::format("feature '{}' is a list of {}, but of {} in the first record", name,
                      name_of(feature.kind), name_of(wanted)),
          "All records of a data set need the same form.");
+}
+
+void ExampleForm::check(const ExampleFeature& feature, Kind wanted, std::int64_t count,
+                        const std::string& name) const {
+  check_kind(feature, wanted, name);
   const std::int64_t found = feature.count();
   if (found != count)
     fail(fmt::format("feature '{}' has {} values, but {} are needed", name, found, count),
@@ -96,39 +104,12 @@ std::string_view only_bytes(const ExampleFeature& feature, const std::string& na
   return values.front();
 }
 
-template <typename T>
-void narrow(std::span<const std::int64_t> from, void* to, const std::string& name) {
-  T* out = static_cast<T*>(to);
-  for (const std::int64_t value : from) {
-    if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max())
-      fail(fmt::format("feature '{}': {} does not fit into {}", name, value, name_of(dtype_of<T>)),
-           "Set the option dtype to int64.");
-    *out++ = static_cast<T>(value);
-  }
-}
-
-void narrow(std::span<const std::int64_t> from, DType type, void* to, const std::string& name) {
-  switch (type) {
-    case DType::u8:
-      return narrow<std::uint8_t>(from, to, name);
-    case DType::i8:
-      return narrow<std::int8_t>(from, to, name);
-    case DType::u16:
-      return narrow<std::uint16_t>(from, to, name);
-    case DType::i16:
-      return narrow<std::int16_t>(from, to, name);
-    case DType::i32:
-      return narrow<std::int32_t>(from, to, name);
-    default:
-      std::memcpy(to, from.data(), from.size_bytes());
-  }
-}
-
 class TfrecordStore final : public RecordStore {
  public:
   TfrecordStore(ExampleForm form, std::vector<RecordFile> files, const std::vector<RowRange>& rows)
       : RecordStore(std::move(files), rows,
-                    form.values * static_cast<std::int64_t>(size_in_bytes(form.type.type)),
+                    form.values * static_cast<std::int64_t>(form.sequence ? sizeof(float)
+                                                                          : size_in_bytes(form.type.type)),
                     form.label_columns),
         form_(std::move(form)) {}
   bool decodes_samples() const override { return form_.image.has_value(); }
@@ -150,6 +131,7 @@ class TfrecordStore final : public RecordStore {
 
   void read_features(const ExampleFeature& feature, void* to) const {
     const std::string& name = form_.features_name;
+    if (form_.sequence) return read_sequence(feature, to);
     form_.check(feature, form_.kind, form_.kind == Kind::bytes ? 1 : form_.values, name);
     if (form_.image) return read_image(only_bytes(feature, name), to);
     const auto values = static_cast<std::size_t>(form_.values);
@@ -165,6 +147,33 @@ class TfrecordStore final : public RecordStore {
     std::vector<char> scratch(values * size_in_bytes(form_.type.type));
     read_numbers(feature, scratch.data());
     convert_features(scratch.data(), form_.type, form_.values, form_.channels_first, to);
+  }
+
+  /// A list without values has no kind in the file.
+  void read_sequence(const ExampleFeature& feature, void* to) const {
+    const std::string& name = form_.features_name;
+    if (feature.kind != Kind::empty) form_.check_kind(feature, form_.kind, name);
+    std::vector<float> values;
+    if (feature.kind == Kind::floats) {
+      values.resize(static_cast<std::size_t>(feature.count()));
+      feature.read(values);
+    } else if (feature.kind == Kind::integers) {
+      std::vector<std::int64_t> wide(static_cast<std::size_t>(feature.count()));
+      feature.read(wide);
+      append_as_floats(DType::i64, wide.data(), std::ssize(wide), values);
+    } else if (feature.kind == Kind::bytes) {
+      const std::string_view bytes = only_bytes(feature, name);
+      const std::size_t value_bytes = size_in_bytes(form_.type.type);
+      if (bytes.size() % value_bytes != 0)
+        fail(fmt::format("feature '{}' has {} bytes, which are no whole number of {}", name, bytes.size(),
+                         name_of(form_.type.type)),
+             "Check the option dtype.");
+      std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t) + 1);
+      const auto count = static_cast<std::int64_t>(bytes.size() / value_bytes);
+      convert_features(bytes.data(), form_.type, count, 0, aligned.data());
+      append_as_floats(form_.type.type, aligned.data(), count, values);
+    }
+    form_.sequence->write(values, name, to);
   }
 
   void read_numbers(const ExampleFeature& feature, void* to) const {
@@ -197,6 +206,12 @@ class TfrecordFiles {
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
     form_.features_name = params.string("features");
+    form_.sequence = SequenceRows::from(params);
+    if (form_.sequence)
+      for (const char* const option : {"shape", "layout", "encoding"})
+        if (params.given(option))
+          throw params.error(option, "is given with pad_to, where samples are sequences of numbers",
+                             "Leave it out.");
     in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
                 [&](std::int64_t i) {
                   const auto file = static_cast<std::size_t>(i);
@@ -238,7 +253,10 @@ class TfrecordFiles {
       const std::string_view example = tfrecord_data(frame);
       if (labels_may_miss && form_.labels_name && !find_feature(example, *form_.labels_name))
         form_.labels_name.reset();
-      set_features(needed_feature(example, form_.features_name));
+      const ExampleFeature features = needed_feature(example, form_.features_name);
+      if (form_.sequence && features.kind == Kind::empty && record + 1 < std::min(file.count, kFirstRecords))
+        return begin(file, record + 1, labels_may_miss);  // the next one may tell its kind
+      set_features(features);
       if (form_.labels_name) set_labels(needed_feature(example, *form_.labels_name));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
@@ -280,6 +298,7 @@ class TfrecordFiles {
     if (params_.string("encoding") == "image") return set_image(feature);
     check_no_image_options();
     const std::optional<DType> dtype = stored_type_option(params_, "dtype");
+    if (form_.sequence) return set_sequence(feature, dtype);
     if (feature.kind == Kind::empty)
       fail(fmt::format("feature '{}' is empty", form_.features_name), "Every sample needs a value.");
     std::int64_t values = feature.count();
@@ -302,6 +321,16 @@ class TfrecordFiles {
       throw params_.error("dtype", "must be float32 or null: the feature holds floats");
     }
     set_shape(values);
+  }
+
+  /// Sequences are kept as float32.
+  void set_sequence(const ExampleFeature& feature, const std::optional<DType>& dtype) {
+    if (feature.kind != Kind::bytes && dtype)
+      throw params_.error("dtype", "is about numbers in features of bytes; other sequences become float32",
+                          "Leave it out.");
+    form_.type = {dtype.value_or(DType::u8), params_.string("byte_order") == "big"};
+    form_.sequence->set_step(params_, parts_);
+    form_.values = form_.sequence->sample_values();
   }
 
   void set_shape(std::int64_t values) {

@@ -12,6 +12,7 @@
 #include "driver/commands/recorded_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/plot/schedule_plot.h"
+#include "driver/samples/length_statistics.h"
 #include "driver/setup/compute_device.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_changes.h"
@@ -194,6 +195,7 @@ void print_data(const Sizes& sizes) {
   if (train.quotas() != nullptr)
     fmt::print("in an epoch       {} ({}: uses of samples)\n", classes_text(*train.quotas(), sizes.sources),
                sizes.sources.empty() ? "class" : "source");
+  if (train.buckets() != nullptr) fmt::print("length buckets    {}\n", bucket_line(sizes.plan));
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
     for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
@@ -336,11 +338,14 @@ int run_command(const CheckArguments& arguments) {
                        .batch_size = config.train.batch_size,
                        .shards = shards,
                        .seed = 0,
-                       .shuffle = parts.train->quotas() != nullptr ? Shuffle::samples : Shuffle::none,
+                       .shuffle = parts.train->quotas() != nullptr || parts.train->buckets() != nullptr
+                                      ? Shuffle::samples
+                                      : Shuffle::none,
                        .last_batch = config.train.last_batch,
                        .choice = parts.train->choice(),
                        .repeat = config.data.train_choice.repeat,
-                       .quotas = parts.train->quotas()});
+                       .quotas = parts.train->quotas(),
+                       .buckets = parts.train->buckets()});
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);

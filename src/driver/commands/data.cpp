@@ -20,6 +20,7 @@
 #include "data/value_notes.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
+#include "driver/samples/length_statistics.h"
 #include "driver/samples/sample_statistics.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_size.h"
@@ -113,7 +114,7 @@ void print_texts(const Dataset& data, std::span<const std::int64_t> samples) {
   constexpr std::size_t kMostTokens = 16, kMostCharacters = 72;
   const Vocabulary& vocabulary = data.text()->vocabulary;
   const bool characters = data.text()->tokenizer.unit == TokenUnit::characters;
-  std::vector<float> ids(static_cast<std::size_t>(data.stored_shape().num_elements()));
+  std::vector<float> ids(static_cast<std::size_t>(data.feature_shape().num_elements()));
   std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
   for (const std::int64_t sample : samples) {
     data.gather_features({&sample, 1}, {}, ids.data(), scratch.data());
@@ -184,18 +185,19 @@ class Look {
       fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", samples_.size());
     for (const std::string& note : bad_records_notes(*data_)) fmt::print("  bad records     {}\n", note);
     print_normalization(*data_);
+    for (const std::string& line : length_lines(*data_, samples_)) fmt::print("  {}\n", line);
     const bool labelled = with_labels_ && data_->label_kind() != LabelKind::none;
     const LabelStatistics labels = labelled     ? label_statistics(*data_, samples_)
                                    : is_target_ ? target_statistics(*data_, samples_)
                                                 : LabelStatistics{};
-    const TransformList list(params);
+    const TransformList list(params, base_directory_);
     data_->set_transforms(TransformList(), training_);
     const FeatureStatistics before = feature_statistics(*data_, samples_, seed_);
     print_features("values", before);
     stored_ = pictures_of(before);
     const double plain = rate(*data_, measured(), seed_);
     if (!list.empty()) {
-      data_->set_transforms(TransformList(params), training_);
+      data_->set_transforms(TransformList(params, base_directory_), training_);
       const FeatureStatistics after = feature_statistics(*data_, samples_, seed_);
       print_features("transformed", after);
       transformed_ = pictures_of(after);

@@ -65,7 +65,8 @@ struct Writing {
 
 /// Reads the samples of one input.
 std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained,
-                                  const std::vector<std::string>& paths, bool labels, const DatasetUse& use) {
+                                  const std::vector<std::string>& paths, bool labels, const DatasetUse& use,
+                                  const std::string& base_directory) {
   const InputRequest request{.paths = paths,
                              .feature_shape = trained.stored_shape(),
                              .text = trained.text(),
@@ -74,7 +75,7 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
                              .labels = labels};
   auto data = open_input(input.format, input.train, request, use);
   if (const Normalization* values = trained.normalization()) data->normalize(*values);
-  data->set_transforms(TransformList(input.eval.value_or(input.train)), false);
+  data->set_transforms(TransformList(input.eval.value_or(input.train), base_directory), false);
   return data;
 }
 
@@ -82,19 +83,21 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
 /// collective.
 std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
                                     const std::vector<std::vector<std::string>>& files, bool labels,
-                                    int ranks_on_host) {
+                                    int ranks_on_host, const std::string& base_directory) {
   const std::vector<const DataInput*> sets = sets_of(options);
   const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(sets.size())};
   const auto open = [&](bool with_labels) {
-    if (trained.inputs().empty()) return read_one(options, trained, files[0], with_labels, use);
+    if (trained.inputs().empty())
+      return read_one(options, trained, files[0], with_labels, use, base_directory);
     std::vector<JoinedInput> inputs, targets;
     const std::size_t count = trained.inputs().size();
     for (std::size_t i = 0; i < count; ++i)
-      inputs.push_back({sets[i]->name, read_one(*sets[i], *trained.inputs()[i].data, files[i],
-                                                with_labels && trained.labels_come_from(i), use)});
+      inputs.push_back(
+          {sets[i]->name, read_one(*sets[i], *trained.inputs()[i].data, files[i],
+                                   with_labels && trained.labels_come_from(i), use, base_directory)});
     for (std::size_t i = count; i < sets.size() && with_labels && !files[i].empty(); ++i)
-      targets.push_back(
-          {sets[i]->name, read_one(*sets[i], *trained.targets()[i - count].data, files[i], false, use)});
+      targets.push_back({sets[i]->name, read_one(*sets[i], *trained.targets()[i - count].data, files[i],
+                                                 false, use, base_directory)});
     return Dataset::join(std::move(inputs), std::move(targets));
   };
   try {
@@ -177,8 +180,9 @@ std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments&
             to.file = std::make_unique<OutputFile>(arguments.output, inputs);
             check_vocabulary(target.run_dir, context.train_data());
           }
-          input = read_input(data, context.train_data(), files,
-                             holds_labels(ending) && !arguments.ignore_labels, context.ranks_on_host());
+          input =
+              read_input(data, context.train_data(), files, holds_labels(ending) && !arguments.ignore_labels,
+                         context.ranks_on_host(), context.config().base_directory);
           if (context.is_chief()) start_writing(context, ending, found, paths, *input, to);
         },
         "reading the input");

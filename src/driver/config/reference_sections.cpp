@@ -45,6 +45,9 @@ std::vector<ReferenceSection> reference_sections() {
                       "An option of data and data.train; it has no effect on the evaluation set.",
                       mixing_table()});
   sections.push_back({"Section data.mix", "See docs/augmentation.md.", mixing_keys()});
+  sections.push_back({"Source",
+                      "An entry of data.sources, beside the options of its reader. See docs/data.md.",
+                      source_table()});
   add_entries(sections, "Reader", reader_table());
   add_entries(sections, "Transform", transform_table());
   sections.push_back({"Section model", "What to learn.", model_table()});

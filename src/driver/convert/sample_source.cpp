@@ -50,7 +50,13 @@ void to_floats(DType type, const char* stored, std::int64_t values, float* out) 
 SampleSource::SampleSource(std::unique_ptr<Dataset> data, bool transformed, SampleFormat format)
     : data_(std::move(data)),
       transformed_(transformed),
-      type_(stored_type(format, transformed ? DType::f32 : data_->feature_dtype())) {}
+      type_(stored_type(format, transformed ? DType::f32 : data_->feature_dtype())) {
+  if (data_->sequence() != nullptr && data_->sequence()->ends_in_nan() && !transformed_)
+    throw Error(ErrorKind::config,
+                "sequences of different lengths have no form in other files; with --transforms they are "
+                "written with their padding",
+                data_->where(0), "Add --transforms, and convert their lengths likewise (lengths: true).");
+}
 
 Samples SampleSource::read(std::int64_t first, std::int64_t count) const {
   const std::int64_t bytes =

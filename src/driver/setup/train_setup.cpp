@@ -42,6 +42,7 @@ StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
                     .choice = data.choice(),
                     .repeat = config.data.train_choice.repeat,
                     .quotas = data.quotas(),
+                    .buckets = data.buckets(),
                     .window_blocks = train.shuffle_window};
   if (config.data.train_choice.mixes_sources && train.shuffle != Shuffle::samples)
     throw Error(ErrorKind::config,
@@ -52,6 +53,10 @@ StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
     throw config.data.train_choice.written.error(
         "balance", "takes the samples of a class in a random order, but train.shuffle is not true",
         "Write shuffle: true in section train, or leave balance out.");
+  if (data.buckets() != nullptr && train.shuffle != Shuffle::samples)
+    throw config.data.train_choice.written.error(
+        "length_buckets", "takes the samples of a bucket in a random order, but train.shuffle is not true",
+        "Write shuffle: true in section train, or leave length_buckets out.");
   if (train.shuffle == Shuffle::blocks) spec.blocks = data.chosen_blocks();
   return spec;
 }

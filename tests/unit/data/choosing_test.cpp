@@ -11,6 +11,7 @@
 #include <random>
 
 #include "data/choice_options.h"
+#include "data/length_buckets.h"
 #include "data/step_plan.h"
 
 namespace lockstep {
@@ -44,7 +45,10 @@ struct RandomRun {
     spec.seed = static_cast<std::uint64_t>(number(0, 1000));
     spec.shuffle = static_cast<Shuffle>(number(0, 2));
     spec.window_blocks = number(1, 5);
-    if (number(0, 2) == 0) balance();
+    if (number(0, 2) == 0)
+      balance();
+    else if (number(0, 2) == 0)
+      bucket();
     if (spec.shuffle == Shuffle::blocks) spec.blocks = spec.choice ? spec.choice->blocks(grid) : grid;
   }
 
@@ -91,6 +95,14 @@ struct RandomRun {
     for (const auto& [label, share] : shares) numbers.push_back(share);
     spec.quotas = std::make_shared<const ClassQuotas>(ClassLists(labels, spec.choice.get()), numbers,
                                                       static_cast<std::int64_t>(chosen.size()) * spec.repeat);
+    spec.shuffle = Shuffle::samples;
+  }
+
+  void bucket() {
+    std::vector<std::int32_t> lengths(static_cast<std::size_t>(spec.num_samples));
+    for (std::int32_t& length : lengths) length = static_cast<std::int32_t>(number(0, 30));
+    const Numbers bounds = number(0, 1) == 0 ? Numbers{number(0, 30)} : Numbers{5, 10, 11, 25};
+    spec.buckets = std::make_shared<const LengthBuckets>(lengths, bounds, spec.choice.get(), spec.repeat);
     spec.shuffle = Shuffle::samples;
   }
 
@@ -234,6 +246,51 @@ TEST(ClassQuotas, LargestRemaindersGetTheRest) {
   EXPECT_EQ(quotas_of(10, std::vector<double>{1, 1, 1}), (Numbers{4, 3, 3}));
   EXPECT_EQ(quotas_of(10, std::vector<double>{0, 1, 2.5}), (Numbers{0, 3, 7}));
   EXPECT_EQ(quotas_of(1, std::vector<double>{1, 1, 1000}), (Numbers{0, 0, 1}));
+}
+
+TEST(LengthBuckets, BatchesHaveSamplesOfOneBucketOrOfNeighbours) {
+  std::mt19937 random(5);
+  const std::int64_t n = 1003, batch_size = 20;
+  std::vector<std::int32_t> lengths(n);
+  for (std::int32_t& length : lengths) length = std::uniform_int_distribution(0, 40)(random);
+  const Numbers bounds{5, 20, 33};
+  const auto buckets = std::make_shared<const LengthBuckets>(lengths, bounds, nullptr, 1);
+  ASSERT_EQ(buckets->buckets().size(), 4U);
+  EXPECT_EQ(buckets->buckets()[1].shortest, 6);
+  EXPECT_EQ(buckets->buckets()[1].longest, 20);
+  const StepPlan plan(
+      {.num_samples = n, .batch_size = batch_size, .shards = 3, .seed = 7, .buckets = buckets});
+  std::vector<Numbers> orders;
+  std::map<std::int64_t, int> last_buckets;
+  for (std::int64_t epoch = 0; epoch < 40; ++epoch) {
+    int mixed = 0;
+    Numbers order(n);
+    plan.samples(epoch, 0, order);
+    for (std::int64_t first = 0; first < n; first += batch_size) {
+      std::map<std::int64_t, int> seen;
+      for (std::int64_t i = first; i < std::min(first + batch_size, n); ++i) {
+        const std::int64_t length = buckets->length(order[static_cast<std::size_t>(i)]);
+        ++seen[std::ranges::lower_bound(bounds, length) - bounds.begin()];
+      }
+      mixed += seen.size() > 1 ? 1 : 0;
+      ASSERT_LE(seen.rbegin()->first - seen.begin()->first, 1);
+      if (first + batch_size > n) ++last_buckets[seen.begin()->first];
+    }
+    EXPECT_LE(mixed, 3);
+    orders.push_back(std::move(order));
+  }
+  EXPECT_GE(last_buckets.size(), 3U) << "the smaller batch has any bucket";
+  // Neighbours of one epoch are none in the next one, and batches of one length come at any time.
+  std::map<std::int64_t, int> first_buckets;
+  for (const Numbers& order : orders) ++first_buckets[buckets->length(order[0]) / 10];
+  EXPECT_GE(first_buckets.size(), 3U);
+  Numbers one(orders[0].begin(), orders[0].begin() + batch_size), two = one;
+  const auto place = std::ranges::find(orders[1], one[0]) - orders[1].begin();
+  const auto begin = orders[1].begin() + place / batch_size * batch_size;
+  two.assign(begin, std::min(begin + batch_size, orders[1].end()));
+  std::ranges::sort(one);
+  std::ranges::sort(two);
+  EXPECT_NE(one, two);
 }
 
 }  // namespace

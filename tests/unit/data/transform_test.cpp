@@ -7,7 +7,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -299,6 +301,51 @@ TEST(Transform, WhatDoesNotFitIsRefusedWithItsPlace) {
   EXPECT_THAT(refused("resize: {size: 8}, resize: {size: 4}", {4, 4, 4, 1}), HasSubstr("transform resize"));
   EXPECT_THAT(refused("random_affine: {scale: [2, 1]}", {4, 4, 1}), HasSubstr("the smaller first"));
   EXPECT_THAT(refused("grayscale", {4, 4, 1}), HasSubstr("takes 3 channels"));
+}
+
+TEST(Transform, OneHotAndLookup) {
+  Prepared one_hot("one_hot: {classes: 3}", {2});
+  EXPECT_EQ(one_hot.shape(), Shape({2, 3}));
+  EXPECT_EQ(one_hot({2, 0}, nullptr), (Values{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(Prepared("one_hot: {classes: 3}", {1}).shape(), Shape({3}));
+  EXPECT_EQ(Prepared("one_hot: {classes: 2, outside: zeros}", {4})({-1, 1, 0.5, 2}, nullptr),
+            (Values{0, 0, 0, 1, 0, 0, 0, 0}));
+  for (const float bad : {-1.0F, 3.0F, 0.5F, NAN})
+    EXPECT_THAT(message_of([&] { one_hot({0, bad}, nullptr); }), HasSubstr("no whole number from 0 to 2"));
+  EXPECT_EQ(Prepared("lookup: {keys: [7, -2, 0.5]}", {4})({0.5, 7, -2, 7}, nullptr), (Values{2, 0, 1, 0}));
+  EXPECT_EQ(Prepared("lookup: {keys: [7, 9], unknown: 5}", {2})({8, 9}, nullptr), (Values{5, 1}));
+  Prepared lookup("lookup: {keys: [7, 9]}", {2});
+  EXPECT_THAT(message_of([&] { lookup({9, 8}, nullptr); }), HasSubstr("8 is none of the 2 keys"));
+  EXPECT_THAT(refused("lookup: {keys: [7, 9, 7]}", {2}), HasSubstr("has 7 twice"));
+  EXPECT_EQ(Prepared("lookup: {keys: [7, 9]}, one_hot: {classes: 2}", {2})({9, 7}, nullptr),
+            (Values{0, 1, 1, 0}));
+}
+
+TEST(Transform, TokenizeMakesIdsOfBytes) {
+  const std::string words = ::testing::TempDir() + "lockstep-transform-words.txt";
+  std::ofstream(words) << "see\nyou\n\u00fcber\n";
+  const auto rows = [&](const std::string& text, const std::string& more, std::int64_t room = 12) {
+    Values bytes(static_cast<std::size_t>(room));
+    std::ranges::transform(text, bytes.begin(), [](char c) { return static_cast<unsigned char>(c); });
+    Prepared transform("tokenize: {vocabulary: " + words + ", max_length: 3" + more + "}", {room});
+    EXPECT_EQ(transform.shape(), Shape({3}));
+    return transform(bytes, nullptr);
+  };
+  EXPECT_EQ(rows("you see", ""), (Values{3, 2, 0}));
+  EXPECT_EQ(rows("You, see!", ""), (Values{1, 2, 0}));
+  EXPECT_EQ(rows("You, see!", ", lower_case: true"), (Values{3, 2, 0}));
+  EXPECT_EQ(rows("", ""), (Values{1, 0, 0}));
+  EXPECT_EQ(rows("see see you x", "", 20), (Values{2, 2, 3}));
+  EXPECT_EQ(rows("see see you x", ", truncate: front", 20), (Values{2, 3, 1}));
+  EXPECT_EQ(rows("\u00fcber you", ""), (Values{4, 3, 0}));
+  // A text that was cut inside a character.
+  EXPECT_EQ(rows(std::string("you see \u00fc").substr(0, 9), "", 9), (Values{3, 2, 0}));
+  EXPECT_EQ(rows(std::string("\u00fc you").substr(1), "", 5), (Values{3, 0, 0}));
+  EXPECT_THAT(message_of([&] { rows("you \xff see", ""); }), HasSubstr("byte 5 is not UTF-8"));
+  Prepared transform("tokenize: {vocabulary: " + words + ", max_length: 3}", {2});
+  EXPECT_THAT(message_of([&] { transform({97, 0.5}, nullptr); }), HasSubstr("0.5 is no byte"));
+  EXPECT_THAT(refused("tokenize: {vocabulary: " + words + ", max_length: 3}", {2, 1}), HasSubstr("one axis"));
+  std::remove(words.c_str());
 }
 
 /// Turns a sample around, with a copy of it in scratch memory.
