@@ -109,10 +109,9 @@ class Tokenize final : public Transform {
   explicit Tokenize(const Params& p)
       : length_(p.integer("max_length")),
         keeps_end_(p.string("truncate") == "front"),
-        text_(std::make_shared<const TextInfo>(
-            TextInfo{.tokenizer = {p.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
-                                   p.boolean("lower_case")},
-                     .vocabulary = Vocabulary::from_file(p.string("vocabulary"), {.padding = true})})) {}
+        vocabulary_(p.string("vocabulary")),
+        tokenizer_{p.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
+                   p.boolean("lower_case")} {}
   std::shared_ptr<const TextInfo> text() const override { return text_; }
   Shape prepare(const Shape& shape) override {
     if (shape.rank() != 1)
@@ -120,6 +119,8 @@ class Tokenize final : public Transform {
                   fmt::format("takes samples of one axis, the bytes of a text, not {}", shape.to_string()),
                   "", "Read the text as a sequence of bytes (pad_to), and tokenize first of all.");
     bytes_ = shape[0];
+    text_ = std::make_shared<const TextInfo>(TextInfo{
+        .tokenizer = tokenizer_, .vocabulary = Vocabulary::from_file(vocabulary_, {.padding = true})});
     return {length_};
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
@@ -150,7 +151,9 @@ class Tokenize final : public Transform {
  private:
   const std::int64_t length_;
   const bool keeps_end_;
-  const std::shared_ptr<const TextInfo> text_;
+  const std::string vocabulary_;
+  const Tokenizer tokenizer_;
+  std::shared_ptr<const TextInfo> text_;
   std::int64_t bytes_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kBar = 30;
-constexpr std::int64_t kBins = 12;
+constexpr std::int64_t kBins = 16;
 constexpr std::int64_t kBatches = 200;
 
 double percent(std::int64_t part, std::int64_t all) {

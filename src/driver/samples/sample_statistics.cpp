@@ -71,11 +71,18 @@ std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most)
 
 FeatureStatistics feature_statistics(const Dataset& data, std::span<const std::int64_t> samples,
                                      std::uint64_t seed) {
-  const std::int64_t channels = data.feature_shape().last();
+  const Shape& shape = data.feature_shape();
+  // Padding is no value, as long as it is still there.
+  const bool padded =
+      data.sequence() != nullptr && data.sequence()->ends_in_nan() && shape == data.stored_shape();
+  const std::int64_t channels = padded && shape.rank() == 1 ? 1 : shape.last();
   std::vector<Moments> moments(channels <= kMostChannels ? static_cast<std::size_t>(channels) : 1);
-  for_each_sample(data, samples, seed, [&](std::int64_t, const std::vector<float>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      moments[i % moments.size()].add(static_cast<double>(values[i]));
+  for_each_sample(data, samples, seed, [&](std::int64_t sample, const std::vector<float>& values) {
+    std::size_t used = values.size();
+    if (padded)
+      used =
+          used / static_cast<std::size_t>(shape[0]) * static_cast<std::size_t>(data.sequence_length(sample));
+    for (std::size_t i = 0; i < used; ++i) moments[i % moments.size()].add(static_cast<double>(values[i]));
   });
   FeatureStatistics statistics;
   Moments all;
