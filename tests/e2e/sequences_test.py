@@ -43,6 +43,7 @@ with h5py.File(sys.argv[2], "w") as file:
 """
 TEXTS = """
 seed: 5
+shards: 4
 data:
 %s
 model:

@@ -311,11 +311,21 @@ TEST(Transform, OneHotAndLookup) {
   EXPECT_EQ(Prepared("one_hot: {classes: 2, outside: zeros}", {4})({-1, 1, 0.5, 2}, nullptr),
             (Values{0, 0, 0, 1, 0, 0, 0, 0}));
   for (const float bad : {-1.0F, 3.0F, 0.5F, NAN})
-    EXPECT_THAT(message_of([&] { one_hot({0, bad}, nullptr); }), HasSubstr("no whole number from 0 to 2"));
+    EXPECT_THAT(message_of(
+                    [&] {
+                      one_hot({0, bad}, nullptr);
+                    },
+                    ErrorKind::data),
+                HasSubstr("no whole number from 0 to 2"));
   EXPECT_EQ(Prepared("lookup: {keys: [7, -2, 0.5]}", {4})({0.5, 7, -2, 7}, nullptr), (Values{2, 0, 1, 0}));
   EXPECT_EQ(Prepared("lookup: {keys: [7, 9], unknown: 5}", {2})({8, 9}, nullptr), (Values{5, 1}));
   Prepared lookup("lookup: {keys: [7, 9]}", {2});
-  EXPECT_THAT(message_of([&] { lookup({9, 8}, nullptr); }), HasSubstr("8 is none of the 2 keys"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    lookup({9, 8}, nullptr);
+                  },
+                  ErrorKind::data),
+              HasSubstr("8 is none of the 2 keys"));
   EXPECT_THAT(refused("lookup: {keys: [7, 9, 7]}", {2}), HasSubstr("has 7 twice"));
   EXPECT_EQ(Prepared("lookup: {keys: [7, 9]}, one_hot: {classes: 2}", {2})({9, 7}, nullptr),
             (Values{0, 1, 1, 0}));
@@ -341,9 +351,15 @@ TEST(Transform, TokenizeMakesIdsOfBytes) {
   // A text that was cut inside a character.
   EXPECT_EQ(rows(std::string("you see \u00fc").substr(0, 9), "", 9), (Values{3, 2, 0}));
   EXPECT_EQ(rows(std::string("\u00fc you").substr(1), "", 5), (Values{3, 0, 0}));
-  EXPECT_THAT(message_of([&] { rows("you \xff see", ""); }), HasSubstr("byte 5 is not UTF-8"));
+  EXPECT_THAT(message_of([&] { rows("you \xff see", ""); }, ErrorKind::data),
+              HasSubstr("byte 5 is not UTF-8"));
   Prepared transform("tokenize: {vocabulary: " + words + ", max_length: 3}", {2});
-  EXPECT_THAT(message_of([&] { transform({97, 0.5}, nullptr); }), HasSubstr("0.5 is no byte"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    transform({97, 0.5}, nullptr);
+                  },
+                  ErrorKind::data),
+              HasSubstr("0.5 is no byte"));
   EXPECT_THAT(refused("tokenize: {vocabulary: " + words + ", max_length: 3}", {2, 1}), HasSubstr("one axis"));
   std::remove(words.c_str());
 }
