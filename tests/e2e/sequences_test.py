@@ -31,6 +31,28 @@ model:
 optimizer: {adam: {learning_rate: 0.02}}
 train: {batch_size: 16, epochs: 2}
 """
+TAGS = """
+seed: 3
+shards: 4
+data:
+  format: jsonl
+  path: tags.jsonl
+  features: ids
+  pad_to: 12
+  targets:
+    tags: {features: tags, pad_value: -1}
+  train: {length_buckets: [4, 8]}
+model:
+  layers:
+    - sequence_length: {name: length}
+    - embedding: {name: words, inputs: features, rows: 6, units: 4}
+    - lstm: {name: rnn, units: 5, inputs: [words, length]}
+    - dense: {name: tag, units: 3, inputs: "rnn:0"}
+  heads:
+    - {name: tag, output: tag, labels: tags, loss: {softmax_cross_entropy: {ignore_index: -1}}}
+optimizer: {adam: {learning_rate: 0.02}}
+train: {batch_size: 10, epochs: 1}
+"""
 SAVE_HDF5 = """
 import json, sys, h5py, numpy
 rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -197,6 +219,21 @@ class SequencesTest(LockstepTest):
             self.train(f"buckets-{ranks}", config=self.folder / "buckets.yaml", ranks=ranks)
         self.assert_same_run("buckets-None", "buckets-3")
         self.assertNotEqual(self.digest("buckets-3"), self.digest("lines"))
+
+    def test_labels_of_steps_are_padded_with_what_the_loss_ignores(self):
+        numbers = random.Random(8)
+        rows = [[numbers.randint(1, 5) for _ in range(numbers.randint(1, 12))] for _ in range(100)]
+        self.write("tags.jsonl", [{"ids": ids, "tags": [i % 3 for i in ids]} for ids in rows])
+        config = self.folder / "tags.yaml"
+        config.write_text(TAGS, encoding="utf-8")
+        self.train("one", config=config)
+        self.train("three", config=config, ranks=3)
+        self.assert_same_run("one", "three")
+        self.train("longer", config=config, sets=["data.pad_to=17"])
+        for one, longer in zip(records(self.folder / "one"), records(self.folder / "longer")):
+            self.assertAlmostEqual(one["loss"], longer["loss"], places=5)
+        counted = self.start(*self.train_arguments("bad", config=config, sets=["data.targets.tags.pad_value=7"])).wait()
+        self.assert_one_error(counted, 3, r"label 7(.|\n)*tags.jsonl, line \d+|tags.jsonl, line \d+(.|\n)*label 7")
 
     def test_lengths_and_padding_are_shown(self):
         out = self.lockstep("data", self.config).out
