@@ -4029,6 +4029,9 @@ struct Binary {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4073,6 +4076,7 @@ struct Binary {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4182,6 +4186,9 @@ struct Csv {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4225,6 +4232,7 @@ struct Csv {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4250,6 +4258,22 @@ struct Hdf5 {
   /// value in place of those that netCDF's attributes _FillValue and missing_value name; null: they are
   /// errors. Range: [-1e30, 1e30] or null. Default: null.
   Setting<double> fill = {};
+  /// records hold sequences of different lengths, which are padded at the end to so many steps; null: all
+  /// have the same shape. Range: [1, 1e6] steps or null. Default: null.
+  Setting<std::int64_t> pad_to = {};
+  /// with pad_to, the shape of one step, where a record is a flat list of numbers; null: one number. Range:
+  /// [1, 1e9]. Default: null.
+  Setting<std::vector<std::int64_t>> step_shape = {};
+  /// with pad_to, the value of padding, after scale, offset, mean and std. Range: [-1e30, 1e30]. Default: 0.
+  Setting<double> pad_value = {};
+  /// which part of a sequence longer than pad_to is removed: its end or its beginning; none: it is an error.
+  /// Range: none|back|front. Default: none.
+  Setting<std::string> truncate = {};
+  /// with pad_to, a shorter sequence is an error; 0 allows empty ones. Range: [0, 1e6] steps. Default: 1.
+  Setting<std::int64_t> min_length = {};
+  /// with pad_to, samples are the lengths of the sequences, one number each: an input for layers that take
+  /// lengths. Default: false.
+  Setting<bool> lengths = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
   /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
@@ -4321,6 +4345,9 @@ struct Hdf5 {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4333,6 +4360,12 @@ struct Hdf5 {
         {"allow_fill", &allow_fill},
         {"unpack", &unpack},
         {"fill", &fill},
+        {"pad_to", &pad_to},
+        {"step_shape", &step_shape},
+        {"pad_value", &pad_value},
+        {"truncate", &truncate},
+        {"min_length", &min_length},
+        {"lengths", &lengths},
         {"memory_gb", &memory_gb},
         {"timeout_seconds", &timeout_seconds},
         {"reader_threads", &reader_threads},
@@ -4359,6 +4392,7 @@ struct Hdf5 {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4433,6 +4467,9 @@ struct Idx {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4463,6 +4500,7 @@ struct Idx {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4564,6 +4602,9 @@ struct Images {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4603,6 +4644,7 @@ struct Images {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4613,7 +4655,8 @@ struct Jsonl {
   /// the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; relative
   /// to the config file's folder.
   Required<std::vector<std::string>> path;
-  /// field: a number, or numbers in nested arrays; of several fields the numbers are joined.
+  /// field: a number, or numbers in nested arrays; of several fields the numbers are joined. With pad_to: a
+  /// list of steps, or a text.
   Required<std::vector<std::string>> features;
   /// field: integers are class indices, other numbers targets, a text the name of a class; null: none.
   /// Default: null.
@@ -4625,6 +4668,22 @@ struct Jsonl {
   /// layout of a sample in the file; channels_first (C,H,W) is converted while reading. Range:
   /// channels_last|channels_first. Default: channels_last.
   Setting<std::string> layout = {};
+  /// records hold sequences of different lengths, which are padded at the end to so many steps; null: all
+  /// have the same shape. Range: [1, 1e6] steps or null. Default: null.
+  Setting<std::int64_t> pad_to = {};
+  /// with pad_to, the shape of one step, where a record is a flat list of numbers; null: one number. Range:
+  /// [1, 1e9]. Default: null.
+  Setting<std::vector<std::int64_t>> step_shape = {};
+  /// with pad_to, the value of padding, after scale, offset, mean and std. Range: [-1e30, 1e30]. Default: 0.
+  Setting<double> pad_value = {};
+  /// which part of a sequence longer than pad_to is removed: its end or its beginning; none: it is an error.
+  /// Range: none|back|front. Default: none.
+  Setting<std::string> truncate = {};
+  /// with pad_to, a shorter sequence is an error; 0 allows empty ones. Range: [0, 1e6] steps. Default: 1.
+  Setting<std::int64_t> min_length = {};
+  /// with pad_to, samples are the lengths of the sequences, one number each: an input for layers that take
+  /// lengths. Default: false.
+  Setting<bool> lengths = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
   /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
@@ -4696,6 +4755,9 @@ struct Jsonl {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4707,6 +4769,12 @@ struct Jsonl {
         {"classes", &classes},
         {"shape", &shape},
         {"layout", &layout},
+        {"pad_to", &pad_to},
+        {"step_shape", &step_shape},
+        {"pad_value", &pad_value},
+        {"truncate", &truncate},
+        {"min_length", &min_length},
+        {"lengths", &lengths},
         {"memory_gb", &memory_gb},
         {"timeout_seconds", &timeout_seconds},
         {"reader_threads", &reader_threads},
@@ -4733,6 +4801,7 @@ struct Jsonl {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4821,6 +4890,9 @@ struct Npy {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4856,6 +4928,7 @@ struct Npy {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -4934,6 +5007,9 @@ struct Program {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -4965,6 +5041,7 @@ struct Program {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5046,6 +5123,9 @@ struct SkipGram {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5078,6 +5158,7 @@ struct SkipGram {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5172,6 +5253,9 @@ struct Synthetic {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5210,6 +5294,7 @@ struct Synthetic {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5289,6 +5374,9 @@ struct TextFiles {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5320,6 +5408,7 @@ struct TextFiles {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5410,6 +5499,9 @@ struct TextTsv {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5447,6 +5539,7 @@ struct TextTsv {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5523,6 +5616,9 @@ struct TextWindows {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5553,6 +5649,7 @@ struct TextWindows {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5582,6 +5679,22 @@ struct Tfrecord {
   Setting<std::string> layout = {};
   /// of the files; auto: the first bytes decide. Range: auto|none|gzip|zlib. Default: auto.
   Setting<std::string> compression = {};
+  /// records hold sequences of different lengths, which are padded at the end to so many steps; null: all
+  /// have the same shape. Range: [1, 1e6] steps or null. Default: null.
+  Setting<std::int64_t> pad_to = {};
+  /// with pad_to, the shape of one step, where a record is a flat list of numbers; null: one number. Range:
+  /// [1, 1e9]. Default: null.
+  Setting<std::vector<std::int64_t>> step_shape = {};
+  /// with pad_to, the value of padding, after scale, offset, mean and std. Range: [-1e30, 1e30]. Default: 0.
+  Setting<double> pad_value = {};
+  /// which part of a sequence longer than pad_to is removed: its end or its beginning; none: it is an error.
+  /// Range: none|back|front. Default: none.
+  Setting<std::string> truncate = {};
+  /// with pad_to, a shorter sequence is an error; 0 allows empty ones. Range: [0, 1e6] steps. Default: 1.
+  Setting<std::int64_t> min_length = {};
+  /// with pad_to, samples are the lengths of the sequences, one number each: an input for layers that take
+  /// lengths. Default: false.
+  Setting<bool> lengths = {};
   /// pixels of a sample; null: those of the first image, which all must have. Range: [1, 65535]; height,
   /// width; one number for both. Default: null.
   Setting<std::vector<std::int64_t>> size = {};
@@ -5667,6 +5780,9 @@ struct Tfrecord {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5681,6 +5797,12 @@ struct Tfrecord {
         {"byte_order", &byte_order},
         {"layout", &layout},
         {"compression", &compression},
+        {"pad_to", &pad_to},
+        {"step_shape", &step_shape},
+        {"pad_value", &pad_value},
+        {"truncate", &truncate},
+        {"min_length", &min_length},
+        {"lengths", &lengths},
         {"size", &size},
         {"channels", &channels},
         {"resize", &resize},
@@ -5712,6 +5834,7 @@ struct Tfrecord {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -5820,6 +5943,9 @@ struct Webdataset {
   /// An epoch of the training set is so many passes, each in an order of its own. Range: [1, 1e6]. Default:
   /// 1.
   Setting<std::int64_t> repeat = {};
+  /// Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to 10
+  /// steps, up to 20, and longer ones. null: any lengths. Range: [0, 1e6] steps; ascending. Default: null.
+  Setting<std::vector<std::int64_t>> length_buckets = {};
   /// Mixup and CutMix of training samples and their labels. null: none. Range: map, or null. Default: null.
   Setting<OptionValue> mix = {};
 
@@ -5862,6 +5988,7 @@ struct Webdataset {
         {"skip", &skip},
         {"take", &take},
         {"repeat", &repeat},
+        {"length_buckets", &length_buckets},
         {"mix", &mix}});
   }
 };
@@ -6223,6 +6350,61 @@ struct RandAugment {
   }
 };
 inline Choice rand_augment(const RandAugment& options = {}) { return {"rand_augment", options.node()}; }
+
+/// a new last axis: 1 at the place that the value names, 0 elsewhere
+struct OneHot {
+  /// extent of the new last axis. Range: [1, 1e9].
+  Required<std::int64_t> classes;
+  /// of a value that is no whole number from 0 to classes - 1: an error, or a row of zeros. Range:
+  /// error|zeros. Default: error.
+  Setting<std::string> outside = {};
+
+  Node node() const {
+    return given_options({
+        {"classes", &classes},
+        {"outside", &outside}});
+  }
+};
+inline Choice one_hot(const OneHot& options) { return {"one_hot", options.node()}; }
+
+/// each number becomes its id, its place in a list
+struct Lookup {
+  /// the numbers that samples have, each once; the first one gets the id 0. Range: [-1e30, 1e30].
+  Required<std::vector<double>> keys;
+  /// id of other numbers; null: an error. Range: [0, 1e9] or null. Default: null.
+  Setting<std::int64_t> unknown = {};
+
+  Node node() const {
+    return given_options({
+        {"keys", &keys},
+        {"unknown", &unknown}});
+  }
+};
+inline Choice lookup(const Lookup& options) { return {"lookup", options.node()}; }
+
+/// a text, as a sequence of bytes, becomes a row of token ids; 0 is padding, 1 an unknown token
+struct Tokenize {
+  /// file with one word per line, like vocabulary.txt of a run; relative to the config file's folder.
+  Required<std::string> vocabulary;
+  /// number of tokens per sample. Range: [1, 65536].
+  Required<std::int64_t> max_length;
+  /// which part of a longer text is removed: its end or its beginning. Range: back|front. Default: back.
+  Setting<std::string> truncate = {};
+  /// unit of a token; words are runs of letters and digits. Range: words|characters. Default: words.
+  Setting<std::string> tokens = {};
+  /// convert the text to lower case. Default: false.
+  Setting<bool> lower_case = {};
+
+  Node node() const {
+    return given_options({
+        {"vocabulary", &vocabulary},
+        {"max_length", &max_length},
+        {"truncate", &truncate},
+        {"tokens", &tokens},
+        {"lower_case", &lower_case}});
+  }
+};
+inline Choice tokenize(const Tokenize& options) { return {"tokenize", options.node()}; }
 
 }  // namespace lockstep::transforms
 
@@ -6835,7 +7017,8 @@ struct Summary {
   Setting<bool> hparams = {};
   /// Event files hold the configuration as text. Default: true.
   Setting<bool> configuration = {};
-  /// At the end of a job, write the tables of embedding layers for TensorBoard's projector. Default: false.
+  /// At the end of a job, write the tables of embedding layers for TensorBoard's projector, and a picture of
+  /// each in the plane of its principal components. Default: false.
   Setting<bool> projector = {};
   /// Histograms of variables. Range: true, false or options. Default: null.
   Setting<OptionValue> weights = {};
