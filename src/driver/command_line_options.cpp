@@ -54,6 +54,7 @@ CommandLineParser::CommandLineParser()
   add_status();
   add_plot();
   add_top();
+  add_watch();
   add_trace();
   add_report();
   add_compare();

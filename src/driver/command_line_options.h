@@ -52,6 +52,7 @@ class CommandLineParser {
   void add_status();
   void add_plot();
   void add_top();
+  void add_watch();
   void add_trace();
   void add_report();
   void add_compare();
@@ -80,6 +81,7 @@ class CommandLineParser {
   StatusArguments status_;
   PlotArguments plot_;
   TopArguments top_;
+  WatchArguments watch_;
   TraceArguments trace_;
   ReportArguments report_;
   CompareArguments compare_;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands with which a person watches a run in a terminal: `lockstep plot`, `top` and `trace`.
+// The commands beside a running job: `lockstep plot`, `top` and `trace` for a person at a terminal, `watch`
+// as a job that evaluates its checkpoints.
 #include <algorithm>
 
 #include "driver/command_line_checks.h"
@@ -85,6 +86,33 @@ void CommandLineParser::add_top() {
       ->check(number(0.1, 3600));
   command->add_flag("--ascii", top_.ascii,
                     "ASCII characters only; the default where the locale is not UTF-8");
+}
+
+void CommandLineParser::add_watch() {
+  CLI::App* command =
+      add(app_, "watch", "Evaluate each new checkpoint of a run that another job trains, until it ends",
+          "mpirun -n 2 lockstep watch runs/digits --throttle 300", [this] {
+            WatchArguments arguments = watch_;
+            arguments.overrides = overrides();
+            return arguments;
+          });
+  add_target(command, "RUN_DIR", watch_.run_dir, "Run directory; it may appear later");
+  command
+      ->add_option("--name", watch_.name,
+                   "The numbers go to eval_NAME of the run directory; default: continuous")
+      ->type_name("NAME")
+      ->check(not_empty("a name"));
+  const auto seconds = [&](const char* option, double& value, const char* help) {
+    command->add_option(option, value, help)->type_name("S")->check(number(0, 1e9));
+  };
+  seconds("--delay", watch_.delay_seconds, "Seconds before the first look; default: 0");
+  seconds("--throttle", watch_.throttle_seconds,
+          "Seconds from the begin of an evaluation to that of the next, at least; default: 60");
+  seconds("--max-wait", watch_.most_wait_seconds,
+          "Seconds without a new checkpoint that are an error; default: 7200");
+  add_averages(command, watch_.averages);
+  add_overrides(command);
+  add_quiet(command, watch_.quiet);
 }
 
 void CommandLineParser::add_trace() {

@@ -55,6 +55,15 @@ struct EvaluateArguments {
   HangArguments hang;
 };
 
+struct WatchArguments {
+  std::string run_dir;
+  std::string name = "continuous";  ///< of the folder eval_NAME
+  double delay_seconds = 0, throttle_seconds = 60, most_wait_seconds = 7200;
+  bool averages = true;
+  std::vector<std::string> overrides;
+  bool quiet = false;
+};
+
 struct PredictArguments {
   RunArguments run;
   std::vector<std::string> inputs;  ///< files and patterns of files
@@ -212,7 +221,7 @@ struct HelpArguments {
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
-                 ReplayArguments, StatusArguments, PlotArguments, TopArguments, TraceArguments,
+                 ReplayArguments, StatusArguments, PlotArguments, TopArguments, WatchArguments, TraceArguments,
                  ReportArguments, CompareArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
                  ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
                  CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;

@@ -4,9 +4,8 @@
 // `lockstep evaluate`: exact metrics over the whole evaluation set, as JSON on standard output.
 #include "driver/commands/commands.h"
 
-#include <nlohmann/json.hpp>
-
 #include "comm/shared_error.h"
+#include "driver/commands/evaluation_text.h"
 #include "driver/commands/print_result.h"
 #include "driver/estimator/estimator.h"
 #include "driver/hang_rank.h"
@@ -15,38 +14,6 @@
 #include "driver/setup/run_directory.h"
 
 namespace lockstep {
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json list_of(const MetricTable& table) {
-  Json numbers = Json::array();
-  for (std::size_t i = 0; i < table.values.size(); ++i) {
-    if (table.columns > 0 && i % static_cast<std::size_t>(table.columns) == 0)
-      numbers.push_back(Json::array());
-    (table.columns > 0 ? numbers.back() : numbers).push_back(table.values[i]);
-  }
-  return numbers;
-}
-
-/// One line; NaN and infinities are null.
-std::string result_text(const EvaluationOutcome& outcome) {
-  Json record;
-  record["checkpoint"] = outcome.checkpoint;
-  record["global_step"] = outcome.global_step;
-  if (outcome.averaged_variables) record["averaged_variables"] = true;
-  record["samples"] = outcome.samples;
-  record["loss"] = outcome.loss;
-  for (const EvaluationOutcome::Entry& entry : outcome.entries)
-    if (entry.table)
-      record[entry.name] = list_of(*entry.table);
-    else
-      record[entry.name] = entry.value;
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-}  // namespace
 
 int run_command(const EvaluateArguments& arguments) {
   RunTarget target = resolve_target(arguments.run);
@@ -58,7 +25,7 @@ int run_command(const EvaluateArguments& arguments) {
     Estimator estimator(environment, target.config, target.run_dir);
     const EvaluationOutcome outcome = estimator.evaluate(
         {.name = arguments.name, .checkpoint = arguments.run.checkpoint, .averages = arguments.run.averages});
-    if (environment.world().rank() == 0) print_result("{}\n", result_text(outcome));
+    if (environment.world().rank() == 0) print_result("{}\n", evaluation_text(outcome));
     return 0;
   });
 }

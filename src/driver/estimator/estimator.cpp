@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/estimator/estimator.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "core/run_signals.h"
+#include "core/scalar.h"
 #include "driver/config/blocks.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
@@ -21,6 +23,14 @@ constexpr const char* kSource = "the estimator's configuration";
 Error no_input(std::string_view method) {
   return Error(ErrorKind::usage, fmt::format("Estimator::{} has no input function", method), "",
                "Give one; only an estimator of a configuration has samples of its own.");
+}
+
+void set_evaluations(RunConfig& run, std::int64_t every_steps) {
+  std::int64_t between_checkpoints = 1;
+  if (const Node* given = run.checkpoint.every_steps.node())
+    between_checkpoints = std::max<std::int64_t>(parse_integer(given->text).value_or(1), 1);
+  run.eval.every_epochs = 0;
+  run.eval.every_steps = (every_steps + between_checkpoints - 1) / between_checkpoints * between_checkpoints;
 }
 
 }  // namespace
@@ -106,6 +116,7 @@ Estimator::Estimator(CommEnvironment& ranks, Config config, std::string model_di
 
 Estimator::~Estimator() = default;
 
+CommEnvironment& Estimator::ranks() { return impl_->ranks; }
 const std::string& Estimator::model_dir() const { return impl_->model_dir; }
 
 TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions& options) {
@@ -130,6 +141,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
       } else if (options.steps && run.train.steps.node() == nullptr && run.train.epochs.node() == nullptr) {
         run.train.steps = *options.steps;  // until the checkpoint is known
       }
+      if (options.eval_every_steps) set_evaluations(run, *options.eval_every_steps);
       config = impl_->make_config(run, Mode::train, input, options.eval_input);
       job.additions.hooks = impl_->spec(Mode::train).training_hooks;
     }

@@ -42,6 +42,9 @@ struct TrainOptions {
   std::optional<std::int64_t> max_steps = {};
   /// Evaluated beside training, as section `eval` says. Needs Mode::evaluate of the model function.
   InputFunction eval_input = {};
+  /// Instead of section `eval`: every so many steps, and at the end; 0: at the end only. Rounded up to a
+  /// multiple of checkpoint.every_steps, if that is given, so that each evaluation has a checkpoint.
+  std::optional<std::int64_t> eval_every_steps = {};
   std::vector<HookFunction> hooks = {};
   std::vector<ListenerFunction> saving_listeners = {};
   /// Sets values of variables before the first step of a new run (VariableStore::mark_set). It must do the
@@ -70,6 +73,7 @@ class Estimator {
   Estimator(const Estimator&) = delete;
   Estimator& operator=(const Estimator&) = delete;
 
+  CommEnvironment& ranks();
   const std::string& model_dir() const;
 
   /// Trains, or continues from the newest checkpoint of the run directory. Returns when the run has ended, or

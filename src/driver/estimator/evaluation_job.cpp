@@ -8,7 +8,7 @@
 #include "comm/shared_error.h"
 #include "driver/setup/run_context.h"
 #include "io/event_writer.h"
-#include "session/run_state.h"
+#include "io/metrics_log.h"
 #include "session/run_vocabulary.h"
 #include "train/evaluation.h"
 
@@ -31,22 +31,13 @@ std::vector<EvaluationOutcome::Entry> entries_of(const Model& model, const Evalu
   return entries;
 }
 
-/// The chief writes; an event file never ends a command.
-void write_events(const EvaluationJob& job, const EvaluationOutcome& outcome) {
-  EventWriter writer(fmt::format("{}/eval_{}", job.run_dir, job.name));
-  writer.scalar("loss", outcome.global_step, outcome.loss);
-  for (const EvaluationOutcome::Entry& entry : outcome.entries)
-    if (!entry.table) writer.scalar(entry.name, outcome.global_step, entry.value);
-  writer.close();
-}
-
 void check_name(const std::string& name) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
-  if (!std::ranges::all_of(name, allowed))
-    throw Error(ErrorKind::usage, fmt::format("'{}' is no name for an evaluation", name), "",
-                "A name has letters, digits, _ and - only.");
+  if (!name.empty() && std::ranges::all_of(name, allowed)) return;
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no name for an evaluation", name), "",
+              "A name has letters, digits, _ and - only.");
 }
 
 }  // namespace
@@ -63,10 +54,64 @@ double EvaluationOutcome::value(std::string_view name) const {
               fmt::format("It has {}.", known));
 }
 
+EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config, const std::string& run_dir,
+                             const FoundCheckpoint& first)
+    : context_(std::make_unique<RunContext>(environment, config, first.header.shards,
+                                            RunNeeds{.eval = true, .kept_in = run_dir})) {
+  shared([&] {
+    agree(
+        context_->world(),
+        [&] {
+          if (context_->is_chief()) check_vocabulary(run_dir, *context_->eval_data());
+        },
+        "comparing the vocabulary");
+    const Config& own = context_->config();
+    const Model& model = context_->model();
+    evaluation_ = std::make_unique<Evaluation>(
+        context_->executor_context(), context_->control(), *context_->eval_data(),
+        own.evaluation_batch_size(),
+        bind_metrics(own.eval.metrics, *model.heads, *model.graph, *context_->eval_data()));
+  });
+  context_->workers().grow_scratch(evaluation_->scratch_bytes());
+}
+EvaluationRun::~EvaluationRun() = default;
+
+EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool averages) {
+  EvaluationOutcome outcome{.checkpoint = checkpoint.path, .global_step = checkpoint.header.global_step};
+  outcome.averaged_variables = shared([&] {
+    return restore_variables(context_->world(), checkpoint, *context_->model().variables, averages);
+  });
+  const EvaluationResult result = evaluation_->run();
+  outcome.samples = result.samples;
+  outcome.loss = result.loss;
+  outcome.entries = entries_of(context_->model(), *evaluation_, result);
+  return outcome;
+}
+
+EvaluationFiles::EvaluationFiles(const std::string& run_dir, const std::string& name) {
+  check_name(name);
+  const std::string folder = fmt::format("{}/eval_{}", run_dir, name);
+  events_ = std::make_unique<EventWriter>(folder);
+  metrics_ = std::make_unique<MetricsLog>(folder + "/metrics.jsonl");
+}
+EvaluationFiles::~EvaluationFiles() = default;
+
+void EvaluationFiles::record(const EvaluationOutcome& outcome) {
+  std::vector<std::pair<std::string, double>> values{{"loss", outcome.loss}};
+  for (const EvaluationOutcome::Entry& entry : outcome.entries)
+    if (!entry.table) values.emplace_back(entry.name, entry.value);
+  for (const auto& [name, value] : values) events_->scalar(name, outcome.global_step, value);
+  events_->flush();
+  metrics_->append(outcome.global_step, 0, "eval", values);
+  metrics_->flush();
+}
+
 EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config& config,
                                      const EvaluationJob& job) {
   Communicator& world = environment.world();
-  shared([&] { check_name(job.name); });
+  shared([&] {
+    if (!job.name.empty()) check_name(job.name);
+  });
   const FoundCheckpoint found = shared([&] {
     FoundCheckpoint checkpoint = find_checkpoint(world, job.run_dir, job.checkpoint);
     if (!checkpoint.exists())
@@ -74,30 +119,9 @@ EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config&
                   "Train first, or name one with --checkpoint.");
     return checkpoint;
   });
-  RunContext context(environment, config, found.header.shards, {.eval = true, .kept_in = job.run_dir});
-  shared([&] {
-    agree(
-        world,
-        [&] {
-          if (world.rank() == 0) check_vocabulary(job.run_dir, *context.eval_data());
-        },
-        "comparing the vocabulary");
-  });
-  EvaluationOutcome outcome{.checkpoint = found.path, .global_step = found.header.global_step};
-  outcome.averaged_variables =
-      shared([&] { return restore_variables(world, found, *context.model().variables, job.averages); });
-  const auto evaluation = shared([&] {
-    return std::make_unique<Evaluation>(context.executor_context(), context.control(), *context.eval_data(),
-                                        config.evaluation_batch_size(),
-                                        bind_metrics(config.eval.metrics, *context.model().heads,
-                                                     *context.model().graph, *context.eval_data()));
-  });
-  context.workers().grow_scratch(evaluation->scratch_bytes());
-  const EvaluationResult result = evaluation->run();
-  outcome.samples = result.samples;
-  outcome.loss = result.loss;
-  outcome.entries = entries_of(context.model(), *evaluation, result);
-  if (!job.name.empty() && context.is_chief()) write_events(job, outcome);
+  const EvaluationOutcome outcome =
+      EvaluationRun(environment, config, job.run_dir, found).run(found, job.averages);
+  if (!job.name.empty() && world.rank() == 0) EvaluationFiles(job.run_dir, job.name).record(outcome);
   return outcome;
 }
 

@@ -1,28 +1,28 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One exact evaluation of a checkpoint over the whole evaluation set. `lockstep evaluate` and
-// Estimator::evaluate() are this function.
+// Exact evaluations of a run's checkpoints over the whole evaluation set, apart from training. `lockstep
+// evaluate`, `lockstep watch` and Estimator::evaluate() are these functions.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/environment.h"
 #include "driver/config/config.h"
 #include "model/metric.h"
+#include "session/run_state.h"
 
 namespace lockstep {
 
-struct EvaluationJob {
-  std::string run_dir;
-  std::string checkpoint = {};  ///< empty: the newest intact one of the run
-  bool averages = true;         ///< with the moving averages of the variables, where the checkpoint has them
-  /// Not empty: the numbers also go to event files in the folder eval_NAME of the run directory.
-  std::string name = {};
-};
+class Evaluation;
+class EventWriter;
+class MetricsLog;
+class RunContext;
 
 struct EvaluationOutcome {
   std::string checkpoint;
@@ -40,6 +40,44 @@ struct EvaluationOutcome {
 
   /// "loss", or the number of this name. Throws Error(usage) if there is none.
   double value(std::string_view name) const;
+};
+
+/// The data and the model of a run, for evaluations of one checkpoint after the other.
+class EvaluationRun {
+ public:
+  /// `first`: one of the checkpoints, which says how a batch is cut. All ranks. Throws SharedError.
+  EvaluationRun(CommEnvironment& environment, const Config& config, const std::string& run_dir,
+                const FoundCheckpoint& first);
+  ~EvaluationRun();
+
+  /// `averages`: with the moving averages of the variables, where the checkpoint has them. All ranks; the
+  /// same result on all. Throws SharedError.
+  EvaluationOutcome run(const FoundCheckpoint& checkpoint, bool averages);
+
+ private:
+  std::unique_ptr<RunContext> context_;
+  std::unique_ptr<Evaluation> evaluation_;
+};
+
+/// The numbers of evaluations, in event files and in metrics.jsonl in the folder eval_NAME of the run
+/// directory. Failures of the disk are warnings.
+class EvaluationFiles {
+ public:
+  /// Throws Error(usage) for a name that a folder should not have.
+  EvaluationFiles(const std::string& run_dir, const std::string& name);
+  ~EvaluationFiles();
+  void record(const EvaluationOutcome& outcome);
+
+ private:
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<MetricsLog> metrics_;
+};
+
+struct EvaluationJob {
+  std::string run_dir;
+  std::string checkpoint = {};  ///< empty: the newest intact one of the run
+  bool averages = true;
+  std::string name = {};  ///< not empty: of EvaluationFiles
 };
 
 /// All ranks; the same result on all. Throws SharedError, also if there is no checkpoint.
