@@ -105,7 +105,11 @@ struct MetricEntry {
   /// Throws Error(config), with the position in the configuration, if the metric does not fit the head.
   std::unique_ptr<Metric> (*make)(const Params&, const MetricInput&);
 };
+/// Lockstep's own metrics, then those that register_metric() added.
 std::span<const MetricEntry> metric_table();
+/// Adds a metric. Call before a configuration is read. The entry's texts and table must live as long as the
+/// program. Throws Error(config) if the name is taken.
+void register_metric(const MetricEntry& entry);
 /// The options that every metric takes.
 std::span<const ParamSpec> common_metric_table();
 

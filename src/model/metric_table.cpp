@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <vector>
 
 #include "model/metric.h"
 
@@ -37,11 +37,22 @@ namespace lockstep {
 LOCKSTEP_METRICS(LOCKSTEP_DECLARE)
 #undef LOCKSTEP_DECLARE
 
-std::span<const MetricEntry> metric_table() {
+namespace {
+std::vector<MetricEntry>& entries() {
 #define LOCKSTEP_LIST(entry) entry,
-  static const std::array table = {LOCKSTEP_METRICS(LOCKSTEP_LIST)};
+  static std::vector<MetricEntry> table = {LOCKSTEP_METRICS(LOCKSTEP_LIST)};
 #undef LOCKSTEP_LIST
   return table;
+}
+}  // namespace
+
+std::span<const MetricEntry> metric_table() { return entries(); }
+
+void register_metric(const MetricEntry& entry) {
+  for (const MetricEntry& known : entries())
+    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a metric named '{}' exists already",
+                     entry.name);
+  entries().push_back(entry);
 }
 
 }  // namespace lockstep

@@ -101,6 +101,21 @@ if(NOT out MATCHES "\"global_step\": *30" OR NOT EXISTS ${SCRATCH}/estimator_1/e
   message(FATAL_ERROR "the output of evaluate is: ${out}")
 endif()
 
+# An estimator with a layer, a loss, a metric, a hook and a reader of its own: the same numbers on one rank and on two.
+set(pairs "")
+foreach(i RANGE 127)
+  math(EXPR y "(${i} - 64) * (${i} - 64)")
+  string(APPEND pairs "${i}e-2 ${y}e-4\n")
+endforeach()
+file(WRITE ${SCRATCH}/pairs.txt "${pairs}")
+foreach(ranks 1 2)
+  run(${MPIRUN} -n ${ranks} ${SCRATCH}/estimator/own_parts ${SCRATCH}/pairs.txt ${SCRATCH}/own_parts_${ranks})
+  set(numbers_${ranks} "${out}")
+endforeach()
+if(NOT numbers_1 MATCHES "mean slope .*loss [0-9.e-]+, within 0[.]2: (1|0[.]9)" OR NOT numbers_1 STREQUAL numbers_2)
+  message(FATAL_ERROR "the numbers on one rank:\n${numbers_1}on two:\n${numbers_2}")
+endif()
+
 # A hook as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
 build_project(${example} ${SCRATCH}/hook_plugin)

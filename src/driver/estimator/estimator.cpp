@@ -30,6 +30,8 @@ void set_evaluations(RunConfig& run, std::int64_t every_steps) {
   if (const Node* given = run.checkpoint.every_steps.node())
     between_checkpoints = std::max<std::int64_t>(parse_integer(given->text).value_or(1), 1);
   run.eval.every_epochs = 0;
+  run.eval.every_steps = nullptr;
+  if (every_steps == 0) return;
   run.eval.every_steps = (every_steps + between_checkpoints - 1) / between_checkpoints * between_checkpoints;
 }
 

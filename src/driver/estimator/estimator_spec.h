@@ -28,7 +28,7 @@ struct TrainOp {
   Choice optimizer = {};            ///< optimizers::adam({.learning_rate = 0.001})
   sections::Optimizer beside = {};  ///< groups, sharding, gating
   sections::Gradients gradients = {};
-  Setting<OptionValue> average = {};  ///< averages::exponential({...})
+  Setting<OptionValue> average = {};  ///< averages::ema({...})
   std::vector<sections::Regularization> regularization = {};
 };
 
