@@ -25,14 +25,39 @@ Error no_input(std::string_view method) {
                "Give one; only an estimator of a configuration has samples of its own.");
 }
 
+Error input_beside_configuration(std::string_view method) {
+  return Error(ErrorKind::usage,
+               fmt::format("Estimator::{} has an input function, and its configuration has samples", method),
+               "", "Leave the input function out, or write section data of the configuration.");
+}
+
+/// Evaluations every so many steps, at steps of checkpoints if those have an interval of steps.
+std::int64_t steps_between_evaluations(std::int64_t wanted, std::int64_t between_checkpoints) {
+  const std::int64_t unit = std::max<std::int64_t>(between_checkpoints, 1);
+  return (wanted + unit - 1) / unit * unit;
+}
+
+/// A configuration with what a call of train() changes.
+Config changed(const Config& config, const TrainOptions& options) {
+  std::vector<std::string> overrides;
+  if (options.max_steps) overrides.push_back(fmt::format("train.steps={}", *options.max_steps));
+  if (options.eval_every_steps) {
+    const std::int64_t every = steps_between_evaluations(
+        *options.eval_every_steps, config.section("checkpoint").optional_integer("every_steps").value_or(1));
+    overrides.emplace_back("eval.every_epochs=0");
+    overrides.push_back(every > 0 ? fmt::format("eval.every_steps={}", every) : "eval.every_steps=null");
+  }
+  if (overrides.empty()) return config;
+  return config_from_text(resolved_config_text(config), config.path, overrides);
+}
+
 void set_evaluations(RunConfig& run, std::int64_t every_steps) {
   std::int64_t between_checkpoints = 1;
   if (const Node* given = run.checkpoint.every_steps.node())
-    between_checkpoints = std::max<std::int64_t>(parse_integer(given->text).value_or(1), 1);
+    between_checkpoints = parse_integer(given->text).value_or(1);
   run.eval.every_epochs = 0;
   run.eval.every_steps = nullptr;
-  if (every_steps == 0) return;
-  run.eval.every_steps = (every_steps + between_checkpoints - 1) / between_checkpoints * between_checkpoints;
+  if (every_steps > 0) run.eval.every_steps = steps_between_evaluations(every_steps, between_checkpoints);
 }
 
 }  // namespace
@@ -49,27 +74,47 @@ struct Estimator::Impl {
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
   std::string text(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
-                   const InputFunction& eval_input) const {
+                   const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
     if (mode == Mode::train && eval_input) evaluation = spec(Mode::evaluate);
+    if (hooks != nullptr) *hooks = main.training_hooks;
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
     return estimator_config_text(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
                                  others ? &*others : nullptr);
   }
 
+  void check_input(std::string_view method, const InputFunction& input) const {
+    if (!input && !config) throw no_input(method);
+    if (input && config) throw input_beside_configuration(method);
+  }
+
+  /// For a call of train(); `hooks` gets those of the model function.
+  Config make_training_config(const InputFunction& input, const TrainOptions& options,
+                              std::vector<HookFunction>& hooks) {
+    RunConfig changed_run = *run;
+    if (options.max_steps) {
+      changed_run.train.steps = *options.max_steps;
+      changed_run.train.epochs = {};
+    } else if (options.steps && run->train.steps.node() == nullptr && run->train.epochs.node() == nullptr) {
+      changed_run.train.steps = *options.steps;  // until the checkpoint is known
+    }
+    if (options.eval_every_steps) set_evaluations(changed_run, *options.eval_every_steps);
+    return make_config(changed_run, Mode::train, input, options.eval_input, &hooks);
+  }
+
   /// What a model or input function throws on one rank ends the call on all.
   Config make_config(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
-                     const InputFunction& eval_input) {
+                     const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr) {
     return shared([&] {
       std::optional<Config> made;
       agree(
           ranks.world(),
           [&] {
             try {
-              made = config_from_text(text(config_of_run, mode, input, eval_input), kSource);
+              made = config_from_text(text(config_of_run, mode, input, eval_input, hooks), kSource);
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -128,25 +173,13 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
         throw Error(ErrorKind::usage, "Estimator::train has steps and max_steps", "", "Give one of them.");
       if (options.steps.value_or(1) < 1 || options.max_steps.value_or(1) < 1)
         throw Error(ErrorKind::usage, "Estimator::train has no steps to train", "", "Give 1 or more.");
-      if (!input && !impl_->config) throw no_input("train");
+      impl_->check_input("train", input);
+      if (impl_->config && options.eval_input) throw input_beside_configuration("train");
     });
     install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
     TrainingJob job{.run_dir = impl_->model_dir, .more_steps = options.steps};
-    Config config;
-    if (impl_->config) {
-      config = *impl_->config;
-    } else {
-      RunConfig run = *impl_->run;
-      if (options.max_steps) {
-        run.train.steps = *options.max_steps;
-        run.train.epochs = {};
-      } else if (options.steps && run.train.steps.node() == nullptr && run.train.epochs.node() == nullptr) {
-        run.train.steps = *options.steps;  // until the checkpoint is known
-      }
-      if (options.eval_every_steps) set_evaluations(run, *options.eval_every_steps);
-      config = impl_->make_config(run, Mode::train, input, options.eval_input);
-      job.additions.hooks = impl_->spec(Mode::train).training_hooks;
-    }
+    Config config = impl_->config ? shared([&] { return changed(*impl_->config, options); })
+                                  : impl_->make_training_config(input, options, job.additions.hooks);
     job.additions.hooks.insert(job.additions.hooks.end(), options.hooks.begin(), options.hooks.end());
     job.additions.listeners = options.saving_listeners;
     job.additions.init_fn = options.init_fn;
@@ -164,7 +197,7 @@ TrainingOutcome Estimator::train(TrainingJob job) {
 
 EvaluationOutcome Estimator::evaluate(const InputFunction& input, const EvaluateOptions& options) {
   return impl_->guarded("evaluate", [&] {
-    if (!input && !impl_->config) throw SharedError(no_input("evaluate"));
+    shared([&] { impl_->check_input("evaluate", input); });
     const Config config =
         impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::evaluate, input, input);
     return run_evaluation_job(impl_->ranks, config,
@@ -178,7 +211,7 @@ EvaluationOutcome Estimator::evaluate(const InputFunction& input, const Evaluate
 std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
                                                      const PredictOptions& options) {
   return impl_->guarded("predict", [&] {
-    if (!input && !impl_->config) throw SharedError(no_input("predict"));
+    shared([&] { impl_->check_input("predict", input); });
     Config config =
         impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::predict, input, input);
     Communicator& world = impl_->ranks.world();

@@ -67,7 +67,8 @@ class Estimator {
  public:
   /// `params` is what the model function gets. `ranks` outlives the estimator.
   Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params = {});
-  /// The estimator of a configuration, which also says what the samples are: input functions may be left out.
+  /// The estimator of a configuration, which also says what the samples are: input functions are left out, or
+  /// an error.
   Estimator(CommEnvironment& ranks, Config config, std::string model_dir);
   ~Estimator();
   Estimator(const Estimator&) = delete;
