@@ -167,7 +167,9 @@ TEST(Experiment, BestExportsOnlyWhatIsBetter) {
     evaluation.loss = loss;
     export_evaluated(test_world(), run_dir, best, evaluation, false);
     meet();
-    return folders_in(run_dir + "/export/best").size();
+    const std::size_t found = folders_in(run_dir + "/export/best").size();
+    meet();  // before the next one is written
+    return found;
   };
   EXPECT_EQ(exported(3, 0.5), 1U);
   EXPECT_EQ(exported(4, 0.5), 1U);  // equal is not better
