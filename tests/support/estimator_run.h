@@ -4,8 +4,12 @@
 // For tests of estimators: a small model, samples in memory, and a run directory that all ranks use.
 #pragma once
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "core/philox.h"
 #include "driver/estimator/estimator.h"
@@ -14,12 +18,25 @@
 
 namespace lockstep {
 
-/// An empty folder of the test, the same on all ranks. All ranks.
+/// A folder of the test that does not exist yet, the same on all ranks. Rank 0 removes it when the program
+/// ends. All ranks.
 inline std::string fresh_run_dir(const std::string& name) {
+  struct Folders {
+    std::vector<std::string> paths;
+    ~Folders() {
+      std::error_code ignored;
+      for (const std::string& path : paths) std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static Folders folders;
+  std::int64_t process = ::getpid();
+  test_world().broadcast(&process, sizeof process, 0, "name of the run directory");
   const std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("lockstep_{}_{}", name, test_world().size()))
-          .string();
-  if (test_world().rank() == 0) std::filesystem::remove_all(path);
+      (std::filesystem::temp_directory_path() / fmt::format("lockstep_{}_{}", name, process)).string();
+  if (test_world().rank() == 0) {
+    std::filesystem::remove_all(path);
+    folders.paths.push_back(path);
+  }
   test_world().barrier("fresh run directory");
   return path;
 }
