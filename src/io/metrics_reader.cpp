@@ -28,16 +28,23 @@ class RecordSax {
   bool number_unsigned(std::uint64_t value) { return whole(static_cast<std::int64_t>(value)); }
   bool number_float(double value, const std::string&) { return number(value); }
   bool string(std::string& value) {
-    if (depth_ == 1 && key_ == "split") record_.split = value;
+    if (depth_ == 1 && passed_over_ == 0 && key_ == "split") record_.split = value;
     return true;
   }
   bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return ++depth_ == 1; }
+  bool start_object(std::size_t) {
+    if (depth_ > 0)
+      ++passed_over_;  // a map in a record means nothing here
+    else
+      ++depth_;
+    return true;
+  }
   bool end_object() {
-    --depth_;
+    --(passed_over_ > 0 ? passed_over_ : depth_);
     return true;
   }
   bool start_array(std::size_t) {
+    if (passed_over_ > 0) return ++passed_over_ > 0;
     if (++depth_ == kInList)
       record_.lists.push_back({key_, {}, 0});
     else if (depth_ == kInRow)
@@ -45,6 +52,7 @@ class RecordSax {
     return depth_ >= kInList && depth_ <= kInRow;
   }
   bool end_array() {
+    if (passed_over_ > 0) return --passed_over_ >= 0;
     if (depth_-- != kInRow) return true;
     const auto columns = static_cast<std::int64_t>(list().values.size() - row_begin_);
     const bool first = row_begin_ == 0;
@@ -53,7 +61,7 @@ class RecordSax {
     return fits;
   }
   bool key(std::string& name) {
-    if (depth_ == 1) key_ = name;
+    if (depth_ == 1 && passed_over_ == 0) key_ = name;
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
@@ -63,6 +71,7 @@ class RecordSax {
   static constexpr int kInList = 2, kInRow = 3;
   MetricList& list() { return record_.lists.back(); }
   bool whole(std::int64_t value) {
+    if (passed_over_ > 0) return true;
     if (depth_ != 1) return number(static_cast<double>(value));
     if (key_ == "step") {
       record_.step = value;
@@ -75,6 +84,7 @@ class RecordSax {
     return true;
   }
   bool number(double value) {
+    if (passed_over_ > 0) return true;
     if (depth_ > 1)
       list().values.push_back(value);
     else if (key_ != "step" && key_ != "epoch")
@@ -84,7 +94,7 @@ class RecordSax {
 
   MetricRecord& record_;
   std::string key_;
-  int depth_ = 0;
+  int depth_ = 0, passed_over_ = 0;
   std::size_t row_begin_ = 0;
   bool has_step_ = false;
 };

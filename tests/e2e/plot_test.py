@@ -51,7 +51,7 @@ class Charts(PlotTest):
         spans = {"epoch": 2, "hours": (max(times) - min(times)) / 3600}
         for axis, span in spans.items():
             ticks = re.search(rf"\n([ 0-9.e-]+)\n +{axis}\n", self.plot(self.folder / "run", "--x", axis, "--tag", "loss").out)[1].split()
-            self.assertTrue(0.4 * span < float(ticks[-1]) <= 1.001 * span, f"{ticks}, {span} {axis}")
+            self.assertTrue(0.4 * span < float(ticks[-1]) <= 1.5 * span, f"{ticks}, {span} {axis}")
 
     def test_a_falling_curve_falls_and_a_gap_stays_empty(self):
         run = self.made()

@@ -120,7 +120,7 @@ TEST_F(StagedSetsTest, Hdf5FilesThatTakeValuesFromOthersAreRefused) {
 
 TEST_F(StagedSetsTest, EveryReaderNamesItsFiles) {
   for (const ReaderEntry& entry : reader_table()) {
-    if (entry.name == "counting") continue;  // of another test
+    if (entry.name == "counting" || entry.name == "program") continue;  // of another test; without files
     EXPECT_NE(entry.files, nullptr) << entry.name;
   }
   EXPECT_TRUE(find_reader("synthetic").files(Params(), "").empty());
