@@ -32,7 +32,7 @@ class EventWriter {
   struct Options {
     std::size_t queue_bytes = std::size_t{64} << 20;
     double flush_seconds = 0;  ///< > 0: the thread also writes this often
-    std::string suffix = {};  ///< of the file's name
+    std::string suffix = {};   ///< of the file's name
     double patience_seconds = 60;
   };
 

@@ -221,9 +221,9 @@ struct HelpArguments {
 using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
-                 ReplayArguments, StatusArguments, PlotArguments, TopArguments, WatchArguments, TraceArguments,
-                 ReportArguments, CompareArguments, VocabularyArguments, NeighboursArguments, InfoArguments,
-                 ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
+                 ReplayArguments, StatusArguments, PlotArguments, TopArguments, WatchArguments,
+                 TraceArguments, ReportArguments, CompareArguments, VocabularyArguments, NeighboursArguments,
+                 InfoArguments, ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
                  CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
 
 }  // namespace lockstep

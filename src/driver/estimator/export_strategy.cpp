@@ -64,7 +64,8 @@ std::string write_export(const fs::path& folder, const EvaluationOutcome& evalua
   fs::create_directories(temporary, failed);
   if (failed) throw cannot("the export cannot be made", temporary, failed);
   const CheckpointFile checkpoint(evaluation.checkpoint);
-  export_weights(checkpoint, NamePatterns(std::vector<std::string>()), NameRules(), (temporary / "weights.h5").string());
+  export_weights(checkpoint, NamePatterns(std::vector<std::string>()), NameRules(),
+                 (temporary / "weights.h5").string());
   write_file_atomically((temporary / "config.yaml").string(), checkpoint.header().config);
   fs::rename(temporary, place, failed);
   if (failed) throw cannot("the export cannot be named", place, failed);
