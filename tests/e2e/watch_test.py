@@ -62,10 +62,10 @@ class Watch(WatchTest):
         self.assertEqual(result.code, 4, str(result))
         self.assertIn("no new checkpoint for", result.err)
         self.assertEqual(result.err.count("error:"), 1)
-        self.train("run", ranks=1, steps=2)
-        result = self.watch("run", "--name", "../x", *FAST).wait()
+        result = self.watch("nothing", "--name", "../x", *FAST, ranks=2).wait()  # before any wait
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("no name for an evaluation", result.err)
+        self.assertEqual(result.err.count("error:"), 1)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,16 @@ std::optional<EvaluationOutcome> evaluate(Communicator& world, EvaluationRun& ru
   }
 }
 
+/// A file that one rank cannot read, or a function that fails on it, is an error of all.
+Config agreed_config(Communicator& world, const CheckpointWatch& watch) {
+  return shared([&] {
+    Config config;
+    agree(
+        world, [&] { config = watch.config(); }, "reading the configuration");
+    return config;
+  });
+}
+
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 }  // namespace
@@ -103,6 +113,9 @@ void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<do
 WatchOutcome watch_checkpoints(CommEnvironment& environment, const CheckpointWatch& watch) {
   Communicator& world = environment.world();
   const bool is_chief = world.rank() == 0;
+  shared([&] {
+    if (!watch.name.empty()) EvaluationFiles::check_name(watch.name);  // before any wait
+  });
   WatchOutcome outcome;
   Lookout lookout(watch);
   std::unique_ptr<EvaluationRun> run;
@@ -129,7 +142,8 @@ WatchOutcome watch_checkpoints(CommEnvironment& environment, const CheckpointWat
     // The state file also changes when a metric is noted or an old checkpoint is removed.
     const std::string known = fmt::format("{} {}", found.path, found.header.digest);
     if (!found.exists() || of_chief(world, known == evaluated)) continue;
-    if (!run) run = std::make_unique<EvaluationRun>(environment, shared(watch.config), watch.run_dir, found);
+    if (!run)
+      run = std::make_unique<EvaluationRun>(environment, agreed_config(world, watch), watch.run_dir, found);
     lookout.evaluation_begins();
     const std::optional<EvaluationOutcome> result = evaluate(world, *run, found, watch.averages);
     lookout.evaluation_ends();

@@ -11,14 +11,8 @@ namespace lockstep {
 
 namespace {
 
-void append(Node& map, std::string_view key, Node value) {
-  map.kind = Node::Kind::map;
-  map.entries.emplace_back(std::string(key), std::move(value));
-  map.entry_where.emplace_back();
-}
-
-void append_if_given(Node& map, std::string_view key, const Node& value) {
-  if (value.kind != Node::Kind::null) append(map, key, value);
+void set_if_given(Node& map, std::string_view key, const Node& value) {
+  if (value.kind != Node::Kind::null) set_option(map, key, value);
 }
 
 std::vector<Node> nodes_of(const std::vector<Choice>& choices) {
@@ -32,8 +26,8 @@ Node optimizer_node(const TrainOp& op) {
   const Node beside = op.beside.node();
   if (is_null(beside)) return op.optimizer.node();
   Node map;
-  append(map, op.optimizer.name, op.optimizer.options);
-  for (const auto& [key, value] : beside.entries) append(map, key, value);
+  set_option(map, op.optimizer.name, op.optimizer.options);
+  for (const auto& [key, value] : beside.entries) set_option(map, key, value);
   return map;
 }
 
@@ -60,7 +54,7 @@ Node model_node(Mode mode, const EstimatorSpec& spec) {
   if (mode == Mode::train && !spec.train_op.regularization.empty()) {
     std::vector<Node> lines;
     for (const sections::Regularization& line : spec.train_op.regularization) lines.push_back(line.node());
-    append(model, "regularization", OptionValue(lines).node());
+    set_option(model, "regularization", OptionValue(lines).node());
   }
   return model;
 }
@@ -86,32 +80,33 @@ std::string estimator_config_text(const RunConfig& run, Mode mode, const Estimat
   }
   Node root;
   const Node general = run.general.node();
-  for (const auto& [key, value] : general.entries) append(root, key, value);
+  for (const auto& [key, value] : general.entries) set_option(root, key, value);
   const bool trains = mode == Mode::train;
-  append(root, "data", Input::data_section(trains ? &input : nullptr, trains ? eval_input : &input));
-  append(root, "model", model_node(mode, spec));
-  append(root, "optimizer",
-         op.optimizer.name.empty() ? options_map({{"gradient_descent", options_map({{"learning_rate", 1}})}})
-                                   : optimizer_node(op));
+  set_option(root, "data", Input::data_section(trains ? &input : nullptr, trains ? eval_input : &input));
+  set_option(root, "model", model_node(mode, spec));
+  set_option(root, "optimizer",
+             op.optimizer.name.empty()
+                 ? options_map({{"gradient_descent", options_map({{"learning_rate", 1}})}})
+                 : optimizer_node(op));
   if (trains) {
-    if (const Node* average = op.average.node()) append(root, "average", *average);
-    append_if_given(root, "gradients", op.gradients.node());
+    if (const Node* average = op.average.node()) set_option(root, "average", *average);
+    set_if_given(root, "gradients", op.gradients.node());
   }
   Node train = run.train.node();
   if (!trains && train.find("steps") == nullptr && train.find("epochs") == nullptr)
-    append(train, "steps", Node::scalar("1"));  // not used
-  append(root, "train", std::move(train));
+    set_option(train, "steps", Node::scalar("1"));  // not used
+  set_option(root, "train", train);
   Node eval = run.eval.node();
   if (const EstimatorSpec* evaluated = mode == Mode::evaluate ? &spec : evaluation;
       evaluated != nullptr && !evaluated->eval_metrics.empty())
-    append(eval, "metrics", OptionValue(nodes_of(evaluated->eval_metrics)).node());
-  append_if_given(root, "eval", eval);
-  append_if_given(root, "checkpoint", run.checkpoint.node());
-  append_if_given(root, "summary", run.summary.node());
-  append_if_given(root, "comm", run.comm.node());
-  append_if_given(root, "precision", run.precision.node());
-  if (run.warm_start) append(root, "warm_start", run.warm_start->node());
-  if (!run.hooks.empty()) append(root, "hooks", OptionValue(nodes_of(run.hooks)).node());
+    set_option(eval, "metrics", OptionValue(nodes_of(evaluated->eval_metrics)).node());
+  set_if_given(root, "eval", eval);
+  set_if_given(root, "checkpoint", run.checkpoint.node());
+  set_if_given(root, "summary", run.summary.node());
+  set_if_given(root, "comm", run.comm.node());
+  set_if_given(root, "precision", run.precision.node());
+  if (run.warm_start) set_option(root, "warm_start", run.warm_start->node());
+  if (!run.hooks.empty()) set_option(root, "hooks", OptionValue(nodes_of(run.hooks)).node());
   return to_yaml(root);
 }
 

@@ -31,15 +31,6 @@ std::vector<EvaluationOutcome::Entry> entries_of(const Model& model, const Evalu
   return entries;
 }
 
-void check_name(const std::string& name) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  };
-  if (!name.empty() && std::ranges::all_of(name, allowed)) return;
-  throw Error(ErrorKind::usage, fmt::format("'{}' is no name for an evaluation", name), "",
-              "A name has letters, digits, _ and - only.");
-}
-
 }  // namespace
 
 double EvaluationOutcome::value(std::string_view name) const {
@@ -88,8 +79,16 @@ EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool ave
   return outcome;
 }
 
+void EvaluationFiles::check_name(const std::string& name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  if (!name.empty() && std::ranges::all_of(name, allowed)) return;
+  throw Error(ErrorKind::usage, fmt::format("'{}' is no name for an evaluation", name), "",
+              "A name has letters, digits, _ and - only.");
+}
+
 EvaluationFiles::EvaluationFiles(const std::string& run_dir, const std::string& name) {
-  check_name(name);
   const std::string folder = fmt::format("{}/eval_{}", run_dir, name);
   events_ = std::make_unique<EventWriter>(folder);
   metrics_ = std::make_unique<MetricsLog>(folder + "/metrics.jsonl");
@@ -110,7 +109,7 @@ EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config&
                                      const EvaluationJob& job) {
   Communicator& world = environment.world();
   shared([&] {
-    if (!job.name.empty()) check_name(job.name);
+    if (!job.name.empty()) EvaluationFiles::check_name(job.name);
   });
   const FoundCheckpoint found = shared([&] {
     FoundCheckpoint checkpoint = find_checkpoint(world, job.run_dir, job.checkpoint);

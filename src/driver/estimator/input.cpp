@@ -88,17 +88,6 @@ Choice program_reader_of(const std::string& name, Samples samples) {
   return {kReader, options_map({{"input", name}})};
 }
 
-void set(Node& map, std::string_view key, const OptionValue& value) {
-  map.kind = Node::Kind::map;
-  const auto at = std::ranges::find(map.entries, key, &std::pair<std::string, Node>::first);
-  if (at != map.entries.end()) {
-    at->second = value.node();
-    return;
-  }
-  map.entries.emplace_back(std::string(key), value.node());
-  map.entry_where.emplace_back();
-}
-
 /// Options of both sets under `train` and `eval`, which have one reader.
 void add_sets(Node& section, const Choice& train, const Choice* eval) {
   if (eval != nullptr && eval->name != train.name)
@@ -106,9 +95,9 @@ void add_sets(Node& section, const Choice& train, const Choice* eval) {
         ErrorKind::config,
         fmt::format("the training input is read by {}, the evaluation input by {}", train.name, eval->name),
         "", "Read both by one reader.");
-  set(section, "format", train.name);
-  set(section, "train", is_null(train.options) ? options_map({}) : train.options);
-  if (eval != nullptr) set(section, "eval", is_null(eval->options) ? options_map({}) : eval->options);
+  set_option(section, "format", train.name);
+  set_option(section, "train", is_null(train.options) ? options_map({}) : train.options);
+  if (eval != nullptr) set_option(section, "eval", is_null(eval->options) ? options_map({}) : eval->options);
 }
 
 }  // namespace
@@ -133,7 +122,7 @@ Input Input::named(std::vector<std::pair<std::string, Input>> inputs,
 
 Input& Input::with(std::string_view option, const OptionValue& value) {
   if (inputs_.empty())
-    set(reader_.options, option, value);
+    set_option(reader_.options, option, value);
   else
     for (auto& [name, input] : inputs_) input.with(option, value);
   return *this;
@@ -151,7 +140,7 @@ Node Input::data_section(const Input* train, const Input* eval) {
     return section;
   }
   // The keys of the section are those of the first input; each input then has its own.
-  set(section, "format", first.inputs_.front().second.reader_.name);
+  set_option(section, "format", first.inputs_.front().second.reader_.name);
   const auto add_named = [&](std::string_view key, const std::vector<std::pair<std::string, Input>>& sets,
                              const std::vector<std::pair<std::string, Input>>* of_eval) {
     if (sets.empty()) return;
@@ -167,14 +156,14 @@ Node Input::data_section(const Input* train, const Input* eval) {
       }
       Node entry;
       add_sets(entry, input.reader_, other);
-      set(entries, name, entry);
+      set_option(entries, name, entry);
     }
-    set(section, key, entries);
+    set_option(section, key, entries);
   };
   add_named("inputs", first.inputs_, eval != nullptr ? &eval->inputs_ : nullptr);
   add_named("targets", first.targets_, eval != nullptr ? &eval->targets_ : nullptr);
   if (eval != nullptr)
-    set(section, "eval", [] {
+    set_option(section, "eval", [] {
       Node map;
       map.kind = Node::Kind::map;
       return map;

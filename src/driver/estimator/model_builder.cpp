@@ -31,17 +31,6 @@ namespace {
 
 constexpr std::string_view kFeatures = "features";
 
-void set(Node& map, std::string_view key, const OptionValue& value) {
-  map.kind = Node::Kind::map;
-  const auto at = std::ranges::find(map.entries, key, &std::pair<std::string, Node>::first);
-  if (at != map.entries.end()) {
-    at->second = value.node();
-    return;
-  }
-  map.entries.emplace_back(std::string(key), value.node());
-  map.entry_where.emplace_back();
-}
-
 }  // namespace
 
 std::string LayerList::name_of(const Choice& layer) {
@@ -58,7 +47,7 @@ std::string LayerList::add(const std::vector<std::string>& inputs, const Choice&
   Choice written = layer;
   // The first layer reads the features, and others the layer before them, if nothing else is said.
   const bool follows = inputs.size() == 1 && inputs[0] == (names_.empty() ? kFeatures : names_.back());
-  if (!follows) set(written.options, "inputs", inputs);
+  if (!follows) set_option(written.options, "inputs", inputs);
   layers_.push_back(written.node());
   names_.push_back(name);
   return name;
@@ -91,7 +80,7 @@ LayerOutput add_layer(const LayerInputs& inputs, const Choice& layer) {
 }
 
 LayerOutput add_layer_shared(const LayerInputs& inputs, const LayerOutput& shared_with, Choice layer) {
-  set(layer.options, "shared_with", shared_with.output(0).name());
+  set_option(layer.options, "shared_with", shared_with.output(0).name());
   return add_layer(inputs, layer);
 }
 
@@ -155,23 +144,25 @@ Node TrainingLoss::model_section() const {
   const Term& first = terms_.front();
   if (terms_.size() == 1 && first.weight == 1 && first.options.name.empty() && is_null(first.labels) &&
       first.options.label_table.node() == nullptr && first.output.name() == list->last()) {
-    set(section, "loss", first.loss);
-    if (const Node* weights = first.options.sample_weights.node()) set(section, "sample_weights", *weights);
+    set_option(section, "loss", first.loss);
+    if (const Node* weights = first.options.sample_weights.node())
+      set_option(section, "sample_weights", *weights);
     return section;
   }
   std::vector<Node> heads;
   for (const Term& term : terms_) {
     Node head;
-    set(head, "name", term.options.name.empty() ? term.output.output(0).name() : term.options.name);
-    set(head, "output", term.output.name());
-    set(head, "loss", term.loss);
-    if (term.weight != 1) set(head, "weight", term.weight);
-    if (!is_null(term.labels)) set(head, "labels", term.labels);
-    if (const Node* weights = term.options.sample_weights.node()) set(head, "sample_weights", *weights);
-    if (const Node* table = term.options.label_table.node()) set(head, "label_table", *table);
+    set_option(head, "name", term.options.name.empty() ? term.output.output(0).name() : term.options.name);
+    set_option(head, "output", term.output.name());
+    set_option(head, "loss", term.loss);
+    if (term.weight != 1) set_option(head, "weight", term.weight);
+    if (!is_null(term.labels)) set_option(head, "labels", term.labels);
+    if (const Node* weights = term.options.sample_weights.node())
+      set_option(head, "sample_weights", *weights);
+    if (const Node* table = term.options.label_table.node()) set_option(head, "label_table", *table);
     heads.push_back(std::move(head));
   }
-  set(section, "heads", heads);
+  set_option(section, "heads", heads);
   return section;
 }
 

@@ -60,6 +60,9 @@ class OptionValue {
 /// A map of options, as they stand in a configuration.
 Node options_map(std::initializer_list<std::pair<std::string_view, OptionValue>> options);
 
+/// Sets an option of a map, or replaces it. A null node becomes a map.
+void set_option(Node& map, std::string_view name, const OptionValue& value);
+
 /// An option of a struct in options.h; left out if nothing is given.
 class AnySetting {
  public:
