@@ -13,7 +13,8 @@ CHANGE_WEIGHT = os.environ["LOCKSTEP_CHANGE_WEIGHT"]
 
 
 class CompareTest(LockstepTest):
-    SETS = ["checkpoint.every_steps=8", "eval.every_epochs=1"]
+    # Written within the step, so that every checkpoint is of its step, however busy the disk is.
+    SETS = ["checkpoint.every_steps=8", "eval.every_epochs=1", "checkpoint.background=false"]
 
     def runs(self, *names, **options):
         for name in names:
