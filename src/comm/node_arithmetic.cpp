@@ -3,7 +3,7 @@
 #include "comm/node_arithmetic.h"
 
 #include "comm/vector_add.h"
-#include "comm/vector_clones.h"
+#include "core/vector_clones.h"
 
 namespace lockstep {
 

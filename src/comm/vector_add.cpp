@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/vector_add.h"
 
-#include "comm/vector_clones.h"
+#include "core/vector_clones.h"
 
 namespace lockstep {
 

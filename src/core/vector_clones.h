@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Marks a function with a loop over elements: one version per instruction set, selected when the program is
-// loaded. The sanitizers' runtime is not initialised that early. For *.cpp files of this room.
+// loaded. The sanitizers' runtime is not initialised that early. For *.cpp files.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
