@@ -66,6 +66,8 @@ constexpr std::string_view kColumnTypes = "columns hold numbers, unless they are
 
 constexpr std::string_view kNormalize = "channels, or all: mean and std of the training set.";
 
+constexpr std::string_view kWhiten = "pca or zca, alone or with options: whiten: {zca: {epsilon: 0.01}}.";
+
 constexpr std::string_view kShard =
     "Optimizer state is sharded (ZeRO stage 1) by optimizer: {adam: {learning_rate: 0.001}, shard: true}. "
     "Variables "
@@ -786,6 +788,15 @@ constexpr Synonym kTable[] = {
     {"key of section data", "zscore", "normalize", kNormalize},
     {"key of section data", "featurewisecenter", "normalize", kNormalize},
     {"key of section data", "featurewisestdnormalization", "normalize", kNormalize},
+    {"key of section data", "whitening", "whiten", kWhiten},
+    {"key of section data", "zca", "whiten", kWhiten},
+    {"key of section data", "zcawhitening", "whiten", kWhiten},
+    {"key of section data", "zcaepsilon", "whiten", "with its epsilon: whiten: {zca: {epsilon: 1e-6}}."},
+    {"key of section data", "pca", "whiten", kWhiten},
+    {"key of section data", "decorrelate", "whiten", kWhiten},
+    {"key of whiten, pca", "ncomponents", "components"},
+    {"key of whiten, pca", "k", "components"},
+    {"key of whiten", "eps", "epsilon"},
     {"value of normalize", "channel", "channels"},
     {"value of normalize", "true", "channels"},
     {"value of normalize", "features", "channels"},

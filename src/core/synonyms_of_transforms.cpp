@@ -96,6 +96,11 @@ constexpr Synonym kTable[] = {
     {kPlace, "hashtable", "lookup"},
     {kPlace, "statichashtable", "lookup"},
     {kPlace, "shuffle", "", "The order of samples is train.shuffle."},
+    {kPlace, "whiten", "", "It stands beside transforms, and comes before them: data: {whiten: zca}."},
+    {kPlace, "whitening", "", "It stands beside transforms, and comes before them: data: {whiten: zca}."},
+    {kPlace, "zca", "", "It stands beside transforms, and comes before them: data: {whiten: zca}."},
+    {kPlace, "pca", "", "It stands beside transforms, and comes before them: data: {whiten: pca}."},
+    {kPlace, "lineartransformation", "", "Whitening stands beside transforms: data: {whiten: zca}."},
     {kPlace, "compose", "", "The list is applied from first to last."},
 };
 // clang-format on

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "data/merged_options.h"
 #include "data/reader_table.h"
+#include "data/whitening.h"
 
 namespace lockstep {
 
@@ -58,6 +59,7 @@ Params reader_options(Node node, const std::string& format, std::string_view spl
   Params params(std::move(node), table, subject_of(split, format, input));
   // Throws what is wrong with them.
   TransformList{params};
+  whiten_options(params);
   mixing_options(params);
   return params;
 }
@@ -71,9 +73,9 @@ bool concerns_samples(std::string_view key) {
 
 /// Sources of one set are scaled, transformed and read alike.
 bool is_common_to_sources(std::string_view key) {
-  constexpr std::string_view kKeys[] = {"scale",       "offset",          "mean",         "std",
-                                        "normalize",   "transforms",      "memory_gb",    "timeout_seconds",
-                                        "bad_records", "max_bad_records", "block_samples"};
+  constexpr std::string_view kKeys[] = {"scale",       "offset",          "mean",          "std",
+                                        "normalize",   "transforms",      "memory_gb",     "timeout_seconds",
+                                        "bad_records", "max_bad_records", "block_samples", "whiten"};
   return std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
@@ -139,9 +141,13 @@ void add_own(ErrorCollector& mistakes, const ErrorCollector& of_eval, const std:
   }
 }
 
-/// Both sets are normalised by the numbers of the training set. Readers of text have no such option.
+/// Both sets are normalised and whitened by the numbers of the training set.
 void require_same_normalization(const DataInput& input) {
+  if (whiten_options(input.train) != whiten_options(*input.eval))
+    throw input.eval->error("whiten", "must be the same for both sets",
+                            "Write it beside format: the numbers are those of the training set.");
   const std::span<const ParamSpec> table = find_reader(input.format).table;
+  // Readers of text have no such option.
   if (std::ranges::find(table, "normalize", &ParamSpec::name) == table.end()) return;
   if (input.train.string("normalize") != input.eval->string("normalize"))
     throw input.eval->error("normalize", "must be the same for both sets",

@@ -14,6 +14,7 @@
 #include "data/opened_sets.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/whitening.h"
 
 namespace lockstep {
 
@@ -172,6 +173,17 @@ void OpenedSets::find_bad() {
     if (set.to_scan()) set.take(bad_records_of(*set.data, set.most(), set.threads));
 }
 
+namespace {
+void set_whitening(Dataset& data, const Params& params) {
+  try {
+    data.set_whitening(whiten_options(params));
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw;
+    throw Error(error.kind(), error.what_happened(), params.where("whiten"), error.advice());
+  }
+}
+}  // namespace
+
 /// A sample is bad if any of its parts is.
 void OpenedSets::leave_out_bad() {
   std::vector<std::int64_t> samples;
@@ -195,6 +207,11 @@ std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
     Dataset& data = *sets_[i].data;
     const Params& params = params_of(*sets[i], evaluation_);
     if (data.has_store()) data.prepare(memory_of(options, *sets[i], evaluation_, use));
+    set_whitening(data, params);
+    if (!data.knows_shape() && sets.size() > 1)
+      throw params.error(
+          "whiten", "the number of components is needed where samples have several inputs",
+          "Write it in place of their share of the variance; lockstep data shows the variances.");
     data.set_transforms(TransformList(params, base_directory_), !evaluation_);
   }
   std::unique_ptr<Dataset> data;

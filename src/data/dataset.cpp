@@ -242,7 +242,7 @@ void Dataset::for_each(std::span<const std::int64_t> samples, Use use) const {
 void Dataset::set_transforms(TransformList transforms, bool training) {
   LOCKSTEP_CHECK(inputs_.empty(), "each input has transforms of its own");
   transforms_ = std::move(transforms);
-  transforms_.prepare(parts_.feature_shape);
+  if (knows_shape()) transforms_.prepare(whitened_shape());
   training_ = training;
   if (auto text = transforms_.text(); text != nullptr && text != parts_.text) {
     parts_.text = std::move(text);
@@ -259,6 +259,7 @@ void Dataset::set_mixing(const MixingOptions& options) {
 void Dataset::gather_features(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
                               std::int64_t step, float* scratch) const {
   LOCKSTEP_CHECK(normalize_by() == NormalizeBy::none || normalization() != nullptr);
+  if (whiten_by_.used()) return gather_whitened(samples, key, out, step, scratch);
   for (const JoinedInput& input : inputs_) {
     input.data->gather_features(samples, key, out, step, scratch);
     out += input.data->feature_shape().num_elements();
@@ -292,6 +293,10 @@ void Dataset::gather_scaled(std::int64_t sample, float* out) const {
   for_each({&sample, 1}, [&](const SampleValues& values) { convert(values.features, out); });
 }
 
+void Dataset::gather_unwhitened(std::int64_t sample, float* out) const {
+  for_each({&sample, 1}, [&](const SampleValues& values) { convert(values.features, out); });
+}
+
 void Dataset::read_stored(std::int64_t first, std::int64_t count, const SampleRoom& to) const {
   LOCKSTEP_CHECK(first >= 0 && count >= 0 && first + count <= parts_.size);
   if (read_once_) {
@@ -317,6 +322,13 @@ void Dataset::transform_stored(const void* sample, float* out, float* scratch) c
   LOCKSTEP_REQUIRE(
       normalize_by() == NormalizeBy::none || normalization() != nullptr, ErrorKind::config,
       "data.normalize needs the means and standard deviations of a run: write mean and std instead");
+  LOCKSTEP_REQUIRE(!whiten_by_.used() || whitening() != nullptr, ErrorKind::config,
+                   "data.whiten needs the numbers of a run");
+  if (whiten_by_.used()) {
+    float* const row = scratch + transforms_.scratch_values();
+    convert(sample, row);
+    return finish_rows(row, 1, nullptr, out, 0, scratch);
+  }
   float* const converted = transforms_.in_place() ? out : scratch;
   convert_padded(sample, converted);
   if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);

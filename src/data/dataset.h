@@ -29,6 +29,7 @@
 #include "data/sample_store.h"
 #include "data/sequence_form.h"
 #include "data/transform_list.h"
+#include "data/whitener.h"
 
 namespace lockstep {
 
@@ -167,6 +168,21 @@ class Dataset {
   /// of a sequence is NaN.
   void gather_scaled(std::int64_t sample, float* out) const;
 
+  /// How the features are whitened, after they are normalised and before they are transformed (whitening.h).
+  /// Call it before set_transforms(). Throws Error(config) if they cannot be whitened so.
+  void set_whitening(const WhitenOptions& options);
+  const WhitenOptions& whiten_by() const { return whiten_by_; }
+  /// False if the number of components is that of the whitening, which is not known yet: then call whiten()
+  /// before anything that needs feature_shape().
+  bool knows_shape() const { return knows_shape_; }
+  /// Whitens the features from now on, with the numbers of the training set. Needed before they are gathered,
+  /// if whiten_by() is used. Throws Error(data) if the numbers are not those of such data.
+  void whiten(Whitening values);
+  /// Null before whiten().
+  const Whitening* whitening() const { return whitening_.empty() ? nullptr : &whitening_; }
+  /// out = the features of one sample, normalised, not whitened and not transformed.
+  void gather_unwhitened(std::int64_t sample, float* out) const;
+
   /// Transforms the features from now on. `training`: random transforms act, otherwise their fixed form.
   /// Throws Error(config) if a transform cannot take the samples.
   void set_transforms(TransformList transforms, bool training);
@@ -204,10 +220,8 @@ class Dataset {
   /// The inputs that a model gets: those of a joined set, otherwise one without a name.
   std::vector<NamedShape> input_shapes() const;
   /// Shape of one sample, transformed; of a joined set, the number of all values.
-  const Shape& feature_shape() const {
-    return transforms_.empty() ? parts_.feature_shape : transforms_.shape();
-  }
-  /// Shape of one sample before the transforms.
+  const Shape& feature_shape() const { return transforms_.empty() ? whitened_shape() : transforms_.shape(); }
+  /// Shape of one sample as it is stored.
   const Shape& stored_shape() const { return parts_.feature_shape; }
   /// The type in memory; gathered features are always float32.
   DType feature_dtype() const { return parts_.feature_dtype; }
@@ -291,6 +305,15 @@ class Dataset {
   void convert_padded(const void* sample, float* out) const;
   /// TransformList::apply(); its errors name the sample.
   void transform(std::int64_t sample, float* values, float* out, const SampleKey* key, float* scratch) const;
+  /// Shape of one sample before the transforms.
+  const Shape& whitened_shape() const { return whiten_by_.used() ? whitened_shape_ : parts_.feature_shape; }
+  std::int64_t samples_whitened_together() const;
+  std::int64_t whitening_scratch_values() const;
+  void gather_whitened(std::span<const std::int64_t> samples, const SampleKey& key, float* out,
+                       std::int64_t step, float* scratch) const;
+  /// Whitens `count` samples at `rows`, which are used up, transforms them and puts them into `out`.
+  void finish_rows(float* rows, std::int64_t count, const SampleKey* key, float* out, std::int64_t step,
+                   float* scratch) const;
   /// Of a set in memory.
   SampleValues values_at(std::int64_t sample) const;
   /// Calls use(values) for the values of each sample.
@@ -324,6 +347,11 @@ class Dataset {
   std::int64_t num_features_ = 0;  ///< values in memory
   ChannelNormalizer normalizer_;
   Normalization normalization_;
+  WhitenOptions whiten_by_;
+  Whitener whitener_;
+  Whitening whitening_;
+  Shape whitened_shape_;
+  bool knows_shape_ = true;
   std::string fingerprint_;
   std::int64_t block_samples_ = 0;
   std::shared_ptr<const SampleOrigin> origin_;

@@ -133,7 +133,8 @@ void Dataset::check_targets(std::span<const std::int64_t> samples, const float* 
 void Dataset::check_all_targets() const {
   for (const JoinedInput& target : targets_)
     if (target.data->stream_ != nullptr ||
-        (target.data->normalize_by() != NormalizeBy::none && target.data->normalization() == nullptr))
+        (target.data->normalize_by() != NormalizeBy::none && target.data->normalization() == nullptr) ||
+        (target.data->whiten_by().used() && target.data->whitening() == nullptr))
       return;
   std::vector<float> row(static_cast<std::size_t>(parts_.num_label_columns));
   std::vector<float> scratch(static_cast<std::size_t>(scratch_values()));
@@ -149,7 +150,8 @@ std::vector<NamedShape> Dataset::input_shapes() const {
 std::vector<NamedShape> Dataset::target_shapes() const { return shapes_of(targets_); }
 
 std::int64_t Dataset::scratch_values() const {
-  std::int64_t most = transforms_.in_place() ? 0 : transforms_.scratch_values();
+  std::int64_t most =
+      std::max(transforms_.in_place() ? 0 : transforms_.scratch_values(), whitening_scratch_values());
   for (const auto* sets : {&inputs_, &targets_})
     for (const JoinedInput& set : *sets) most = std::max(most, set.data->scratch_values());
   return most;

@@ -16,7 +16,11 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"transforms", ParamType::node, "null", "list, or null",
      "Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the "
-     "transforms."}};
+     "transforms."},
+    {"whiten", ParamType::node, "null", "pca or zca, alone or with options, or null",
+     "Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are "
+     "those "
+     "of the training set, and the run keeps them."}};
 }
 
 std::span<const ParamSpec> transforms_table() { return kTable; }

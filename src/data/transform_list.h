@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// The option `transforms` of a data set.
+/// The options `transforms` and `whiten` (whitening.h) of a data set.
 std::span<const ParamSpec> transforms_table();
 
 class TransformList {

@@ -9,12 +9,14 @@
 
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
+#include "core/cpu.h"
 #include "driver/commands/recorded_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/plot/schedule_plot.h"
 #include "driver/samples/length_statistics.h"
 #include "driver/setup/compute_device.h"
 #include "driver/setup/data_trial.h"
+#include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_changes.h"
 #include "driver/setup/run_size.h"
 #include "driver/setup/train_setup.h"
@@ -320,9 +322,12 @@ int run_command(const CheckArguments& arguments) {
   OpenedData opened = open_data(config, true, true);
   for (auto* const sets : {&opened.train, &opened.eval})
     if (*sets) (*sets)->find_bad();
-  const DataAndModel parts =
-      read_data_and_model(config, device.device, {.train = true, .eval = true, .updates = true},
-                          std::move(opened), no_gpu.empty() ? device.memory_bytes(1) : 0);
+  const RunNeeds needs{.train = true, .eval = true, .updates = true};
+  DataAndModel parts = read_data(config, needs, std::move(opened));
+  if (SelfCommunicator self; !knows_shapes(parts))
+    normalize_sets(self, parts.train.get(), parts.eval.get(), found.exists() ? run_dir : "",
+                   cores_per_rank(1));
+  add_model(parts, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
   const Model& model = parts.model;
   const RunNames known = run_names(config, model, parts.train.get(), parts.eval.get());
   check_names(config, known);

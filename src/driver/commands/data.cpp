@@ -18,6 +18,7 @@
 #include "data/normalization.h"
 #include "data/text_info.h"
 #include "data/value_notes.h"
+#include "data/whitening.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
 #include "driver/samples/length_statistics.h"
@@ -75,6 +76,21 @@ void print_normalization(const Dataset& data) {
                    ? " (constant)"
                    : "");
   if (channels > kMostChannels) fmt::print("    ... and {} more\n", channels - kMostChannels);
+}
+
+void print_whitening(const Dataset& data) {
+  const Whitening* const values = data.whitening();
+  if (values == nullptr || values->variances.empty()) return;
+  fmt::print("  {:<16}{} values by {} components; ", "whitened", values->values(), values->components());
+  double all = 0;
+  for (const double variance : values->variances) all += variance;
+  for (const double share : {0.9, 0.99, 0.999}) {
+    double sum = 0;
+    std::size_t count = 0;
+    while (count < values->variances.size() && sum <= share * all) sum += values->variances[count++];
+    fmt::print("{}{} have {:g} %", share == 0.9 ? "" : ", ", count, 100 * share);
+  }
+  fmt::print(" of the variance\n");
 }
 
 std::string class_name(const Dataset& data, std::int64_t label) {
@@ -186,6 +202,7 @@ class Look {
     for (const std::string& note : bad_records_notes(*data_)) fmt::print("  bad records     {}\n", note);
     print_normalization(*data_);
     for (const std::string& line : length_lines(*data_, samples_)) fmt::print("  {}\n", line);
+    print_whitening(*data_);
     const bool labelled = with_labels_ && data_->label_kind() != LabelKind::none;
     const LabelStatistics labels = labelled     ? label_statistics(*data_, samples_)
                                    : is_target_ ? target_statistics(*data_, samples_)
@@ -287,7 +304,8 @@ class Look {
   std::vector<Picture> stored_, transformed_;
 };
 
-/// Both sets by the numbers of the training set. `training`: that of an evaluation set, otherwise null.
+/// Normalises and whitens both sets by the numbers of the training set. `training`: that of an evaluation
+/// set, otherwise null.
 void normalize(Dataset& set, const SampleChoice* choice, const Dataset* training) {
   for (std::size_t i = 0; i < set.inputs().size(); ++i)
     normalize(*set.inputs()[i].data, choice,
@@ -295,9 +313,12 @@ void normalize(Dataset& set, const SampleChoice* choice, const Dataset* training
   for (std::size_t i = 0; i < set.targets().size(); ++i)
     normalize(*set.targets()[i].data, choice,
               training != nullptr ? training->targets()[i].data.get() : nullptr);
-  if (set.normalize_by() == NormalizeBy::none) return;
-  set.normalize(training != nullptr ? *training->normalization()
-                                    : computed_normalization(set, choice, cores_per_rank(1)));
+  if (set.normalize_by() != NormalizeBy::none)
+    set.normalize(training != nullptr ? *training->normalization()
+                                      : computed_normalization(set, choice, cores_per_rank(1)));
+  if (set.whiten_by().used())
+    set.whiten(training != nullptr ? *training->whitening()
+                                   : computed_whitening(set, choice, cores_per_rank(1)));
 }
 
 }  // namespace

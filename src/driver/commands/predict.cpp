@@ -75,7 +75,9 @@ std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained
                              .labels = labels};
   auto data = open_input(input.format, input.train, request, use);
   if (const Normalization* values = trained.normalization()) data->normalize(*values);
+  data->set_whitening(trained.whiten_by());
   data->set_transforms(TransformList(input.eval.value_or(input.train), base_directory), false);
+  if (const Whitening* values = trained.whitening()) data->whiten(*values);
   return data;
 }
 

@@ -5,6 +5,7 @@
 #include "data/data_options.h"
 #include "data/reader_table.h"
 #include "data/transform_list.h"
+#include "data/whitening.h"
 #include "driver/config/config_reference.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
@@ -50,6 +51,7 @@ std::vector<ReferenceSection> reference_sections() {
                       source_table()});
   add_entries(sections, "Reader", reader_table());
   add_entries(sections, "Transform", transform_table());
+  add_entries(sections, "Whitening", whiten_table());
   sections.push_back({"Section model", "What to learn.", model_table()});
   sections.push_back(
       {"Every layer",

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/timer.h"
 #include "data/normalization.h"
+#include "driver/setup/whiten_sets.h"
 #include "session/run_normalization.h"
 
 namespace lockstep {
@@ -98,13 +99,21 @@ void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const st
   const Dataset& first = train != nullptr ? *train : *eval;
   const SampleChoice* const choice = train != nullptr ? train->choice().get() : nullptr;
   const auto normalize = [&](Dataset* of_train, Dataset* of_eval, const std::string& name) {
-    if ((of_train != nullptr ? of_train : of_eval)->normalize_by() == NormalizeBy::none) return;
-    LOCKSTEP_CHECK(of_train != nullptr || !kept_in.empty());
-    const Normalization values = kept_in.empty()
-                                     ? shared_normalization(world, *of_train, choice, name, threads)
-                                     : kept_values(world, kept_in, name);
-    for (Dataset* set : {of_train, of_eval})
-      if (set != nullptr) set->normalize(values);
+    const Dataset& set = of_train != nullptr ? *of_train : *of_eval;
+    const auto each = [&](auto use) {
+      for (Dataset* data : {of_train, of_eval})
+        if (data != nullptr) use(*data);
+    };
+    if (set.normalize_by() != NormalizeBy::none) {
+      LOCKSTEP_CHECK(of_train != nullptr || !kept_in.empty());
+      const Normalization values = kept_in.empty()
+                                       ? shared_normalization(world, *of_train, choice, name, threads)
+                                       : kept_values(world, kept_in, name);
+      each([&](Dataset& data) { data.normalize(values); });
+    }
+    if (!set.whiten_by().used()) return;
+    const Whitening values = shared_whitening(world, of_train, choice, name, kept_in, threads);
+    each([&](Dataset& data) { data.whiten(values); });
   };
   if (first.inputs().empty()) return normalize(train, eval, "");
   const auto joined = [&](std::span<const JoinedInput> (Dataset::*sets)() const) {

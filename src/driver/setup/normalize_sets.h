@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// data.normalize: the numbers that a run's data sets are normalised by. A new run computes them from its
-// training set, which the ranks share; everything later takes those that the run directory keeps.
+// data.normalize and data.whiten: the numbers that a run's data sets are normalised and whitened by. A new
+// run computes them from its training set, which the ranks share; everything later takes those that the run
+// directory keeps.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace lockstep {
 
-/// Normalises the sets, which may be null, if the configuration says so. `kept_in`: the run directory with
-/// the numbers; empty: they are computed. All ranks. Throws SharedError.
+/// Normalises and whitens the sets, which may be null, if the configuration says so. `kept_in`: the run
+/// directory with the numbers; empty: they are computed. All ranks. Throws SharedError.
 void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const std::string& kept_in,
                     int threads);
 

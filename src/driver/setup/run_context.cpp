@@ -8,8 +8,10 @@
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
+#include "core/hash.h"
 #include "core/version.h"
 #include "data/normalization.h"
+#include "data/whitening.h"
 #include "driver/config/yaml_node.h"
 #include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_size.h"
@@ -32,6 +34,7 @@ std::string variable_table_text(const VariableStore& variables) {
 /// Of all inputs.
 std::string normalization_of(const Dataset& data) {
   std::string text = data.normalization() != nullptr ? normalization_text(*data.normalization()) : "";
+  if (data.whitening() != nullptr) text += fmt::format("{:x}", hash64(whitening_file(*data.whitening())));
   for (const auto& sets : {data.inputs(), data.targets()})
     for (const JoinedInput& set : sets) text += normalization_of(*set.data) + "\n";
   return text;
@@ -60,19 +63,22 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     agree(
         world(), [&] { opened = open_data(config_, needs.train, needs.eval); }, "opening the data");
     share_bad_records(world(), opened, needs.kept_in, lockstep::cores_per_rank(ranks_on_host_));
+    cores_ = lockstep::cores_per_rank(ranks_on_host_);
+    RunNeeds mine = needs;
+    mine.ranks_on_host = ranks_on_host_;
+    DataAndModel parts;
+    agree(
+        world(), [&] { parts = read_data(config_, mine, std::move(opened)); }, "reading data");
+    const auto normalize = [&] {
+      normalize_sets(world(), parts.train.get(), parts.eval.get(), needs.kept_in, cores_);
+    };
+    // After the model, whose mistakes are said at once, unless it depends on the numbers.
+    const bool normalizes_first = !knows_shapes(parts);
+    if (normalizes_first) normalize();
     agree(
         world(),
-        [&] {
-          RunNeeds mine = needs;
-          mine.ranks_on_host = ranks_on_host_;
-          DataAndModel all = read_data_and_model(config_, device_->device, mine, std::move(opened),
-                                                 device_->memory_bytes(ranks_on_host_));
-          train_data_ = std::move(all.train);
-          eval_data_ = std::move(all.eval);
-          model_ = std::move(all.model);
-        },
+        [&] { add_model(parts, config_, device_->device, mine, device_->memory_bytes(ranks_on_host_)); },
         "reading data and building the model");
-    cores_ = lockstep::cores_per_rank(ranks_on_host_);
     int total_cores = 0;
     std::vector<int> all(static_cast<std::size_t>(world().size()));
     world().allgather(&cores_, sizeof cores_, all.data(), "cores of each rank");
@@ -91,7 +97,10 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
         device_->is_gpu() ? 1  // it only submits work to the GPU
                           : choose_threads(config_, is_chief(), ranks_on_host_, static_cast<int>(own.size()));
     workers_ = std::make_unique<Workers>(threads, device_->device);
-    normalize_sets(world(), train_data_.get(), eval_data_.get(), needs.kept_in, cores_);
+    if (!normalizes_first) normalize();
+    train_data_ = std::move(parts.train);
+    eval_data_ = std::move(parts.eval);
+    model_ = std::move(parts.model);
     model_.variables->initialize(seed());
     check_same_everywhere();
   });

@@ -114,8 +114,7 @@ void check_same_columns(const Dataset& train, const Dataset& eval) {
 
 }  // namespace
 
-DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
-                                 OpenedData opened, double memory_bytes) {
+DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened) {
   DataAndModel all;
   const bool random_order = config.train.shuffle == Shuffle::samples;
   if (opened.train)
@@ -124,6 +123,16 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   if (opened.eval) all.eval = std::move(*opened.eval).finish({.ranks_on_host = needs.ranks_on_host});
   LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
                    "section data has no evaluation set: add `eval:` with its options");
+  return all;
+}
+
+bool knows_shapes(const DataAndModel& all) {
+  return (all.train == nullptr || all.train->knows_shape()) &&
+         (all.eval == nullptr || all.eval->knows_shape());
+}
+
+void add_model(DataAndModel& all, const Config& config, Device& device, const RunNeeds& needs,
+               double memory_bytes) {
   const Dataset& first = all.train ? *all.train : *all.eval;
   all.model = make_model(config.model, first.input_shapes(),
                          model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
@@ -133,7 +142,6 @@ DataAndModel read_data_and_model(const Config& config, Device& device, const Run
   if (all.train && all.eval) check_same_shapes(all.train->input_shapes(), all.eval->input_shapes());
   if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
   if (all.train && all.eval) check_same_columns(*all.train, *all.eval);
-  return all;
 }
 
 RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval) {

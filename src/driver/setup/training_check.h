@@ -31,11 +31,15 @@ struct DataAndModel {
   std::unique_ptr<Dataset> train, eval;  ///< null: not wanted, or none
   Model model;
 };
-/// This rank alone. `opened`: with its bad records. `memory_bytes`: what it has on the device; 0: not known.
-/// Throws Error(config) or Error(data) if sets, labels and model do not fit each other, and Error(device) if
-/// the model is larger than the memory.
-DataAndModel read_data_and_model(const Config& config, Device& device, const RunNeeds& needs,
-                                 OpenedData opened, double memory_bytes);
+/// The sets alone. This rank alone. `opened`: with its bad records. Throws Error(config) or Error(data).
+DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened);
+/// The model for them. This rank alone. The sets know the shapes of their samples (Dataset::knows_shape).
+/// `memory_bytes`: what it has on the device; 0: not known. Throws Error(config) or Error(data) if sets,
+/// labels and model do not fit each other, and Error(device) if the model is larger than the memory.
+void add_model(DataAndModel& all, const Config& config, Device& device, const RunNeeds& needs,
+               double memory_bytes);
+/// The sets know the shapes of their samples.
+bool knows_shapes(const DataAndModel& all);
 
 /// Sets may be null. Throws Error(config) if a metric of eval.metrics does not fit.
 RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval);

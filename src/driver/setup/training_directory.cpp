@@ -14,6 +14,7 @@
 #include "session/run_bad_records.h"
 #include "session/run_normalization.h"
 #include "session/run_vocabulary.h"
+#include "session/run_whitening.h"
 
 namespace lockstep {
 
@@ -85,6 +86,7 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           write_file_atomically(run_dir + "/config.yaml", text);
           keep_vocabulary(run_dir, context.train_data());
           keep_normalization(run_dir, context.train_data());
+          keep_whitening(run_dir, context.train_data());
           if (skips_bad_records(context.config().data))
             keep_bad_records(run_dir, context.train_data(), context.eval_data());
         },

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mean and covariance of a training set, for whitening.
+//
+// The chosen samples are cut into parts that depend on their number and size only. A part is summed in
+// double, vector by vector, as deviations from one origin: the mean of some samples. Parts are added along a
+// binary tree (the left child of n parts has the largest power of two below n, as comm/tree.h). So the result
+// has the same bits whoever computes which part.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+class Dataset;
+class SampleChoice;
+
+/// Sums over some parts: of deviations, and of their products (outer_products.h).
+using CovariancePart = std::vector<double>;
+
+class CovarianceSums {
+ public:
+  /// Of data.whiten_by(), which is used, over the samples that `choice` takes (null: all). Both must live as
+  /// long as this. `data` is normalised, if it is to be, and has no inputs(). Reads some samples. Throws
+  /// Error(data).
+  CovarianceSums(const Dataset& data, const SampleChoice* choice);
+
+  std::int64_t num_samples() const;
+  /// Of a vector, and how many vectors there are.
+  std::int64_t values() const { return values_; }
+  std::int64_t num_vectors() const { return num_samples() * vectors_per_sample_; }
+  int num_parts() const { return num_parts_; }
+  /// Numbers of a CovariancePart.
+  std::int64_t part_values() const;
+  /// The sum over parts [first, last), a node of the tree. Throws Error(data).
+  CovariancePart sum(int first, int last, int threads) const;
+
+  /// Mean, of values() values, and covariance with the divisor num_vectors() - 1: row-major into `matrix`,
+  /// upper triangle. `all`: the sum over all parts.
+  std::vector<double> finish(const CovariancePart& all, double* matrix) const;
+
+ private:
+  CovariancePart part(int part, int threads) const;
+  void gather(std::int64_t first, std::int64_t count, int threads, std::vector<double>& deviations) const;
+
+  const Dataset& data_;
+  const SampleChoice* const choice_;
+  const std::int64_t values_per_sample_, values_, vectors_per_sample_;
+  int num_parts_;
+  std::vector<double> origin_;
+};
+
+/// into += from.
+void add_to(CovariancePart& into, const CovariancePart& from);
+
+/// Adds the sums of consecutive nodes of the tree, in their order.
+class CovarianceFold {
+ public:
+  /// The sum over the next `parts` parts.
+  void push(CovariancePart sum, int parts);
+  /// The sum over all that were pushed, at least one.
+  CovariancePart finish();
+
+ private:
+  struct Node {
+    int parts;
+    CovariancePart sum;
+  };
+  std::vector<Node> nodes_;
+};
+
+}  // namespace lockstep

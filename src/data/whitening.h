@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whitening: vectors become uncorrelated, with variance 1. The eigenvectors U (columns, the largest variance
+// first) and eigenvalues L of the covariance of a training set give
+//
+//   pca:  y = (L + epsilon)^(-1/2) U^T (x - mean)      the components of x
+//   zca:  y = U (L + epsilon)^(-1/2) U^T (x - mean)    the nearest to x: images stay images
+//
+// The covariance has the divisor n - 1, as NumPy's and scikit-learn's; the sign of an eigenvector is that
+// with which its element of the largest size is positive. Kessy, Lewin, Strimmer: Optimal whitening and
+// decorrelation, 2018.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/params.h"
+#include "core/shape.h"
+#include "data/covariance.h"
+#include "data/whiten_by.h"
+
+namespace lockstep {
+
+class Dataset;
+class SampleChoice;
+
+struct WhitenEntry {
+  std::string_view name, help;
+  std::span<const ParamSpec> table;
+  WhitenOptions::Method method;
+};
+std::span<const WhitenEntry> whiten_table();
+
+/// The option `whiten` (transform_list.h). Throws Error(config).
+WhitenOptions whiten_options(const Params& params);
+
+/// The shape of samples of `shape`, whitened; empty if the number of components is not known yet. Throws
+/// Error(config) without a place if they cannot be whitened so.
+std::optional<Shape> whitened_shape(const WhitenOptions& options, const Shape& shape);
+
+/// `all`: the sum over all parts. Takes the time and memory of eigenvectors: for n values 9 n^3 operations,
+/// and 4 n^2 numbers. Throws Error(data).
+Whitening whitening_of(const Dataset& data, const CovarianceSums& sums, const CovariancePart& all,
+                       int threads);
+
+/// All of it on this process, with `threads` threads.
+Whitening computed_whitening(const Dataset& data, const SampleChoice* choice, int threads);
+
+/// The bytes of a .npy file: an array of components + 1 rows, the mean and then the matrix.
+std::string whitening_file(const Whitening& whitening);
+/// Throws Error(data) at `where` for bytes of another form.
+Whitening whitening_from_file(std::string_view bytes, const std::string& where);
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "session/run_whitening.h"
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "data/whitening.h"
+#include "io/atomic_file.h"
+
+namespace lockstep {
+
+namespace {
+std::string path_of(const std::string& run_dir, const std::string& input) {
+  return run_dir + "/whitening" + (input.empty() ? "" : "-" + input) + ".npy";
+}
+}  // namespace
+
+void keep_whitening(const std::string& run_dir, const Dataset& data) {
+  const auto keep = [&](const Dataset& set, const std::string& input) {
+    if (const Whitening* values = set.whitening())
+      write_file_atomically(path_of(run_dir, input), whitening_file(*values));
+  };
+  keep(data, "");
+  for (const auto& sets : {data.inputs(), data.targets()})
+    for (const JoinedInput& set : sets) keep(*set.data, set.name);
+}
+
+Whitening kept_whitening(const std::string& run_dir, const std::string& input) {
+  const std::string path = path_of(run_dir, input);
+  std::error_code code;
+  if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found)
+    throw Error(ErrorKind::data, "is missing: the model was trained with its whitening", path,
+                "Restore the file, or leave out data.whiten if the run began without it.");
+  return whitening_from_file(read_whole_file(path, ErrorKind::data), path);
+}
+
+}  // namespace lockstep
