@@ -40,6 +40,10 @@ void CommandLineParser::add_convert() {
   command->add_option("--part", convert_.part, "The set to convert; default: train")
       ->type_name("train|eval")
       ->check(one_of("one of train, eval", {"train", "eval"}));
+  command
+      ->add_option("--input", convert_.input, "Of samples with several inputs or targets: the one to convert")
+      ->type_name("NAME")
+      ->check(not_empty("a name"));
   command->add_option("--to", convert_.to, "The format; default: by the ending of OUTPUT")
       ->type_name("hdf5|npy|npz|tfrecord|csv")
       ->check(one_of("one of hdf5, npy, npz, tfrecord, csv", {"hdf5", "npy", "npz", "tfrecord", "csv"}));
@@ -64,7 +68,8 @@ void CommandLineParser::add_convert() {
       ->type_name("NAME")
       ->check(not_empty("a name"));
   command->add_flag("--transforms", convert_.transforms,
-                    "Write float32 after scale, offset, mean, std and transforms, random ones in their fixed "
+                    "Write float32 after scale, offset, mean, std, normalize, whiten and transforms, random "
+                    "ones in their fixed "
                     "form; without it samples are written as they are stored");
   command->add_flag_callback(
       "--no-verify", [this] { convert_.verify = false; }, "Do not read back what was written");

@@ -233,6 +233,46 @@ assert [len(h5py.File(f"{sys.argv[1]}/all-0000{i}-of-00005.h5")["labels"]) for i
             pass
         return links
 
+    def test_normalised_and_whitened_samples_train_as_their_source_does(self):
+        """By the numbers of the training set, also for the evaluation set, on any ranks; without --transforms the options stay."""
+        text = DIGITS.read_text(encoding="utf-8").replace("../data/", f"{SOURCE}/data/")
+        self.assertIn("  format: csv\n", text)
+        config = self.folder / "whitened.yaml"
+        config.write_text(text.replace("  format: csv\n", "  format: csv\n  normalize: all\n  whiten: {zca: {epsilon: 0.01}}\n"), encoding="utf-8")
+        self.train("source", config=config, steps=6)
+        for part, ranks in (("train", 2), ("eval", None)):
+            self.convert(config, f"{part}.h5", "--part", part, "--transforms", ranks=ranks)
+        converted = self.folder / "converted.yaml"
+        model = text[text.index("\nmodel:"):]
+        converted.write_text(text[:text.index("data:")] + f"data:\n  format: hdf5\n  features: features\n  labels: labels\n  train: {{path: train.h5}}\n  eval: {{path: eval.h5}}\n{model}",
+                             encoding="utf-8")
+        self.train("converted", config=converted, steps=6)
+        self.assert_same_run("source", "converted")
+        printed = self.convert(config, "stored.npz").out
+        self.assertRegex(printed, r"normalize: all\n")
+        self.assertRegex(printed, r"whiten:\n? *\{?zca")
+
+    def test_one_of_several_inputs(self):
+        self.python("""
+for name, rows in (("left", 30), ("right", 30)):
+    with h5py.File(sys.argv[1] + "/" + name + ".h5", "w") as file:
+        file["x"] = numpy.random.default_rng(len(name)).random((rows, 4)).astype("f4")
+        if name == "right": file["y"] = numpy.arange(rows) % 3
+""", self.folder)
+        config = self.folder / "two.yaml"
+        config.write_text("data:\n  format: hdf5\n  features: x\n  take: 20\n  inputs: {left: {path: left.h5}, right: {path: right.h5, labels: y, scale: 2}}\n", encoding="utf-8")
+        self.fails(2, r"several inputs or targets \(left, right\).*\n.*--input NAME", config, self.folder / "out.h5")
+        self.fails(2, "no input or target is named 'middle'", config, self.folder / "out.h5", "--input", "middle", ranks=2)
+        self.convert(config, "left-only.h5", "--input", "left")
+        right = self.convert(config, "right-only.h5", "--input", "right", ranks=2)
+        self.assertRegex(right.out, r"scale: 2")
+        self.python("""
+for name in ("left", "right"):
+    source, copy = h5py.File(f"{sys.argv[1]}/{name}.h5"), h5py.File(f"{sys.argv[1]}/{name}-only.h5")
+    assert numpy.array_equal(copy["features"], source["x"][:20]), name
+    assert ("labels" in copy) == (name == "right"), list(copy)
+""", self.folder)
+
     def test_mistakes(self):
         out = self.folder / "out.h5"
         self.fails(2, "no folder", DIGITS, self.folder / "none" / "out.h5")

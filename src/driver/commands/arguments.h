@@ -121,6 +121,7 @@ struct DataArguments {
 struct ConvertArguments {
   std::string config, output;
   std::string part = "train";  ///< the set: train or eval
+  std::string input;           ///< of data.inputs or data.targets; empty: the only one
   std::string to;              ///< hdf5, npy, npz, tfrecord or csv; empty: by the ending of the output
   std::string features = "features", labels = "labels";  ///< names in the files
   std::int64_t shards = 1;                               ///< files

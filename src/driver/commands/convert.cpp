@@ -26,6 +26,7 @@
 #include "driver/convert/conversion_records.h"
 #include "driver/convert/convert_progress.h"
 #include "driver/convert/shard_conversion.h"
+#include "driver/convert/source_opening.h"
 #include "driver/launch.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_size.h"
@@ -62,28 +63,6 @@ Round sum_of(Communicator& world, const Round& mine) {
   world.allgather(&mine, sizeof mine, all.data(), "convert");
   return std::accumulate(all.begin(), all.end(), Round(),
                          [](Round sum, const Round& one) { return sum += one; });
-}
-
-/// The options of the set that is converted, as written.
-Node options_of(const Config& config, const ConvertArguments& arguments) {
-  return split_options(*config.root.find("data"), arguments.part);
-}
-
-std::unique_ptr<SampleSource> open_source(const Config& config, const ConvertArguments& arguments,
-                                          SampleFormat format, int ranks_on_host) {
-  const DatasetUse use{.ranks_on_host = ranks_on_host, .read_once = true};
-  const bool training = arguments.part == "train";
-  if (sets_of(config.data).size() > 1)
-    throw Error(
-        ErrorKind::config, "the samples have several inputs or targets, and a file takes one",
-        arguments.config,
-        "Write a configuration of each one's own for this command, without data.inputs and data.targets.");
-  if (!training && !config.data.eval)
-    throw Error(ErrorKind::config, "there is no evaluation set to convert", arguments.config,
-                "Add eval: to section data, or leave out --part.");
-  auto data = training ? open_training_set(config.data, config.base_directory, use)
-                       : open_evaluation_set(config.data, config.base_directory, use);
-  return std::make_unique<SampleSource>(std::move(data), arguments.transforms, format);
 }
 
 ConversionPlan plan_of(const ConvertArguments& arguments, SampleFormat format, const SampleSource& source) {
@@ -291,15 +270,15 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
                                                    hosts[static_cast<std::size_t>(world.rank())])));
   const int threads =
       config.general.threads.value_or(cores_per_rank(arguments.shards > 1 ? ranks_on_host : 1));
-  const Node options = options_of(config, arguments);
+  const Node options = options_of_set(config, arguments);
   std::unique_ptr<SampleSource> source;
   ConversionPlan plan;
   std::optional<ConversionRecords> records;
   shared([&] {
+    source = open_source(world, config, arguments, format, ranks_on_host, threads);
     agree(
         world,
         [&] {
-          source = open_source(config, arguments, format, ranks_on_host);
           plan = plan_of(arguments, format, *source);
           records.emplace(plan.records_folder(), identity_of(plan, *source, options));
           if (world.rank() == 0) prepare_output(config, arguments, plan, *records, *source);
@@ -362,6 +341,7 @@ int run_command(const ConvertArguments& arguments) {
     throw Error(ErrorKind::usage, "convert: --chunk and --fletcher32 are for hdf5", "",
                 "Leave them out, or choose another format.");
   Config config = load_data_config(arguments.config, arguments.overrides);
+  choose_input(config, arguments);
   try_data_on_chief(config);
   return run_on_ranks(
       {config.comm.timeout_seconds, config.comm.start_timeout_seconds}, arguments.quiet,

@@ -160,7 +160,7 @@ void add_value_options(Node& section, const Node& options, bool transforms) {
       return std::any_of(table.begin(), table.end(),
                          [&](const ParamSpec& spec) { return spec.name == name; });
     };
-    constexpr std::array<std::string_view, 4> kScaling{"scale", "offset", "mean", "std"};
+    constexpr std::array<std::string_view, 5> kScaling{"scale", "offset", "mean", "std", "normalize"};
     const bool before =
         std::find(kScaling.begin(), kScaling.end(), name) != kScaling.end() || is_in(transforms_table());
     if ((before && transforms) || is_in(mixing_table())) section.entries.emplace_back(key, value);
