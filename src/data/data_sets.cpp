@@ -208,9 +208,9 @@ std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
     const Params& params = params_of(*sets[i], evaluation_);
     if (data.has_store()) data.prepare(memory_of(options, *sets[i], evaluation_, use));
     set_whitening(data, params);
-    if (!data.knows_shape() && sets.size() > 1)
+    if (!data.knows_shape() && (sets.size() > 1 || options.mixing))
       throw params.error(
-          "whiten", "the number of components is needed where samples have several inputs",
+          "whiten", "the number of components is needed where samples have several inputs, or are mixed",
           "Write it in place of their share of the variance; lockstep data shows the variances.");
     data.set_transforms(TransformList(params, base_directory_), !evaluation_);
   }

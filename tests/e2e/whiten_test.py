@@ -189,6 +189,7 @@ class WhitenTest(LockstepTest):
         for sets, pattern in ((["data.whiten=zka"], "unknown whitening 'zka'"), (["data.eval.whiten=pca"], "whiten: must be the same for both sets"),
                               (["data.whiten={pca: {components: 65}}"], "65 components, but vectors have 64 values"),
                               (["data.whiten={pca: {n_components: 5}}"], "'components'"), (["data.zca_whitening=true"], "'whiten'"),
+                              (["data.whiten={pca: {components: 0.5}}", "data.train.mix={mixup: 1, classes: 10}"], "is needed where samples .* are mixed"),
                               (["data.transforms=[whiten]"], "stands beside transforms")):
             with self.subTest(pattern):
                 result = self.start("check", config, *(word for one in sets for word in ("--set", one))).wait()
