@@ -97,4 +97,20 @@ void Dataset::gather_whitened(std::span<const std::int64_t> samples, const Sampl
   }
 }
 
+void Dataset::transform_stored(const void* sample, float* out, float* scratch) const {
+  LOCKSTEP_REQUIRE(
+      normalize_by() == NormalizeBy::none || normalization() != nullptr, ErrorKind::config,
+      "data.normalize needs the means and standard deviations of a run: write mean and std instead");
+  LOCKSTEP_REQUIRE(!whiten_by_.used() || whitening() != nullptr, ErrorKind::config,
+                   "data.whiten needs the numbers of a run");
+  if (whiten_by_.used()) {
+    float* const row = scratch + transforms_.scratch_values();
+    convert(sample, row);
+    return finish_rows(row, 1, nullptr, out, 0, scratch);
+  }
+  float* const converted = transforms_.in_place() ? out : scratch;
+  convert(sample, converted);
+  if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);
+}
+
 }  // namespace lockstep
