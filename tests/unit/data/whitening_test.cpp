@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "comm/tree.h"
 #include "core/device.h"
 #include "data/dataset.h"
 #include "data/outer_products.h"
@@ -106,11 +107,15 @@ TEST(Whitening, SumsHaveTheSameBitsOnAnyThreadsAndPartsOfTheTree) {
     const CovariancePart one = sums.sum(0, parts, 1);
     EXPECT_EQ(one, sums.sum(0, parts, 2));
     EXPECT_EQ(one, sums.sum(0, parts, 3));
-    for (int cut = 1; cut < parts;
-         cut += 5) {  // single parts on the left, a node of the tree on the right if it is one
+    for (const int ranks : {2, 3, 4, 7}) {
       CovarianceFold fold;
-      for (int part = 0; part < parts; ++part) fold.push(sums.sum(part, part + 1, 1 + cut % 2), 1);
-      ASSERT_EQ(one, fold.finish()) << samples << " " << cut;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Range own = shards_of_rank(rank, ranks, parts);
+        for (const Subtree& node :
+             maximal_subtrees(static_cast<int>(own.first), static_cast<int>(own.last), parts))
+          fold.push(sums.sum(node.first, node.last, 1 + rank % 2), node.size());
+      }
+      ASSERT_EQ(one, fold.finish()) << samples << " " << ranks;
     }
   }
 }
@@ -145,10 +150,10 @@ TEST(Whitening, ChosenSamplesAloneCount) {
 
 TEST(Whitening, IsExactForMeansFarFromZero) {
   std::vector<float> values;
-  for (int i = 0; i < 10000; ++i) values.push_back(1e6F + static_cast<float>(i % 2));
+  for (int i = 0; i < 10000; ++i) values.push_back(1e7F + static_cast<float>(i % 2));
   const Dataset data = set_of(values, {1}, options_of("pca: {epsilon: 0}"));
   const Whitening found = computed_whitening(data, nullptr, 1);
-  EXPECT_EQ(found.mean[0], 1000000.5F);
+  EXPECT_NEAR(found.mean[0], 1e7, 1);
   EXPECT_NEAR(found.matrix[0], 2, 2e-4);  // 1 / sqrt(0.25 n / (n - 1))
 }
 
