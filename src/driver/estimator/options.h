@@ -3990,6 +3990,10 @@ struct Binary {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4063,6 +4067,7 @@ struct Binary {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4147,6 +4152,10 @@ struct Csv {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4219,6 +4228,7 @@ struct Csv {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4306,6 +4316,10 @@ struct Hdf5 {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4379,6 +4393,7 @@ struct Hdf5 {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4428,6 +4443,10 @@ struct Idx {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4487,6 +4506,7 @@ struct Idx {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4563,6 +4583,10 @@ struct Images {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4631,6 +4655,7 @@ struct Images {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4716,6 +4741,10 @@ struct Jsonl {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4788,6 +4817,7 @@ struct Jsonl {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4851,6 +4881,10 @@ struct Npy {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -4915,6 +4949,7 @@ struct Npy {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -4968,6 +5003,10 @@ struct Program {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5028,6 +5067,7 @@ struct Program {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5084,6 +5124,10 @@ struct SkipGram {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5145,6 +5189,7 @@ struct SkipGram {
         {"vocabulary", &vocabulary},
         {"rows", &rows},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5214,6 +5259,10 @@ struct Synthetic {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5281,6 +5330,7 @@ struct Synthetic {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5335,6 +5385,10 @@ struct TextFiles {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5395,6 +5449,7 @@ struct TextFiles {
         {"vocabulary", &vocabulary},
         {"rows", &rows},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5460,6 +5515,10 @@ struct TextTsv {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5526,6 +5585,7 @@ struct TextTsv {
         {"vocabulary", &vocabulary},
         {"rows", &rows},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5577,6 +5637,10 @@ struct TextWindows {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5636,6 +5700,7 @@ struct TextWindows {
         {"vocabulary", &vocabulary},
         {"rows", &rows},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5741,6 +5806,10 @@ struct Tfrecord {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5821,6 +5890,7 @@ struct Tfrecord {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
@@ -5904,6 +5974,10 @@ struct Webdataset {
   /// Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the
   /// transforms. Range: list, or null. Default: null.
   Setting<OptionValue> transforms = {};
+  /// Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are
+  /// those of the training set, and the run keeps them. Range: pca or zca, alone or with options, or null.
+  /// Default: null.
+  Setting<OptionValue> whiten = {};
   /// Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] and
   /// [0.9, 1] are three disjoint sets that together have every sample. null: all. Range: [0, 1]; first, last.
   /// Default: null.
@@ -5975,6 +6049,7 @@ struct Webdataset {
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
+        {"whiten", &whiten},
         {"random_split", &random_split},
         {"holdout", &holdout},
         {"folds", &folds},
