@@ -318,22 +318,6 @@ void Dataset::read_stored(std::int64_t first, std::int64_t count, const SampleRo
   }
 }
 
-void Dataset::transform_stored(const void* sample, float* out, float* scratch) const {
-  LOCKSTEP_REQUIRE(
-      normalize_by() == NormalizeBy::none || normalization() != nullptr, ErrorKind::config,
-      "data.normalize needs the means and standard deviations of a run: write mean and std instead");
-  LOCKSTEP_REQUIRE(!whiten_by_.used() || whitening() != nullptr, ErrorKind::config,
-                   "data.whiten needs the numbers of a run");
-  if (whiten_by_.used()) {
-    float* const row = scratch + transforms_.scratch_values();
-    convert(sample, row);
-    return finish_rows(row, 1, nullptr, out, 0, scratch);
-  }
-  float* const converted = transforms_.in_place() ? out : scratch;
-  convert_padded(sample, converted);
-  if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);
-}
-
 void Dataset::gather_labels(std::span<const std::int64_t> samples, std::int32_t* out) const {
   if (!inputs_.empty()) return labelled().gather_labels(samples, out);
   LOCKSTEP_CHECK(label_kind_ == LabelKind::indices, "{} has no class indices", origin_->source);

@@ -21,6 +21,10 @@ void Dataset::set_whitening(const WhitenOptions& options) {
   if (text() != nullptr)
     throw Error(ErrorKind::config, "its samples are texts, which cannot be whitened", origin_->source,
                 "Leave out whiten.");
+  if (sequence() != nullptr)
+    throw Error(ErrorKind::config,
+                "its samples are sequences of different lengths, whose padding would be whitened, too",
+                origin_->source, "Leave out whiten.");
   whiten_by_ = options;
   const std::optional<Shape> shape = lockstep::whitened_shape(options, stored_shape());
   knows_shape_ = shape.has_value();
@@ -109,7 +113,7 @@ void Dataset::transform_stored(const void* sample, float* out, float* scratch) c
     return finish_rows(row, 1, nullptr, out, 0, scratch);
   }
   float* const converted = transforms_.in_place() ? out : scratch;
-  convert(sample, converted);
+  convert_padded(sample, converted);
   if (!transforms_.empty()) transforms_.apply(converted, out, nullptr, scratch);
 }
 
