@@ -55,6 +55,7 @@ CommandLineParser::CommandLineParser()
   add_plot();
   add_top();
   add_watch();
+  add_experiment();
   add_trace();
   add_report();
   add_compare();

@@ -53,6 +53,7 @@ class CommandLineParser {
   void add_plot();
   void add_top();
   void add_watch();
+  void add_experiment();
   void add_trace();
   void add_report();
   void add_compare();
@@ -82,6 +83,7 @@ class CommandLineParser {
   PlotArguments plot_;
   TopArguments top_;
   WatchArguments watch_;
+  ExperimentArguments experiment_;
   TraceArguments trace_;
   ReportArguments report_;
   CompareArguments compare_;

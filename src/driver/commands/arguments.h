@@ -64,6 +64,14 @@ struct WatchArguments {
   bool quiet = false;
 };
 
+struct ExperimentArguments {
+  std::string target;    ///< a configuration file, or a run directory
+  std::string run_dir;   ///< with a configuration file; empty: its default run directory
+  std::string schedule;  ///< empty: that of section experiment
+  std::vector<std::string> overrides;
+  bool quiet = false;
+};
+
 struct PredictArguments {
   RunArguments run;
   std::vector<std::string> inputs;  ///< files and patterns of files
@@ -223,8 +231,9 @@ using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
                  ReplayArguments, StatusArguments, PlotArguments, TopArguments, WatchArguments,
-                 TraceArguments, ReportArguments, CompareArguments, VocabularyArguments, NeighboursArguments,
-                 InfoArguments, ConfigReferenceArguments, CheckpointListArguments, CheckpointVerifyArguments,
-                 CheckpointDiffArguments, CheckpointAverageArguments, CheckpointExportArguments>;
+                 ExperimentArguments, TraceArguments, ReportArguments, CompareArguments, VocabularyArguments,
+                 NeighboursArguments, InfoArguments, ConfigReferenceArguments, CheckpointListArguments,
+                 CheckpointVerifyArguments, CheckpointDiffArguments, CheckpointAverageArguments,
+                 CheckpointExportArguments>;
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
 #include "core/cpu.h"
+#include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/plot/schedule_plot.h"
@@ -385,7 +386,7 @@ int run_command(const CheckArguments& arguments) {
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print("{}", recorded_text(config, parts, known));
+  fmt::print("{}{}", recorded_text(config, parts, known), experiment_text(config, known));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

@@ -11,6 +11,7 @@
 #include "driver/config/config_tables.h"
 #include "driver/config/error_text.h"
 #include "driver/config/yaml_node.h"
+#include "driver/estimator/experiment_options.h"
 #include "session/plugin.h"
 
 namespace lockstep {
@@ -90,6 +91,7 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   reader.section("summary", [&](const Params& section) { config.summary = summary_options(section); });
   reader.section("comm", [&](const Params& section) { config.comm = communication_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
+  reader.section("experiment", [&](const Params& section) { experiment_options(section); });
   reader.section("warm_start", [&](const Params& section) {
     config.warm_start = warm_start_options(section, config.base_directory);
   });

@@ -4,6 +4,7 @@
 
 #include "comm/communication_options.h"
 #include "core/error.h"
+#include "driver/estimator/experiment_options.h"
 #include "optim/clip_rule.h"
 #include "session/checkpoint_options.h"
 #include "session/summary_options.h"
@@ -49,6 +50,7 @@ constexpr ParamSpec kGeneral[] = {
     {"checkpoint", node, "null", "", "Checkpoints."},
     {"warm_start", node, "null", "", "Initial values from another run."},
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
+    {"experiment", node, "null", "", "How `lockstep experiment` trains and evaluates."},
     {"comm", node, "null", "", "Communication between ranks."},
     {"precision", node, "null", "", "Number types."},
     {"hooks", node, "null", "", "Hooks that run beside training: a list, see the hooks."},
@@ -69,6 +71,11 @@ std::span<const ConfigSection> config_sections() {
        "Initial values from the checkpoint of another run: variables, never an optimizer's slots.",
        warm_start_table()},
       {"summary", "What is recorded during training.", summary_table()},
+      {"experiment",
+       "How `lockstep experiment` lets trainings and evaluations follow each other; other commands ignore "
+       "it. See "
+       "docs/estimator.md.",
+       experiment_table()},
       {"comm", "Communication between ranks.", communication_table()},
       {"precision", "Types of numbers.", precision_table()},
   };

@@ -7,6 +7,7 @@
 #include "data/transform_list.h"
 #include "data/whitening.h"
 #include "driver/config/config_reference.h"
+#include "driver/estimator/experiment_options.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
 #include "model/metric.h"
@@ -89,6 +90,11 @@ std::vector<ReferenceSection> reference_sections() {
        "(`- stop_after_seconds: {seconds: 3600}`). They are called in this order. See docs/hooks.md.",
        {}});
   add_entries(sections, "Hook", hook_table());
+  sections.push_back({"Section experiment.exports",
+                      "A list; an item is written as its name alone (`- latest`) or with options "
+                      "(`- best: {metric: accuracy, mode: max}`). See docs/estimator.md.",
+                      {}});
+  add_entries(sections, "Export", export_table());
   return sections;
 }
 

@@ -12,6 +12,7 @@
 #include "driver/config/blocks.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
+#include "session/run_record.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -31,33 +32,49 @@ Error input_beside_configuration(std::string_view method) {
                "", "Leave the input function out, or write section data of the configuration.");
 }
 
-/// Evaluations every so many steps, at steps of checkpoints if those have an interval of steps.
-std::int64_t steps_between_evaluations(std::int64_t wanted, std::int64_t between_checkpoints) {
-  const std::int64_t unit = std::max<std::int64_t>(between_checkpoints, 1);
-  return (wanted + unit - 1) / unit * unit;
+/// When evaluations beside training take place.
+struct EvaluationTimes {
+  std::int64_t every_epochs = 0;
+  std::optional<std::int64_t> every_steps = {};
+};
+
+/// Where checkpoints are, at least `wanted` steps apart; 0: at the end only.
+EvaluationTimes evaluation_times(std::int64_t wanted, std::optional<std::int64_t> checkpoint_steps,
+                                 std::int64_t checkpoint_epochs) {
+  if (wanted == 0) return {};
+  if (!checkpoint_steps) return {.every_epochs = checkpoint_epochs};
+  return {.every_steps = (wanted + *checkpoint_steps - 1) / *checkpoint_steps * *checkpoint_steps};
 }
 
 /// A configuration with what a call of train() changes.
 Config changed(const Config& config, const TrainOptions& options) {
   std::vector<std::string> overrides;
-  if (options.max_steps) overrides.push_back(fmt::format("train.steps={}", *options.max_steps));
+  if (options.max_steps) {
+    overrides.push_back(fmt::format("train.steps={}", *options.max_steps));
+    overrides.emplace_back("train.epochs=null");
+  }
   if (options.eval_every_steps) {
-    const std::int64_t every = steps_between_evaluations(
-        *options.eval_every_steps, config.section("checkpoint").optional_integer("every_steps").value_or(1));
-    overrides.emplace_back("eval.every_epochs=0");
-    overrides.push_back(every > 0 ? fmt::format("eval.every_steps={}", every) : "eval.every_steps=null");
+    const Params& checkpoint = config.section("checkpoint");
+    const EvaluationTimes times =
+        evaluation_times(*options.eval_every_steps, checkpoint.optional_integer("every_steps"),
+                         checkpoint.optional_integer("every_epochs").value_or(0));
+    overrides.push_back(fmt::format("eval.every_epochs={}", times.every_epochs));
+    overrides.push_back(times.every_steps ? fmt::format("eval.every_steps={}", *times.every_steps)
+                                          : "eval.every_steps=null");
   }
   if (overrides.empty()) return config;
   return config_from_text(resolved_config_text(config), config.path, overrides);
 }
 
-void set_evaluations(RunConfig& run, std::int64_t every_steps) {
-  std::int64_t between_checkpoints = 1;
-  if (const Node* given = run.checkpoint.every_steps.node())
-    between_checkpoints = parse_integer(given->text).value_or(1);
-  run.eval.every_epochs = 0;
+void set_evaluations(RunConfig& run, std::int64_t wanted) {
+  const Node* const steps = run.checkpoint.every_steps.node();
+  const Node* const epochs = run.checkpoint.every_epochs.node();
+  const EvaluationTimes times =
+      evaluation_times(wanted, steps != nullptr ? parse_integer(steps->text) : std::nullopt,
+                       epochs != nullptr ? parse_integer(epochs->text).value_or(0) : 1);
+  run.eval.every_epochs = times.every_epochs;
   run.eval.every_steps = nullptr;
-  if (every_steps > 0) run.eval.every_steps = steps_between_evaluations(every_steps, between_checkpoints);
+  if (times.every_steps) run.eval.every_steps = *times.every_steps;
 }
 
 }  // namespace
@@ -70,6 +87,7 @@ struct Estimator::Impl {
   std::optional<RunConfig> run = {};
   Params params = {};
   std::string failure = {};
+  double begin = unix_time();  ///< of the job
 
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
@@ -100,6 +118,8 @@ struct Estimator::Impl {
       changed_run.train.epochs = {};
     } else if (options.steps && run->train.steps.node() == nullptr && run->train.epochs.node() == nullptr) {
       changed_run.train.steps = *options.steps;  // until the checkpoint is known
+    } else if (options.stop_at && run->train.steps.node() == nullptr && run->train.epochs.node() == nullptr) {
+      changed_run.train.steps = *options.stop_at;  // a run without an end
     }
     if (options.eval_every_steps) set_evaluations(changed_run, *options.eval_every_steps);
     return make_config(changed_run, Mode::train, input, options.eval_input, &hooks);
@@ -171,18 +191,22 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     shared([&] {
       if (options.steps && options.max_steps)
         throw Error(ErrorKind::usage, "Estimator::train has steps and max_steps", "", "Give one of them.");
-      if (options.steps.value_or(1) < 1 || options.max_steps.value_or(1) < 1)
+      if (options.steps.value_or(1) < 1 || options.max_steps.value_or(1) < 1 ||
+          options.stop_at.value_or(1) < 1)
         throw Error(ErrorKind::usage, "Estimator::train has no steps to train", "", "Give 1 or more.");
       impl_->check_input("train", input);
       if (impl_->config && options.eval_input) throw input_beside_configuration("train");
     });
-    install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
-    TrainingJob job{.run_dir = impl_->model_dir, .more_steps = options.steps};
+    const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
+    install_run_signals(environment);
+    TrainingJob job{.run_dir = impl_->model_dir, .more_steps = options.steps, .stop_at = options.stop_at};
     Config config = impl_->config ? shared([&] { return changed(*impl_->config, options); })
                                   : impl_->make_training_config(input, options, job.additions.hooks);
     job.additions.hooks.insert(job.additions.hooks.end(), options.hooks.begin(), options.hooks.end());
     job.additions.listeners = options.saving_listeners;
     job.additions.init_fn = options.init_fn;
+    job.additions.evaluates = options.evaluates;
+    job.job_end = job_end(config.train.time_limit_seconds, impl_->begin, environment);
     return run_training_job(impl_->ranks, std::move(config), job);
   });
 }

@@ -42,9 +42,14 @@ struct TrainOptions {
   std::optional<std::int64_t> max_steps = {};
   /// Evaluated beside training, as section `eval` says. Needs Mode::evaluate of the model function.
   InputFunction eval_input = {};
-  /// Instead of section `eval`: every so many steps, and at the end; 0: at the end only. Rounded up to a
-  /// multiple of checkpoint.every_steps, if that is given, so that each evaluation has a checkpoint.
+  /// Instead of section `eval`: every so many steps, and at the end; 0: at the end only. Each evaluation has
+  /// a checkpoint: the number is rounded up to a multiple of checkpoint.every_steps; without that,
+  /// evaluations follow the checkpoints of checkpoint.every_epochs.
   std::optional<std::int64_t> eval_every_steps = {};
+  /// The call ends at this global step at the latest. The run does not: its end is where it was.
+  std::optional<std::int64_t> stop_at = {};
+  /// False: no evaluations, whatever section `eval` says.
+  bool evaluates = true;
   std::vector<HookFunction> hooks = {};
   std::vector<ListenerFunction> saving_listeners = {};
   /// Sets values of variables before the first step of a new run (VariableStore::mark_set). It must do the

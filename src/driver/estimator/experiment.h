@@ -17,18 +17,22 @@
 namespace lockstep {
 
 struct ExperimentSpec {
-  InputFunction train_input;
-  InputFunction eval_input;
-  /// The run ends at this step; none: where its RunConfig::train says.
+  /// Both are left out for an estimator of a configuration, which has samples.
+  InputFunction train_input = {};
+  InputFunction eval_input = {};
+  /// The run ends at this step; none: where section `train` says.
   std::optional<std::int64_t> train_steps = {};
   std::vector<HookFunction> train_hooks = {};
-  /// train_and_evaluate(): steps from one evaluation to the next, at least; 0: one at the end.
+  /// train_and_evaluate(): steps from one evaluation to the next, at least (TrainOptions::eval_every_steps);
+  /// 0: one at the end.
   std::int64_t min_eval_frequency = 1;
   /// continuous_train_and_eval(); none: a tenth of train_steps, or 1000.
   std::optional<std::int64_t> train_steps_per_iteration = {};
   /// continuous_eval().
   double eval_delay_seconds = 120, continuous_eval_throttle_seconds = 60, most_wait_seconds = 7200;
   std::vector<ExportStrategy> exports = {};
+  /// Is told of each evaluation, on all ranks; not of those beside the training of train_and_evaluate().
+  std::function<void(const EvaluationOutcome&)> evaluated = {};
 };
 
 class Experiment {
@@ -45,19 +49,20 @@ class Experiment {
   EvaluationOutcome evaluate(const std::string& name = "one_pass");
   /// One training with evaluations beside it, one of them at the end, then the exports.
   TrainingOutcome train_and_evaluate();
-  /// Trains some steps, evaluates, and so on to the end; then the exports. `go_on` may end it earlier.
+  /// Trains some steps, evaluates and exports, and so on to the end. `go_on` may end it earlier.
   TrainingOutcome continuous_train_and_eval(const Predicate& go_on = {});
   /// A job beside the one that trains: evaluates each new checkpoint, in eval_continuous, and exports. Ends
   /// with the run.
   WatchOutcome continuous_eval(const Predicate& go_on = {});
   /// The same over the training samples, in eval_continuous_on_train_data, without exports.
   WatchOutcome continuous_eval_on_train_data(const Predicate& go_on = {});
-  /// One step of training and one evaluation, to see whether everything fits together.
+  /// One step of training, if the run is not at its end, and one evaluation, to see whether everything fits
+  /// together.
   EvaluationOutcome test();
 
  private:
-  WatchOutcome watch(const InputFunction& input, const std::string& name, bool exports,
-                     const Predicate& go_on);
+  WatchOutcome watch(bool train_data, const std::string& name, const Predicate& go_on);
+  EvaluationOutcome told(EvaluationOutcome evaluation) const;
   void export_now(const EvaluationOutcome& evaluation, bool is_final);
 
   Estimator& estimator_;

@@ -75,6 +75,13 @@ std::string write_export(const fs::path& folder, const EvaluationOutcome& evalua
 
 }  // namespace
 
+bool is_export_name(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  return !name.empty() && std::ranges::all_of(name, allowed);
+}
+
 std::vector<std::string> export_evaluated(Communicator& world, const std::string& run_dir,
                                           const std::vector<ExportStrategy>& strategies,
                                           const EvaluationOutcome& evaluation, bool is_final) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -26,6 +27,9 @@ struct ExportStrategy {
   std::string metric = "loss";  ///< best: a number of the evaluation
   bool larger_is_better = false;
 };
+
+/// Whether a folder may have this name: letters, digits, - and _.
+bool is_export_name(std::string_view name);
 
 /// Exports the checkpoint of an evaluation as the strategies say. Returns the new folders. All ranks; the
 /// chief writes. Throws SharedError.

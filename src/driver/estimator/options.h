@@ -7143,6 +7143,45 @@ struct Summary {
   }
 };
 
+/// How `lockstep experiment` lets trainings and evaluations follow each other; other commands ignore it. See
+/// docs/estimator.md.
+struct Experiment {
+  /// How trainings and evaluations follow each other; --schedule of the command line comes first. Range:
+  /// train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_on_train_data|test.
+  /// Default: train_and_evaluate.
+  Setting<std::string> schedule = {};
+  /// train_and_evaluate: steps from one evaluation to the next, at least. Evaluations follow checkpoints: the
+  /// number is rounded up to a multiple of checkpoint.every_steps; without that, an evaluation follows each
+  /// checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end. Range: [0, 1e12] steps. Default:
+  /// 1.
+  Setting<std::int64_t> min_eval_frequency = {};
+  /// continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000. Range:
+  /// [1, 1e12] steps or null. Default: null.
+  Setting<std::int64_t> train_steps_per_iteration = {};
+  /// continuous_eval: before the first look for a checkpoint. Range: [0, 1e9] seconds. Default: 120.
+  Setting<double> eval_delay_seconds = {};
+  /// continuous_eval: from the begin of an evaluation to that of the next, at least. Range: [0, 1e9] seconds.
+  /// Default: 60.
+  Setting<double> throttle_seconds = {};
+  /// continuous_eval: so long without a new checkpoint is an error, exit code 4. Range: [0, 1e9] seconds.
+  /// Default: 7200.
+  Setting<double> max_wait_seconds = {};
+  /// Which evaluated checkpoints are kept as folders in export/NAME of the run directory: a list of latest,
+  /// best and final, each a name or {name: options}. Range: list or null. Default: null.
+  Setting<OptionValue> exports = {};
+
+  Node node() const {
+    return given_options({
+        {"schedule", &schedule},
+        {"min_eval_frequency", &min_eval_frequency},
+        {"train_steps_per_iteration", &train_steps_per_iteration},
+        {"eval_delay_seconds", &eval_delay_seconds},
+        {"throttle_seconds", &throttle_seconds},
+        {"max_wait_seconds", &max_wait_seconds},
+        {"exports", &exports}});
+  }
+};
+
 /// Communication between ranks.
 struct Comm {
   /// tree: the same bits on any number of ranks. fast: the sum of the MPI library, whose bits may depend on

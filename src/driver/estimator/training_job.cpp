@@ -11,11 +11,24 @@
 #include "driver/setup/run_changes.h"
 #include "driver/setup/training_directory.h"
 #include "driver/setup/training_log.h"
+#include "session/hook_context.h"
 #include "session/job_recorder.h"
 
 namespace lockstep {
 
 namespace {
+
+/// Ends this job, not the run, at a step.
+class StopOfJobHook final : public Hook {
+ public:
+  explicit StopOfJobHook(std::int64_t step) : Hook("stop_of_job"), step_(step) {}
+  void after_run(HookContext& context, const StepResult& result) override {
+    if (result.step >= step_) context.stop_now();
+  }
+
+ private:
+  std::int64_t step_;
+};
 
 /// A job that has its run directory.
 struct Started {
@@ -40,6 +53,9 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                       .kept_in = resumed ? run_dir : std::string()});
   if (const auto code = recorder.interrupted_at_start()) return *code;
   check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);
+  TrainingAdditions additions = started.job.additions;
+  if (const auto step = started.job.stop_at)
+    additions.hooks.emplace_back([step] { return std::make_unique<StopOfJobHook>(*step); });
   const std::unique_ptr<Training> training = shared([&] {
     return make_training(context, {.run_dir = run_dir,
                                    .found = started.found,
@@ -48,7 +64,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                                    .status = recorder.status(),
                                    .lock = started.lock,
                                    .quiet = started.job.quiet,
-                                   .additions = started.job.additions});
+                                   .additions = additions});
   });
   MonitoredSession& session = *training->session;
   session.start();
@@ -63,6 +79,11 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   if (session.context().last_step().step > 0) outcome.loss = session.context().last_step().loss;
   const MetricBoard& board = session.context().eval_metrics();
   for (const std::string& name : board.names()) outcome.evaluation[name] = board.latest(name)->value;
+  const TrainingOptions& end = config.train;
+  outcome.finished =
+      !session.interruption().any() &&
+      (!outcome.reason.empty() ||
+       (end.steps ? outcome.global_step >= *end.steps : session.context().cursor().epoch >= *end.epochs));
   return recorder.end(session.interruption(), session.global_step(), session.final_reason());
 }
 
@@ -93,8 +114,9 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
   outcome.global_step = found.exists() ? found.header.global_step : 0;
   if (job.more_steps) {
     config = shared([&] {
-      const std::string steps = fmt::format("train.steps={}", outcome.global_step + *job.more_steps);
-      return config_from_text(resolved_config_text(config), config.path, std::span(&steps, 1));
+      const std::string overrides[] = {fmt::format("train.steps={}", outcome.global_step + *job.more_steps),
+                                       "train.epochs=null"};
+      return config_from_text(resolved_config_text(config), config.path, overrides);
     });
   }
   shared([&] {
@@ -112,6 +134,11 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
     if (changes.result) throw nothing_left(why, job.run_dir);
     if (world.rank() == 0) log_info("{}", why);
     outcome.reason = why;
+    outcome.finished = true;
+    return outcome;
+  }
+  if (job.stop_at && found.exists() && outcome.global_step >= *job.stop_at) {
+    outcome.reason = fmt::format("the run is at step {} already", outcome.global_step);
     return outcome;
   }
   JobRecorder recorder(world, spec, found);

@@ -28,6 +28,8 @@ struct TrainingJob {
   bool quiet = false;
   /// The run ends so many steps after the checkpoint that the job finds, whatever section `train` says.
   std::optional<std::int64_t> more_steps = {};
+  /// The job ends at this step at the latest; the run does not.
+  std::optional<std::int64_t> stop_at = {};
   TrainingAdditions additions = {};
 };
 
@@ -35,6 +37,7 @@ struct TrainingOutcome {
   std::int64_t global_step = 0;
   /// 0: the run is finished; 75: it is to be continued; 1: it makes no progress.
   int exit_code = 0;
+  bool finished = false;  ///< the run is at its end: further jobs train nothing
   /// Why it ended before the steps of its configuration, or why there was nothing to do; empty otherwise.
   std::string reason = {};
   double loss = 0;  ///< of the last step; NaN if there was none

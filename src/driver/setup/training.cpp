@@ -128,7 +128,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");
-  training->evaluation = make_evaluation(context);
+  if (start.additions.evaluates) training->evaluation = make_evaluation(context);
   if (training->evaluation) context.workers().grow_scratch(training->evaluation->scratch_bytes());
   training->session = make_session(context, *training, start);
   add_hooks(context, *training, start);

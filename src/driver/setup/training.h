@@ -29,6 +29,7 @@ struct TrainingAdditions {
   std::vector<std::function<std::unique_ptr<Hook>()>> hooks = {};
   /// Make listeners of the checkpoint saver.
   std::vector<std::function<std::unique_ptr<CheckpointSaverListener>()>> listeners = {};
+  bool evaluates = true;                             ///< false: no evaluations beside training
   std::function<void(VariableStore&)> init_fn = {};  ///< MonitoredSession::Options::init_fn
 };
 

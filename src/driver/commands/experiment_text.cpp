@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/commands/experiment_text.h"
+
+#include <fmt/format.h>
+
+#include "driver/estimator/experiment_options.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string export_text(const ExportStrategy& strategy) {
+  using When = ExportStrategy::When;
+  const std::string which =
+      strategy.when == When::latest ? "each evaluated checkpoint"
+      : strategy.when == When::final
+          ? "the checkpoint of the end"
+          : fmt::format("a checkpoint with the {} {} so far",
+                        strategy.larger_is_better ? "largest" : "smallest", strategy.metric);
+  return fmt::format("                  export/{}: {}, {}\n", strategy.name, which,
+                     strategy.keep > 0 ? fmt::format("the newest {} stay", strategy.keep) : "all stay");
+}
+
+/// When train_and_evaluate() evaluates.
+std::string evaluations_text(const Config& config, std::int64_t frequency) {
+  const Params& checkpoint = config.section("checkpoint");
+  if (frequency == 0) return "one evaluation, at the end";
+  if (const auto steps = checkpoint.optional_integer("every_steps"))
+    return fmt::format("an evaluation every {} steps, and at the end",
+                       (frequency + *steps - 1) / *steps * *steps);
+  const std::int64_t epochs = checkpoint.optional_integer("every_epochs").value_or(0);
+  if (epochs == 0) return "one evaluation, at the end";
+  return epochs == 1 ? "an evaluation every epoch, and at the end"
+                     : fmt::format("an evaluation every {} epochs, and at the end", epochs);
+}
+
+}  // namespace
+
+void check_experiment(const Config& config, const std::string& schedule) {
+  if (schedule == "train" || schedule == "continuous_eval_on_train_data" || config.data.eval) return;
+  throw config.error("experiment", "schedule",
+                     fmt::format("{} evaluates, and there is no evaluation set", schedule),
+                     "Add `eval:` to section data, or choose the schedule train.");
+}
+
+std::string experiment_text(const Config& config, const RunNames& names) {
+  if (!config.section("").has("experiment")) return "";
+  const Params& section = config.section("experiment");
+  const ExperimentOptions options = experiment_options(section);
+  check_experiment(config, options.schedule);
+  for (const ExportStrategy& strategy : options.exports)
+    if (strategy.when == ExportStrategy::When::best && !names.evaluates(strategy.metric))
+      throw section.error("exports", fmt::format("no evaluation gives '{}'", strategy.metric),
+                          names.advice_for(strategy.metric));
+  std::string what = options.schedule;
+  if (options.schedule == "train_and_evaluate") {
+    what += ": " + evaluations_text(config, options.min_eval_frequency);
+  } else if (options.schedule == "continuous_train_and_eval") {
+    const std::int64_t each = options.train_steps_per_iteration.value_or(
+        config.train.steps ? std::max<std::int64_t>(*config.train.steps / 10, 1) : 1000);
+    what += fmt::format(": an evaluation after every {} steps of training", each);
+  }
+  std::string text = fmt::format("experiment        {}\n", what);
+  for (const ExportStrategy& strategy : options.exports) text += export_text(strategy);
+  return text;
+}
+
+}  // namespace lockstep
