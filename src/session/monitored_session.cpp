@@ -74,25 +74,11 @@ void MonitoredSession::create(std::optional<Cursor> go_on) {
     coordinator_.clear_stop();
   }
   context_.restored_step_ = restore_(context_);
-  if (context_.restored_step_ < 0 && options_.init_fn) {
-    agree_shared(parts.control, "init_fn", [&] { options_.init_fn(parts.variables); });
-    parts.variables.to_device();
-  }
-  check_ready();
   if (go_on) {
     context_.setbacks_.went_back(setbacks, global_step());
     parts.trainer.set_position(global_step(), *go_on);
   }
   hooks_.call_agreed("after_create_session", [&](Hook& hook) { hook.after_create_session(context_); });
-}
-
-void MonitoredSession::check_ready() const {
-  const std::vector<std::string> unset = context_.variables().unset();
-  if (unset.empty()) return;
-  throw SharedError(
-      Error(ErrorKind::config, fmt::format("these variables have no values: {}", fmt::join(unset, ", ")), "",
-            "They have no initializer: give them values in the session's init_fn, by a warm start, or from a "
-            "checkpoint."));
 }
 
 void MonitoredSession::run() {
@@ -101,28 +87,12 @@ void MonitoredSession::run() {
 }
 
 bool MonitoredSession::run_step() {
-  LOCKSTEP_CHECK(started_ && !should_stop(), "the session has {}",
-                 started_ ? "been stopped" : "not been started");
-  if (!std::exchange(begun_, true)) {
-    interrupt_start();
-    if (!should_stop()) run_deferred();
-    if (should_stop()) return false;
-  }
+  if (!begin_step()) return false;
   Trainer& trainer = context_.trainer();
-  set_step_phase(global_step() + 1);
-  context_.end_feed();
-  context_.rank_times_.step_begins(trainer);
-  hooks_.call_in_step("before_run", [&](Hook& hook) { hook.before_run(context_); });
-  if (coordinator_.should_stop()) check_services();
-  send_values();
   const StepResult result = trainer.compute();
   context_.rank_times_.exchanged(trainer);
   const StopControl::Agreement agreement = context_.stop_.agreement();
-  if (agreement.severity == StopControl::Severity::error) throw_error();
-  if (agreement.severity == StopControl::Severity::transient_error) {
-    recover();
-    return !should_stop();
-  }
+  if (!follow_errors(agreement)) return !should_stop();
   context_.save_.receive();
   Verdict verdict = Verdict::update;
   hooks_.call_in_step("before_update",
@@ -138,6 +108,46 @@ bool MonitoredSession::run_step() {
   }
   context_.stop_.follow(agreement, global_step());
   return !should_stop();
+}
+
+bool MonitoredSession::begin_step() {
+  LOCKSTEP_CHECK(started_ && !should_stop(), "the session has {}",
+                 started_ ? "been stopped" : "not been started");
+  if (!std::exchange(begun_, true)) {
+    interrupt_start();
+    if (!should_stop()) run_deferred();
+    if (should_stop()) return false;
+  }
+  set_step_phase(global_step() + 1);
+  context_.end_feed();
+  context_.rank_times_.step_begins(context_.trainer());
+  hooks_.call_in_step("before_run", [&](Hook& hook) { hook.before_run(context_); });
+  if (coordinator_.should_stop()) check_services();
+  send_values();
+  return true;
+}
+
+void MonitoredSession::fail(const Error& error, std::exception_ptr what) {
+  context_.stop_.keep_error(error, std::move(what), false);
+  send_values();
+}
+
+bool MonitoredSession::end_step(const StepResult& result) {
+  const StopControl::Agreement agreement = context_.stop_.agreement();
+  if (!follow_errors(agreement)) return !should_stop();
+  context_.save_.receive();
+  context_.last_step_ = result;
+  hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });
+  context_.stop_.follow(agreement, global_step());
+  return !should_stop();
+}
+
+/// After an exchange: throws the error of a rank. False: the session has begun again.
+bool MonitoredSession::follow_errors(const StopControl::Agreement& agreement) {
+  if (agreement.severity == StopControl::Severity::error) throw_error();
+  if (agreement.severity != StopControl::Severity::transient_error) return true;
+  recover();
+  return false;
 }
 
 void MonitoredSession::finish() {

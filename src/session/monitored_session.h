@@ -34,12 +34,10 @@ class MonitoredSession {
     int max_setbacks = 10;             ///< Setbacks
     double recovery_wait_seconds = 1;  ///< before the first recovery; doubled for each further one
     double stop_grace_seconds = 120;   ///< how long services may take to end
-    /// Called if nothing was restored, after initialisation and warm start, before the first step: pretrained
-    /// values (VariableStore::mark_set). The same on all ranks; must not communicate.
-    std::function<void(VariableStore&)> init_fn;
   };
   /// Puts variables, slots, hook state and the trainer's position where a new attempt begins: from a
-  /// checkpoint, or as initialised. Returns the step of that checkpoint; -1: none. All ranks.
+  /// checkpoint, or as initialised. Returns the step of that checkpoint; -1: none. All ranks. Usually
+  /// SessionManager::create().
   using Restore = std::function<std::int64_t(HookContext&)>;
 
   MonitoredSession(const SessionParts& parts, Options options, Restore restore);
@@ -66,10 +64,22 @@ class MonitoredSession {
   HookContext& context() { return context_; }
 
  private:
+  friend class Supervisor;  // whose program computes the steps
+
+  /// Before a step. All ranks. False: a stop is agreed.
+  bool begin_step();
+  /// After a step that was computed elsewhere, or several, of which `result` is the last: no hook's
+  /// before_update is called. All ranks. False: a stop is agreed.
+  bool end_step(const StepResult& result);
+  /// After begin_step(), before the step: this rank ends the session on all, with the exchange.
+  void fail(const Error& error, std::exception_ptr what);
+  /// The last exchange brought an error.
+  bool error_agreed() const { return context_.stop_.agreement().severity == StopControl::Severity::error; }
+
   /// `go_on`: the run goes back, and on from there.
   void create(std::optional<Cursor> go_on = {});
-  void check_ready() const;
   void interrupt_start();
+  bool follow_errors(const StopControl::Agreement& agreement);
   void run_deferred();
   void check_services();
   void send_values();

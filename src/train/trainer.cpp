@@ -240,7 +240,7 @@ StepResult Trainer::compute(Gating gating) {
     metrics_.set(ids_.parts + static_cast<StepMetrics::Id>(i), parts_[i]);
   for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
     metrics_.set(ids_.schedules + static_cast<StepMetrics::Id>(i - 1), schedules_->numbers()[i]->at(step_));
-  computed_ = result;
+  computed_ = last_result_ = result;
   return result;
 }
 

@@ -101,6 +101,13 @@ class Trainer {
   /// step and the cursor. If `update` is false, the variables and running statistics stay as before the step.
   /// The same on all ranks. Throws Error(usage) if nothing is computed, or if it is too late for no update.
   void apply(bool update);
+  /// compute() was called, and not yet apply().
+  bool is_computed() const { return computed_.has_value(); }
+  /// Instead of apply(): the step was not computed. Running statistics are as before it. Nothing if none is
+  /// computed. Not after updates of compute() (gating()).
+  void forget_computed();
+  /// The numbers of the last compute(); step 0 before the first.
+  const StepResult& last_result() const { return last_result_; }
 
   /// Of compute(): the option's, or graph where something needs all gradients before any variable changes.
   Gating gating() const { return gating_; }
@@ -206,7 +213,6 @@ class Trainer {
   void update_average(int thread);
   /// Calls then(range) for the thread's share of each range in own_.
   void for_own_parts(int thread, FunctionRef<void(Range)> then) const;
-  void forget_computed();
   bool unscale();
   bool agreed(bool finite);
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
@@ -244,6 +250,7 @@ class Trainer {
   std::array<double, 2> held_noise_{};    ///< the state of noise_ before the step
   std::unique_ptr<Gradients> gradients_;  ///< null: never asked for
   std::optional<StepResult> computed_;    ///< a step without its apply()
+  StepResult last_result_;
   bool shown_ = false;                    ///< gradients() was called in it
   bool statistics_fit_ = false;  ///< the average's moving statistics are those of its present variables
   Gating gating_ = Gating::graph;

@@ -183,7 +183,7 @@ class Deciding : public Hook {
 };
 
 TEST(Gating, WaitsForHooksThatDecide) {
-  const auto make = [] { return std::make_unique<TestRun>(0, kHookNet, nullptr, -1, Gating::none); };
+  const auto make = [] { return std::make_unique<TestRun>(0, kHookNet, -1, Gating::none); };
   const auto silent = make(), deciding = make(), hasty = make();
   silent->session.start();
   EXPECT_EQ(silent->tiny.trainer().gating(), Gating::none);

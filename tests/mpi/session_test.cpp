@@ -118,7 +118,7 @@ TEST(Hooks, DeferredWorkResumesBeforeTheNextStep) {
     kept.assign(deferred.data<double>(), deferred.data<double>() + deferred.num_elements());
   }
   calls.clear();
-  TestRun run(0, kHookNet, {}, 2);
+  TestRun run(0, kHookNet, 2);
   run.on_restore = [&](HookContext& s) {
     std::ranges::copy(kept, s.state(true).back().tensor.data<double>());
     s.trainer().set_position(2, {});
@@ -150,7 +150,7 @@ TEST(Hooks, DeferredEndKnowsTheLastStep) {
     kept.assign(deferred.data<double>(), deferred.data<double>() + deferred.num_elements());
   }
   ASSERT_TRUE(before.epoch_ended) << "the cursor is in the next epoch";
-  TestRun run(0, kHookNet, {}, 4);
+  TestRun run(0, kHookNet, 4);
   run.on_restore = [&](HookContext& s) {
     std::ranges::copy(kept, s.state(true).back().tensor.data<double>());
     s.trainer().set_position(4, before.cursor);
@@ -218,34 +218,6 @@ TEST(Hooks, SaveRequestOfOneRankReachesAll) {
   run.add<StopAtStepHook>(5);
   run.run();
   EXPECT_THAT(taken, ElementsAre(3));
-}
-
-TEST(InitFn, RunsOnlyIfNothingWasRestored) {
-  const auto pretrained = [](VariableStore& variables) {
-    std::ranges::fill(variables.trainable_values(), 0.25F);
-  };
-  for (const std::int64_t restored : {-1, 0}) {
-    TestRun run(0, kHookNet, pretrained, restored);
-    run.session.start();
-    EXPECT_EQ(run.tiny.variables().trainable_values()[0] == 0.25F, restored < 0);
-  }
-}
-
-TEST(ReadyCheck, NamesVariablesWithoutValues) {
-  TestRun run;
-  // As if the restored checkpoint had not contained them.
-  const_cast<Variable&>(run.tiny.variables()[VariableId{0}]).initializer = nullptr;
-  try {
-    run.run();
-    FAIL() << "no error";
-  } catch (const SharedError& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::config);
-    EXPECT_THAT(error.what(), HasSubstr("no values: " + run.tiny.variables()[VariableId{0}].name));
-  }
-  TestRun given(0, kHookNet, [](VariableStore& variables) { variables.mark_set(VariableId{0}); });
-  const_cast<Variable&>(given.tiny.variables()[VariableId{0}]).initializer = nullptr;
-  given.add<StopAtStepHook>(1);
-  given.run();
 }
 
 }  // namespace

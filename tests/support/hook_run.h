@@ -21,8 +21,7 @@ inline constexpr const char* kHookNet = "[flatten, dense: {units: 6}, batch_norm
 
 /// A run with a session. A recovery restores the initial values of the variables.
 struct TestRun {
-  explicit TestRun(int max_recoveries = 0, const char* net = kHookNet,
-                   std::function<void(VariableStore&)> init_fn = {}, std::int64_t restored_step = -1,
+  explicit TestRun(int max_recoveries = 0, const char* net = kHookNet, std::int64_t restored_step = -1,
                    Gating gating = Gating::graph)
       : tiny(test_world(),
              {.layers = net, .optimizer = "momentum: {learning_rate: 0.05}", .shards = 5, .gating = gating}),
@@ -34,10 +33,7 @@ struct TestRun {
                  .reports = reports,
                  .shards = 5,
                  .seed = 4},
-                {.run_dir = "",
-                 .max_recoveries = max_recoveries,
-                 .recovery_wait_seconds = 0,
-                 .init_fn = std::move(init_fn)},
+                {.run_dir = "", .max_recoveries = max_recoveries, .recovery_wait_seconds = 0},
                 [this, restored_step](HookContext& s) {
                   tiny.variables().initialize(4);
                   tiny.optimizer().reset_slots();

@@ -31,15 +31,13 @@ std::string best_metric(const Config& config) {
   return config.checkpoint.saver.retention.keep_best == 0 ? "" : with_split(config.checkpoint.best_metric);
 }
 
-/// How often ranks synchronise while they wait for the last checkpoint: well below the time limit of a
-/// communication call.
+}  // namespace
+
 double sync_seconds(const Config& config) {
   constexpr double kSyncSeconds = 5;
   const double limit = config.comm.timeout_seconds.value_or(0);
   return limit > 0 ? std::min(limit / 4, kSyncSeconds) : kSyncSeconds;
 }
-
-}  // namespace
 
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts) {
   Evaluation* evaluation = parts.evaluation;

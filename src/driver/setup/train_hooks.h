@@ -42,6 +42,10 @@ struct TrainHookParts {
   std::vector<std::string> embeddings = {};  ///< names of variables, for summary.projector
 };
 
+/// How often ranks synchronise while they wait for the last checkpoint: well below the time limit of a
+/// communication call.
+double sync_seconds(const Config& config);
+
 /// Adds all but the first and the last. What `parts` names outlives the session. All ranks. Throws
 /// Error(config).
 void add_train_hooks(MonitoredSession& session, const Config& config, const TrainHookParts& parts);

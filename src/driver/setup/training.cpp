@@ -11,7 +11,6 @@
 #include "driver/setup/training_check.h"
 #include "session/hooks/record_hook.h"
 #include "session/hooks/step_clock_hook.h"
-#include "session/warm_start.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -27,31 +26,20 @@ std::unique_ptr<Evaluation> make_evaluation(RunContext& context) {
                                                    *context.model().graph, *context.eval_data()));
 }
 
-/// Begins an attempt: at the checkpoint that the job found, in a recovery at the newest one, or with initial
-/// values. Returns the step of the checkpoint; -1: none. All ranks.
-std::int64_t restore(RunContext& context, Training& training, HookContext& hooks) {
-  const Config& config = context.config();
-  VariableStore& variables = *context.model().variables;
-  FoundCheckpoint& found = training.found;
-  shared([&] {
-    if (hooks.begins_again()) {
-      agree(
-          context.control(), [&] { training.saver.wait(config.checkpoint.saver.timeout_seconds); },
-          "waiting for the checkpoint in flight");
-      found = find_checkpoint(context.world(), hooks.run_dir(), "");
-      variables.initialize(context.seed());
-      training.optimizer->reset_slots();
-      for (const auto& matrices : training.trainer->matrices()) matrices->work().reset();
-    }
-    if (found.exists())
-      restore_state(context.world(), found, variables, training.optimizer.get(), training.trainer->average(),
-                    hooks.state(found.deferred), training.distributed.get());
-    else if (config.warm_start)
-      warm_start(context.world(), *config.warm_start, variables);
-  });
-  training.trainer->set_position(found.exists() ? found.header.global_step : 0,
-                                 {found.header.epoch, found.header.samples_consumed});
-  return found.exists() ? found.header.global_step : -1;
+std::unique_ptr<SessionManager> make_manager(RunContext& context, Training& training,
+                                             const TrainingStart& start) {
+  auto manager =
+      std::make_unique<SessionManager>(SessionValues{.control = context.control(),
+                                                     .trainer = *training.trainer,
+                                                     .variables = *context.model().variables,
+                                                     .optimizer = *training.optimizer,
+                                                     .distributed = training.distributed.get(),
+                                                     .seed = context.seed()},
+                                       SessionManager::Options{.run_dir = start.run_dir,
+                                                               .warm_start = context.config().warm_start,
+                                                               .init_fn = start.additions.init_fn});
+  manager->set_first(start.found);
+  return manager;
 }
 
 std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& training,
@@ -69,9 +57,8 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
                    .part_accuracy = model.report_accuracy},
       MonitoredSession::Options{.run_dir = start.run_dir,
                                 .max_recoveries = context.config().train.max_recoveries,
-                                .max_setbacks = context.config().train.max_setbacks,
-                                .init_fn = start.additions.init_fn},
-      [&context, &training](HookContext& hooks) { return restore(context, training, hooks); });
+                                .max_setbacks = context.config().train.max_setbacks},
+      [&training](HookContext& hooks) { return training.manager->create(hooks, training.saver); });
 }
 
 void add_hooks(RunContext& context, Training& training, const TrainingStart& start) {
@@ -106,7 +93,6 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
 
 Training::Training(RunContext& context, const RunNames& names, const TrainingStart& start)
     : TrainerSetup(context, &names),
-      found(start.found),
       saver(context.is_chief(), start.run_dir, context.config().checkpoint.saver),
       reports(context.is_chief(), start.run_dir,
               {.events = context.config().summary.events,
@@ -130,6 +116,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
                  "run_names() does not know all metrics of a step");
   if (start.additions.evaluates) training->evaluation = make_evaluation(context);
   if (training->evaluation) context.workers().grow_scratch(training->evaluation->scratch_bytes());
+  training->manager = make_manager(context, *training, start);
   training->session = make_session(context, *training, start);
   add_hooks(context, *training, start);
   if (start.status != nullptr)

@@ -19,6 +19,7 @@
 #include "session/monitored_session.h"
 #include "session/run_status.h"
 #include "session/saver.h"
+#include "session/session_manager.h"
 #include "train/evaluation.h"
 
 namespace lockstep {
@@ -30,7 +31,7 @@ struct TrainingAdditions {
   /// Make listeners of the checkpoint saver.
   std::vector<std::function<std::unique_ptr<CheckpointSaverListener>()>> listeners = {};
   bool evaluates = true;                             ///< false: no evaluations beside training
-  std::function<void(VariableStore&)> init_fn = {};  ///< MonitoredSession::Options::init_fn
+  std::function<void(VariableStore&)> init_fn = {};  ///< SessionManagerOptions::init_fn
 };
 
 /// How a job starts the run.
@@ -49,11 +50,11 @@ struct TrainingStart {
 struct Training : TrainerSetup {
   Training(RunContext& context, const RunNames& names, const TrainingStart& start);
 
-  FoundCheckpoint found;  ///< what the present attempt began with
   Saver saver;
   RunReports reports;
   std::unique_ptr<DistributedState> distributed = {};  ///< null: each rank has all of the state
   std::unique_ptr<Evaluation> evaluation = {};         ///< null: there is no evaluation set
+  std::unique_ptr<SessionManager> manager = {};
   std::unique_ptr<MonitoredSession> session = {};
 };
 

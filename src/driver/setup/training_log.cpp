@@ -101,7 +101,7 @@ void log_run(RunContext& context, const Training& training) {
                                      trainer.gating_reason()));
   if (trainer.global_step() > 0)
     log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
-             trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.found.path);
+             trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.manager->found().path);
 }
 
 void log_transports(const std::vector<std::string>& lines, const std::vector<std::string>& hosts) {
