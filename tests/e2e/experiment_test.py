@@ -58,6 +58,9 @@ class Experiment(ExperimentTest):
         self.assertEqual([line["global_step"] for line in self.lines(result)], [end])  # the evaluation for the exports
         self.assertEqual(self.exported("run", "final"), [end])
         self.assert_trained_as_at_once("run", end)
+        export = self.folder / "run" / "export" / "final" / f"step-{end:08}"  # a run directory for evaluate and predict
+        of_export, of_run = (json.loads(self.lockstep("evaluate", at, ranks=2).out) for at in (export, self.folder / "run"))
+        self.assertEqual((of_export["loss"], of_export["global_step"]), (of_run["loss"], end))
         again = self.experiment("train_and_evaluate", "run", end, *sets, ranks=2)  # killed before its exports, say
         self.assertEqual([line["global_step"] for line in self.lines(again)], [end])
         self.assertEqual(self.exported("run", "final"), [end])

@@ -72,6 +72,48 @@ TEST(Estimator, EvaluationBesideTrainingIsThatAfterwards) {
   EXPECT_THROW(static_cast<void>(result.value("recall")), Error);
 }
 
+TEST(Estimator, ExportsTheNewestOrTheBestCheckpointAsARunDirectoryForEvaluations) {
+  const std::string run_dir = fresh_run_dir("export"), elsewhere = fresh_run_dir("elsewhere");
+  RunConfig run = small_run(run_dir);
+  run.checkpoint.every_steps = 2;
+  run.checkpoint.keep_best = 1;
+  run.checkpoint.keep = 1;
+  run.checkpoint.best_mode = "max";  // the largest loss: the first evaluation's
+  run.train = {.batch_size = 16, .steps = 8};
+  Estimator estimator(test_environment(), small_model, run);
+  EXPECT_THAT(shared_error([&] {
+                Estimator(test_environment(), small_model, small_run(fresh_run_dir("empty"))).export_model();
+              }),
+              HasSubstr("no checkpoint to export"));
+  estimator.train(class_input(), {.eval_input = class_input("eval", 31), .eval_every_steps = 2});
+  const std::string newest = estimator.export_model(),
+                    best = estimator.export_model({.folder = elsewhere, .best = true});
+  EXPECT_EQ(newest, run_dir + "/export/model/step-00000008");
+  EXPECT_EQ(best, elsewhere + "/step-00000002");
+  EXPECT_EQ(estimator.export_model(), newest);  // it is there
+  // An estimator with the export as its run directory evaluates as one with the run's.
+  RunConfig of_export = run;
+  of_export.model_dir = newest;
+  of_export.checkpoint.keep_best = 0;
+  Estimator served(test_environment(), small_model, of_export);
+  EXPECT_EQ(served.evaluate(class_input("eval", 31)).loss, estimator.evaluate(class_input("eval", 31)).loss);
+  EXPECT_EQ(estimator.evaluate(class_input("eval", 31), {.checkpoint = best + "/weights.h5"}).global_step, 2);
+  EXPECT_THAT(shared_error([&] { served.train(class_input(), {.steps = 1}); }), HasSubstr("weights only"));
+  // Another run's export of the same step is no reason to keep this one.
+  RunConfig other = of_export;
+  other.model_dir = fresh_run_dir("other");
+  other.general.seed = 4;
+  Estimator second(test_environment(), small_model, other);
+  second.train(class_input(), {.max_steps = 2});
+  EXPECT_THAT(shared_error([&] { second.export_model({.folder = elsewhere}); }), HasSubstr("other weights"));
+  Estimator third(test_environment(), small_model, other);
+  EXPECT_THAT(shared_error([&] { third.export_model({.checkpoint = "x.h5", .best = true}); }),
+              HasSubstr("best"));
+  Estimator fourth(test_environment(), small_model, other);
+  EXPECT_THAT(shared_error([&] { fourth.export_model({.best = true}); }),
+              HasSubstr("no checkpoint has a metric"));
+}
+
 TEST(Estimator, PredictsEachSampleOnceInOrder) {
   const std::string run_dir = fresh_run_dir("predict");
   Estimator estimator(test_environment(), small_model, small_run(run_dir));

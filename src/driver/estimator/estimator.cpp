@@ -12,6 +12,7 @@
 #include "driver/config/blocks.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
+#include "driver/estimator/export_strategy.h"
 #include "session/run_record.h"
 #include "session/run_state.h"
 
@@ -250,6 +251,39 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
                                                 RunNeeds{.eval = true, .kept_in = impl_->model_dir});
     shared([&] { restore_variables(world, found, *context->model().variables, options.averages); });
     return std::make_unique<PredictionStream>(std::move(context));
+  });
+}
+
+std::string Estimator::export_model(const ExportOptions& options) {
+  return impl_->guarded("export_model", [&] {
+    Communicator& world = impl_->ranks.world();
+    const std::string folder = options.folder.empty() ? impl_->model_dir + "/export/model" : options.folder;
+    return shared([&] {
+      if (options.best && !options.checkpoint.empty())
+        throw Error(ErrorKind::usage, "Estimator::export_model has a checkpoint, and is to take the best", "",
+                    "Give one of them.");
+      std::string best;
+      agree(
+          world,
+          [&] {
+            if (options.best && world.rank() == 0) best = best_checkpoint(impl_->model_dir);
+          },
+          "looking for the best checkpoint");
+      const FoundCheckpoint found =
+          find_checkpoint(world, impl_->model_dir, options.best ? best : options.checkpoint);
+      if (!found.exists())
+        throw Error(ErrorKind::checkpoint, "there is no checkpoint to export", impl_->model_dir,
+                    "Train first, or name one.");
+      agree(
+          world,
+          [&] {
+            if (world.rank() == 0)
+              export_checkpoint(impl_->model_dir, folder, found.path, found.header.global_step,
+                                options.averages);
+          },
+          "exporting a checkpoint");
+      return export_path(folder, found.header.global_step);
+    });
   });
 }
 

@@ -68,6 +68,14 @@ struct PredictOptions {
   bool averages = true;
 };
 
+struct ExportOptions {
+  std::string folder = {};      ///< empty: export/model of the run directory
+  std::string checkpoint = {};  ///< empty: the newest intact one
+  /// The best of the kept checkpoints, as checkpoint.keep_best compares them, instead.
+  bool best = false;
+  bool averages = true;  ///< a variable has the values of its moving average, if there is one
+};
+
 class Estimator {
  public:
   /// `params` is what the model function gets. `ranks` outlives the estimator.
@@ -97,6 +105,11 @@ class Estimator {
 
   /// Every sample once, in order. The samples may have labels, which are not looked at.
   std::unique_ptr<PredictionStream> predict(const InputFunction& input, const PredictOptions& options = {});
+
+  /// Writes a checkpoint with its configuration as the folder FOLDER/step-00000480, which `lockstep evaluate`
+  /// and `lockstep predict` take like a run directory (export_strategy.h). Returns its path. A folder appears
+  /// complete or not at all.
+  std::string export_model(const ExportOptions& options = {});
 
   /// The configuration of a mode, as train(), evaluate() or predict() would use it: YAML that `lockstep` runs
   /// if its layers and samples do not need this program.

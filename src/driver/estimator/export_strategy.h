@@ -3,8 +3,10 @@
 //
 // Which evaluated checkpoints of a run are kept as exports, in RUN_DIR/export/NAME/step-00000480:
 //
-//   weights.h5    the variables (with their moving averages, where there are some), without the state of
-//   training config.yaml   the configuration of the run
+//   weights.h5    the variables (their moving averages, where there are some), without the state of training
+//   config.yaml   the configuration of the run
+//   checkpoint    names weights.h5, so that the folder is a run directory for evaluate and predict
+//   classes.txt, normalization.txt, ...   what the run keeps of its data
 //
 // A folder appears complete or not at all. On-disk names: do not change.
 #pragma once
@@ -27,6 +29,16 @@ struct ExportStrategy {
   std::string metric = "loss";  ///< best: a number of the evaluation
   bool larger_is_better = false;
 };
+
+/// Writes a checkpoint of a run as the folder FOLDER/step-00000480, and returns its path. If it is there
+/// already, with these weights, it stays; with others that is an Error(output). On the chief.
+std::string export_checkpoint(const std::string& run_dir, const std::string& folder,
+                              const std::string& checkpoint, std::int64_t global_step, bool averages);
+/// The kept checkpoint with the best metric, as checkpoint.keep_best compares them. On the chief. Throws
+/// Error(checkpoint) if none has one.
+std::string best_checkpoint(const std::string& run_dir);
+/// The path of such a folder.
+std::string export_path(const std::string& folder, std::int64_t global_step);
 
 /// Whether a folder may have this name: letters, digits, - and _.
 bool is_export_name(std::string_view name);
