@@ -93,12 +93,15 @@ struct Estimator::Impl {
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
   std::string text(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
-                   const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr) const {
+                   const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
+                   std::vector<PassHookFunction>* pass_hooks = nullptr) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
     if (mode == Mode::train && eval_input) evaluation = spec(Mode::evaluate);
     if (hooks != nullptr) *hooks = main.training_hooks;
+    if (pass_hooks != nullptr)
+      *pass_hooks = mode == Mode::predict ? main.prediction_hooks : main.evaluation_hooks;
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
     return estimator_config_text(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
@@ -128,14 +131,16 @@ struct Estimator::Impl {
 
   /// What a model or input function throws on one rank ends the call on all.
   Config make_config(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
-                     const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr) {
+                     const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
+                     std::vector<PassHookFunction>* pass_hooks = nullptr) {
     return shared([&] {
       std::optional<Config> made;
       agree(
           ranks.world(),
           [&] {
             try {
-              made = config_from_text(text(config_of_run, mode, input, eval_input, hooks), kSource);
+              made =
+                  config_from_text(text(config_of_run, mode, input, eval_input, hooks, pass_hooks), kSource);
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -223,13 +228,18 @@ TrainingOutcome Estimator::train(TrainingJob job) {
 EvaluationOutcome Estimator::evaluate(const InputFunction& input, const EvaluateOptions& options) {
   return impl_->guarded("evaluate", [&] {
     shared([&] { impl_->check_input("evaluate", input); });
+    std::vector<PassHookFunction> of_model;
     const Config config =
-        impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::evaluate, input, input);
+        impl_->config ? *impl_->config
+                      : impl_->make_config(*impl_->run, Mode::evaluate, input, input, nullptr, &of_model);
+    std::vector<PassHookFunction> hooks = options.hooks;
+    hooks.insert(hooks.end(), of_model.begin(), of_model.end());
     return run_evaluation_job(impl_->ranks, config,
                               {.run_dir = impl_->model_dir,
                                .checkpoint = options.checkpoint,
                                .averages = options.averages,
-                               .name = options.name});
+                               .name = options.name,
+                               .hooks = hooks});
   });
 }
 
@@ -237,8 +247,12 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
                                                      const PredictOptions& options) {
   return impl_->guarded("predict", [&] {
     shared([&] { impl_->check_input("predict", input); });
-    Config config =
-        impl_->config ? *impl_->config : impl_->make_config(*impl_->run, Mode::predict, input, input);
+    std::vector<PassHookFunction> of_model;
+    Config config = impl_->config
+                        ? *impl_->config
+                        : impl_->make_config(*impl_->run, Mode::predict, input, input, nullptr, &of_model);
+    std::vector<PassHookFunction> hooks = options.hooks;
+    hooks.insert(hooks.end(), of_model.begin(), of_model.end());
     Communicator& world = impl_->ranks.world();
     const FoundCheckpoint found = shared([&] {
       FoundCheckpoint checkpoint = find_checkpoint(world, impl_->model_dir, options.checkpoint);
@@ -250,7 +264,7 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
     auto context = std::make_unique<RunContext>(impl_->ranks, std::move(config), found.header.shards,
                                                 RunNeeds{.eval = true, .kept_in = impl_->model_dir});
     shared([&] { restore_variables(world, found, *context->model().variables, options.averages); });
-    return std::make_unique<PredictionStream>(std::move(context));
+    return std::make_unique<PredictionStream>(std::move(context), hooks);
   });
 }
 

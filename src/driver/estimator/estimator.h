@@ -61,11 +61,13 @@ struct EvaluateOptions {
   std::string name = {};        ///< not empty: the results are also in event files, in eval_NAME
   std::string checkpoint = {};  ///< empty: the newest intact one
   bool averages = true;
+  std::vector<PassHookFunction> hooks = {};  ///< before those of the model function
 };
 
 struct PredictOptions {
   std::string checkpoint = {};  ///< empty: the newest intact one
   bool averages = true;
+  std::vector<PassHookFunction> hooks = {};
 };
 
 struct ExportOptions {

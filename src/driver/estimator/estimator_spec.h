@@ -14,6 +14,7 @@
 #include "core/params.h"
 #include "driver/estimator/model_builder.h"
 #include "driver/estimator/options.h"
+#include "driver/estimator/pass_hook.h"
 #include "session/hook.h"
 
 namespace lockstep {
@@ -45,6 +46,8 @@ struct EstimatorSpec {
   /// outputs that they read (probabilities of classes).
   std::vector<std::pair<std::string, LayerOutput>> predictions = {};
   std::vector<HookFunction> training_hooks = {};
+  /// Of evaluate() and predict() of an estimator; not of evaluations beside training.
+  std::vector<PassHookFunction> evaluation_hooks = {}, prediction_hooks = {};
 };
 
 /// Gives the model of a mode. Called on all ranks, where it must give the same. `params` are those of the

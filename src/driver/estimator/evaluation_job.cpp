@@ -67,15 +67,22 @@ EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config,
 }
 EvaluationRun::~EvaluationRun() = default;
 
-EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool averages) {
+EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool averages,
+                                     const std::vector<PassHookFunction>& functions) {
   EvaluationOutcome outcome{.checkpoint = checkpoint.path, .global_step = checkpoint.header.global_step};
   outcome.averaged_variables = shared([&] {
     return restore_variables(context_->world(), checkpoint, *context_->model().variables, averages);
   });
-  const EvaluationResult result = evaluation_->run();
+  PassHooks hooks(context_->world(), functions, context_->eval_data()->num_chosen(),
+                  context_->config().evaluation_batch_size());
+  hooks.begin();
+  hooks.before_batch();
+  const EvaluationResult result = evaluation_->run([&] { return hooks.between_batches(); });
+  if (result.interruption != 0) hooks.rethrow();
   outcome.samples = result.samples;
   outcome.loss = result.loss;
   outcome.entries = entries_of(context_->model(), *evaluation_, result);
+  hooks.end(&outcome);
   return outcome;
 }
 
@@ -119,7 +126,7 @@ EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config&
     return checkpoint;
   });
   const EvaluationOutcome outcome =
-      EvaluationRun(environment, config, job.run_dir, found).run(found, job.averages);
+      EvaluationRun(environment, config, job.run_dir, found).run(found, job.averages, job.hooks);
   if (!job.name.empty() && world.rank() == 0) EvaluationFiles(job.run_dir, job.name).record(outcome);
   return outcome;
 }

@@ -14,6 +14,7 @@
 
 #include "comm/environment.h"
 #include "driver/config/config.h"
+#include "driver/estimator/pass_hook.h"
 #include "model/metric.h"
 #include "session/run_state.h"
 
@@ -52,7 +53,8 @@ class EvaluationRun {
 
   /// `averages`: with the moving averages of the variables, where the checkpoint has them. All ranks; the
   /// same result on all. Throws SharedError.
-  EvaluationOutcome run(const FoundCheckpoint& checkpoint, bool averages);
+  EvaluationOutcome run(const FoundCheckpoint& checkpoint, bool averages,
+                        const std::vector<PassHookFunction>& hooks = {});
 
  private:
   std::unique_ptr<RunContext> context_;
@@ -80,6 +82,7 @@ struct EvaluationJob {
   std::string checkpoint = {};  ///< empty: the newest intact one of the run
   bool averages = true;
   std::string name = {};  ///< not empty: of EvaluationFiles
+  std::vector<PassHookFunction> hooks = {};
 };
 
 /// All ranks; the same result on all. Throws SharedError, also if there is no checkpoint.

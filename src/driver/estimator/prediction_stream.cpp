@@ -51,9 +51,13 @@ PredictionStream::PredictionStream(RunContext& context, const Dataset& samples, 
   for (const Head& head : executor.heads) names_.push_back(head.name);
 }
 
-PredictionStream::PredictionStream(std::unique_ptr<RunContext> context)
+PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
+                                   const std::vector<PassHookFunction>& hooks)
     : PredictionStream(*context, *context->eval_data(), context->config().evaluation_batch_size()) {
   own_ = std::move(context);
+  if (hooks.empty()) return;
+  hooks_ = std::make_unique<PassHooks>(context_.world(), hooks, size(), plan_.spec().batch_size);
+  hooks_->begin();
 }
 PredictionStream::~PredictionStream() = default;
 
@@ -62,12 +66,18 @@ std::int64_t PredictionStream::size() const { return samples_.num_chosen(); }
 const Shape& PredictionStream::shape(int head) const { return (*context_.model().heads)[head].shape; }
 
 bool PredictionStream::next() {
-  if (cursor_.epoch > 0) return false;
+  if (cursor_.epoch > 0) {
+    if (hooks_) hooks_->end(nullptr);
+    hooks_.reset();
+    return false;
+  }
+  if (hooks_) hooks_->before_batch();
   first_ += batch_.count;
   batch_ = plan_.batch(cursor_);
   predictor_->run(*source_, batch_);
   predictor_->collect(context_.world(), *source_, batch_);
   cursor_ = plan_.advance(cursor_);
+  if (hooks_) hooks_->after_batch(this);
   return true;
 }
 

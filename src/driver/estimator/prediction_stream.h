@@ -14,6 +14,7 @@
 
 #include "core/shape.h"
 #include "data/step_plan.h"
+#include "driver/estimator/pass_hook.h"
 #include "driver/setup/run_context.h"
 
 namespace lockstep {
@@ -27,7 +28,8 @@ class PredictionStream {
   /// For a context whose variables have their values. References outlive the stream. All ranks.
   PredictionStream(RunContext& context, const Dataset& samples, std::int64_t batch_size);
   /// The stream of a context that it keeps, over its evaluation set.
-  explicit PredictionStream(std::unique_ptr<RunContext> context);
+  explicit PredictionStream(std::unique_ptr<RunContext> context,
+                            const std::vector<PassHookFunction>& hooks = {});
   ~PredictionStream();
   PredictionStream(const PredictionStream&) = delete;
   PredictionStream& operator=(const PredictionStream&) = delete;
@@ -63,6 +65,7 @@ class PredictionStream {
   Cursor cursor_;
   Batch batch_{};
   std::int64_t first_ = 0;
+  std::unique_ptr<PassHooks> hooks_;  ///< null: none
 };
 
 }  // namespace lockstep
