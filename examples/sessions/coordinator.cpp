@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <thread>
 
 #include "core/coordinator.h"
 
@@ -39,10 +40,13 @@ int main() {
   std::printf("found a sequence of at least %d steps: %s\n", kWanted, right ? "yes" : "no");
 
   coordinator.clear_stop();  // for new threads
-  coordinator.start_thread("waiter", [&] {
-    while (!coordinator.wait_for_stop(0.1)) {
-    }
-  });
+  // A thread that was started elsewhere passes its exceptions on itself.
+  coordinator.register_thread("waiter", std::thread([&] {
+                                coordinator.stop_on_exception([&] {
+                                  while (!coordinator.wait_for_stop(0.1)) {
+                                  }
+                                });
+                              }));
   coordinator.start_thread("reader", [] { throw Error(ErrorKind::data, "the sensor is broken"); });
   try {
     coordinator.wait_for_stop(60);

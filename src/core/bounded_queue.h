@@ -76,13 +76,6 @@ class BoundedQueue final : public QueueControl {
     return take(lock);
   }
 
-  /// Like pop(), but returns nothing instead of waiting.
-  std::optional<T> try_pop() {
-    std::unique_lock lock(mutex_);
-    if (!closed_ && size_ == 0) return std::nullopt;
-    return take(lock);
-  }
-
   const std::string& name() const override { return name_; }
   std::size_t capacity() const override { return slots_.size(); }
   std::size_t size() const override {

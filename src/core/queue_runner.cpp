@@ -48,6 +48,4 @@ QueueRunner::QueueRunner(Coordinator& coordinator, QueueControl& queue, std::str
                              [state = state_, thread] { state->run(thread); });
 }
 
-int QueueRunner::running() const { return state_->running; }
-
 }  // namespace lockstep

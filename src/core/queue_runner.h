@@ -30,9 +30,6 @@ class QueueRunner {
   QueueRunner(Coordinator& coordinator, QueueControl& queue, std::string name, int threads,
               Producer producer);
 
-  /// The number of threads that have not reached the end of the input.
-  int running() const;
-
  private:
   struct State;
   std::shared_ptr<State> state_;

@@ -26,6 +26,7 @@ constexpr std::string_view kWholeSet =
 constexpr std::string_view kWholeEpoch =
     "An epoch is the whole set: give train.steps, or data.train: {take: 1000} for a smaller one.";
 constexpr std::string_view kWholeBatch = "batch_size is the whole batch, over all ranks together.";
+constexpr std::string_view kSession = "A C++ program gives it to a session of its own: see docs/library.md.";
 constexpr std::string_view kSameStep = "Remove it: all ranks train, evaluate and stop at the same step.";
 constexpr std::string_view kAlways = "Remove it: there is nothing to choose here.";
 constexpr std::string_view kNoExport =
@@ -69,7 +70,16 @@ constexpr Synonym kTable[] = {
     {"key of the configuration", "trainstepsperiteration", "experiment",
      "{train_steps_per_iteration: 1000}."},
     {"key of the configuration", "supervisor", "",
-     "The sections checkpoint and summary are its services: see docs/from_tensorflow1.md."},
+     "The sections checkpoint and summary are its services; in C++ there is the class Supervisor "
+     "(docs/library.md)."},
+    {"key of the configuration", "sessionmanager", "", kSession},
+    {"key of the configuration", "monitoredsession", "", kSession},
+    {"key of the configuration", "initfn", "", kSession},
+    {"key of the configuration", "readyop", "", kSession},
+    {"key of the configuration", "localinitop", "", kSession},
+    {"key of the configuration", "recoverywaitsecs", "", kSession},
+    {"key of the configuration", "savemodelsecs", "", "It is checkpoint.every_seconds."},
+    {"key of the configuration", "savesummariessecs", "", "It is summary.every_seconds."},
     {"key of the configuration", "modelfn", "model"},
     {"key of the configuration", "inputfn", "data"},
     {"key of the configuration", "trainspec", "train"},

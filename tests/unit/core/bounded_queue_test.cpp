@@ -82,9 +82,8 @@ TEST(BoundedQueue, CloseDeliversTheRemainingElements) {
   queue.close();
   EXPECT_THROW(queue.push(3, 0), Cancelled);
   EXPECT_EQ(queue.pop(0), 1);
-  EXPECT_EQ(queue.try_pop(), 2);
+  EXPECT_EQ(queue.pop(0), 2);
   EXPECT_THROW(queue.pop(0), EndOfInput);
-  EXPECT_THROW(queue.try_pop(), EndOfInput);
   queue.cancel();
   EXPECT_THROW(queue.pop(0), Cancelled);
 }
@@ -101,13 +100,6 @@ TEST(BoundedQueue, CancelDropsTheElements) {
   EXPECT_THROW(queue.push(element, 0), Cancelled);
   queue.close();
   EXPECT_THROW(queue.pop(0), Cancelled) << "close() does not change a cancelled queue to an ended one";
-}
-
-TEST(BoundedQueue, TryPopDoesNotWait) {
-  BoundedQueue<int> queue("numbers", 1);
-  EXPECT_EQ(queue.try_pop(), std::nullopt);
-  queue.push(7, 0);
-  EXPECT_EQ(queue.try_pop(), 7);
 }
 
 // Threads in `wait` receive an `Expected` exception after `end`, whether or not they are already blocked.
