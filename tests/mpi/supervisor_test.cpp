@@ -229,6 +229,29 @@ TEST(Supervisor, ABodyThatThrowsOnOneRankEndsAllWithItsError) {
     }
 }
 
+TEST(Supervisor, AnErrorInAStepThatSavesEndsAllAfterTheCheckpoint) {
+  if (test_world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  for (const int failing : {0, test_world().size() - 1})
+    for (const bool between : {true, false}) {
+      const std::string run_dir = fresh_run_dir("saving");
+      OwnRun run;
+      Trainer& trainer = run.tiny.trainer();
+      Supervisor supervisor(run.supervised(), until(run_dir, {}));
+      const auto body = [&] {
+        while (!supervisor.should_stop()) {
+          Gradients& gradients = trainer.compute_gradients();
+          const bool fails = test_world().rank() == failing;
+          if (between && fails && trainer.global_step() == 3) throw Error(ErrorKind::data, "broken");
+          trainer.apply_gradients(gradients);
+          if (trainer.global_step() == 3) supervisor.request_save();  // which the exchange of step 4 brings
+          if (!between && fails && trainer.global_step() == 4) throw Error(ErrorKind::data, "broken");
+        }
+      };
+      EXPECT_THAT(shared_error([&] { supervisor.managed_session(body); }, ErrorKind::data),
+                  HasSubstr("broken"));
+    }
+}
+
 TEST(Supervisor, AnErrorOnOneRankWhileOthersReturnIsNoHang) {
   if (test_world().size() == 1) GTEST_SKIP() << "needs two ranks";
   OwnRun run;
