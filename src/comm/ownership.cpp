@@ -19,6 +19,15 @@ Ownership::Ownership(std::vector<Range> buckets, int ranks, int shards,
                                                        limits_.back(), bucket.last));
 }
 
+Ownership::Ownership(std::vector<Range> buckets, int ranks, int shards, std::span<const int> owners)
+    : buckets_(std::move(buckets)), ranks_(ranks), shards_(shards) {
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    const int owner = TreeReduction::position_of(owners[bucket], ranks, shards);
+    for (int position = 0; position <= ranks; ++position)
+      limits_.push_back(position <= owner ? buckets_[bucket].first : buckets_[bucket].last);
+  }
+}
+
 Range Ownership::part(int bucket, int rank) const {
   const auto position = static_cast<std::size_t>(TreeReduction::position_of(rank, ranks_, shards_));
   const std::span<const std::int64_t> all = limits(bucket);

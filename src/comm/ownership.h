@@ -20,6 +20,8 @@ class Ownership {
   /// `cut(i)` is the first element at or above i where a part may begin; it must not descend. Parts may be
   /// empty. `shards` is that of the gradients' sum, whose algorithm decides on the order of the parts.
   Ownership(std::vector<Range> buckets, int ranks, int shards, FunctionRef<std::int64_t(std::int64_t)> cut);
+  /// Each bucket is whole on one rank, by bucket.
+  Ownership(std::vector<Range> buckets, int ranks, int shards, std::span<const int> owners);
 
   int ranks() const { return ranks_; }
   const std::vector<Range>& buckets() const { return buckets_; }

@@ -46,7 +46,10 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       ownership_(gradients.size() > 1 ? options.reducer.ownership : nullptr),
       own_(ownership_ ? ownership_->parts(gradients.rank())
                       : std::vector<Range>{{0, context.variables.dense_elements()}}),
-      executor_(context, true, plan.distinct_shard_sizes()),
+      servers_(options.servers
+                   ? std::make_unique<ServerTraining>(*options.servers, context_, control, arithmetic_)
+                   : nullptr),
+      executor_(servers_ ? servers_->part_context() : context, true, plan.distinct_shard_sizes()),
       source_(dataset, plan, context.pool.size(), executor_.num_slots()),
       fed_(source_),
       reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
@@ -86,6 +89,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
     not_finite_ = Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t));
   held_ = Buffer(context.device, context.variables.changing_bytes());
   choose_gating(options);
+  if (servers_) servers_->attach(executor_, source_, report_.width());
   declare_metrics();
 }
 
@@ -200,20 +204,26 @@ StepResult Trainer::compute(Gating gating) {
   if (updated_ > 0)
     throw Error(ErrorKind::usage, fmt::format("step {} has updated variables and did not end", step_ + 1), {},
                 "End each step with apply(true), or set optimizer.gating=graph to compute a step again.");
+  if (servers_ && computed_)
+    throw Error(ErrorKind::usage, fmt::format("the steps up to {} are computed already", step_ + 1), {},
+                "With servers (cluster.ps), end each round with apply(true).");
   forget_computed();
   fault_in_step(step_ + 1, control_);
+  const std::int64_t earlier = servers_ ? run_round() : 0;
   const Batch batch = plan_.batch(cursor_);
   if (schedules_ != nullptr) schedules_->set(step_);
   context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
                        held_.size_bytes());
   if (noise_) std::ranges::copy(noise_->state(), held_noise_.begin());
-  {
-    const Traced traced("forward", "packing weights");
-    executor_.refresh_weights();
+  if (!servers_) {
+    {
+      const Traced traced("forward", "packing weights");
+      executor_.refresh_weights();
+    }
+    passes_ = gating;
+    run_passes(batch);
+    finish_sums();
   }
-  passes_ = gating;
-  run_passes(batch);
-  finish_sums();
   if (sparse_ != nullptr) sparse_->reduce();
   if (noise_) noise_->finish(reducer_.result());
   fill_leaves(batch);
@@ -229,7 +239,7 @@ StepResult Trainer::compute(Gating gating) {
                           .cursor = next,
                           .epoch = batch.epoch,
                           .epoch_ended = next.epoch != batch.epoch,
-                          .samples = batch.count,
+                          .samples = earlier + batch.count,
                           .loss = numbers.loss,
                           .accuracy = numbers.accuracy,
                           .learning_rate = optimizer_.learning_rate(step_),
@@ -262,6 +272,14 @@ void Trainer::run_passes(const Batch& batch) {
 }
 
 void Trainer::fill_leaves(const Batch& batch) {
+  if (servers_) {
+    const std::span<const double> losses = servers_->share_losses();
+    const auto width = static_cast<std::size_t>(report_.width());
+    for (auto shard = sums_.shards().first; shard < sums_.shards().last; ++shard)
+      std::ranges::copy(losses.subspan(static_cast<std::size_t>(shard) * width, width),
+                        sums_.leaf(static_cast<int>(shard)));
+    return;
+  }
   const Range own = executor_.own_shards();
   for (int shard = static_cast<int>(own.first); shard < own.last; ++shard) {
     const std::span<const HeadSums> heads = executor_.head_sums(shard);

@@ -32,6 +32,7 @@
 #include "train/loss_report.h"
 #include "train/matrix_sharing.h"
 #include "train/run_schedules.h"
+#include "train/server_training.h"
 #include "train/step_metrics.h"
 #include "train/step_observers.h"
 #include "train/step_result.h"
@@ -50,6 +51,9 @@ struct TrainerOptions {
   std::optional<AverageRule> average = {};
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   Gating gating = Gating::graph;
+  /// Servers hold the variables; the reducer's ownership is theirs. compute() then runs the steps up to the
+  /// next meeting of all ranks, and updates after all but the last.
+  std::optional<ServerTrainingOptions> servers = {};
 };
 
 class Trainer {
@@ -137,7 +141,10 @@ class Trainer {
   /// The step's small sums, and the values that each rank sends with them (SmallSum::set_rank_values).
   SmallSum& exchange() { return sums_; }
   /// Changes the samples from the next step on; an empty function ends that. The same on all ranks.
-  void set_feed(Feed feed) { fed_.set_feed(std::move(feed)); }
+  void set_feed(Feed feed) {
+    LOCKSTEP_CHECK(!servers_, "a step with servers is fed");
+    fed_.set_feed(std::move(feed));
+  }
 
   /// Sets the scale from the next step on: a power of two. Needs TrainerOptions::scales_loss. The same on all
   /// ranks.
@@ -147,6 +154,7 @@ class Trainer {
   /// Observes the steps from the next one on, until it is removed. An observer that is there already, or not
   /// there, changes nothing. It outlives its use.
   void add_observer(StepObserver& observer) {
+    LOCKSTEP_CHECK(!servers_, "a step with servers is observed");
     observers_.add(observer);
     executor_.observe(observers_.any());
   }
@@ -156,6 +164,8 @@ class Trainer {
   }
   /// The calls of a step, after fusion.
   const Graph::Calls& calls() const { return executor_.calls(); }
+  /// The work of servers and workers; null: there are none.
+  const ServerTraining* servers() const { return servers_.get(); }
   /// The microshards of this rank.
   Range own_shards() const { return executor_.own_shards(); }
   /// The gradient summed over the global batch: dense_elements() values, flat as in the variable store.
@@ -182,6 +192,7 @@ class Trainer {
     std::size_t bytes = reducer_.memory_bytes() + executor_.accumulator_bytes() +
                         (sparse_ ? sparse_->memory_bytes() : 0) + (clip_ ? clip_->memory_bytes() : 0);
     for (const auto& matrices : matrices_) bytes += matrices->memory_bytes();
+    if (servers_) bytes += servers_->memory_bytes();
     return bytes;
   }
   /// Includes what sparse tables sent in the last step.
@@ -194,12 +205,16 @@ class Trainer {
   bool overlaps() const { return reducer_.overlaps(); }
   /// Time spent waiting for other ranks so far, in steps and in other uses of `control`.
   double communication_seconds() const {
-    return reducer_.seconds_blocked() + context_.sync.seconds_waited() + control_.seconds_waited();
+    return (servers_ ? servers_->seconds_waited() : 0) + reducer_.seconds_blocked() +
+           context_.sync.seconds_waited() + control_.seconds_waited();
   }
   double input_seconds() const { return source_.seconds(); }
 
  private:
   StepResult compute(Gating gating);
+  std::int64_t run_round();
+  void update_on_server();
+  void weigh_parts(std::span<const char> parts);
   void run_passes(const Batch& batch);
   void finish_sums();
   void choose_gating(const TrainerOptions& options);
@@ -226,6 +241,7 @@ class Trainer {
   Optimizer& optimizer_;
   const std::shared_ptr<const Ownership> ownership_;  ///< null: every rank updates all variables
   std::vector<Range> own_;                            ///< dense elements that this rank updates, ascending
+  std::unique_ptr<ServerTraining> servers_;           ///< null: no servers
   StepObservers observers_;
   Executor executor_;
   DatasetBatchSource source_;

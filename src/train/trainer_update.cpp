@@ -19,14 +19,14 @@ constexpr std::int64_t kAveragedPiece = std::int64_t{1} << 15;
 // Norms that are recorded only, and the noise scale, are measured from gradients alone, also after an update.
 void Trainer::choose_gating(const TrainerOptions& options) {
   gating_ = options.gating;
-  attach_reducer();
+  if (!servers_) attach_reducer();
   if (!context_.device.is_host()) wait_for_gradients("a GPU's streams run the update after the whole step");
   if (options.clip.clips()) wait_for_gradients("clipping (section gradients) comes before the update");
   if (options.clip.watch) wait_for_gradients("train.on_nan looks at all gradients before the update");
   if (options.scales_loss)
     wait_for_gradients("precision.loss_scale skips updates with gradients that overflow");
   if (!regularizer_.empty()) wait_for_gradients("model.regularization adds to gradients before the update");
-  if (ownership_) wait_for_gradients("with optimizer.shard ranks exchange the variables after the update");
+  if (ownership_) wait_for_gradients("with optimizer.shard or cluster.ps ranks exchange the variables after the update");
   if (optimizer_.measures()) wait_for_gradients(optimizer_.subject() + " needs whole gradients");
 }
 
@@ -34,7 +34,7 @@ void Trainer::wait_for_gradients(const std::string& reason) {
   if (gating_ == Gating::graph) return;
   gating_ = Gating::graph;
   gating_reason_ = reason;
-  attach_reducer();
+  if (!servers_) attach_reducer();
 }
 
 void Trainer::attach_reducer() {

@@ -20,6 +20,7 @@
 #include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_changes.h"
 #include "driver/setup/run_size.h"
+#include "driver/setup/server_check.h"
 #include "driver/setup/train_setup.h"
 #include "driver/setup/training_check.h"
 #include "driver/setup/training_directory.h"
@@ -336,6 +337,7 @@ int run_command(const CheckArguments& arguments) {
   const auto optimizer = config.optimizer.make();
   check_shard(config, *optimizer, device.is_gpu(), false);
   check_compress(config, *model.variables, device.is_gpu());
+  check_servers(config, model, *optimizer, device.is_gpu(), false);
   optimizer->create_slots(device.device, *model.variables);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
   const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));

@@ -90,6 +90,7 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
                  [&](const Params& section) { config.checkpoint = checkpoint_options(section); });
   reader.section("summary", [&](const Params& section) { config.summary = summary_options(section); });
   reader.section("comm", [&](const Params& section) { config.comm = communication_options(section); });
+  reader.section("cluster", [&](const Params& section) { config.cluster = cluster_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
   reader.section("experiment", [&](const Params& section) { experiment_options(section); });
   reader.section("warm_start", [&](const Params& section) {

@@ -27,6 +27,7 @@
 #include "train/evaluation_options.h"
 #include "train/model.h"
 #include "train/precision_options.h"
+#include "train/server_layout.h"
 
 namespace lockstep {
 
@@ -50,6 +51,7 @@ struct Config {
   std::optional<WarmStartOptions> warm_start;
   SummaryOptions summary;
   CommunicationOptions comm;
+  ClusterOptions cluster;
   PrecisionOptions precision;
   DataOptions data;
   ModelOptions model;

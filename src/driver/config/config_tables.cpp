@@ -52,6 +52,7 @@ constexpr ParamSpec kGeneral[] = {
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
     {"experiment", node, "null", "", "How `lockstep experiment` trains and evaluates."},
     {"comm", node, "null", "", "Communication between ranks."},
+    {"cluster", node, "null", "", "Parameter servers: ranks that hold the variables for the others."},
     {"precision", node, "null", "", "Number types."},
     {"hooks", node, "null", "", "Hooks that run beside training: a list, see the hooks."},
     {"plugins", strings, "null", "or null",
@@ -77,6 +78,8 @@ std::span<const ConfigSection> config_sections() {
        "docs/estimator.md.",
        experiment_table()},
       {"comm", "Communication between ranks.", communication_table()},
+      {"cluster", "Parameter servers: ranks that hold the variables for the others (docs/cluster.md).",
+       cluster_table()},
       {"precision", "Types of numbers.", precision_table()},
   };
   return kSections;

@@ -8,6 +8,7 @@
 
 #include "comm/shared_error.h"
 #include "core/log.h"
+#include "driver/setup/server_check.h"
 #include "driver/setup/training_check.h"
 
 namespace lockstep {
@@ -18,11 +19,13 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
   const bool lazy = optimizer->lazy();
   return {.activations = config.precision.compute,
           .batch_size = config.train.batch_size,
-          .sparse_below = lazy ? std::numeric_limits<double>::infinity() : config.comm.sparse_below,
+          .sparse_below = lazy                    ? std::numeric_limits<double>::infinity()
+                          : config.cluster.used() ? 0  // servers take dense gradients
+                                                  : config.comm.sparse_below,
           .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
           .updates = updates,
           .slots = static_cast<int>(optimizer->slot_names().size()),
-          .slot_ranks = config.optimizer.shards() ? ranks : 1,
+          .slot_ranks = config.optimizer.shards() ? ranks : std::max(config.cluster.servers, 1),
           .memory_bytes = memory_bytes};
 }
 
@@ -103,6 +106,27 @@ TrainerOptions trainer_options(RunContext& context) {
   return options;
 }
 
+namespace {
+
+ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan) {
+  const Config& config = context.config();
+  ServerTrainingOptions options{
+      .layout = server_layout(config.cluster, *context.model().variables, context.control().size(),
+                              context.shards(), context.workers().pool().size()),
+      .staleness = config.cluster.staleness,
+      .meet_every_steps = config.cluster.meeting(),
+      .aggregate = config.cluster.aggregate,
+      .last_step = config.train.total_steps(plan.steps_per_epoch())};
+  if (options.aggregate && *options.aggregate > options.layout.parts())
+    throw config.error("cluster", "aggregate",
+                       fmt::format("a batch has {} parts, and {} of them are wanted", options.layout.parts(),
+                                   *options.aggregate),
+                       "Give fewer, or more cluster.parts and shards.");
+  return options;
+}
+
+}  // namespace
+
 TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
     : plan(step_plan_spec(context)), optimizer(context.config().optimizer.make()) {
   const Config& config = context.config();
@@ -113,6 +137,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
       check_noise_scale(config, variables, context.shards());
       check_shard(config, *optimizer, context.device().is_gpu(), false);
       check_compress(config, variables, context.device().is_gpu());
+      check_servers(config, context.model(), *optimizer, context.device().is_gpu(), false);
     });
   }
   TrainerOptions options = trainer_options(context);
@@ -121,6 +146,12 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
     ownership =
         share_update(variables, ranks, context.shards(), options.bucket_first_bytes, options.bucket_bytes);
     held = held_parts(*ownership, variables, context.control().rank());
+  }
+  if (checks && config.cluster.used()) {
+    options.servers = shared([&] { return server_options(context, plan); });
+    ownership = options.servers->layout.ownership;
+    held = held_parts(*ownership, variables, context.control().rank());
+    options.reducer.overlap = false;  // workers and servers exchange messages of their own
   }
   if (!checks) options.gating = Gating::graph;
   options.reducer.ownership = ownership;

@@ -7,6 +7,7 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "driver/setup/run_description.h"
+#include "driver/setup/server_check.h"
 #include "driver/setup/train_hooks.h"
 #include "driver/setup/training_check.h"
 #include "session/hooks/record_hook.h"
@@ -105,7 +106,11 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   const RunNames names = run_names(config, context.model(), &context.train_data(), context.eval_data());
   shared([&] {
     check_names(config, names);
-    if (!start.record.empty()) check_shard(config, *config.optimizer.make(), context.device().is_gpu(), true);
+    if (!start.record.empty()) {
+      const auto optimizer = config.optimizer.make();
+      check_shard(config, *optimizer, context.device().is_gpu(), true);
+      check_servers(config, context.model(), *optimizer, context.device().is_gpu(), true);
+    }
   });
   auto training = std::make_unique<Training>(context, names, start);
   training->saver.set_before_write(training->reports.syncer());

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "train/server_training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "train/loss_report.h"
+
+namespace lockstep {
+
+ServerTraining::ServerTraining(ServerTrainingOptions options, const ExecutorContext& context,
+                               Communicator& control, const NodeArithmetic& arithmetic)
+    : options_(std::move(options)),
+      context_(context),
+      control_(control),
+      arithmetic_(arithmetic),
+      mailbox_(Mailbox::open(control, "parameter servers")),
+      own_(options_.layout.ownership->parts(control.rank())) {}
+
+ExecutorContext ServerTraining::part_context() {
+  return {.graph = context_.graph,
+          .variables = context_.variables,
+          .heads = context_.heads,
+          .kernels = context_.kernels,
+          .device = context_.device,
+          .pool = context_.pool,
+          .lanes = context_.lanes,
+          .sync = self_,
+          .direct_sync = nullptr,
+          .shards = options_.layout.part_shards,
+          .seed = context_.seed};
+}
+
+void ServerTraining::attach(Executor& executor, BatchSource& source, int leaf_doubles) {
+  const ServerLayout& layout = options_.layout;
+  executor_ = &executor;
+  source_.emplace(source);
+  leaf_doubles_ = leaf_doubles;
+  losses_.resize(static_cast<std::size_t>(layout.shards * leaf_doubles));
+  part_losses_.resize(static_cast<std::size_t>(layout.part_shards * leaf_doubles));
+  const int part_doubles = layout.part_shards * leaf_doubles;
+  if (is_server()) {
+    server_.emplace(*mailbox_, layout,
+                    ServerLoop::Options{.rank = control_.rank(),
+                                        .staleness = options_.staleness,
+                                        .aggregate = options_.aggregate,
+                                        .leaf_doubles = part_doubles},
+                    arithmetic_, context_.pool);
+    return;
+  }
+  const std::int64_t elements = context_.variables.dense_elements();
+  GradientReducerOptions reduction;
+  reduction.device = &context_.device;
+  reduction.stream = context_.stream();
+  reduction.arithmetic = &arithmetic_;
+  reducer_ = std::make_unique<GradientReducer>(self_, &context_.pool, layout.part_shards, elements,
+                                               std::vector<Range>{{0, elements}}, reduction);
+  executor.attach(*reducer_);
+  worker_.emplace(*mailbox_, layout, part_doubles);
+}
+
+ServerRound ServerTraining::next_round(const StepPlan& plan, std::int64_t step, Cursor cursor) {
+  round_ = {step, step};
+  cursors_.clear();
+  while (true) {
+    cursors_.push_back(cursor);
+    ++round_.last;
+    const Cursor next = plan.advance(cursor);
+    if (round_.last % options_.meet_every_steps == 0 || next.epoch != plan.batch(cursor).epoch ||
+        round_.last == options_.last_step)
+      return round_;
+    cursor = next;
+  }
+}
+
+void ServerTraining::serve(float* gradients, const float* variables,
+                           FunctionRef<void(std::int64_t step, std::span<const char> parts)> update) {
+  server_->run(
+      round_,
+      [&](const ServerLoop::Sum& sum) {
+        const float* from = sum.gradient;
+        for (const Range& own : own_) {
+          std::copy_n(from, own.size(), gradients + own.first);
+          from += own.size();
+        }
+        update(sum.step, sum.parts);
+      },
+      [&](float* to) {
+        for (const Range& own : own_) to = std::copy_n(variables + own.first, own.size(), to);
+      });
+}
+
+void ServerTraining::work(const StepPlan& plan, float* variables, FunctionRef<void()> changed,
+                          FunctionRef<void(std::int64_t step)> begin) {
+  worker_->run(round_, variables, changed, [&](const PartTicket& ticket) {
+    begin(ticket.step);
+    source_->set_first(static_cast<int>(ticket.part) * options_.layout.part_shards);
+    executor_->train({.source = *source_, .batch = plan.batch(cursor(ticket.step)), .step = ticket.step},
+                     *reducer_);
+    reducer_->wait_all();
+    for (int shard = 0; shard < options_.layout.part_shards; ++shard)
+      LossReport::fill(executor_->head_sums(shard), part_losses_.data() + shard * leaf_doubles_);
+    return ServerWorker::Computed{reducer_->result(), part_losses_};
+  });
+}
+
+std::span<const double> ServerTraining::share_losses() {
+  if (control_.rank() == options_.layout.head()) std::ranges::copy(server_->last_losses(), losses_.begin());
+  control_.broadcast(losses_.data(), losses_.size() * sizeof(double), options_.layout.head(),
+                     "losses of the last step");
+  return losses_;
+}
+
+double ServerTraining::seconds_waited() const {
+  return server_ ? server_->seconds_waited() : worker_->seconds_waited();
+}
+
+std::int64_t ServerTraining::bytes_sent() const {
+  return server_ ? server_->bytes_sent() : worker_->bytes_sent();
+}
+
+std::size_t ServerTraining::memory_bytes() const {
+  return server_ ? server_->memory_bytes() : worker_->memory_bytes() + reducer_->memory_bytes();
+}
+
+}  // namespace lockstep
