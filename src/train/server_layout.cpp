@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/server_layout.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -76,6 +78,45 @@ std::vector<int> place_variables(std::span<const std::int64_t> bytes, int server
   return places;
 }
 
+namespace {
+
+/// Bytes of the dense variables, in the order of their offsets.
+std::vector<std::int64_t> bytes_between(std::span<const std::int64_t> cuts) {
+  std::vector<std::int64_t> bytes;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
+    bytes.push_back((cuts[i + 1] - cuts[i]) * static_cast<std::int64_t>(sizeof(float)));
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> server_bytes(const ClusterOptions& options, const VariableStore& variables) {
+  const std::vector<std::int64_t> bytes = bytes_between(variables.cut_points());
+  const std::vector<int> places = place_variables(bytes, options.servers, options.placement);
+  std::vector<std::int64_t> held(static_cast<std::size_t>(options.servers));
+  for (std::size_t i = 0; i < bytes.size(); ++i) held[static_cast<std::size_t>(places[i])] += bytes[i];
+  return held;
+}
+
+std::string servers_text(const ClusterOptions& options, const VariableStore& variables) {
+  std::vector<std::string> kilobytes;
+  for (const std::int64_t bytes : server_bytes(options, variables))
+    kilobytes.push_back(fmt::format("{:.4g}", static_cast<double>(bytes) * 1e-3));
+  std::string held = fmt::format("{}", fmt::join(kilobytes, ", "));
+  if (kilobytes.size() > 8) {
+    const auto [least, most] = std::ranges::minmax(server_bytes(options, variables));
+    held =
+        fmt::format("{:.4g} to {:.4g}", static_cast<double>(least) * 1e-3, static_cast<double>(most) * 1e-3);
+  }
+  std::string text = fmt::format(
+      "{} server{} with {} kB of variables ({}); staleness {}; ranks meet every {}", options.servers,
+      options.servers == 1 ? "" : "s", held,
+      options.placement == ClusterOptions::Placement::greedy ? "greedy" : "round_robin", options.staleness,
+      options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
+  if (options.aggregate) text += fmt::format("; an update takes the first {} parts", *options.aggregate);
+  return text;
+}
+
 int shards_per_part(int shards, int workers, int threads, std::optional<int> parts) {
   const int wanted = parts.value_or(2 * workers);
   int size = 1;
@@ -106,10 +147,7 @@ ServerLayout server_layout(const ClusterOptions& options, const VariableStore& v
                       .part_shards = shards_per_part(shards, ranks - options.servers, threads, options.parts),
                       .ownership = nullptr};
   const std::vector<std::int64_t> cuts = variables.cut_points();
-  std::vector<std::int64_t> bytes;
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
-    bytes.push_back((cuts[i + 1] - cuts[i]) * static_cast<std::int64_t>(sizeof(float)));
-  const std::vector<int> places = place_variables(bytes, layout.servers, options.placement);
+  const std::vector<int> places = place_variables(bytes_between(cuts), layout.servers, options.placement);
   std::vector<Range> ranges;
   std::vector<int> owners;
   for (std::size_t i = 0; i < places.size(); ++i) {

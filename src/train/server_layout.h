@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,12 @@ ClusterOptions cluster_options(const Params& section);
 /// fewest bytes so far (the first of several). round_robin: one after the other.
 std::vector<int> place_variables(std::span<const std::int64_t> bytes, int servers,
                                  ClusterOptions::Placement placement);
+
+/// Bytes of variables on each server.
+std::vector<std::int64_t> server_bytes(const ClusterOptions& options, const VariableStore& variables);
+
+/// "servers hold 113 and 114 kB of variables; staleness 1; all ranks meet every 10 steps".
+std::string servers_text(const ClusterOptions& options, const VariableStore& variables);
 
 /// Microshards per part: a power of two that divides `shards`. Given `parts`, the largest that makes at least
 /// so many parts; otherwise the largest that gives each worker two parts, and is not below `threads` where

@@ -146,6 +146,7 @@ struct Sizes {
   bool on_device, shard, noise_scale, compress;
   MatrixMemory matrices;
   std::vector<std::string> sources;  ///< that are mixed
+  std::string servers;               ///< what they hold; empty: none
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -227,6 +228,7 @@ double print_variables(const Sizes& sizes) {
              parameters * kMegabytes * static_cast<double>(slots));
   if (sizes.shard && slots > 0)
     fmt::print("sharded           the update: of R ranks, each holds 1/R of the slots of dense variables\n");
+  if (!sizes.servers.empty()) fmt::print("servers           {}\n", sizes.servers);
   if (const MatrixMemory& memory = sizes.matrices; memory.work > 0) {
     const std::string state =
         memory.state == 0 ? ""
@@ -381,7 +383,8 @@ int run_command(const CheckArguments& arguments) {
                     config.gradients.noise_scale,
                     config.comm.compress,
                     matrices,
-                    sources};
+                    sources,
+                    config.cluster.used() ? servers_text(config.cluster, *model.variables) : ""};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

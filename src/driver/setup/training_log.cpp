@@ -14,6 +14,7 @@
 #include "driver/setup/widened_products.h"
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
+#include "train/server_training.h"
 
 namespace lockstep {
 
@@ -99,6 +100,13 @@ void log_run(RunContext& context, const Training& training) {
                                      name_of(wanted))
                        : fmt::format("optimizer.gating is graph, not {}: {}", name_of(wanted),
                                      trainer.gating_reason()));
+  if (const ServerTraining* const servers = trainer.servers(); servers != nullptr) {
+    const ClusterOptions& cluster = context.config().cluster;
+    log_info("{}", servers_text(cluster, *context.model().variables));
+    log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
+             counted(servers->layout().part_shards, "microshard"),
+             counted(servers->layout().workers(), "worker"));
+  }
   if (trainer.global_step() > 0)
     log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
              trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.manager->found().path);
