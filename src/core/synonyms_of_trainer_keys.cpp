@@ -14,9 +14,9 @@ constexpr std::string_view kLauncher =
     "Ranks are started by mpirun or srun, which say who is who: see docs/hosts.md. A host's GPUs are used "
     "with "
     "device: cuda.";
-constexpr std::string_view kNoServers =
-    "All ranks are equal workers that sum their gradients in each step; there are no parameter servers: see "
-    "docs/from_tensorflow1.md.";
+constexpr std::string_view kServers =
+    "Parameter servers are section cluster: cluster: {ps: 1, staleness: 1} (docs/cluster.md). Without it all "
+    "ranks are equal workers.";
 constexpr std::string_view kRunDir = "The run directory is an option of the command line: --run-dir DIR.";
 constexpr std::string_view kSummaries = "Records are made every summary.every_steps.";
 constexpr std::string_view kSaves = "Checkpoints are written every checkpoint.every_steps or every_epochs.";
@@ -91,7 +91,6 @@ constexpr Synonym kTable[] = {
     {"key of the configuration", "traindistribute", "", kLauncher},
     {"key of the configuration", "distributionstrategy", "", kLauncher},
     {"key of the configuration", "strategy", "", kLauncher},
-    {"key of the configuration", "cluster", "", kLauncher},
     {"key of the configuration", "clusterspec", "", kLauncher},
     {"key of the configuration", "tfconfig", "", kLauncher},
     {"key of the configuration", "tasktype", "", kLauncher},
@@ -111,9 +110,9 @@ constexpr Synonym kTable[] = {
     {"key of the configuration", "deepspeed", "",
      "Slots are shared among ranks by optimizer: {adam: {learning_rate: 0.001}, shard: true} (ZeRO stage "
      "1)."},
-    {"key of the configuration", "ps", "", kNoServers},
-    {"key of the configuration", "numpsreplicas", "", kNoServers},
-    {"key of the configuration", "syncreplicas", "", kNoServers},
+    {"key of the configuration", "ps", "", kServers},
+    {"key of the configuration", "numpsreplicas", "", kServers},
+    {"key of the configuration", "syncreplicas", "", kServers},
     {"key of the configuration", "gradientclipval", "", kClip},
     {"key of the configuration", "clipping", "", kClip},
     {"key of the configuration", "wandb", "", kTracking},
@@ -157,9 +156,23 @@ constexpr Synonym kTable[] = {
     {"key of section train", "workers", "", kReaderThreads},
     {"key of section train", "strategy", "", kLauncher},
     {"key of section train", "numnodes", "", kLauncher},
-    {"key of section train", "replicastoaggregate", "", kNoServers},
-    {"key of section train", "totalnumreplicas", "", kNoServers},
-    {"key of section train", "staleness", "", kNoServers},
+    {"key of section train", "replicastoaggregate", "", kServers},
+    {"key of section train", "totalnumreplicas", "", kServers},
+    {"key of section train", "staleness", "", kServers},
+    {"key of section cluster", "numps", "ps"},
+    {"key of section cluster", "pstasks", "ps"},
+    {"key of section cluster", "servers", "ps"},
+    {"key of section cluster", "parameterservers", "ps"},
+    {"key of section cluster", "workers", "", "All ranks that are no servers (ps) are workers."},
+    {"key of section cluster", "worker", "", "All ranks that are no servers (ps) are workers."},
+    {"key of section cluster", "chief", "", "It is rank 0."},
+    {"key of section cluster", "maxstaleness", "staleness"},
+    {"key of section cluster", "delay", "staleness"},
+    {"key of section cluster", "psstrategy", "placement"},
+    {"key of section cluster", "strategy", "placement"},
+    {"key of section cluster", "replicastoaggregate", "aggregate"},
+    {"key of section cluster", "totalnumreplicas", "parts"},
+    {"key of section cluster", "backupworkers", "aggregate", "It is the number of parts that are taken."},
     {"key of section train", "syncbatchnorm", "",
      "Remove it: batch_norm is synchronised; group: 1 makes it local."},
     {"key of section train", "gradientclipalgorithm", "", kClip},

@@ -64,6 +64,7 @@ struct RunConfig {
   sections::Checkpoint checkpoint = {};
   sections::Summary summary = {};
   sections::Comm comm = {};
+  sections::Cluster cluster = {};
   sections::Precision precision = {};
   std::optional<sections::WarmStart> warm_start = {};
   std::vector<Choice> hooks = {};

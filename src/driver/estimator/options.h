@@ -7231,6 +7231,40 @@ struct Comm {
   }
 };
 
+/// Parameter servers: ranks that hold the variables for the others (docs/cluster.md).
+struct Cluster {
+  /// Parameter servers: so many ranks, the last ones, hold the variables and update them; the others compute.
+  /// 0: every rank does both. Range: [0, 100000]. Default: 0.
+  Setting<std::int64_t> ps = {};
+  /// How many of the latest updates the variables lack with which a gradient is computed, at most. Workers
+  /// that are ahead go on instead of waiting. 0: none, with the bits of training without servers. Range: [0,
+  /// 64]. Default: 0.
+  Setting<std::int64_t> staleness = {};
+  /// All ranks meet after every this many steps, and at the ends of epochs: hooks run there (summaries,
+  /// evaluations, checkpoints). Intervals of hooks are multiples of it. null: 1 without staleness, 10 with
+  /// it. Range: [1, 1e9] or null. Default: null.
+  Setting<std::int64_t> meet_every_steps = {};
+  /// Which server holds a variable. greedy: the one with the fewest bytes so far. round_robin: one after the
+  /// other. Range: greedy|round_robin. Default: greedy.
+  Setting<std::string> placement = {};
+  /// At least so many parts of a batch, which workers take one after the other. null: chosen, at least two
+  /// per worker. Range: [1, 1e6] or null. Default: null.
+  Setting<std::int64_t> parts = {};
+  /// The update of a step is made of the first so many of its parts; later ones are dropped. null: all. With
+  /// it, the result depends on which parts are first. Range: [1, 1e6] or null. Default: null.
+  Setting<std::int64_t> aggregate = {};
+
+  Node node() const {
+    return given_options({
+        {"ps", &ps},
+        {"staleness", &staleness},
+        {"meet_every_steps", &meet_every_steps},
+        {"placement", &placement},
+        {"parts", &parts},
+        {"aggregate", &aggregate}});
+  }
+};
+
 /// Types of numbers.
 struct Precision {
   /// Type of activations and their gradients. Variables, their gradients, statistics and losses are always
