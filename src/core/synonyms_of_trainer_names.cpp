@@ -45,7 +45,8 @@ constexpr std::string_view kRankZeroDoes =
 // clang-format off: one per line
 constexpr Synonym kTable[] = {
     {"optimizer", "syncreplicasoptimizer", "",
-     "Name the inner rule: gradients of all ranks are always summed in the same step. With parameter servers, "
+     "Name the inner rule: gradients of all ranks are always summed in the same step. With parameter "
+     "servers, "
      "cluster.aggregate drops late parts (docs/cluster.md)."},
     {"optimizer", "distributedoptimizer", "",
      "Name the inner rule: gradients of all ranks are always summed in the same step."},

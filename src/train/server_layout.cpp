@@ -57,10 +57,15 @@ ClusterOptions cluster_options(const Params& section) {
                                           : ClusterOptions::Placement::round_robin,
                          .parts = narrow<int>(section.optional_integer("parts")),
                          .aggregate = narrow<int>(section.optional_integer("aggregate"))};
-  if (!options.used())
-    for (const char* const key : {"staleness", "meet_every_steps", "parts", "aggregate"})
-      if (section.given(key))
-        throw section.error(key, "has no effect without servers", "Set cluster.ps to 1 or more.");
+  // A configuration as it was run has all keys.
+  const auto refuse_without = [&](bool set, const char* key) {
+    if (set && !options.used())
+      throw section.error(key, "has no effect without servers", "Set cluster.ps to 1 or more.");
+  };
+  refuse_without(options.staleness > 0, "staleness");
+  refuse_without(options.meet_every_steps.has_value(), "meet_every_steps");
+  refuse_without(options.parts.has_value(), "parts");
+  refuse_without(options.aggregate.has_value(), "aggregate");
   return options;
 }
 

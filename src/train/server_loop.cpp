@@ -153,6 +153,13 @@ void ServerLoop::handle(const Mailbox::Envelope& message) {
   }
 }
 
+/// The update of its step is made of other parts.
+bool ServerLoop::is_late(const PushHeader& header) const {
+  const std::size_t at = slot(header.step);
+  return header.step < version_ ||
+         (is_accepted_[at] != 0 && accepted_[at][static_cast<std::size_t>(header.part)] == 0);
+}
+
 void ServerLoop::receive_push(const Mailbox::Envelope& message) {
   LOCKSTEP_CHECK(message.bytes == buffers_.bytes(), "a gradient of {} bytes", message.bytes);
   Buffer buffer = buffers_.take();
@@ -160,10 +167,7 @@ void ServerLoop::receive_push(const Mailbox::Envelope& message) {
   PushHeader header;
   std::memcpy(&header, buffer.data(), sizeof header);
   PartSums& sum = sums_[slot(header.step)];
-  const bool late = header.step < version_ || header.step >= round_.last ||
-                    (is_accepted_[slot(header.step)] != 0 &&
-                     accepted_[slot(header.step)][static_cast<std::size_t>(header.part)] == 0);
-  if (late) {
+  if (is_late(header)) {
     ++dropped_;
     buffers_.give_back(std::move(buffer));
     return;
@@ -175,7 +179,7 @@ void ServerLoop::receive_losses(const Mailbox::Envelope& message) {
   mailbox_.receive(scratch_.data(), message.bytes);
   PushHeader header;
   std::memcpy(&header, scratch_.data(), sizeof header);
-  if (header.step < version_) return;
+  if (is_late(header)) return;
   const auto count = static_cast<std::size_t>(options_.leaf_doubles);
   std::memcpy(losses_[slot(header.step)].data() + static_cast<std::size_t>(header.part) * count,
               static_cast<const std::byte*>(scratch_.data()) + sizeof header, count * sizeof(double));

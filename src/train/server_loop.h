@@ -65,6 +65,7 @@ class ServerLoop {
     return static_cast<std::size_t>(number % static_cast<std::int64_t>(sums_.size()));
   }
   void handle(const Mailbox::Envelope& message);
+  bool is_late(const PushHeader& header) const;
   void receive_push(const Mailbox::Envelope& message);
   void receive_losses(const Mailbox::Envelope& message);
   void give_parts();

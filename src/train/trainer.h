@@ -195,8 +195,10 @@ class Trainer {
     if (servers_) bytes += servers_->memory_bytes();
     return bytes;
   }
-  /// Includes what sparse tables sent in the last step.
+  /// Includes what sparse tables sent in the last step. With servers: of a step of the last round, but for
+  /// the meeting.
   std::int64_t bytes_sent_per_step() const {
+    if (servers_) return round_bytes_;
     std::int64_t bytes = reducer_.bytes_per_step() + (sparse_ ? sparse_->bytes_sent() : 0);
     for (const auto& matrices : matrices_) bytes += matrices->bytes_sent();
     return bytes;
@@ -267,7 +269,7 @@ class Trainer {
   std::unique_ptr<Gradients> gradients_;  ///< null: never asked for
   std::optional<StepResult> computed_;    ///< a step without its apply()
   StepResult last_result_;
-  bool shown_ = false;                    ///< gradients() was called in it
+  bool shown_ = false;           ///< gradients() was called in it
   bool statistics_fit_ = false;  ///< the average's moving statistics are those of its present variables
   Gating gating_ = Gating::graph;
   std::string gating_reason_;
@@ -280,6 +282,7 @@ class Trainer {
   } ids_{};
   std::int64_t step_ = 0;
   Cursor cursor_;
+  std::int64_t round_bytes_ = 0;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@ namespace lockstep {
 /// Returns the samples of the steps before the last. All ranks.
 std::int64_t Trainer::run_round() {
   const ServerRound round = servers_->next_round(plan_, step_, cursor_);
+  const std::int64_t sent = servers_->bytes_sent();
   std::int64_t samples = 0;
   for (std::int64_t step = round.first; step + 1 < round.last; ++step)
     samples += plan_.batch(servers_->cursor(step)).count;
@@ -34,6 +35,7 @@ std::int64_t Trainer::run_round() {
       if (schedules_ != nullptr) schedules_->set(step);
     });
   }
+  round_bytes_ = (servers_->bytes_sent() - sent) / (round.last - round.first);
   step_ = round.last - 1;
   cursor_ = servers_->cursor(step_);
   if (round.last - round.first > 1) {

@@ -26,7 +26,8 @@ void Trainer::choose_gating(const TrainerOptions& options) {
   if (options.scales_loss)
     wait_for_gradients("precision.loss_scale skips updates with gradients that overflow");
   if (!regularizer_.empty()) wait_for_gradients("model.regularization adds to gradients before the update");
-  if (ownership_) wait_for_gradients("with optimizer.shard or cluster.ps ranks exchange the variables after the update");
+  if (ownership_)
+    wait_for_gradients("with optimizer.shard or cluster.ps ranks exchange the variables after the update");
   if (optimizer_.measures()) wait_for_gradients(optimizer_.subject() + " needs whole gradients");
 }
 
