@@ -215,6 +215,9 @@ std::string BadStepFinder::place_text(const BadMicroshard& bad) const {
 }
 
 std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike) {
+  if (trainer.servers() != nullptr)
+    return "\n  With parameter servers a step is not computed once more. Continue without section cluster "
+           "(cluster.ps=0) from the checkpoint before it to learn which samples and layer.";
   BadStepFinder finder(trainer.context(), trainer.calls());
   trainer.repeat(finder);
   const std::int64_t shards = trainer.plan().spec().shards;

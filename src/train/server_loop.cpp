@@ -104,6 +104,7 @@ void ServerLoop::run(ServerRound round, FunctionRef<void(const Sum&)> update,
   }
   idle.end();
   seconds_waited_ += idle.seconds();
+  const RecordedCall ending("sending the end of the round to workers", 0);
   while (!tickets_.empty() || !masks_.empty()) {
     collect_sent();
     wait.pause();
@@ -233,6 +234,7 @@ void ServerLoop::accept(std::size_t slot) {
 void ServerLoop::keep_version(FunctionRef<void(float*)> values) {
   const std::size_t at = slot(version_);
   std::vector<Mailbox::Sent>& readers = readers_[at];
+  const RecordedCall call("sending variables to workers", 0);
   PollingWait wait;
   while (!readers.empty()) {
     std::erase_if(readers, [&](Mailbox::Sent sent) { return mailbox_.sent(sent); });

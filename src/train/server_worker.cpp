@@ -79,8 +79,7 @@ PartTicket ServerWorker::take() {
   wait_for(ServerMessage::ticket, "a part of the batch", layout_.head());
   PartTicket ticket;
   mailbox_.receive(&ticket, sizeof ticket);
-  while (!mailbox_.sent(asked)) {
-  }
+  wait_until_sent(asked);
   return ticket;
 }
 
@@ -89,8 +88,8 @@ void ServerWorker::pull(std::int64_t version, float* values) {
 
   asked_.clear();
   int expected = 0;
+  // Also from a server that holds nothing: its answer says that it has come so far.
   for (int server = 0; server < layout_.servers; ++server) {
-    if (ranges_[static_cast<std::size_t>(server)].empty()) continue;
     asked_.push_back(mailbox_.send(layout_.head() + server, static_cast<int>(ServerMessage::pull), &version,
                                    sizeof version));
     ++expected;
@@ -105,9 +104,7 @@ void ServerWorker::pull(std::int64_t version, float* values) {
       from += range.size();
     }
   }
-  for (const Mailbox::Sent sent : asked_)
-    while (!mailbox_.sent(sent)) {
-    }
+  for (const Mailbox::Sent sent : asked_) wait_until_sent(sent);
 }
 
 void ServerWorker::push(const PartTicket& ticket, const Computed& part, Outgoing& to) {
@@ -132,6 +129,13 @@ void ServerWorker::push(const PartTicket& ticket, const Computed& part, Outgoing
     }
     send(server, ServerMessage::push, message);
   }
+}
+
+void ServerWorker::wait_until_sent(Mailbox::Sent message) {
+  if (mailbox_.sent(message)) return;
+  const RecordedCall call("sending a question to a server", 0);
+  PollingWait wait;
+  while (!mailbox_.sent(message)) wait.pause();
 }
 
 /// Waits until what is on its way has left.

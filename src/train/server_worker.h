@@ -48,6 +48,7 @@ class ServerWorker {
   void pull(std::int64_t version, float* values);
   void push(const PartTicket& ticket, const Computed& part, Outgoing& to);
   void finish(Outgoing& outgoing);
+  void wait_until_sent(Mailbox::Sent message);
   Mailbox::Envelope wait_for(ServerMessage kind, const char* what, int from);
 
   Mailbox& mailbox_;

@@ -292,7 +292,7 @@ void Trainer::fill_leaves(const Batch& batch) {
 }
 
 void Trainer::repeat(StepObserver& observer) {
-  LOCKSTEP_CHECK(updated_ == 0, "the variables are no longer those of the step");
+  LOCKSTEP_CHECK(updated_ == 0 && !servers_, "the variables are no longer those of the step");
   StepObserver* const other = executor_.observer();
   executor_.observe(&observer);
   run_passes(batch());

@@ -192,6 +192,20 @@ class ServersTest(LockstepTest):
         self.assertTrue(all(math.isfinite(loss) for loss in losses))
         self.assertLess(losses[-1], 0.5 * losses[0])
 
+    def test_more_servers_than_variables(self):
+        self.config.write_text(LINEAR)
+        self.run_with("first", 1, 1, STALE, steps=20)
+        result = self.run_with("run", 1, 3, STALE, steps=20)
+        self.assertIn("3 servers with 0.064, 2.56, 0 kB", result.err)
+        self.assert_same_run("first", "run")
+
+    def test_a_loss_that_is_not_finite_ends_the_run(self):
+        for name, sets in (("run", []), ("late", STALE)):
+            result = self.train(name, config=self.config, steps=STEPS, ranks=3, code=1,
+                                sets=["cluster.ps=1", "optimizer={gradient_descent: {learning_rate: 1.0e+30}}", *sets])
+            self.assert_one_error(result, 1, "is (-?nan|inf): training has diverged")
+            self.assertIn("With parameter servers a step is not computed once more", result.err)
+
     def test_servers_hold_about_as_many_bytes(self):
         result = self.run_with("run", 2, 3, steps=1)
         held = [float(v) for v in re.search(r"3 servers with ([\d., ]+) kB", result.err)[1].split(", ")]
