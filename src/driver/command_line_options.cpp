@@ -51,6 +51,8 @@ CommandLineParser::CommandLineParser()
   add_check();
   add_data();
   add_convert();
+  add_export();
+  add_import();
   add_status();
   add_plot();
   add_top();

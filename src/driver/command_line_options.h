@@ -45,6 +45,8 @@ class CommandLineParser {
   void add_check();
   void add_data();
   void add_convert();
+  void add_export();
+  void add_import();
   void add_inspect();
   void add_checkpoint_commands();
   void add_events();
@@ -76,6 +78,8 @@ class CommandLineParser {
   CheckArguments check_;
   DataArguments data_;
   ConvertArguments convert_;
+  ExportArguments export_run_;
+  ImportArguments import_;
   InspectArguments inspect_;
   EventsArguments events_;
   ReplayArguments replay_;

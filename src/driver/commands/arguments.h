@@ -139,6 +139,21 @@ struct ConvertArguments {
   std::vector<std::string> overrides;
 };
 
+struct ExportArguments {
+  std::string target, output;
+  std::string format;               ///< empty: by the ending of the output
+  std::string layout = "lockstep";  ///< or pytorch
+  bool averages = true, fold_batch_norm = false;
+};
+
+struct ImportArguments {
+  std::string file, output;
+  std::string layout = "lockstep";  ///< or pytorch
+  std::string like;                 ///< a run or checkpoint of the model; empty: none
+  std::string map;                  ///< a file; empty: none
+  bool show = false;
+};
+
 struct StatusArguments {
   std::string run_dir;
   bool json = false;
@@ -234,6 +249,6 @@ using CommandLine =
                  ExperimentArguments, TraceArguments, ReportArguments, CompareArguments, VocabularyArguments,
                  NeighboursArguments, InfoArguments, ConfigReferenceArguments, CheckpointListArguments,
                  CheckpointVerifyArguments, CheckpointDiffArguments, CheckpointAverageArguments,
-                 CheckpointExportArguments>;
+                 CheckpointExportArguments, ExportArguments, ImportArguments>;
 
 }  // namespace lockstep

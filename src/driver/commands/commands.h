@@ -18,6 +18,8 @@ int run_command(const SampleArguments& arguments);
 int run_command(const CheckArguments& arguments);
 int run_command(const DataArguments& arguments);
 int run_command(const ConvertArguments& arguments);
+int run_command(const ExportArguments& arguments);
+int run_command(const ImportArguments& arguments);
 int run_command(const InspectArguments& arguments);
 int run_command(const EventsArguments& arguments);
 int run_command(const ReplayArguments& arguments);

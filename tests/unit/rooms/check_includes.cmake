@@ -13,10 +13,11 @@ set(uses_model core kernels model)
 set(uses_optim core kernels model optim)
 set(uses_comm core comm)
 set(uses_io core io)
+set(uses_exchange core kernels model io data exchange)
 set(uses_data core io data)
 set(uses_train core kernels model optim comm data io train)
 set(uses_session core kernels model optim comm data io train session)
-set(uses_driver core kernels model optim comm data io train session driver)
+set(uses_driver core kernels model optim comm data io exchange train session driver)
 
 set(outside_rules  # what an #include begins with, and the room that may have it
     "mpi\\.h=comm" "nccl\\.h=comm" "hdf5(_hl)?\\.h=io" "H5[A-Z][A-Za-z]*\\.h=io" "dnnl[._]=kernels"

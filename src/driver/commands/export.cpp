@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep export`: the variables of a checkpoint as a file of another format. One process.
+#include <algorithm>
+#include <filesystem>
+
+#include "comm/environment.h"
+#include "driver/command_line.h"
+#include "driver/commands/commands.h"
+#include "driver/commands/exported_layers.h"
+#include "driver/commands/onnx_export.h"
+#include "driver/commands/print_result.h"
+#include "exchange/checkpoint_tensors.h"
+#include "exchange/safetensors.h"
+#include "io/checkpoint_tools.h"
+#include "io/output_file.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kEndings[] = {".safetensors", ".onnx", ".h5", ".hdf5"};
+
+std::string format_of(const ExportArguments& arguments) {
+  if (!arguments.format.empty()) return arguments.format;
+  const std::string_view ending = output_ending(arguments.output, kEndings);
+  return ending == ".safetensors" ? "safetensors" : ending == ".onnx" ? "onnx" : "hdf5";
+}
+
+void export_safetensors(const ExportArguments& arguments, const CheckpointFile& file) {
+  OutputFile output(arguments.output, std::vector{file.path()});
+  std::vector<ForeignTensor> tensors = checkpoint_tensors(file, arguments.averages);
+  if (arguments.layout == "pytorch") {
+    const std::vector<LayerKind> layers = layer_kinds(file.header().config, file.path());
+    for (ForeignTensor& tensor : tensors) tensor = to_pytorch(tensor, layers);
+  }
+  std::vector<std::pair<std::string, std::string>> facts = checkpoint_facts(file.header());
+  facts.emplace_back("layout", arguments.layout);
+  const std::string header = safetensors_header(tensors, facts);
+  output.append(header.data(), header.size());
+  for (const ForeignTensor& tensor : tensors) output.append(tensor.bytes.data(), tensor.bytes.size());
+  output.publish();
+  if (!is_standard_output(arguments.output))
+    print_result("{} variables of step {} written to {}\n", tensors.size(), file.header().global_step,
+                 arguments.output);
+}
+
+void export_onnx(const ExportArguments& arguments, const CheckpointFile& file) {
+  OutputFile output(arguments.output, std::vector{file.path()});
+  std::error_code failed;
+  const bool in_run = std::filesystem::is_directory(arguments.target, failed);
+  OnnxNet net = onnx_net(file, checkpoint_tensors(file, arguments.averages), in_run ? arguments.target : "");
+  std::vector<std::string> folded;
+  if (arguments.fold_batch_norm) folded = fold_batch_norms(net);
+  std::vector<std::pair<std::string, std::string>> facts = checkpoint_facts(file.header());
+  facts.emplace_back("inputs",
+                     "samples as the layers read them: channels last, after scale, offset, mean, std, "
+                     "normalize, whiten and transforms of section data");
+  facts.emplace_back("outputs",
+                     "of the layers that the heads read, without the softmax or sigmoid of a loss");
+  const std::string bytes = onnx_file(net, facts);
+  output.append(bytes.data(), bytes.size());
+  output.publish();
+  if (!is_standard_output(arguments.output))
+    print_result("{} layers of step {} written to {}{}\n", net.layers.size(), file.header().global_step,
+                 arguments.output,
+                 folded.empty() ? "" : fmt::format("; {} batch norms folded", folded.size()));
+}
+
+}  // namespace
+
+int run_command(const ExportArguments& arguments) {
+  const std::string format = format_of(arguments);
+  if (launcher_rank_hint() != 0) return 0;  // the work of one process
+  if (format != "safetensors" && arguments.layout != "lockstep")
+    throw Error(ErrorKind::usage, "--layout is an option of the format safetensors", "",
+                "Leave it out, or export to a file that ends with .safetensors.");
+  if (format != "onnx" && arguments.fold_batch_norm)
+    throw Error(ErrorKind::usage, "--fold-batch-norm is an option of the format onnx", "",
+                "Leave it out, or export to a file that ends with .onnx.");
+  const CheckpointFile file(checkpoint_at(arguments.target));
+  if (format == "onnx")
+    export_onnx(arguments, file);
+  else if (format == "safetensors")
+    export_safetensors(arguments, file);
+  else
+    export_weights(file, NamePatterns(), NameRules(), arguments.output, arguments.averages);
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep import`: the tensors of a file of another format as a file of weights, for warm_start. One
+// process.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "driver/command_line.h"
+#include "driver/commands/commands.h"
+#include "driver/commands/exported_layers.h"
+#include "driver/commands/import_plan.h"
+#include "driver/commands/print_result.h"
+#include "driver/config/yaml_node.h"
+#include "exchange/checkpoint_tensors.h"
+#include "exchange/pytorch_layout.h"
+#include "exchange/safetensors.h"
+#include "exchange/state_dict.h"
+#include "io/checkpoint_names.h"
+#include "io/checkpoint_tools.h"
+#include "io/output_file.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kGroup = "variables/";
+constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
+
+/// A file of PyTorch, by its ending; anything else is read as safetensors.
+bool is_state_dict(const std::string& path) {
+  return std::ranges::any_of(std::array<std::string_view, 3>{".pt", ".pth", ".bin"},
+                             [&](std::string_view ending) { return path.ends_with(ending); });
+}
+
+std::vector<ImportedTensor> read_tensors(const ImportArguments& arguments) {
+  ForeignFile file =
+      is_state_dict(arguments.file) ? read_state_dict(arguments.file) : read_safetensors(arguments.file);
+  if (arguments.layout == "pytorch") return from_pytorch(file.tensors);
+  std::vector<ImportedTensor> tensors;
+  for (ForeignTensor& tensor : file.tensors) {
+    std::string from = tensor.name;
+    tensors.push_back({std::move(from), std::move(tensor)});
+  }
+  return tensors;
+}
+
+/// Applies the mapping file: whole names of the file first, then rules for names of Lockstep.
+std::vector<ImportedTensor> mapped(std::vector<ImportedTensor> tensors, const std::string& path) {
+  const Node map = read_yaml(path);
+  if (map.kind != Node::Kind::map)
+    throw Error(ErrorKind::config, "is not a map", path, "Write one line for each tensor: NAME: VARIABLE.");
+  std::map<std::string, std::optional<std::string>> exact;
+  std::vector<NameRules::Rule> rules;
+  for (const auto& [from, to] : map.entries) {
+    const bool is_name =
+        std::ranges::any_of(tensors, [&](const auto& tensor) { return tensor.from == from; });
+    if (to.kind != Node::Kind::scalar && !is_null(to))
+      throw Error(ErrorKind::config, fmt::format("'{}' has no name on its right", from), to.where);
+    if (is_name)
+      exact[from] = is_null(to) ? std::nullopt : std::optional(to.text);
+    else if (is_null(to))
+      throw Error(ErrorKind::config, fmt::format("the file has no tensor '{}' to leave out", from), to.where,
+                  "See: lockstep import FILE --show");
+    else
+      rules.emplace_back(from, to.text);
+  }
+  const NameRules renames(rules);
+  std::vector<std::string> names;
+  for (const ImportedTensor& tensor : tensors) names.push_back(tensor.tensor.name);
+  if (const std::vector<std::string> unused = renames.unused(names); !unused.empty())
+    throw Error(ErrorKind::config, fmt::format("'{}' matches no tensor", unused.front()), path,
+                "See: lockstep import FILE --show");
+  std::vector<ImportedTensor> result;
+  for (ImportedTensor& tensor : tensors) {
+    const auto own = exact.find(tensor.from);
+    if (own != exact.end() && !own->second) continue;
+    tensor.tensor.name = own != exact.end() ? *own->second : renames.renamed(tensor.tensor.name);
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+/// The variables of a model in the order of its layers.
+std::vector<WantedVariable> wanted_of(const std::string& target) {
+  std::vector<WantedVariable> wanted;
+  if (target.empty()) return wanted;
+  const CheckpointFile file(checkpoint_at(target));
+  for (const CheckpointEntry& entry : file.entries()) {
+    if (!entry.path.starts_with(kGroup)) continue;
+    const auto extents = entry.shape.extents();
+    wanted.push_back({entry.path.substr(kGroup.size()), {extents.begin(), extents.end()}});
+  }
+  const std::vector<LayerKind> layers = layer_kinds(file.header().config, file.path());
+  const auto place = [&](const WantedVariable& variable) {
+    const std::string layer = variable.name.substr(0, variable.name.rfind('/'));
+    return std::ranges::find(layers, layer, &LayerKind::name) - layers.begin();
+  };
+  std::ranges::stable_sort(wanted, {}, place);
+  return wanted;
+}
+
+std::string shown(std::span<const ImportedTensor> tensors, std::span<const WantedVariable> wanted) {
+  const ImportPlan plan = propose_import(tensors, wanted);
+  std::string text, proposed;
+  for (const ImportPlan::Line& line : plan.lines) {
+    const ImportedTensor& tensor = tensors[line.tensor];
+    const std::string to = wanted.empty()          ? tensor.tensor.name
+                           : line.variable.empty() ? "nothing"
+                                                   : line.variable;
+    text += fmt::format("{} {} {} -> {}{}\n", tensor.from, name_of(tensor.tensor.dtype),
+                        extents_text(tensor.tensor.extents), to,
+                        line.guessed ? " (by shape and order)"
+                        : !wanted.empty() && line.variable.empty()
+                            ? fmt::format(" (no variable {})", tensor.tensor.name)
+                        : !wanted.empty() && !line.fits ? " (another shape there)"
+                                                        : "");
+    if (line.guessed) proposed += fmt::format("{}: {}\n", tensor.from, line.variable);
+    if (!wanted.empty() && line.variable.empty()) proposed += fmt::format("{}: null\n", tensor.from);
+  }
+  for (const std::string& name : plan.missing) {
+    const auto variable = std::ranges::find(wanted, name, &WantedVariable::name);
+    text += fmt::format("no tensor for {} {}\n", name, extents_text(variable->extents));
+  }
+  if (!proposed.empty()) text += "\nA mapping for --map:\n" + proposed;
+  return text;
+}
+
+/// Every tensor must be a variable of the model, with its shape.
+void check_against(std::span<const ImportedTensor> tensors, std::span<const WantedVariable> wanted,
+                   const ImportArguments& arguments) {
+  for (const auto& [from, tensor] : tensors) {
+    const auto same = std::ranges::find(wanted, tensor.name, &WantedVariable::name);
+    const std::string what = same == wanted.end() ? fmt::format("the model has no variable {}", tensor.name)
+                             : same->extents != tensor.extents
+                                 ? fmt::format("{} is {} in the model and {} in the file", tensor.name,
+                                               extents_text(same->extents), extents_text(tensor.extents))
+                                 : "";
+    if (!what.empty())
+      throw Error(ErrorKind::data, fmt::format("tensor {}: {}", from, what), arguments.file,
+                  "Write a mapping for --map; --show proposes one.");
+  }
+}
+
+}  // namespace
+
+int run_command(const ImportArguments& arguments) {
+  if (arguments.output.empty() != arguments.show)
+    throw Error(ErrorKind::usage, "import needs --output FILE, or --show", "", "See: lockstep import --help");
+  if (!arguments.show) output_ending(arguments.output, kEndings);
+  if (launcher_rank_hint() != 0) return 0;  // the work of one process
+  const std::vector<WantedVariable> wanted = wanted_of(arguments.like);
+  std::vector<ImportedTensor> tensors = read_tensors(arguments);
+  if (!arguments.map.empty()) tensors = mapped(std::move(tensors), arguments.map);
+  if (arguments.show) {
+    print_result("{}", shown(tensors, wanted));
+    return 0;
+  }
+  if (!wanted.empty()) check_against(tensors, wanted, arguments);
+  std::vector<std::string> inputs = {arguments.file};
+  if (!arguments.map.empty()) inputs.push_back(arguments.map);
+  write_weights_of(tensors, arguments.output, inputs);
+  if (!is_standard_output(arguments.output))
+    print_result("{} tensors written to {}\n", tensors.size(), arguments.output);
+  return 0;
+}
+
+}  // namespace lockstep

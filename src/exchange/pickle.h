@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to exchange: the part of Python's pickle language that PyTorch writes for a state dict, as data.
+// Nothing is imported, called or executed: a pickle that names anything but the few names of pickle.cpp is
+// refused.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// A value of a pickle. Values belong to their Pickle, so that no nesting and no cycle can exhaust a stack.
+struct PickleValue {
+  enum class Kind { nothing, integer, real, text, tuple, list, dict, name, storage, tensor };
+  Kind kind = Kind::nothing;
+  std::int64_t integer = 0;         ///< also true and false
+  std::string text;                 ///< also of a name: "torch.FloatStorage"
+  std::vector<PickleValue*> items;  ///< of tuple and list; of storage and tensor: what made it
+  std::vector<std::pair<PickleValue*, PickleValue*>> pairs;  ///< of dict
+};
+
+class Pickle {
+ public:
+  /// Reads a whole pickle. `where` is for messages. Throws Error(data) that names what is refused.
+  Pickle(std::string_view bytes, const std::string& where);
+  /// What the pickle holds.
+  const PickleValue& root() const { return *root_; }
+
+ private:
+  friend class PickleReader;
+  std::vector<std::unique_ptr<PickleValue>> values_;
+  PickleValue* root_ = nullptr;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/state_dict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "core/error.h"
+#include "core/shape.h"
+#include "data/readers/zip_directory.h"
+#include "exchange/pickle.h"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = PickleValue::Kind;
+
+constexpr std::int64_t kMostPickleBytes = 256LL << 20;
+constexpr int kMostDepth = 8;
+constexpr std::size_t kMostEntries = 1'000'000;
+
+constexpr std::pair<std::string_view, DType> kStorages[] = {
+    {"torch.FloatStorage", DType::f32}, {"torch.DoubleStorage", DType::f64},
+    {"torch.HalfStorage", DType::f16},  {"torch.BFloat16Storage", DType::bf16},
+    {"torch.IntStorage", DType::i32},   {"torch.LongStorage", DType::i64},
+    {"torch.ShortStorage", DType::i16}, {"torch.CharStorage", DType::i8},
+    {"torch.ByteStorage", DType::u8}};
+
+std::string all_of(ByteSource& source, std::int64_t bytes) {
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  source.read(0, text.data(), text.size());
+  return text;
+}
+
+class StateDict {
+ public:
+  explicit StateDict(const std::string& path) : path_(path), zip_(file_bytes(path)) {
+    for (const std::string_view name : zip_.names())
+      if (name == "data.pkl" || name.ends_with("/data.pkl")) root_ = name.substr(0, name.size() - 8);
+    if (!zip_.has(root_ + "data.pkl")) fail("it has no data.pkl; older files of PyTorch must be saved again");
+    if (zip_.has(root_ + "byteorder") && member("byteorder", 16) != "little")
+      fail("its numbers are big-endian");
+  }
+
+  ForeignFile tensors() {
+    const Pickle pickle(member("data.pkl", kMostPickleBytes), path_);
+    if (pickle.root().kind != Kind::dict) fail("it is not a dict of tensors");
+    add(pickle.root(), "", 0);
+    return std::move(file_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::data, fmt::format("is not a state dict that can be read: {}", what), path_,
+                "Write it with torch.save(model.state_dict(), file).");
+  }
+
+  std::string member(const std::string& name, std::int64_t most) const {
+    const auto source = zip_.open(root_ + name);
+    if (source->max_bytes() > most) fail(fmt::format("{} may have {} bytes", name, source->max_bytes()));
+    return all_of(*source, exact_bytes(*source));
+  }
+
+  void add(const PickleValue& dict, const std::string& prefix, int depth) {
+    if (depth > kMostDepth) fail("its dicts are nested too deeply");
+    for (const auto& [key, value] : dict.pairs) {
+      if (++entries_ > kMostEntries) fail(fmt::format("it has more than {} entries", kMostEntries));
+      if (key->kind != Kind::text) continue;
+      if (value->kind == Kind::dict) add(*value, prefix + key->text + ".", depth + 1);
+      if (value->kind == Kind::tensor) file_.tensors.push_back(tensor(prefix + key->text, *value));
+    }
+  }
+
+  std::vector<std::int64_t> integers(const PickleValue& tuple, const std::string& name) const {
+    if (tuple.kind != Kind::tuple || tuple.items.size() > static_cast<std::size_t>(Shape::kMaxRank))
+      fail(fmt::format("the shape of {} is not a tuple of at most {} numbers", name, Shape::kMaxRank));
+    std::vector<std::int64_t> numbers;
+    for (const PickleValue* const item : tuple.items) {
+      if (item->kind != Kind::integer || item->integer < 0)
+        fail(fmt::format("the shape of {} is wrong", name));
+      numbers.push_back(item->integer);
+    }
+    return numbers;
+  }
+
+  /// The bytes of a storage, which several tensors may share.
+  const std::string& storage(const PickleValue& described, std::size_t size) {
+    const std::string& key = described.items[2]->text;
+    const auto known = storages_.find(key);
+    if (known != storages_.end()) return known->second;
+    const std::string name = fmt::format("{}data/{}", root_, key);
+    if (!zip_.has(name)) fail(fmt::format("the storage {} is missing", name));
+    const auto source = zip_.open(name);
+    std::int64_t bytes = 0;
+    if (described.items[4]->integer < 0 ||
+        __builtin_mul_overflow(described.items[4]->integer, static_cast<std::int64_t>(size), &bytes) ||
+        bytes > source->max_bytes())
+      fail(fmt::format("the storage {} is shorter than it should be", name));
+    return storages_[key] = all_of(*source, bytes);
+  }
+
+  ForeignTensor tensor(const std::string& name, const PickleValue& value) {
+    const PickleValue& described = *value.items[0];
+    const auto type =
+        std::ranges::find(kStorages, described.items[1]->text, &std::pair<std::string_view, DType>::first);
+    if (type == std::end(kStorages)) fail(fmt::format("{} is of {}", name, described.items[1]->text));
+    ForeignTensor result{name, type->second, integers(*value.items[2], name), {}};
+    const std::vector<std::int64_t> strides = integers(*value.items[3], name);
+    const std::size_t size = size_in_bytes(result.dtype);
+    const std::string& bytes = storage(described, size);
+    const auto stored = static_cast<std::int64_t>(bytes.size() / size);
+    const std::int64_t offset = value.items[1]->kind == Kind::integer ? value.items[1]->integer : -1;
+    std::int64_t count = 1, end = offset;
+    bool fits = strides.size() == result.extents.size() && offset >= 0;
+    for (std::size_t i = 0; fits && i < strides.size(); ++i) {
+      std::int64_t span = 0;
+      fits = !__builtin_mul_overflow(count, result.extents[i], &count) &&
+             !__builtin_mul_overflow(strides[i], std::max<std::int64_t>(result.extents[i] - 1, 0), &span) &&
+             !__builtin_add_overflow(end, span, &end);
+    }
+    // Repeated elements (a stride of 0) would let a small file ask for any amount of memory.
+    if (!fits || count > stored || (count > 0 && end >= stored))
+      fail(fmt::format("{} lies outside of its storage of {} numbers", name, stored));
+    result.bytes.resize(static_cast<std::size_t>(count) * size);
+    copy(result, strides, bytes.data() + static_cast<std::size_t>(offset) * size, size);
+    return result;
+  }
+
+  static void copy(ForeignTensor& to, const std::vector<std::int64_t>& strides, const char* from,
+                   std::size_t size) {
+    std::vector<std::int64_t> place(strides.size(), 0);
+    std::int64_t source = 0;
+    for (std::size_t i = 0; i < to.bytes.size(); i += size) {
+      std::memcpy(to.bytes.data() + i, from + static_cast<std::size_t>(source) * size, size);
+      for (std::size_t axis = strides.size(); axis-- > 0;) {
+        source += strides[axis];
+        if (++place[axis] < to.extents[axis]) break;
+        source -= strides[axis] * to.extents[axis];
+        place[axis] = 0;
+      }
+    }
+  }
+
+  const std::string& path_;
+  ZipDirectory zip_;
+  std::string root_;
+  std::map<std::string, std::string> storages_;
+  std::size_t entries_ = 0;
+  ForeignFile file_;
+};
+
+}  // namespace
+
+ForeignFile read_state_dict(const std::string& path) { return StateDict(path).tensors(); }
+
+}  // namespace lockstep
