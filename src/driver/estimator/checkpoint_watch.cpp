@@ -10,6 +10,7 @@
 #include "comm/shared_error.h"
 #include "core/log.h"
 #include "core/timer.h"
+#include "io/checkpoint_store.h"
 #include "session/progress.h"
 #include "session/run_record.h"
 
@@ -33,7 +34,7 @@ class Lookout {
     if (since_start_.seconds() < watch_.delay_seconds) return Action::wait;
     // The state first: what a run has saved before it ended is seen then.
     const bool ended = run_has_ended();
-    if (const std::string now = state_file(); now != seen_) {
+    if (const std::string now = newest(); now != seen_) {
       if (evaluations_ > 0 && since_evaluation_.seconds() < watch_.throttle_seconds && !ended)
         return Action::wait;
       seen_ = now;
@@ -66,11 +67,18 @@ class Lookout {
       return false;
     }
   }
-  /// When the state file was written, which names the newest checkpoint; empty: there is none.
-  std::string state_file() const {
+  /// Changes with the newest checkpoint; empty: there is none. It is when the state file was written, which
+  /// names the newest one. A job that was killed beside its first checkpoint may have left none.
+  std::string newest() const {
     std::error_code failed;
     const auto time = std::filesystem::last_write_time(watch_.run_dir + "/checkpoint", failed);
-    return failed ? "" : fmt::format("{}", time.time_since_epoch().count());
+    if (!failed) return fmt::format("{}", time.time_since_epoch().count());
+    try {
+      const std::vector<KeptCheckpoint> files = CheckpointStore(watch_.run_dir, 0).list();
+      return files.empty() ? "" : files.back().path;
+    } catch (const Error&) {
+      return "";
+    }
   }
 
   const CheckpointWatch& watch_;
