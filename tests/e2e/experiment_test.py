@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from lockstep_run import DIGITS, LockstepTest, checkpoints, main, records, wait_until
+from lockstep_run import DIGITS, LockstepTest, checkpoints, main, newest_step, records, wait_until
 
 COMMON = ("eval.every_epochs=0", "checkpoint.every_epochs=0", "checkpoint.every_steps=10", "summary.every_steps=1",
           "experiment.eval_delay_seconds=0", "experiment.throttle_seconds=0")
@@ -22,12 +22,12 @@ class ExperimentTest(LockstepTest):
         return self.lockstep(*self.arguments(schedule, run, steps, *sets), ranks=ranks, code=code)
 
     def killed_after(self, evaluations, schedule, run, *sets):
-        """Starts a job without an end, kills it after so many evaluations. Returns the step of the newest checkpoint."""
+        """Starts a job without an end, kills it after so many evaluations. Returns the step to resume at."""
         job = self.start(*self.arguments(schedule, run, ENDLESS, *sets), ranks=2)
         wait_until(lambda: len(self.evaluated(run, "eval_one_pass" if "continuous" in schedule else "")) >= evaluations,
                    60, f"{evaluations} evaluations")
         job.kill()
-        return int(checkpoints(self.folder / run)[-1].stem.removeprefix("step-"))
+        return newest_step(self.folder / run)
 
     def evaluated(self, run, folder=""):
         """The steps of the recorded evaluations in their order."""
@@ -98,7 +98,8 @@ class Experiment(ExperimentTest):
         job = self.start(*self.arguments("train", "run", ENDLESS), ranks=1)
         wait_until(lambda: checkpoints(self.folder / "run"), 60, "a checkpoint")
         job.kill()
-        end = int(checkpoints(self.folder / "run")[-1].stem.removeprefix("step-")) + 10
+        (self.folder / "run" / "checkpoint").unlink(missing_ok=True)  # as if killed before it was written
+        end = newest_step(self.folder / "run") + 10
         watch = self.start(*self.arguments("continuous_eval", "run", end, *sets), ranks=2)
         wait_until(lambda: self.evaluated("run", "eval_continuous"), 60, "a first evaluation")
         self.experiment("train", "run", end, ranks=1)

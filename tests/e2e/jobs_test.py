@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+from lockstep_run import LockstepTest, checkpoints, main, newest_step, records, wait_until
 
 SETS = ["eval.every_steps=50"]
 FAR = 1_000_000
@@ -26,7 +26,7 @@ class JobsTest(LockstepTest):
         return job
 
     def assert_saved_where_it_stopped(self, run="run"):
-        newest = int(checkpoints(self.folder / run)[-1].stem.removeprefix("step-"))
+        newest = newest_step(self.folder / run)
         self.assertEqual(newest, len(records(self.folder / run)))
         return newest
 

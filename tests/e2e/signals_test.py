@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from lockstep_run import LockstepTest, checkpoints, main, records, wait_until
+from lockstep_run import LockstepTest, checkpoints, main, newest_step, records, wait_until
 
 STEPS, EARLY = 360, 40  # of a run, nearly a second; signals come when so many are done
 SETS = ["eval.every_steps=150"]
@@ -35,7 +35,7 @@ class SignalsTest(LockstepTest):
         return job.process.pid if rank is None else wait_until(lambda: job.ranks().get(rank), 30, f"rank {rank}")
 
     def newest(self, run="run"):
-        return int(checkpoints(self.folder / run)[-1].stem.removeprefix("step-"))
+        return newest_step(self.folder / run)
 
     def assert_no_step_lost(self, result, run="run", reason="signal"):
         """Saved behind the last step that was done, and said why."""

@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from lockstep_run import LockstepTest, checkpoints, main, wait_until
+from lockstep_run import LockstepTest, main, newest_step, wait_until
 
 FAST = ("--throttle", "0")
 
@@ -31,7 +31,7 @@ class Watch(WatchTest):
         job = self.start(*self.train_arguments("run", steps=100_000, sets=sets), ranks=1)
         wait_until(lambda: (self.folder / "run" / "eval_continuous" / "metrics.jsonl").exists(), 60, "a first evaluation")
         job.kill()
-        end = int(checkpoints(self.folder / "run")[-1].stem.removeprefix("step-")) + 10
+        end = newest_step(self.folder / "run") + 10
         self.train("run", ranks=2, steps=end, sets=sets)
         result = watch.wait()
         self.assertEqual(result.code, 0, str(result))

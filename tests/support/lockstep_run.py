@@ -163,6 +163,16 @@ def checkpoints(run_dir):
     return sorted((pathlib.Path(run_dir) / "checkpoints").glob("step-*.h5"))
 
 
+def newest_step(run_dir):
+    """The step at which the run resumes: the one that its state file names, or, without one, that of the newest file.
+
+    A job killed between the rename of a checkpoint and the write of the state file leaves a newer file than it names.
+    """
+    state = pathlib.Path(run_dir) / "checkpoint"
+    text = state.read_text(encoding="utf-8").partition("\n")[0] if state.exists() else checkpoints(run_dir)[-1].name
+    return int(re.search(r"step-0*(\d+)\.h5", text)[1])
+
+
 def python_with_h5py():
     """A Python with numpy and h5py; None without one."""
     for candidate in (sys.executable, "/usr/bin/python3"):
