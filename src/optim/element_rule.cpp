@@ -16,6 +16,12 @@ ElementRule::ElementRule(const Params& options, std::initializer_list<Slot> slot
   LOCKSTEP_CHECK(names_.size() <= kMostSlots, "{} slots", names_.size());
 }
 
+bool ElementRule::is_zero(const Params& options, std::string_view name) {
+  return ScheduledNumber(options.node(name), std::string(name), kShareRange, options.where(name),
+                         options.subject())
+      .is_zero();
+}
+
 std::string ElementRule::formula() const {
   if (factor_ == nullptr || factor_->is_zero()) return rule_text();
   return fmt::format("{}; {}",

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The base class of the rules that update each element alone, by an element function of kernels/rules. A rule
-// is a class in a file of its own, with its table of options and the function that optimizer_table.cpp lists.
-// It works on the CPU and on GPUs, for dense gradients and for rows.
+// The base class of the rules that update each element alone, by an element function of kernels/rules. The
+// class of a rule, with its options, is a template in the file of its element function, and is made by
+// element_rules.cpp with this base. It works on the CPU and on GPUs, for dense gradients and for rows.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,6 +39,27 @@ inline WeightDecay weight_decay(const Params& p) {
 
 class ElementRule : public Optimizer {
  public:
+  // What the templates of kernels/rules call by these names, because they know nothing of this room.
+  using Params = lockstep::Params;
+  using Option = ParamSpec;
+  using Number = ScheduledNumber;
+  using Mean = MeanDecay;
+  using Text = std::string;
+  using WeightDecay = lockstep::WeightDecay;
+  using enum ParamType;
+  static constexpr std::string_view kShareRange = lockstep::kShareRange, kDecayRange = lockstep::kDecayRange;
+  static constexpr ParamSpec kRateOption = lockstep::kRateOption, kLazyOption = lockstep::kLazyOption,
+                             kWeightDecayOption = lockstep::kWeightDecayOption,
+                             kDecoupledOption = lockstep::kDecoupledOption;
+  static constexpr ParamSpec rate_option(std::string_view fallback) {
+    return lockstep::rate_option(fallback);
+  }
+  static WeightDecay weight_decay(const Params& p) { return lockstep::weight_decay(p); }
+  template <typename... Arguments>
+  static std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    return fmt::format(text, std::forward<Arguments>(arguments)...);
+  }
+
   struct Slot {
     std::string_view name;
     float initial = 0;
@@ -57,12 +78,20 @@ class ElementRule : public Optimizer {
   ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay = WeightDecay::none,
               bool lazy = false);
 
-  /// For the constructor of a rule: the option `name`, with kShareRange in the table, which says what is kept
-  /// of a mean. A mean whose bias is corrected needs by_product.
-  MeanDecay mean_decay(const Params& options, std::string_view name,
-                       BiasCorrection correction = BiasCorrection::none) {
-    return {scheduled(options, name, kShareRange), options, name, correction};
+  // For the constructor of a rule: the option `name`, a number or a schedule, with kShareRange in the table.
+  /// What is kept of a moving mean.
+  MeanDecay mean(const Params& options, std::string_view name) {
+    return {scheduled(options, name, kShareRange), options, name, BiasCorrection::none};
   }
+  /// The same of a mean whose bias is corrected (MeanDecay::product()).
+  MeanDecay corrected_mean(const Params& options, std::string_view name) {
+    return {scheduled(options, name, kShareRange), options, name, BiasCorrection::by_product};
+  }
+  const ScheduledNumber& share(const Params& options, std::string_view name) {
+    return scheduled(options, name, kShareRange);
+  }
+  /// Whether it is the plain number 0.
+  static bool is_zero(const Params& options, std::string_view name);
 
   /// The element function with the numbers of a step (rule_step() of kernels/rules.h), computed in double and
   /// rounded once. `rate` is the learning rate.

@@ -1,58 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All optimization rules. To add one: its files, a declaration and a line here, a test, a line in
-// docs/optimizers.md (docs/adding_an_optimizer.md).
+// All optimization rules: those of single elements, which kernels/rules.h lists, and the four others
+// (docs/adding_an_optimizer.md).
 #include <algorithm>
 
 #include "core/named_options.h"
 #include "optim/grouped_optimizer.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_entries.h"
 
 namespace lockstep {
 
-// Each in its own file, <name>.cpp; adamw in adam.cpp.
-OptimizerEntry adadelta_optimizer();
-OptimizerEntry adagrad_optimizer();
-OptimizerEntry adagrad_da_optimizer();
-OptimizerEntry adam_optimizer();
-OptimizerEntry adamw_optimizer();
-OptimizerEntry ftrl_optimizer();
-OptimizerEntry gradient_descent_optimizer();
-OptimizerEntry lamb_optimizer();
-OptimizerEntry lars_optimizer();
-OptimizerEntry lion_optimizer();
-OptimizerEntry momentum_optimizer();
-OptimizerEntry muon_optimizer();
-OptimizerEntry nadam_optimizer();
-OptimizerEntry proximal_adagrad_optimizer();
-OptimizerEntry proximal_gradient_descent_optimizer();
-OptimizerEntry rmsprop_optimizer();
-OptimizerEntry shampoo_optimizer();
-
 namespace {
 std::vector<OptimizerEntry>& entries() {
-  static std::vector<OptimizerEntry> table = {
-      // clang-format off: one per line
-      gradient_descent_optimizer(),
-      momentum_optimizer(),
-      adam_optimizer(),
-      adamw_optimizer(),
-      nadam_optimizer(),
-      adagrad_optimizer(),
-      adadelta_optimizer(),
-      rmsprop_optimizer(),
-      ftrl_optimizer(),
-      proximal_gradient_descent_optimizer(),
-      proximal_adagrad_optimizer(),
-      adagrad_da_optimizer(),
-      lion_optimizer(),
-      lars_optimizer(),
-      lamb_optimizer(),
-      muon_optimizer(),
-      shampoo_optimizer(),
-      // clang-format on
-  };
+  static std::vector<OptimizerEntry> table = [] {
+    std::vector<OptimizerEntry> all;
+    add_element_optimizers(all);
+    for (OptimizerEntry (*entry)() : {lars_optimizer, lamb_optimizer, muon_optimizer, shampoo_optimizer})
+      all.push_back(entry());
+    return all;
+  }();
   return table;
 }
 

@@ -10,6 +10,10 @@
 // serves dense ranges and rows, on the CPU (in vectors) and on GPUs. A rule that needs numbers in device
 // memory has also void begin(), which reads them into the rule before its elements (trust_rate.h).
 //
+// A rule of configurations has a class template beside it, whose base is ElementRule (optim/element_rule.h):
+// its options, its slots, and the numbers of a step. It is made there alone: here it is only text, so that
+// one file has all of a rule.
+//
 // - Each operation is rounded once, in the order written. There is no branch that depends on an element:
 //   write `condition ? a : b` with both values computed before, so that the compiler can make vectors.
 // - A gradient that is NaN makes w NaN, so that it is noticed.
@@ -19,6 +23,8 @@
 
 #include <cstdint>
 
+#include "kernels/update.h"
+
 #if defined(__CUDACC__)
 #define LOCKSTEP_ELEMENT __host__ __device__ __forceinline__
 #else
@@ -27,6 +33,10 @@
 
 namespace lockstep {
 namespace {  // each file's own, see isa.h
+
+/// A step of a rule with the numbers in `rule`; of kernels/rules.h.
+template <typename Rule>
+RuleStep rule_step(const Rule& rule);
 
 LOCKSTEP_ELEMENT float root(float x) {
 #if defined(__CUDA_ARCH__)

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where optimizer_table.cpp gets the rules of Lockstep from.
+#pragma once
+
+#include <vector>
+
+#include "optim/optimizer.h"
+
+namespace lockstep {
+
+/// The rules of kernels/rules.h that configurations name.
+void add_element_optimizers(std::vector<OptimizerEntry>& entries);
+
+// Rules that need norms of variables or whole matrices, each in its own file.
+OptimizerEntry lamb_optimizer();
+OptimizerEntry lars_optimizer();
+OptimizerEntry muon_optimizer();
+OptimizerEntry shampoo_optimizer();
+
+}  // namespace lockstep
