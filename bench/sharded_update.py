@@ -5,8 +5,8 @@
 
     bench/sharded_update.py [--build DIR] [--net NAME] [--ranks R] [--rounds N] [--steps N]
 
-Runs step_bench in turn on one core, on R ranks, and on R ranks with --shard-update, with the same batch per rank, `--rounds`
-times. Prints the fastest step of all rounds (other work on the machine only slows a step down), the share of R times one core's
+Runs step_bench in turn on one core and on R ranks, whose gradients are sent as messages or summed in shared memory, each with
+and without --shard-update; with the same batch per rank, `--rounds` times. Prints the fastest step of all rounds (other work on the machine only slows a step down), the share of R times one core's
 samples per second, bytes sent in a step, bytes of slots and the largest memory of a rank.
 Needs mpirun and a build with -DLOCKSTEP_BENCH=ON.
 """
@@ -41,7 +41,9 @@ def main():
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
     program = arguments.build / "bench" / "step_bench"
-    forms = {"one core": (1, []), "plain": (arguments.ranks, []), "shared": (arguments.ranks, ["--shard-update"])}
+    ranks, shared, sharded = arguments.ranks, "--shared-memory", "--shard-update"
+    forms = {"one core": (1, []), "messages": (ranks, []), "messages, sharded": (ranks, [sharded]),
+             "shared memory": (ranks, [shared]), "shared memory, sharded": (ranks, [shared, sharded])}
     rows = {name: [] for name in forms}
     for _ in range(arguments.rounds):
         for name, (ranks, more) in forms.items():
@@ -54,10 +56,10 @@ def main():
         return max(row["samples_per_s_at_minimum"] for row in rows[name])
 
     print(f"{arguments.net}, {arguments.ranks} ranks, {arguments.rounds} rounds")
-    print(f"{'':<10}{'ms':>9}{'samples/s':>12}{'of R cores':>12}{'sent MB':>9}{'slots MB':>10}{'peak MB':>9}")
+    print(f"{'':<24}{'ms':>9}{'samples/s':>12}{'of R cores':>12}{'sent MB':>9}{'slots MB':>10}{'peak MB':>9}")
     for name, (ranks, _) in forms.items():
         share = samples_per_s(name) / samples_per_s("one core") / ranks
-        print(f"{name:<10}{1e3 * of(name, 'step_minimum_s'):>9.3f}{samples_per_s(name):>12.0f}"
+        print(f"{name:<24}{1e3 * of(name, 'step_minimum_s'):>9.3f}{samples_per_s(name):>12.0f}"
               f"{100 * share:>10.1f} %{1e-6 * of(name, 'sent_bytes'):>9.2f}{1e-6 * of(name, 'slot_bytes'):>10.2f}"
               f"{1e-6 * of(name, 'peak_resident_bytes'):>9.1f}")
 

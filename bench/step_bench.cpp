@@ -179,6 +179,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   TrainerOptions options;
   options.reducer.compress = arguments.compress;
+  options.reducer.shared_memory = arguments.shared_memory;
   std::vector<Range> held;
   if (arguments.shard && world.size() > 1) {
     options.reducer.ownership = share_update(variables, world.size(), static_cast<int>(result.shards),

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum along the fixed tree compared with MPI_Allreduce, alternating, from 256 B to 100 MB.
+// The sum along the fixed tree, by messages and in shared memory, compared with MPI_Allreduce, in turn, from
+// 256 B to 100 MB. Where ranks are on several hosts, shared memory is not used, and its column is that of
+// messages.
 //
 //   mpirun -n 4 tree_bench [--json FILE] [--shards G] [--largest BYTES] [--piece BYTES]
 //
@@ -43,7 +45,7 @@ struct Times {
 struct Row {
   std::int64_t bytes;
   int repetitions;
-  Times tree, library;
+  Times tree, shared, library;
 };
 
 std::int64_t number(std::string_view text) {
@@ -114,31 +116,33 @@ Row measure(Communicator& world, const Arguments& arguments, std::int64_t bytes)
   const std::vector<Range> bucket{{0, count}};
   GradientReducer tree(world, nullptr, shards, count, bucket,
                        {.piece_bytes = static_cast<std::size_t>(arguments.piece)});
+  GradientReducer shared(world, nullptr, shards, count, bucket, {.shared_memory = true});
   GradientReducer library(world, nullptr, shards, count, bucket,
                           {.mode = GradientReducer::Options::Mode::fast});
   const auto run = [](GradientReducer& reducer) {
     reducer.start(0);
     reducer.wait_all();
   };
-  for (GradientReducer* reducer : {&tree, &library}) {
+  for (GradientReducer* reducer : {&tree, &shared, &library}) {
     fill(*reducer, world.rank(), count);
     if (reducer->num_partials() == 0) std::memset(reducer->result(), 0, static_cast<std::size_t>(bytes));
     run(*reducer);
-    check(reducer->result(), world.size(), count, reducer == &tree ? "tree" : "MPI_Allreduce");
+    check(reducer->result(), world.size(), count, reducer == &library ? "MPI_Allreduce" : "tree");
   }
   // Repeated sums would grow; zeros have the same cost.
-  for (GradientReducer* reducer : {&tree, &library}) {
+  for (GradientReducer* reducer : {&tree, &shared, &library}) {
     for (int k = 0; k < reducer->num_partials(); ++k)
       std::memset(reducer->partial(k), 0, static_cast<std::size_t>(bytes));
     std::memset(reducer->result(), 0, static_cast<std::size_t>(bytes));
   }
   const int repetitions = static_cast<int>(std::clamp<std::int64_t>(400'000'000 / bytes, 9, 1000));
-  std::vector<double> tree_times, library_times;
+  std::vector<double> tree_times, shared_times, library_times;
   for (int i = 0; i < repetitions; ++i) {
     tree_times.push_back(timed(world, [&] { run(tree); }));
+    shared_times.push_back(timed(world, [&] { run(shared); }));
     library_times.push_back(timed(world, [&] { run(library); }));
   }
-  return {bytes, repetitions, summary(tree_times), summary(library_times)};
+  return {bytes, repetitions, summary(tree_times), summary(shared_times), summary(library_times)};
 }
 
 void write_json(const Arguments& arguments, int ranks, const std::vector<Row>& rows) {
@@ -149,9 +153,11 @@ void write_json(const Arguments& arguments, int ranks, const std::vector<Row>& r
   for (std::size_t i = 0; i < rows.size(); ++i)
     file << fmt::format(
         "    {{\"bytes\": {}, \"repetitions\": {}, \"tree_median_s\": {:.9f}, \"tree_minimum_s\": {:.9f}, "
+        "\"shared_median_s\": {:.9f}, \"shared_minimum_s\": {:.9f}, "
         "\"allreduce_median_s\": {:.9f}, \"allreduce_minimum_s\": {:.9f}}}{}\n",
-        rows[i].bytes, rows[i].repetitions, rows[i].tree.median, rows[i].tree.minimum, rows[i].library.median,
-        rows[i].library.minimum, i + 1 < rows.size() ? "," : "");
+        rows[i].bytes, rows[i].repetitions, rows[i].tree.median, rows[i].tree.minimum, rows[i].shared.median,
+        rows[i].shared.minimum, rows[i].library.median, rows[i].library.minimum,
+        i + 1 < rows.size() ? "," : "");
   file << "  ]\n}\n";
   file.close();
   if (!file) throw Error(ErrorKind::data, "the results could not be written", arguments.json);
@@ -162,9 +168,9 @@ void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
   Communicator& world = environment.world();
   std::vector<Row> rows;
   if (world.rank() == 0)
-    fmt::print("{} ranks, {}\n{:>12} {:>6} {:>12} {:>12} {:>12} {:>12} {:>7}\n", world.size(),
-               mpi_library_version(), "bytes", "times", "tree med ms", "tree min", "MPI med ms", "MPI min",
-               "ratio");
+    fmt::print("{} ranks, {}\n{:>12} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>7} {:>7}\n",
+               world.size(), mpi_library_version(), "bytes", "times", "tree med ms", "tree min", "shared med",
+               "shared min", "MPI med ms", "MPI min", "tree", "shared");
   std::vector<std::int64_t> sizes;
   for (std::int64_t bytes = 256; bytes < arguments.largest; bytes *= 4) sizes.push_back(bytes);
   sizes.push_back(arguments.largest / 4 * 4);
@@ -172,9 +178,11 @@ void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
     rows.push_back(measure(world, arguments, bytes));
     const Row& row = rows.back();
     if (world.rank() != 0) continue;
-    fmt::print("{:12} {:6} {:12.4f} {:12.4f} {:12.4f} {:12.4f} {:7.2f}\n", row.bytes, row.repetitions,
-               1e3 * row.tree.median, 1e3 * row.tree.minimum, 1e3 * row.library.median,
-               1e3 * row.library.minimum, row.tree.median / row.library.median);
+    fmt::print("{:12} {:6} {:12.4f} {:12.4f} {:12.4f} {:12.4f} {:12.4f} {:12.4f} {:7.2f} {:7.2f}\n",
+               row.bytes, row.repetitions, 1e3 * row.tree.median, 1e3 * row.tree.minimum,
+               1e3 * row.shared.median, 1e3 * row.shared.minimum, 1e3 * row.library.median,
+               1e3 * row.library.minimum, row.tree.median / row.library.median,
+               row.shared.median / row.library.median);
     std::fflush(stdout);
   }
   if (world.rank() == 0 && !arguments.json.empty()) write_json(arguments, world.size(), rows);

@@ -21,6 +21,13 @@ constexpr ParamSpec kTable[] = {
      "Sum gradients in a communication thread while the backward pass computes others. auto: on if the "
      "rank has a spare core or a GPU.",
      Change::free},
+    {"shared_memory", string, "auto", "auto|on|off",
+     "Ranks of one host sum gradients in memory that all of them see, instead of sending messages; only if "
+     "all "
+     "ranks are on one host and compute on CPUs. auto: with optimizer.shard, for gradients of at most 8 MB. "
+     "The "
+     "results are the same.",
+     Change::free},
     {"bucket_first_mb", real, "1.0", "(0, 1e6] MB",
      "Size of the first gradient bucket: small, so that communication starts early.", Change::free},
     {"bucket_mb", real, "25.0", "(0, 1e6] MB", "Size of the other gradient buckets.", Change::free},
@@ -59,6 +66,10 @@ CommunicationOptions communication_options(const Params& section) {
   options.overlap = overlap == "on"    ? CommunicationOptions::Overlap::on
                     : overlap == "off" ? CommunicationOptions::Overlap::off
                                        : CommunicationOptions::Overlap::automatic;
+  const std::string& shared = section.string("shared_memory");
+  options.shared_memory = shared == "on"    ? CommunicationOptions::SharedMemory::on
+                          : shared == "off" ? CommunicationOptions::SharedMemory::off
+                                            : CommunicationOptions::SharedMemory::automatic;
   options.bucket_first_bytes = bytes_of(section.real("bucket_first_mb"));
   options.bucket_bytes = bytes_of(section.real("bucket_mb"));
   options.sparse_below = section.real("sparse_below");

@@ -15,9 +15,15 @@ namespace lockstep {
 
 struct CommunicationOptions {
   enum class Overlap { automatic, on, off };
+  enum class SharedMemory { automatic, on, off };
+  /// Up to this many bytes of gradients, SharedMemory::automatic uses it with a sharded update. Larger ones
+  /// are not in the caches of the ranks, and the system has no large pages for shared memory.
+  static constexpr std::int64_t kSharedBytes = std::int64_t{8} << 20;
   bool fast_reduction = false;  ///< the MPI library's own sum in place of the reduction tree
   bool compress = false;        ///< nodes of the reduction tree are rounded to bfloat16
   Overlap overlap = Overlap::automatic;
+  /// Gradients of ranks of one host are summed in memory that all of them see.
+  SharedMemory shared_memory = SharedMemory::automatic;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   double sparse_below = 0.5;  ///< share of a table's rows up to which its gradient stays sparse
   std::optional<double> timeout_seconds = {};    ///< none: adaptive (adaptive_timeout.h); 0: no limit

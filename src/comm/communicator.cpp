@@ -133,6 +133,11 @@ void Communicator::barrier(const char* what) {
   do_barrier(what);
 }
 
+void Communicator::in_shared_memory(std::size_t bytes, FunctionRef<void()> work, const char* what) {
+  const Call call(*this, what, bytes);
+  work();
+}
+
 void Communicator::allreduce_sum_fast(float* data, std::size_t count, const char* what) {
   const auto ranks = static_cast<std::size_t>(size_);
   const Call call(*this, what, 4 * (count * sizeof(float) / ranks) * (ranks - 1));

@@ -64,6 +64,9 @@ class Communicator {
   void allgather(const void* mine, std::size_t bytes, void* all, const char* what);
   void broadcast(void* data, std::size_t bytes, int root, const char* what);
   void barrier(const char* what);
+  /// Work in memory that ranks share, such as a wait for another rank, or the use of what another rank has
+  /// written: `bytes`. Recorded and counted like the other calls.
+  void in_shared_memory(std::size_t bytes, FunctionRef<void()> work, const char* what);
   /// The sum of the library, in place: fast, but in an unspecified order. Used only if the user requests it.
   void allreduce_sum_fast(float* data, std::size_t count, const char* what);
 

@@ -3,7 +3,6 @@
 #include "comm/gradient_reducer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/host_sum.h"
 #include "comm/tree_reduction.h"
 #include "comm/vector_add.h"
 #include "comm/watchdog.h"
@@ -54,8 +54,9 @@ struct GradientReducer::State {
   std::vector<std::unique_ptr<DeviceEvent>> written;  // per bucket: its partials are complete
   std::optional<DeviceEvent> returned;                // all totals are on the device
   std::optional<TreeReduction> tree;
+  std::unique_ptr<HostSum> host;  // in place of the tree's sums and of `memory`; null: ranks send messages
+  std::string why_not_shared;
   double seconds_blocked = 0;
-  std::atomic<double> seconds_reducing{0};
 
   // The queue. Each bucket enters at most once between two wait_all(), so it never grows.
   std::mutex mutex;
@@ -71,6 +72,8 @@ struct GradientReducer::State {
   void reduce_fast(const Range& range, const char* what);
   void fetch(int bucket);
   void give_back(const Range& range);
+  void start_in_shared_memory(int bucket);
+  void allocate(Communicator& group, ThreadPool* pool, int shards);
   void stage();
   void serve();
   void wait(std::unique_lock<std::mutex>& lock, FunctionRef<bool()> ended);
@@ -112,6 +115,25 @@ void GradientReducer::State::give_back(const Range& range) {
   returned->record(copies->get());
 }
 
+void GradientReducer::State::start_in_shared_memory(int bucket) {
+  const auto i = static_cast<std::size_t>(bucket);
+  host->start(buckets[i],
+              options.ownership ? options.ownership->limits(bucket) : std::span<const std::int64_t>(),
+              names[i].c_str());
+}
+
+/// The partials and the result.
+void GradientReducer::State::allocate(Communicator& group, ThreadPool* pool, int shards) {
+  if (options.shared_memory && options.mode == Options::Mode::tree && device->is_host() && group.size() > 1)
+    host = HostSum::create(*communicator, pool, shards, num_elements, options.compress, why_not_shared);
+  if (!host)
+    for (std::size_t k = 0; k < std::max<std::size_t>(subtrees.size(), 1); ++k)
+      memory.emplace_back(*device, static_cast<std::size_t>(num_elements) * sizeof(float));
+  for (std::size_t k = 0; k < subtrees.size(); ++k)
+    partials.push_back(host ? host->partial(static_cast<int>(k)) : static_cast<float*>(memory[k].data()));
+  result = host ? host->result() : static_cast<float*>(memory.front().data());
+}
+
 void GradientReducer::State::reduce(int bucket) {
   if (communicator->size() == 1) {  // the one partial is the total; of one leaf, nobody has rounded it
     const Range& all = buckets[static_cast<std::size_t>(bucket)];
@@ -119,19 +141,20 @@ void GradientReducer::State::reduce(int bucket) {
       options.arithmetic->round(options.stream, all.size(), result + all.first);
     return;
   }
-  const Timer timer;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
   const char* what = names[static_cast<std::size_t>(bucket)].c_str();
   fetch(bucket);
-  if (options.mode == Options::Mode::fast)
+  if (host) {
+    start_in_shared_memory(bucket);
+    host->finish(static_cast<int>(taken));
+  } else if (options.mode == Options::Mode::fast) {
     reduce_fast(range, what);
-  else if (options.ownership)
+  } else if (options.ownership) {
     tree->reduce(host_partials, host_result, options.ownership->limits(bucket), what);
-  else
+  } else {
     tree->sum(host_partials, host_result, range.first, range.size(), what);
+  }
   give_back(range);
-  seconds_reducing.store(seconds_reducing.load(std::memory_order_relaxed) + timer.seconds(),
-                         std::memory_order_relaxed);
 }
 
 void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
@@ -204,17 +227,14 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.communicator = communicator.duplicate("gradients");
   const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
   s.subtrees = maximal_subtrees(static_cast<int>(mine.first), static_cast<int>(mine.last), shards);
-  for (std::size_t k = 0; k < std::max<std::size_t>(s.subtrees.size(), 1); ++k)
-    s.memory.emplace_back(*s.device, static_cast<std::size_t>(num_elements) * sizeof(float));
-  for (std::size_t k = 0; k < s.subtrees.size(); ++k)
-    s.partials.push_back(static_cast<float*>(s.memory[k].data()));
-  s.result = static_cast<float*>(s.memory.front().data());
+  s.allocate(communicator, s.options.overlap ? nullptr : pool, shards);
   s.stage();
   if (s.options.mode == Options::Mode::tree && s.options.direct) {
     s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes, s.options.compress,
                    TreeReduction::Place{*s.device, s.options.direct->stream(), *s.options.arithmetic});
   } else if (s.options.mode == Options::Mode::tree) {
-    s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, largest,
+    // Beside shared memory it only gathers, which needs no memory of its own.
+    s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, s.host ? 0 : largest,
                    s.options.piece_bytes, s.options.compress);
   }
   s.queue.reserve(s.buckets.size());
@@ -257,11 +277,10 @@ const Communicator& GradientReducer::communicator() const { return *state_->comm
 bool GradientReducer::overlaps() const {
   return state_->options.overlap || state_->options.direct != nullptr;
 }
+bool GradientReducer::shares_memory() const { return state_->host != nullptr; }
+const std::string& GradientReducer::why_not_shared() const { return state_->why_not_shared; }
 bool GradientReducer::compresses() const { return state_->options.compress; }
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
-double GradientReducer::seconds_reducing() const {
-  return state_->seconds_reducing.load(std::memory_order_relaxed);
-}
 
 void GradientReducer::start(int bucket) {
   State& s = *state_;
@@ -278,7 +297,7 @@ void GradientReducer::start(int bucket) {
     s.work.notify_one();
   } else {
     s.queue.push_back(bucket);
-    s.reduce(bucket);
+    s.host ? s.start_in_shared_memory(bucket) : s.reduce(bucket);
   }
   s.seconds_blocked += timer.seconds();
 }
@@ -303,7 +322,7 @@ void GradientReducer::State::wait(std::unique_lock<std::mutex>& lock, FunctionRe
 
 int GradientReducer::num_done() const {
   State& s = *state_;
-  if (!s.options.overlap) return static_cast<int>(s.queue.size());
+  if (!s.options.overlap) return s.host ? s.host->num_finished() : static_cast<int>(s.queue.size());
   const std::lock_guard lock(s.mutex);
   return s.error ? 0 : static_cast<int>(s.finished);
 }
@@ -311,7 +330,12 @@ int GradientReducer::num_done() const {
 void GradientReducer::wait_for(int count) {
   State& s = *state_;
   LOCKSTEP_CHECK(count <= std::ssize(s.queue), "{} of {} buckets were started", s.queue.size(), count);
-  if (!s.options.overlap) return;
+  if (!s.options.overlap) {
+    const Timer timer;
+    if (s.host) s.host->finish(count);
+    s.seconds_blocked += timer.seconds();
+    return;
+  }
   std::unique_lock lock(s.mutex);
   s.wait(lock, [&] { return s.error || s.finished >= static_cast<std::size_t>(count); });
 }
@@ -326,6 +350,11 @@ void GradientReducer::wait_all() {
     s.wait(lock, [&s] { return s.finished == s.queue.size(); });
     s.taken = s.finished = 0;
     error = std::exchange(s.error, nullptr);
+  }
+  if (s.host && !error) {
+    const Timer timer;
+    s.host->finish_all();
+    s.seconds_blocked += timer.seconds();
   }
   if (s.options.direct) s.options.direct->check();
   if (s.returned && !error) s.returned->stream_wait(s.options.stream);
@@ -346,6 +375,7 @@ void GradientReducer::gather(float* data, const char* what) {
 
 std::size_t GradientReducer::memory_bytes() const {
   std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
+  if (state_->host) bytes += state_->host->memory_bytes();
   for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
   for (const Buffer& buffer : state_->staging) bytes += buffer.size_bytes();
   return bytes;
@@ -359,11 +389,14 @@ std::int64_t GradientReducer::bytes_per_step() const {
   if (s.options.ownership && ranks > 1) {
     for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket) {
       const std::span<const std::int64_t> limits = s.options.ownership->limits(bucket);
-      bytes += s.tree->bytes_reduced(limits) + s.tree->bytes_gathered(limits);
+      bytes += (s.host ? s.host->bytes_read(s.buckets[static_cast<std::size_t>(bucket)], limits)
+                       : s.tree->bytes_reduced(limits)) +
+               s.tree->bytes_gathered(limits);
     }
     return bytes;
   }
-  for (const Range& bucket : s.buckets) bytes += s.tree->bytes_sent(bucket.size());
+  for (const Range& bucket : s.buckets)
+    bytes += s.host ? s.host->bytes_read(bucket, {}) : s.tree->bytes_sent(bucket.size());
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/buckets.h"
@@ -50,6 +51,9 @@ struct GradientReducerOptions {
   /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here; the mode must be
   /// tree, the device the CPU. gather() then completes the result, or other values of the same layout.
   std::shared_ptr<const Ownership> ownership = {};
+  /// Ranks of one host sum in memory that all of them see (host_sum.h), if the mode is tree, the device the
+  /// CPU, and all ranks are on one host. The bits are the same.
+  bool shared_memory = false;
   /// Large transfers are split into pieces of this size: a multiple of 64, at least 1024, the same on all
   /// ranks.
   std::size_t piece_bytes = std::size_t{512} << 10;
@@ -94,16 +98,18 @@ class GradientReducer {
 
   bool overlaps() const;
   bool compresses() const;
+  /// Sums are computed in memory that all ranks see.
+  bool shares_memory() const;
+  /// Why not, although it was asked for; empty otherwise, and for one rank.
+  const std::string& why_not_shared() const;
   /// The reducer's communicator, for its counters.
   const Communicator& communicator() const;
   /// Bytes of partials, result, staging and scratch memory.
   std::size_t memory_bytes() const;
-  /// Bytes that this rank sends per step, with one gather().
+  /// Bytes that this rank sends per step, with one gather(); in shared memory, those that it reads.
   std::int64_t bytes_per_step() const;
   /// Seconds that the caller has spent in start() and wait_all() so far.
   double seconds_blocked() const;
-  /// Seconds that the reductions have taken so far.
-  double seconds_reducing() const;
 
  private:
   struct State;

@@ -11,4 +11,9 @@ LOCKSTEP_VECTOR_CLONES void vector_add(float* __restrict into, const float* __re
   for (std::int64_t i = 0; i < count; ++i) into[i] += from[i];
 }
 
+LOCKSTEP_VECTOR_CLONES void vector_sum(float* to, const float* a, const float* b, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
+}
+
 }  // namespace lockstep

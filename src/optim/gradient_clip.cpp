@@ -31,7 +31,7 @@ std::int64_t block_limit(std::span<const std::int64_t> offsets, std::int64_t ele
 }
 
 GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context, GradientParts parts)
-    : context_(context), rule_(rule), parts_(std::move(parts)), measured_(context.device) {
+    : context_(context), rule_(rule), measured_(context.device) {
   const std::span<const Variable> all = context.variables.variables();
   std::vector<std::int64_t> number_of(all.size(), -1);
   std::vector<ClipVariable> variables;
@@ -72,46 +72,7 @@ GradientClip::GradientClip(const ClipRule& rule, const UpdateContext& context, G
   blocks_ = on_device(context.device, blocks);
   variables_ = on_device(context.device, variables);
 
-  for (const std::vector<Range>& of_rank : parts_.of_rank) {
-    blocks_of_rank_.push_back(blocks_of(of_rank));
-    std::int64_t count = 0;
-    for (const Range& own : blocks_of_rank_.back()) count += own.size();
-    most_blocks_ = std::max(most_blocks_, count);
-  }
-  exchanged_ = Buffer(context.device,
-                      (parts_.of_rank.size() + 1) * static_cast<std::size_t>(most_blocks_) * sizeof(double));
-}
-
-std::vector<Range> GradientClip::blocks_of(std::span<const Range> parts) const {
-  const std::span<const ClipBlock> blocks = blocks_.as<ClipBlock>();
-  const auto block_at = [&](std::int64_t element) {
-    return std::ranges::lower_bound(blocks, element, {}, &ClipBlock::first) - blocks.begin();
-  };
-  std::vector<Range> found;
-  for (const Range& part : parts) {
-    found.push_back({block_at(part.first), block_at(part.last)});
-    LOCKSTEP_CHECK(begin_of(found.back().first) == part.first && begin_of(found.back().last) == part.last,
-                   "the part [{}, {}) cuts a block", part.first, part.last);
-  }
-  return found;
-}
-
-/// Each rank has written the sums of its blocks: afterwards all have all.
-void GradientClip::exchange_sums() {
-  double* const sums = sums_.as<double>().data();
-  double* const mine = exchanged_.as<double>().data();
-  double* const all = mine + most_blocks_;
-  double* to = mine;
-  for (const Range& own : blocks_of_rank_[static_cast<std::size_t>(parts_.rank)])
-    to = std::copy(sums + own.first, sums + own.last, to);
-  parts_.allgather(mine, static_cast<std::size_t>(most_blocks_) * sizeof(double), all);
-  for (std::size_t rank = 0; rank < blocks_of_rank_.size(); ++rank) {
-    const double* from = all + static_cast<std::int64_t>(rank) * most_blocks_;
-    for (const Range& range : blocks_of_rank_[rank]) {
-      std::copy(from, from + range.size(), sums + range.first);
-      from += range.size();
-    }
-  }
+  if (!parts.of_rank.empty()) parts_ = BlockParts(blocks_.as<ClipBlock>(), std::move(parts));
 }
 
 void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
@@ -135,7 +96,7 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
                           table.shape.num_elements() / table.shape[0], sums + tables_[i].first_block);
     }
   });
-  if (!blocks_of_rank_.empty()) exchange_sums();
+  parts_.exchange(sums);
   ClipNorms norms{.limit = rule_.limit};
   if (rule_.clips_norm())
     norms.which = rule_.by == ClipRule::By::global_norm ? ClipNorms::Which::all : ClipNorms::Which::each;
@@ -144,16 +105,6 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
                   totals_.as<ClipTotals>().data());
   measured_.record(lane_of(0).stream);
   has_totals_ = true;
-}
-
-/// The dense blocks of a thread: its share of all, or of each range that this rank has.
-void GradientClip::for_blocks_of(int thread, FunctionRef<void(Range)> then) const {
-  const auto share_of = [&](Range range) {
-    const Range share = part_of(range.size(), thread, context_.pool.size());
-    if (share.size() > 0) then({range.first + share.first, range.first + share.last});
-  };
-  if (blocks_of_rank_.empty()) return share_of({0, dense_blocks_});
-  for (const Range& own : blocks_of_rank_[static_cast<std::size_t>(parts_.rank)]) share_of(own);
 }
 
 /// First flat element that belongs to a dense block, including the alignment gap before it.

@@ -14,6 +14,7 @@
 
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "optim/block_parts.h"
 #include "optim/clip_rule.h"
 #include "optim/update_context.h"
 
@@ -46,15 +47,15 @@ class GradientClip {
   std::optional<ClipTotals> totals();
 
   std::size_t memory_bytes() const {
-    return exchanged_.size_bytes() + blocks_.size_bytes() + variables_.size_bytes() + sums_.size_bytes() +
+    return parts_.memory_bytes() + blocks_.size_bytes() + variables_.size_bytes() + sums_.size_bytes() +
            2 * squares_.size_bytes();
   }
 
  private:
   std::int64_t begin_of(std::int64_t block) const;
-  std::vector<Range> blocks_of(std::span<const Range> parts) const;
-  void for_blocks_of(int thread, FunctionRef<void(Range)> then) const;
-  void exchange_sums();
+  void for_blocks_of(int thread, FunctionRef<void(Range)> then) const {
+    parts_.for_share(dense_blocks_, thread, context_.pool.size(), then);
+  }
   const Lane& lane_of(int thread) const { return context_.lanes[static_cast<std::size_t>(thread)]; }
 
   UpdateContext context_;
@@ -70,11 +71,8 @@ class GradientClip {
   // does not depend on which gradients are sparse; a sum per block; per variable its sum of squares and its
   // factor.
   Buffer blocks_, variables_, sums_, squares_, factors_;
-  GradientParts parts_;
-  std::vector<std::vector<Range>> blocks_of_rank_;  ///< dense blocks; empty: all ranks have all gradients
-  std::int64_t most_blocks_ = 0;                    ///< of one rank
-  Buffer exchanged_;                                ///< most_blocks_ sums of each rank, after this rank's own
-  Buffer totals_;                                   ///< pinned: a ClipTotals
+  BlockParts parts_;  ///< of the dense blocks
+  Buffer totals_;     ///< pinned: a ClipTotals
   DeviceEvent measured_;
   bool has_totals_ = false;
 };

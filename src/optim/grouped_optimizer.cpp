@@ -153,6 +153,11 @@ void GroupedOptimizer::measure(const UpdateContext& context, const float* gradie
     if (rule != nullptr && rule->measures()) rule->measure(context, gradients);
 }
 
+void GroupedOptimizer::share_measures(const GradientParts& parts) {
+  for (const auto& rule : rules_)
+    if (rule != nullptr) rule->share_measures(parts);
+}
+
 std::vector<MatrixWork*> GroupedOptimizer::all_matrix_work(const UpdateContext& context) {
   std::vector<MatrixWork*> all;
   for (const auto& rule : rules_)

@@ -26,7 +26,7 @@ class GroupedOptimizer final : public Optimizer {
 
   const char* kind() const override { return first().kind(); }
   std::string subject() const override {
-    return first().updates_parts() ? "a group's rule" : fmt::format("the optimizer {}", kind());
+    return first().updates_parts() && !first().measures() ? "a group's rule" : fmt::format("the optimizer {}", kind());
   }
   std::string formula() const override { return first().formula(); }
   std::vector<Described> describe_all(const VariableStore& variables) const override;
@@ -42,6 +42,7 @@ class GroupedOptimizer final : public Optimizer {
 
   bool measures() const override;
   void measure(const UpdateContext& context, const float* gradients) override;
+  void share_measures(const GradientParts& parts) override;
   std::vector<MatrixWork*> all_matrix_work(const UpdateContext& context) override;
   bool takes_rows(std::string_view variable) const override;
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,

@@ -126,6 +126,8 @@ class Optimizer {
   /// All threads, after begin_step(): what a rule needs to know of whole variables, such as norms.
   /// `gradients` are those of the flat range, clipped. No allocation.
   virtual void measure(const UpdateContext& /*context*/, const float* /*gradients*/) {}
+  /// Called once, after create_slots(), where ranks hold parts: how they exchange what measure() finds.
+  virtual void share_measures(const GradientParts& /*parts*/) {}
   /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which
   /// ranks share; null: none. The optimizer owns it.
   virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }

@@ -66,18 +66,18 @@ void TrustRule::set_variables(Device& device, const VariableStore& variables,
 
 RuleSlots TrustRule::slots_from(std::int64_t first) const {
   RuleSlots slots;
-  for (std::size_t i = 0; i < names_.size(); ++i) slots.at[i] = slot(i) + first;
+  const std::int64_t place = place_in_slot(first);
+  for (std::size_t i = 0; i < names_.size(); ++i) slots.at[i] = slot(i) + place;
   return slots;
 }
 
 /// The thread's blocks, one after the other while they are in the cache.
 void TrustRule::measure_blocks(const UpdateContext& context, int thread, const float* gradients) {
   const Lane& lane = context.lanes[static_cast<std::size_t>(thread)];
-  const Range own = part_of(static_cast<std::int64_t>(blocks_on_host_.size()), thread, context.pool.size());
   const float* const w = context.variables.trainable_address();
   const bool has_direction = direction(0).has_value();
   alignas(64) float direction_of_block[kClipBlock];
-  for (std::int64_t b = own.first; b < own.last; ++b) {
+  const auto measure_block = [&](std::int64_t b) {
     const ClipBlock& block = blocks_on_host_[static_cast<std::size_t>(b)];
     const auto sum = [&](const ClipBlock& of, const float* x, Buffer& sums) {
       context.kernels.clip.square_blocks(lane, 1, &of, x, sums.as<double>().data() + b);
@@ -94,7 +94,11 @@ void TrustRule::measure_blocks(const UpdateContext& context, int thread, const f
       sum(block, gradients, block_sums_[1]);
     }
     sum(block, w, block_sums_[0]);
-  }
+  };
+  parts_.for_share(static_cast<std::int64_t>(blocks_on_host_.size()), thread, context.pool.size(),
+                   [&](Range own) {
+                     for (std::int64_t b = own.first; b < own.last; ++b) measure_block(b);
+                   });
 }
 
 void TrustRule::measure_on_device(const UpdateContext& context, const float* gradients) {
@@ -117,12 +121,15 @@ void TrustRule::measure_on_device(const UpdateContext& context, const float* gra
   context.kernels.clip.square_blocks(lane, num_blocks, blocks, measured, block_sums_[1].as<double>().data());
 }
 
+void TrustRule::share_measures(const GradientParts& parts) { parts_ = BlockParts(blocks_on_host_, parts); }
+
 void TrustRule::measure(const UpdateContext& context, const float* gradients) {
   const Traced traced("update", "norms of variables");
   if (context.device.is_host())
     context.pool.run([&](int thread) { measure_blocks(context, thread, gradients); });
   else
     measure_on_device(context, gradients);
+  for (Buffer& sums : block_sums_) parts_.exchange(sums.as<double>().data());
   for (int i = 0; i < 2; ++i)
     context.kernels.clip.factors(context.lanes.front(), static_cast<std::int64_t>(own_.size()),
                                  variables_.as<ClipVariable>().data(), block_sums_[i].as<double>().data(),

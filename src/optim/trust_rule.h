@@ -3,14 +3,15 @@
 //
 // The base class of LARS and LAMB, whose rate of a variable depends on norms of the whole variable. measure()
 // computes them before the updates of a step: squares are added in double, block by block as for clipping
-// (kernels/clip.h), in an order that the shapes alone fix. The bits are the same on any number of ranks and
-// threads, and on a GPU.
+// (kernels/clip.h), in an order that the shapes alone fix; ranks that hold parts exchange the sums of their
+// blocks. The bits are the same on any number of ranks and threads, and on a GPU.
 #pragma once
 
 #include <optional>
 
 #include "kernels/clip.h"
 #include "kernels/update.h"
+#include "optim/block_parts.h"
 #include "optim/element_rule.h"
 
 namespace lockstep {
@@ -29,10 +30,12 @@ class TrustRule : public Optimizer {
   std::span<const std::string_view> slot_names() const final { return names_; }
   std::string formula() const final;
   bool updates_on_devices() const final { return true; }
+  bool updates_parts() const final { return true; }
   bool measures() const final { return true; }
   /// Norms are of whole variables.
   bool takes_rows(std::string_view) const final { return false; }
   void measure(const UpdateContext& context, const float* gradients) final;
+  void share_measures(const GradientParts& parts) final;
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range) const final;
 
@@ -73,6 +76,7 @@ class TrustRule : public Optimizer {
   std::int64_t measured_ = -1;
   std::vector<Own> own_;  ///< ascending
   std::vector<ClipBlock> blocks_on_host_;
+  BlockParts parts_;
   // On the device: the blocks of all variables, a ClipVariable each; per block the sums of w and of x; per
   // variable the sums of w and of x. Directions: 0 or as many numbers as the flat range (on a GPU) or as a
   // block per thread.

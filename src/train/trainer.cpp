@@ -83,6 +83,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
         UpdateContext{context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes});
   const UpdateContext update{context_.variables, context_.kernels, context_.device, context_.pool,
                              context_.lanes};
+  if (ownership_ && !servers_) optimizer_.share_measures(gradient_parts(*ownership_, control_));
   for (MatrixWork* const work : optimizer_.all_matrix_work(update))
     matrices_.push_back(std::make_unique<MatrixSharing>(*work, update, control));
   if (options.scales_loss)

@@ -205,6 +205,7 @@ class Trainer {
   }
   Device& device() const { return context_.device; }
   bool overlaps() const { return reducer_.overlaps(); }
+  const GradientReducer& reducer() const { return reducer_; }
   /// Time spent waiting for other ranks so far, in steps and in other uses of `control`.
   double communication_seconds() const {
     return (servers_ ? servers_->seconds_waited() : 0) + reducer_.seconds_blocked() +

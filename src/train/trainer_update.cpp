@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/trace.h"
+#include "train/gating.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -20,15 +21,13 @@ constexpr std::int64_t kAveragedPiece = std::int64_t{1} << 15;
 void Trainer::choose_gating(const TrainerOptions& options) {
   gating_ = options.gating;
   if (!servers_) attach_reducer();
-  if (!context_.device.is_host()) wait_for_gradients("a GPU's streams run the update after the whole step");
-  if (options.clip.clips()) wait_for_gradients("clipping (section gradients) comes before the update");
-  if (options.clip.watch) wait_for_gradients("train.on_nan looks at all gradients before the update");
-  if (options.scales_loss)
-    wait_for_gradients("precision.loss_scale skips updates with gradients that overflow");
-  if (!regularizer_.empty()) wait_for_gradients("model.regularization adds to gradients before the update");
-  if (ownership_)
-    wait_for_gradients("with optimizer.shard or cluster.ps ranks exchange the variables after the update");
-  if (optimizer_.measures()) wait_for_gradients(optimizer_.subject() + " needs whole gradients");
+  const GatingNeeds needs{.on_host = context_.device.is_host(),
+                          .scales_loss = options.scales_loss,
+                          .regularizes = !regularizer_.empty(),
+                          .shares_update = ownership_ != nullptr,
+                          .clip = options.clip,
+                          .optimizer = optimizer_};
+  if (const std::string reason = needs.why_graph(); !reason.empty()) wait_for_gradients(reason);
 }
 
 void Trainer::wait_for_gradients(const std::string& reason) {

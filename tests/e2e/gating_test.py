@@ -3,7 +3,7 @@
 """optimizer.gating: the same bits, also of a run that is resumed with another gating, and what the log says of it."""
 import unittest
 
-from lockstep_run import LockstepTest, main
+from lockstep_run import DIGITS, LockstepTest, main
 
 SMALL = ["comm.bucket_first_mb=0.001", "comm.bucket_mb=0.01"]
 
@@ -23,6 +23,13 @@ class GatingTest(LockstepTest):
     def test_reason_is_logged_once(self):
         self.train("skip", steps=1, sets=["optimizer.gating=none", "train.on_nan=skip"])
         self.assertEqual(self.log("skip").count("optimizer.gating is graph, not none: train.on_nan looks at all gradients"), 1)
+
+    def test_check_says_it(self):
+        said = lambda *sets: self.lockstep("check", DIGITS, *(part for text in sets for part in ("--set", text))).out
+        self.assertIn("gating            op: variables are updated beside the backward pass\n", said("optimizer.gating=op"))
+        self.assertIn("gating            graph, not none: clipping (section gradients) comes before the update\n",
+                      said("optimizer.gating=none", "gradients.clip_norm=1"))
+        self.assertNotIn("gating", said())
 
     def test_reference_names_are_found(self):
         result = self.train("bad", steps=1, sets=["optimizer.gating=GATE_NONE"], code=2)

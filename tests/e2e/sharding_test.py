@@ -54,6 +54,23 @@ class ShardingTest(LockstepTest):
     def test_same_bits(self):
         self.case("adam", [], [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2), (8, 1)])
 
+    def test_sums_in_shared_memory_and_by_messages(self):
+        """One digest; the log says how gradients are summed."""
+        shared = "gradients: summed in memory that all ranks of this host see"
+        log = lambda run: (self.folder / run / "lockstep.log").read_text(encoding="utf-8")
+        self.case("lars", ["optimizer={lars: {learning_rate: 0.5, trust_coefficient: 0.02}}"], [(2, 1), (3, 2)])
+        self.assertIn(shared, log("lars-3-2"))
+        for name, sets, ranks in [("off", [SHARD, "comm.shared_memory=off"], 2), ("on", ["comm.shared_memory=on"], 3),
+                                  ("overlap", ["comm.shared_memory=on", "comm.overlap=on"], 4),
+                                  ("compress", ["comm.shared_memory=on", "comm.compress=bfloat16"], 2)]:
+            self.train(name, config=self.config, steps=STEPS, sets=sets, ranks=ranks)
+            self.assertEqual(shared in log(name), name != "off")
+        self.train("alone", config=self.config, steps=STEPS)
+        self.train("rounded", config=self.config, steps=STEPS, sets=["comm.compress=bfloat16"])
+        self.assertEqual({self.digest(run) for run in ("off", "on", "overlap")}, {self.digest("alone")})
+        self.assertEqual(self.digest("compress"), self.digest("rounded"))
+        self.assertNotIn(shared, log("alone"))
+
     def test_clipping_regularization_and_averages(self):
         sets = ["gradients.clip_global_norm=0.5", "gradients.record_norm=true",
                 "model.regularization=[{variables: '*/kernel', l1: 1.0e-4, l2: 1.0e-3}]",

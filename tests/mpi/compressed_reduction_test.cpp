@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "comm/gradient_reducer.h"
 #include "support/mpi_world.h"
@@ -86,7 +87,9 @@ TEST(CompressedReduction, SameBitsAsOneProcess) {
     for (const std::int64_t count :
          {std::int64_t{1}, std::int64_t{17}, std::int64_t{5003}, std::int64_t{20000}})
       for (const int buckets : {1, 3})
-        for (const bool overlap : {false, true}) check(shards, count, buckets, {.overlap = overlap});
+        for (const bool overlap : {false, true})
+          for (const bool shared : {false, true})
+            check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
 }
 
 TEST(CompressedReduction, RandomShardsAndSizes) {
@@ -94,7 +97,9 @@ TEST(CompressedReduction, RandomShardsAndSizes) {
   for (int i = 0; i < 30; ++i) {
     const auto shards = static_cast<int>(1 + generator() % 40);
     const auto count = static_cast<std::int64_t>(1 + generator() % 9000);
-    check(shards, count, static_cast<int>(1 + generator() % 4), {.overlap = generator() % 2 == 0}, 1);
+    const auto buckets = static_cast<int>(1 + generator() % 4);
+    const bool overlap = generator() % 2 == 0, shared = generator() % 2 == 0;
+    check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared}, 1);
   }
 }
 
@@ -105,14 +110,16 @@ TEST(CompressedReduction, InPiecesAndBlocks) {
 
 TEST(CompressedReduction, WithAThreadPool) {
   ThreadPool pool(3);
-  for (const int shards : {8, 5}) check(shards, 400003, 1, {}, 1, &pool);
+  for (const int shards : {8, 5})
+    for (const bool shared : {false, true}) check(shards, 400003, 1, {.shared_memory = shared}, 1, &pool);
 }
 
 /// The owner of a part has the same bits; gather() sends what it is given without rounding.
 TEST(CompressedReduction, PartsHaveTheSameBits) {
   const std::int64_t count = 40007;
-  for (const int shards : {8, 5, 12, 1}) {
-    Options options{.compress = true};
+  for (const auto& [shards, shared] :
+       {std::pair{8, false}, {5, false}, {12, false}, {1, false}, {8, true}, {5, true}, {1, true}}) {
+    Options options{.compress = true, .shared_memory = shared};
     options.ownership = std::make_shared<Ownership>(cut(count, 3), test_world().size(), shards,
                                                     [](std::int64_t i) { return (i + 47) / 48 * 48; });
     GradientReducer reducer(test_world(), nullptr, shards, count, cut(count, 3), options);

@@ -50,7 +50,9 @@ TEST(SharedUpdate, SameBitsAsOneRank) {
     for (const char* layers : {kDense, kTable})
       for (const char* rule :
            {"adam", "adamw: {weight_decay: 0.1, lazy: true}",
-            "momentum: {learning_rate: 0.05, nesterov: true}", "gradient_descent: {learning_rate: 0.05}"}) {
+            "momentum: {learning_rate: 0.05, nesterov: true}", "gradient_descent: {learning_rate: 0.05}",
+            "lars: {learning_rate: 0.5, trust_coefficient: 0.1, weight_decay: 0.1}",
+            "lamb: {learning_rate: 0.01, adapt_vectors: true}"}) {
         const TinyRunOptions options = options_of(rule, layers, shards);
         TinyRun one(self, options);
         for (int i = 0; i < 4; ++i) one.trainer().minimize();

@@ -24,6 +24,7 @@
 #include "driver/setup/train_setup.h"
 #include "driver/setup/training_check.h"
 #include "driver/setup/training_directory.h"
+#include "driver/setup/training_log.h"
 #include "driver/setup/widened_products.h"
 #include "io/atomic_file.h"
 #include "model/memory_plan.h"
@@ -147,6 +148,7 @@ struct Sizes {
   MatrixMemory matrices;
   std::vector<std::string> sources;  ///< that are mixed
   std::string servers;               ///< what they hold; empty: none
+  std::string gating;                ///< empty: graph
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *parts.model.variables; }
@@ -241,6 +243,7 @@ double print_variables(const Sizes& sizes) {
     fmt::print("update            {}\n", part.rule);
     if (!part.variables.empty()) fmt::print("                  of {}\n", fmt::join(part.variables, ", "));
   }
+  if (!sizes.gating.empty()) fmt::print("gating            {}\n", sizes.gating);
   if (sizes.average)
     fmt::print("moving average    {:.2f} MB: {}\n", parameters * kMegabytes,
                sizes.average->resolved(sizes.plan.steps_per_epoch()).describe());
@@ -384,7 +387,8 @@ int run_command(const CheckArguments& arguments) {
                     config.comm.compress,
                     matrices,
                     sources,
-                    config.cluster.used() ? servers_text(config.cluster, *model.variables) : ""};
+                    config.cluster.used() ? servers_text(config.cluster, *model.variables) : "",
+                    gating_text(config, model, *optimizer, device.is_gpu())};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

@@ -71,7 +71,7 @@ void check_servers(const Config& config, const Model& model, const Optimizer& op
   if (config.comm.fast_reduction)
     refuse("servers add gradients along the tree, and comm.reduction is fast", "Set comm.reduction=tree.");
   if (config.comm.compress) refuse("gradients for servers are not compressed", "Set comm.compress=none.");
-  if (!optimizer.updates_parts())
+  if (!optimizer.updates_parts() || optimizer.measures())
     refuse(fmt::format("{} needs whole variables on each rank", optimizer.subject()),
            "Use a rule that updates each element alone, or leave out section cluster.");
   if (config.precision.loss_scale.used()) refuse("precision.loss_scale looks at all gradients of a step");

@@ -155,6 +155,12 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
   }
   if (!checks) options.gating = Gating::graph;
   options.reducer.ownership = ownership;
+  using Shared = CommunicationOptions::SharedMemory;
+  const bool small =
+      variables.dense_elements() * std::int64_t{sizeof(float)} <= CommunicationOptions::kSharedBytes;
+  options.reducer.shared_memory =
+      !config.cluster.used() && (config.comm.shared_memory == Shared::on ||
+                                 (config.comm.shared_memory == Shared::automatic && ownership && small));
   optimizer->create_slots(context.device().device, variables, std::move(held));
   const std::optional<AverageOptions> average = checks ? config.average : std::nullopt;
   schedules = std::make_unique<RunSchedules>(*optimizer, *context.model().graph, average);

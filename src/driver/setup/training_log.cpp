@@ -12,6 +12,7 @@
 #include "driver/launch.h"
 #include "driver/setup/gpu_module.h"
 #include "driver/setup/widened_products.h"
+#include "train/gating.h"
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
 #include "train/server_training.h"
@@ -94,6 +95,10 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = noise_scale_warning(trainer.calls());
       context.config().gradients.noise_scale && !warning.empty())
     log_warning("{}", warning);
+  if (trainer.reducer().shares_memory())
+    log_info("gradients: summed in memory that all ranks of this host see");
+  else if (const std::string& reason = trainer.reducer().why_not_shared(); !reason.empty())
+    log_info("gradients: sent as messages, not summed in shared memory: {}", reason);
   if (const Gating wanted = context.config().optimizer.gating(); wanted != Gating::graph)
     log_info("{}", trainer.gating() == wanted
                        ? fmt::format("optimizer.gating: {}: variables are updated beside the backward pass",
@@ -139,6 +144,20 @@ void log_training_end(RunContext& context) {
   if (context.is_chief() && context.device().is_gpu())
     log_info("GPU memory: at most {:.2f} MB at a time on rank 0",
              static_cast<double>(context.device().device.peak_bytes()) * 1e-6);
+}
+
+std::string gating_text(const Config& config, const Model& model, const Optimizer& optimizer, bool is_gpu) {
+  const Gating wanted = config.optimizer.gating();
+  if (wanted == Gating::graph) return {};
+  const std::string reason = GatingNeeds{.on_host = !is_gpu,
+                                         .scales_loss = config.precision.loss_scale.used(),
+                                         .regularizes = !model.regularization.empty(),
+                                         .shares_update = config.optimizer.shards() || config.cluster.used(),
+                                         .clip = config.gradients,
+                                         .optimizer = optimizer}
+                                 .why_graph();
+  if (!reason.empty()) return fmt::format("graph, not {}: {}", name_of(wanted), reason);
+  return fmt::format("{}: variables are updated beside the backward pass", name_of(wanted));
 }
 
 }  // namespace lockstep

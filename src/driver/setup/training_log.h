@@ -14,4 +14,8 @@ void log_training_start(RunContext& context, const Training& training);
 /// After the run. The chief logs.
 void log_training_end(RunContext& context);
 
+/// What `lockstep check` says of optimizer.gating: when variables are updated, or why after all gradients
+/// although another was asked for; empty: as usual. Hooks may still make it graph: the log of a run says so.
+std::string gating_text(const Config& config, const Model& model, const Optimizer& optimizer, bool is_gpu);
+
 }  // namespace lockstep
