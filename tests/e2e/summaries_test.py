@@ -297,6 +297,25 @@ train: {batch_size: 16, epochs: 3}
         self.assert_one_error(self.train("bad", code=2, steps=1, config=self.folder / "words.yaml", sets=["summary.inputs={sample_rate: 8000}"]), 2,
                               r"no input is a sound: words")
 
+    def test_labels_of_samples_that_have_several(self):
+        lines = [f"{i},{i % 5},{7 * i % 11}," + ",".join("1" if (i >> label) & 1 else "0" for label in range(6)) for i in range(64)]
+        (self.folder / "rows.csv").write_text("\n".join(["x,y,z,red,green,blue,old,new,odd", *lines]) + "\n")
+        config = self.folder / "labels.yaml"
+        config.write_text("shards: 4\ndata: {format: csv, path: rows.csv, header: true, labels: [red, green, blue, old, new, odd]}\n"
+                          "model: {layers: [dense: {units: 6}], loss: sigmoid_cross_entropy}\n"
+                          "optimizer: {gradient_descent: {learning_rate: 0.1}}\ntrain: {batch_size: 64, epochs: 3}\nsummary: {inputs: true}\n")
+        self.train("run", ranks=2, steps=1, config=config)
+        _, _, *rows = self.sample_rows(self.folder / "run")
+        names = ["red", "green", "blue", "old", "new", "odd"]
+        predicted = set()
+        for _, where, numbers, labels, predictions in rows:
+            number = int(numbers.split(",")[0])
+            has = [name for label, name in enumerate(names) if (number >> label) & 1]
+            self.assertEqual(labels, ", ".join(has[:4] + ["..."] * (len(has) > 4)) or "none")
+            predicted |= set(predictions.split(", "))
+        self.assertTrue(predicted & set(names))
+        self.assertLessEqual(predicted, {*names, "none", "..."})
+
     def test_pictures_of_filters_are_the_kernels_of_the_checkpoint(self):
         self.train("run", ranks=2, steps=2, sets=["summary.filters={every_steps: 2}"])
         bright = self.pixels(summaries(self.folder / "run")["filters/conv1", 2][0])

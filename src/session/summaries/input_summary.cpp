@@ -26,6 +26,7 @@ constexpr ParamSpec kTable[] = {
 };
 
 constexpr std::int64_t kPerRow = 8;
+constexpr int kMostValues = 4;  // of a sample, in a cell
 
 std::int64_t elements_of(const Head& head) { return head.shape.num_elements(); }
 
@@ -33,14 +34,31 @@ std::int64_t elements_of(const Head& head) { return head.shape.num_elements(); }
 bool is_classifier(const Head& head) {
   return head.loss->predictions() == PredictionKind::classes && head.shape.last() == elements_of(head);
 }
+/// A head that says of each of several labels whether a sample has it.
+bool is_multi_label(const Head& head) {
+  return head.loss->predictions() == PredictionKind::labels && head.shape.rank() == 1 &&
+         elements_of(head) > 1;
+}
 /// A head of a few numbers per sample.
-bool has_few_values(const Head& head) { return elements_of(head) <= 4; }
+bool has_few_values(const Head& head) { return elements_of(head) <= kMostValues; }
 
 std::string class_text(const Dataset& data, bool named, std::int64_t index) {
   const std::vector<std::string>& names = data.class_names();
   return named && index >= 0 && index < static_cast<std::int64_t>(names.size())
              ? names[static_cast<std::size_t>(index)]
              : std::to_string(index);
+}
+
+/// The labels whose number exceeds `limit`, in a few words.
+std::string marked_text(const Dataset& data, bool named, std::span<const float> numbers, float limit) {
+  std::string text;
+  int marked = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!(numbers[i] > limit)) continue;
+    if (++marked > kMostValues) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + class_text(data, named, static_cast<std::int64_t>(i));
+  }
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
@@ -76,7 +94,8 @@ RecordedText InputSummary::recorded(const Run& run) const {
 
 void InputSummary::begin(HookContext& context) {
   run_ = &context.trainer().context();
-  inputs_ = inputs_of(context.trainer().dataset());
+  data_ = &context.trainer().dataset();
+  inputs_ = inputs_of(*data_);
   if (context.trainer().own_shards().size() == 0)
     log_warning("summary.inputs shows nothing: there are more ranks than microshards, and rank 0 has none");
 }
@@ -105,7 +124,7 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
   if (microshard.shard != 0) return;
   for (int i = 0; i < run_->heads.size(); ++i) {
     const Head& head = run_->heads[i];
-    if (!is_classifier(head) && !has_few_values(head)) continue;
+    if (!is_classifier(head) && !is_multi_label(head) && !has_few_values(head)) continue;
     const auto number = static_cast<std::size_t>(i);
     outputs_[number].resize(static_cast<std::size_t>(samples_ * elements_of(head)));
     run_->device.copy_to_host(outputs_[number].data(), places[number].outputs,
@@ -114,13 +133,18 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
     const Labels labels = run_->heads.labels_of(i, block, microshard.n);
     for (std::int64_t n = 0; n < samples_; ++n) {
       std::string text;
-      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, 4); ++c) {
+      if (is_multi_label(head) && labels.rows != nullptr) {
+        const std::span row(labels.rows + n * labels.columns, static_cast<std::size_t>(labels.columns));
+        labels_[number].push_back(marked_text(*data_, run_->heads.size() == 1, row, 0.5F));
+        continue;
+      }
+      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, kMostValues); ++c) {
         const auto at = n * labels.columns + c;
         text +=
             (text.empty() ? "" : ", ") + (labels.indices != nullptr ? std::to_string(labels.indices[at])
                                                                     : fmt::format("{:.4g}", labels.rows[at]));
       }
-      labels_[number].push_back(text + (labels.columns > 4 ? ", ..." : ""));
+      labels_[number].push_back(text + (labels.columns > kMostValues ? ", ..." : ""));
     }
   }
 }
@@ -164,6 +188,8 @@ std::string InputSummary::table_of(HookContext& context) const {
           prediction = class_text(data, named, std::ranges::max_element(row) - row.begin());
           if (!label.empty() && label.find_first_not_of("0123456789") == std::string::npos)
             label = class_text(data, named, std::stoll(label));
+        } else if (is_multi_label(of)) {
+          prediction = marked_text(data, named, row, 0);  // before the sigmoid
         } else {
           for (const float value : row)
             prediction += fmt::format("{}{:.4g}", prediction.empty() ? "" : ", ", value);

@@ -54,6 +54,7 @@ class InputSummary final : public SummaryHook, private StepObserver {
   HookTimer timer_;
   std::int64_t most_;  ///< samples that are shown
   const ExecutorContext* run_ = nullptr;
+  const Dataset* data_ = nullptr;
   std::optional<double> sample_rate_;
   std::vector<ShownInput> inputs_;
   Batch batch_{};
