@@ -11,6 +11,7 @@
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
+#include "session/summaries/sample_labels.h"
 
 namespace lockstep {
 
@@ -26,40 +27,6 @@ constexpr ParamSpec kTable[] = {
 };
 
 constexpr std::int64_t kPerRow = 8;
-constexpr int kMostValues = 4;  // of a sample, in a cell
-
-std::int64_t elements_of(const Head& head) { return head.shape.num_elements(); }
-
-/// A head that gives one distribution over classes per sample.
-bool is_classifier(const Head& head) {
-  return head.loss->predictions() == PredictionKind::classes && head.shape.last() == elements_of(head);
-}
-/// A head that says of each of several labels whether a sample has it.
-bool is_multi_label(const Head& head) {
-  return head.loss->predictions() == PredictionKind::labels && head.shape.rank() == 1 &&
-         elements_of(head) > 1;
-}
-/// A head of a few numbers per sample.
-bool has_few_values(const Head& head) { return elements_of(head) <= kMostValues; }
-
-std::string class_text(const Dataset& data, bool named, std::int64_t index) {
-  const std::vector<std::string>& names = data.class_names();
-  return named && index >= 0 && index < static_cast<std::int64_t>(names.size())
-             ? names[static_cast<std::size_t>(index)]
-             : std::to_string(index);
-}
-
-/// The labels whose number exceeds `limit`, in a few words.
-std::string marked_text(const Dataset& data, bool named, std::span<const float> numbers, float limit) {
-  std::string text;
-  int marked = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (!(numbers[i] > limit)) continue;
-    if (++marked > kMostValues) return text + ", ...";
-    text += (text.empty() ? "" : ", ") + class_text(data, named, static_cast<std::int64_t>(i));
-  }
-  return text.empty() ? "none" : text;
-}
 
 }  // namespace
 
@@ -138,13 +105,13 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
         labels_[number].push_back(marked_text(*data_, run_->heads.size() == 1, row, 0.5F));
         continue;
       }
-      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, kMostValues); ++c) {
+      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, kMostShownValues); ++c) {
         const auto at = n * labels.columns + c;
         text +=
             (text.empty() ? "" : ", ") + (labels.indices != nullptr ? std::to_string(labels.indices[at])
                                                                     : fmt::format("{:.4g}", labels.rows[at]));
       }
-      labels_[number].push_back(text + (labels.columns > kMostValues ? ", ..." : ""));
+      labels_[number].push_back(text + (labels.columns > kMostShownValues ? ", ..." : ""));
     }
   }
 }
