@@ -51,7 +51,8 @@ std::string figure_of(const std::string& tag, std::int64_t step, const ImageData
 
 std::string figure_of(const LastSound& one) {
   return fmt::format(
-      "<figure class=\"sheet\"><audio controls preload=\"none\" src=\"data:audio/wav;base64,{1}\"></audio>"
+      "<figure class=\"sheet\"><audio controls preload=\"metadata\" "
+      "src=\"data:audio/wav;base64,{1}\"></audio>"
       "<figcaption>{0}, step {2}</figcaption></figure>\n",
       escaped(one.tag), base64(one.sound.encoded), grouped(one.step));
 }

@@ -18,12 +18,15 @@ constexpr std::size_t kMostCharacters = 200;  // of a text as hyper-parameter
 
 /// Sections and options that say where data are, or what happens around the training: nothing to compare runs
 /// by.
-constexpr std::array<std::string_view, 15> kNotHyperParameters = {"base_directory",
+constexpr std::array<std::string_view, 18> kNotHyperParameters = {"base_directory",
                                                                   "checkpoint",
+                                                                  "cluster.placement",
+                                                                  "cluster.ps",
                                                                   "comm",
                                                                   "data",
                                                                   "device",
                                                                   "eval",
+                                                                  "experiment",
                                                                   "hooks",
                                                                   "name",
                                                                   "plugins",
